@@ -1,0 +1,44 @@
+//! `orch env`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use orch::printable::printable;
+use orch::report::write_environments;
+
+use super::Loaded;
+use crate::cli::{EnvArgs, Format};
+use crate::console;
+use crate::exit::ExitStatus;
+
+pub(super) fn env(chdir: Option<PathBuf>, args: &EnvArgs) -> anyhow::Result<ExitStatus> {
+    let mut loaded = Loaded::new(chdir, args.format)?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let selection = loaded.select(&args.select)?;
+    let environments = loaded.environments(selection.stacks());
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let mut out = console::stdout();
+    match args.format {
+        Format::Json => write_environments(&mut out, &loaded.project, &environments)?,
+        Format::Text => {
+            for (stack, environment) in &environments {
+                let path = loaded.project.stacks[*stack]
+                    .path
+                    .relative_to(&loaded.directory);
+                writeln!(out, "{}:", printable(&path))?;
+                for (name, value) in environment {
+                    match value {
+                        Some(value) => writeln!(out, "  {name}={}", printable(value))?,
+                        None => writeln!(out, "  {name} is removed")?,
+                    }
+                }
+            }
+        }
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}

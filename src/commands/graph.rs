@@ -1,0 +1,36 @@
+//! `orch graph`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use orch::report::{Drawing, write_dot, write_graph_json, write_mermaid};
+
+use super::{CyclesAre, Loaded};
+use crate::cli::{Format, GraphArgs, GraphFormat};
+use crate::console;
+use crate::exit::ExitStatus;
+
+pub(super) fn graph(chdir: Option<PathBuf>, args: &GraphArgs) -> anyhow::Result<ExitStatus> {
+    let format = match args.format {
+        GraphFormat::Json => Format::Json,
+        GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,
+    };
+    let mut loaded = Loaded::new(chdir, format)?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let selection = loaded.select(&args.select)?;
+    let graph = loaded.graph(CyclesAre::Warnings);
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let drawing = Drawing::new(&loaded.project, &graph, &selection);
+    let mut out = console::stdout();
+    match args.format {
+        GraphFormat::Dot => write_dot(&mut out, &drawing)?,
+        GraphFormat::Mermaid => write_mermaid(&mut out, &drawing)?,
+        GraphFormat::Json => write_graph_json(&mut out, &drawing)?,
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,278 @@
+//! The commands: each file has one, and joins what the library offers.
+//!
+//! What all of them share is here: finding and loading the project, reporting what is wrong with it,
+//! and selecting stacks.
+
+mod completions;
+mod env;
+mod graph;
+mod list;
+mod run;
+mod validate;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use orch::diagnostic::{self, Diagnostic, Severity};
+use orch::discover::{self, RootRule};
+use orch::environment::{Environment, Environments};
+use orch::graph::Graph;
+use orch::path::ProjectPath;
+use orch::project::Project;
+use orch::reference::References;
+use orch::report::write_diagnostics;
+use orch::select::{Scope, Selection, Wish, select};
+use orch::stack::StackIndex;
+use orch::tag::{TagFilter, tag_problem};
+use tracing::{debug, info};
+
+use crate::cli::{Cli, Command, Format, SelectArgs};
+use crate::console;
+use crate::exit::ExitStatus;
+
+/// A command line that cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(String);
+
+/// Carries out the command line.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
+    let chdir = cli.chdir;
+    match cli.command {
+        Command::List(args) => list::list(chdir, &args),
+        Command::Run(args) => run::run(chdir, &args),
+        Command::Graph(args) => graph::graph(chdir, &args),
+        Command::Validate(args) => validate::validate(chdir, &args),
+        Command::Env(args) => env::env(chdir, &args),
+        Command::Completions(args) => completions::completions(&args),
+    }
+}
+
+/// A project that has been read, whatever is wrong with it.
+struct Loaded {
+    project: Project,
+    references: References,
+    /// Where the user is.
+    directory: ProjectPath,
+    format: Format,
+}
+
+impl Loaded {
+    fn new(chdir: Option<PathBuf>, format: Format) -> anyhow::Result<Self> {
+        let current = match chdir {
+            Some(chdir) => chdir.canonicalize().map_err(|error| {
+                UsageError(format!("cannot change to `{}`: {error}", chdir.display()))
+            })?,
+            None => std::env::current_dir()
+                .and_then(|current| current.canonicalize())
+                .context("failed to find the current directory")?,
+        };
+        if !current.is_dir() {
+            return Err(UsageError(format!(
+                "cannot change to `{}`: not a directory",
+                current.display()
+            ))
+            .into());
+        }
+        let (root, rule) = discover::find_root(&current);
+        info!(root = %root.display(), ?rule, "project root");
+        if rule == RootRule::WorkingDirectory {
+            console::note(&format!(
+                "nothing marks the root of a project here, so it is `{}`; write `orch {{ root = true }}` into a file `orch.orch.hcl` at the root",
+                root.display()
+            ));
+        }
+        let mut project = Project::load(&root);
+        let directory = ProjectPath::from_host(&root, &current)
+            .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
+        let mut diagnostics = std::mem::take(&mut project.diagnostics);
+        let references = References::resolve(&project, &mut diagnostics);
+        project.diagnostics = diagnostics;
+        debug!(
+            files = project.sources.len(),
+            stacks = project.stacks.len(),
+            "project loaded"
+        );
+        Ok(Loaded {
+            project,
+            references,
+            directory,
+            format,
+        })
+    }
+
+    /// Ends the command if anything read so far is an error; what is wrong is then shown.
+    fn check(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        if self.project.has_errors() {
+            self.report()
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Shows what is wrong; to be called once. Errors end the command, warnings do not.
+    fn report(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        self.show();
+        if !self.project.has_errors() {
+            return Ok(None);
+        }
+        if self.format == Format::Json {
+            let mut out = console::stdout();
+            write_diagnostics(&mut out, &self.project, false)?;
+            out.flush()?;
+        }
+        let is_configuration = self.project.diagnostics.iter().any(Diagnostic::is_error);
+        Ok(Some(if is_configuration {
+            ExitStatus::Configuration
+        } else {
+            ExitStatus::Surroundings
+        }))
+    }
+
+    /// Writes all problems to stderr, in their order.
+    fn show(&mut self) {
+        diagnostic::sort(&mut self.project.diagnostics, &self.project.sources);
+        let project = &self.project;
+        console::diagnostics(&project.diagnostics, &project.sources);
+        for error in &project.errors {
+            console::error(error);
+        }
+    }
+
+    /// Selects stacks; says so where there are none.
+    fn select(&self, args: &SelectArgs) -> anyhow::Result<Selection> {
+        let parse = |text: &String| {
+            TagFilter::parse(text).map_err(|bad| UsageError(format!("in --tags: {bad}")))
+        };
+        let tags: Vec<TagFilter> = args.tags.iter().map(parse).collect::<Result<_, _>>()?;
+        let mut no_tags = Vec::new();
+        for tag in args
+            .no_tags
+            .iter()
+            .flat_map(|list| list.split(','))
+            .filter(|tag| !tag.is_empty())
+        {
+            if let Some(problem) = tag_problem(tag) {
+                return Err(
+                    UsageError(format!("in --no-tags: `{tag}` is not a tag: {problem}")).into(),
+                );
+            }
+            no_tags.push(tag.to_owned());
+        }
+        let stacks = &self.project.stacks;
+        let scope = if args.no_recursive {
+            Scope::Exact
+        } else {
+            Scope::Recursive
+        };
+        if scope == Scope::Exact && stacks.at(self.directory.as_str()).is_none() {
+            let message = format!(
+                "--no-recursive needs a stack, and `{}` is not one",
+                self.directory
+            );
+            return Err(UsageError(message).into());
+        }
+        let tags: Vec<TagFilter> = tags
+            .into_iter()
+            .filter(|filter| !filter.is_empty())
+            .collect();
+        let has_tag_filters = !tags.is_empty() || !no_tags.is_empty();
+        let wish = Wish {
+            directory: self.directory.clone(),
+            scope,
+            tags,
+            no_tags,
+        };
+        let selection = select(stacks, &self.references, &wish);
+        if selection.is_empty() {
+            console::note(&self.why_nothing(has_tag_filters));
+        }
+        info!(selected = selection.len(), "selection");
+        Ok(selection)
+    }
+
+    fn why_nothing(&self, has_tag_filters: bool) -> String {
+        let stacks = &self.project.stacks;
+        let directory = &self.directory;
+        if stacks.is_empty() {
+            let mut message = format!("there are no stacks in `{}`", self.project.root.display());
+            if let Some(nested) = self.project.nested_projects.first() {
+                message += &format!("; `{nested}` is a project of its own, change into it");
+            }
+            return message;
+        }
+        if stacks.at_or_below(directory).next().is_some() {
+            debug_assert!(
+                has_tag_filters,
+                "only tags can leave out what is below the directory"
+            );
+            return format!("no stack at or below `{directory}` passes the tag filters");
+        }
+        let mut message = format!(
+            "none of the {} stacks of the project is at or below `{directory}`",
+            stacks.len()
+        );
+        if let Some(above) = stacks.nearest_above(directory) {
+            message += &format!("; it lies inside the stack `{}`", stacks[above].path);
+        }
+        message
+    }
+
+    /// Works out the environments of stacks; what is wrong with them goes to the diagnostics.
+    fn environments(
+        &mut self,
+        stacks: impl Iterator<Item = StackIndex>,
+    ) -> Vec<(StackIndex, Environment)> {
+        let mut problems = Vec::new();
+        let environments = Environments::new(&self.project, host_environment());
+        let mut known = Vec::new();
+        for stack in stacks {
+            match environments.of_stack(stack) {
+                Ok(environment) => known.push((stack, environment)),
+                Err(wrong) => problems.extend(wrong),
+            }
+        }
+        self.project.diagnostics.extend(problems);
+        known
+    }
+
+    /// Builds the graph and reports its cycles: those that `is_fatal` says are errors, the others
+    /// warnings.
+    fn graph(&mut self, cycles: CyclesAre<'_>) -> Graph {
+        let graph = Graph::new(&self.project.stacks, &self.references);
+        for knot in graph.cycles() {
+            let is_fatal = match cycles {
+                CyclesAre::Errors => true,
+                CyclesAre::Warnings => false,
+                CyclesAre::ErrorsWithin(selection) => {
+                    knot.stacks.iter().any(|&stack| selection.contains(stack))
+                }
+            };
+            for mut diagnostic in knot.diagnostics(&self.project.stacks, &self.project.sources) {
+                if !is_fatal {
+                    diagnostic.severity = Severity::Warning;
+                }
+                self.project.diagnostics.push(diagnostic);
+            }
+        }
+        graph
+    }
+}
+
+/// How bad a cycle is.
+#[derive(Clone, Copy)]
+enum CyclesAre<'a> {
+    /// Always wrong.
+    Errors,
+    /// Worth a warning.
+    Warnings,
+    /// Wrong if a selected stack is part of it, else worth a warning.
+    ErrorsWithin(&'a Selection),
+}
+
+/// The environment that `orch` was started in, as far as it is text.
+fn host_environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}

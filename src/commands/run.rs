@@ -1,0 +1,148 @@
+//! `orch run`
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use orch::environment::Environment;
+use orch::execute::{LookupError, ProgramFinder, Task, execute};
+use orch::order::{Direction, Order};
+use orch::printable::{command_line, printable};
+use orch::report::RunText;
+use orch::schedule::OnError;
+use orch::stack::StackIndex;
+use uuid::Uuid;
+
+use super::{CyclesAre, Loaded};
+use crate::cli::{Format, OnErrorArg, RunArgs};
+use crate::console;
+use crate::exit::ExitStatus;
+
+pub(super) fn run(chdir: Option<PathBuf>, args: &RunArgs) -> anyhow::Result<ExitStatus> {
+    let mut loaded = Loaded::new(chdir, Format::Text)?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let selection = loaded.select(&args.select)?;
+    let graph = loaded.graph(CyclesAre::ErrorsWithin(&selection));
+    let environments = loaded.environments(selection.stacks());
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    if selection.is_empty() {
+        return Ok(ExitStatus::Success);
+    }
+    let order = Order::new(&graph, &selection);
+    let mut sequence = order.sequence.clone();
+    let direction = if args.reverse {
+        Direction::Reverse
+    } else {
+        Direction::Forward
+    };
+    if direction == Direction::Reverse {
+        sequence.reverse();
+    }
+    let mut tasks = match tasks(&loaded, &args.command, environments) {
+        Ok(tasks) => tasks,
+        Err(missing) => {
+            show_missing(&loaded, &missing);
+            return Ok(ExitStatus::Surroundings);
+        }
+    };
+    let command = command_line(&args.command);
+    if args.dry_run {
+        let mut out = console::stdout();
+        for &stack in &sequence {
+            let path = printable(loaded.project.stacks[stack].path.as_str());
+            writeln!(out, "{path}: {command}")?;
+        }
+        out.flush()?;
+        return Ok(ExitStatus::Success);
+    }
+    let on_error = match args.on_error {
+        _ if args.continue_on_error => OnError::Continue,
+        OnErrorArg::Stop => OnError::Stop,
+        OnErrorArg::SkipDependents => OnError::SkipDependents,
+        OnErrorArg::Continue => OnError::Continue,
+    };
+    let schedule = order.schedule(&selection, direction, on_error);
+    let mut text = RunText::new(
+        console::stderr(),
+        &loaded.project.stacks,
+        command,
+        args.quiet,
+    );
+    let summary = execute(
+        schedule,
+        &sequence,
+        |stack| tasks.remove(&stack).expect("each stack runs once"),
+        // A stderr that does not work must not stop a run.
+        |event| _ = text.event(event),
+    )
+    .context("failed to receive signals")?;
+    _ = text.summary(&summary);
+    Ok(match summary.signal {
+        Some(signal) => ExitStatus::Signal(signal),
+        None if summary.has_failures() => ExitStatus::CommandFailed,
+        None => ExitStatus::Success,
+    })
+}
+
+/// Prepares the command of every stack, so that nothing starts if one cannot.
+fn tasks(
+    loaded: &Loaded,
+    command: &[OsString],
+    environments: Vec<(StackIndex, Environment)>,
+) -> Result<HashMap<StackIndex, Task>, BTreeMap<LookupError, Vec<StackIndex>>> {
+    let (name, arguments) = command.split_first().expect("clap requires a command");
+    let host_path = std::env::var_os("PATH").unwrap_or_default();
+    let run_id = Uuid::now_v7().to_string();
+    let mut finder = ProgramFinder::new(name);
+    let mut tasks = HashMap::new();
+    let mut missing: BTreeMap<LookupError, Vec<StackIndex>> = BTreeMap::new();
+    for (stack, mut environment) in environments {
+        let directory = loaded.project.stacks[stack]
+            .path
+            .to_host(&loaded.project.root);
+        let path = match environment.get("PATH") {
+            Some(path) => OsString::from(path.clone().unwrap_or_default()),
+            None => host_path.clone(),
+        };
+        environment.insert("ORCH_RUN_ID".to_owned(), Some(run_id.clone()));
+        match finder.find(&directory, &path) {
+            Ok(program) => {
+                let (name, arguments) = (name.clone(), arguments.to_vec());
+                tasks.insert(
+                    stack,
+                    Task {
+                        name,
+                        program,
+                        arguments,
+                        directory,
+                        environment,
+                    },
+                );
+            }
+            Err(error) => missing.entry(error).or_default().push(stack),
+        }
+    }
+    if missing.is_empty() {
+        Ok(tasks)
+    } else {
+        Err(missing)
+    }
+}
+
+fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
+    for (error, stacks) in missing {
+        console::error(error);
+        let first = &loaded.project.stacks[stacks[0]].path;
+        let more = match stacks.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        console::note(&format!("needed in stack `{first}`{more}; nothing was run"));
+    }
+}

@@ -1,0 +1,437 @@
+//! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses of them.
+//!
+//! The two blocks are one, and merge with each other and over the files of a directory. Settings
+//! hold for the project and belong into its root; only `config.run.env` is allowed in every
+//! directory. Keys that concern code generation, cloud or telemetry are checked and not used.
+
+use std::collections::HashMap;
+
+use semver::Version;
+
+use crate::diagnostic::Diagnostic;
+use crate::evaluate::{NoNamespaces, Value, evaluate};
+use crate::source::Span;
+use crate::syntax::{Attribute, Block, Expr, ExprKind, Name};
+use crate::version::Constraint;
+
+/// A variable of `config.run.env`, as written.
+#[derive(Debug, Clone)]
+pub struct EnvDefinition {
+    /// The name of the variable.
+    pub name: Name,
+    /// Its value; `null` and `unset` remove the variable.
+    pub value: Expr,
+}
+
+/// What the blocks of one directory say.
+#[derive(Debug, Default)]
+pub struct Config {
+    /// `config.run.env`; a name occurs once, local definitions before imported ones.
+    pub env: Vec<EnvDefinition>,
+    /// `config.references = "strict"`: references that name nothing are errors.
+    pub strict_references: bool,
+}
+
+/// Which directory a block belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The project root, where all settings hold.
+    Root,
+    /// Any other directory, where only `config.run.env` holds.
+    Below,
+}
+
+/// The type of an attribute.
+enum Type {
+    String,
+    Bool,
+    /// `"on"`, `"off"` or a bool.
+    Switch,
+    OneOf(&'static [&'static str]),
+    Strings,
+    StringsOf(&'static [&'static str]),
+}
+
+struct Schema {
+    /// The block, with its path in messages: `config.run`.
+    name: &'static str,
+    attributes: &'static [(&'static str, Type)],
+    blocks: &'static [Schema],
+    /// Whether attributes of any name are allowed, and not evaluated here.
+    open: bool,
+}
+
+const fn block(
+    name: &'static str,
+    attributes: &'static [(&'static str, Type)],
+    blocks: &'static [Schema],
+) -> Schema {
+    Schema {
+        name,
+        attributes,
+        blocks,
+        open: false,
+    }
+}
+
+const fn open_block(name: &'static str) -> Schema {
+    Schema {
+        name,
+        attributes: &[],
+        blocks: &[],
+        open: true,
+    }
+}
+
+const SAFEGUARDS: &[&str] = &[
+    "all",
+    "none",
+    "git",
+    "git-untracked",
+    "git-uncommitted",
+    "git-out-of-sync",
+    "outdated-code",
+];
+
+const RUN_ENV: &str = "config.run.env";
+
+/// Everything that the two blocks may hold.
+static SCHEMA: Schema = block(
+    "terramate",
+    &[
+        ("required_version", Type::String),
+        ("required_version_allow_prereleases", Type::Bool),
+        ("root", Type::Bool),
+    ],
+    &[block(
+        "config",
+        &[
+            ("experiments", Type::Strings),
+            ("disable_safeguards", Type::StringsOf(SAFEGUARDS)),
+            ("references", Type::OneOf(&["strict", "warn"])),
+        ],
+        &[
+            block(
+                "config.git",
+                &[
+                    ("default_remote", Type::String),
+                    ("default_branch", Type::String),
+                    ("check_untracked", Type::Bool),
+                    ("check_uncommitted", Type::Bool),
+                    ("check_remote", Type::Bool),
+                ],
+                &[],
+            ),
+            block(
+                "config.run",
+                &[("check_gen_code", Type::Bool)],
+                &[open_block(RUN_ENV)],
+            ),
+            block(
+                "config.change_detection",
+                &[],
+                &[
+                    block(
+                        "config.change_detection.git",
+                        &[("untracked", Type::Switch), ("uncommitted", Type::Switch)],
+                        &[],
+                    ),
+                    block(
+                        "config.change_detection.terragrunt",
+                        &[("enabled", Type::OneOf(&["auto", "off", "force"]))],
+                        &[],
+                    ),
+                ],
+            ),
+            block(
+                "config.generate",
+                &[("hcl_magic_header_comment_style", Type::OneOf(&["//", "#"]))],
+                &[],
+            ),
+            block(
+                "config.cloud",
+                &[("organization", Type::String), ("location", Type::String)],
+                &[block(
+                    "config.cloud.targets",
+                    &[("enabled", Type::Bool)],
+                    &[],
+                )],
+            ),
+            block("config.telemetry", &[("enabled", Type::Switch)], &[]),
+            open_block("config.targets"),
+        ],
+    )],
+);
+
+impl Schema {
+    /// The last word of the name: what the user writes.
+    fn keyword(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+}
+
+/// Reads the `terramate` and `orch` blocks of a directory. What is set locally overrides what is
+/// imported, and a later import overrides an earlier one.
+pub(crate) fn read<'a>(
+    local: impl IntoIterator<Item = &'a Block>,
+    imported: impl DoubleEndedIterator<Item = &'a Block>,
+    place: Place,
+    problems: &mut Vec<Diagnostic>,
+) -> Config {
+    let mut reader = ConfigReader {
+        place,
+        imported: false,
+        config: Config::default(),
+        seen: HashMap::new(),
+        misplaced: Vec::new(),
+        problems,
+    };
+    for block in local {
+        reader.tool_block(block);
+    }
+    reader.imported = true;
+    for block in imported.rev() {
+        reader.tool_block(block);
+    }
+    reader.finish()
+}
+
+struct ConfigReader<'p> {
+    place: Place,
+    imported: bool,
+    config: Config,
+    /// Where each attribute was first set, by its path.
+    seen: HashMap<String, Span>,
+    misplaced: Vec<Span>,
+    problems: &'p mut Vec<Diagnostic>,
+}
+
+impl ConfigReader<'_> {
+    fn tool_block(&mut self, block: &Block) {
+        self.block(block, &SCHEMA);
+        if &*block.kind.text == "orch" && self.place == Place::Root {
+            self.check_version(block);
+        }
+    }
+
+    fn block(&mut self, block: &Block, schema: &'static Schema) {
+        let keyword = &*block.kind.text;
+        for label in &block.labels {
+            let diagnostic = Diagnostic::error(format!("a `{keyword}` block has no labels"));
+            let diagnostic = diagnostic.label(label.span, "unexpected label");
+            self.problems.push(diagnostic.help("remove the label"));
+        }
+        for attribute in &block.body.attributes {
+            self.attribute(attribute, block, schema);
+        }
+        for inner in &block.body.blocks {
+            let name = &*inner.kind.text;
+            if let Some(inner_schema) = schema.blocks.iter().find(|schema| schema.keyword() == name)
+            {
+                self.block(inner, inner_schema);
+            } else {
+                let diagnostic =
+                    Diagnostic::error(format!("unknown block `{name}` in `{keyword}`"))
+                        .label(inner.kind.span, format!("not a block of `{keyword}`"))
+                        .label(block.kind.span, "in this block");
+                self.problems
+                    .push(diagnostic.did_you_mean(name, schema.blocks.iter().map(Schema::keyword)));
+            }
+        }
+    }
+
+    fn attribute(&mut self, attribute: &Attribute, block: &Block, schema: &'static Schema) {
+        let name = &*attribute.name.text;
+        let keyword = &*block.kind.text;
+        let known = schema.attributes.iter().find(|(known, _)| *known == name);
+        if known.is_none() && !schema.open {
+            let diagnostic =
+                Diagnostic::error(format!("unknown attribute `{name}` in `{keyword}`"))
+                    .label(
+                        attribute.name.span,
+                        format!("not an attribute of `{keyword}`"),
+                    )
+                    .label(block.kind.span, "in this block");
+            let candidates = schema.attributes.iter().map(|(known, _)| *known);
+            self.problems
+                .push(diagnostic.did_you_mean(name, candidates));
+            return;
+        }
+        // `terramate` and `orch` may each set their own version; all else is one namespace.
+        let path = match schema.name {
+            "terramate" => format!("{keyword}.{name}"),
+            outer => format!("{outer}.{name}"),
+        };
+        if let Some(&first) = self.seen.get(&path) {
+            if !self.imported {
+                let diagnostic =
+                    Diagnostic::error(format!("`{path}` is set twice in this directory"));
+                self.problems.push(
+                    diagnostic
+                        .label(attribute.name.span, "again here")
+                        .label(first, "first here")
+                        .help("remove one of them"),
+                );
+            }
+            return;
+        }
+        self.seen.insert(path, attribute.name.span);
+        if schema.name == RUN_ENV {
+            let (name, value) = (attribute.name.clone(), attribute.value.clone());
+            self.config.env.push(EnvDefinition { name, value });
+            return;
+        }
+        if self.place == Place::Below && name != "root" {
+            self.misplaced.push(attribute.name.span);
+        }
+        let Some((_, wanted)) = known else {
+            return;
+        };
+        let Some(value) = self.value(attribute, wanted) else {
+            return;
+        };
+        if schema.name == "config" && name == "references" && self.place == Place::Root {
+            self.config.strict_references = value == Value::string("strict");
+        }
+    }
+
+    /// Evaluates an attribute and checks its type.
+    fn value(&mut self, attribute: &Attribute, wanted: &Type) -> Option<Value> {
+        let name = &*attribute.name.text;
+        let value = match evaluate(&attribute.value, &NoNamespaces("the project configuration")) {
+            Ok(value) => value,
+            Err(diagnostic) => {
+                self.problems.push(*diagnostic);
+                return None;
+            }
+        };
+        let quoted = |choices: &[&str]| {
+            let quoted: Vec<String> = choices
+                .iter()
+                .map(|choice| format!("`\"{choice}\"`"))
+                .collect();
+            quoted.join(", ")
+        };
+        let (fits, expected) = match wanted {
+            Type::String => (matches!(value, Value::String(_)), "a string".to_owned()),
+            Type::Bool => (
+                matches!(value, Value::Bool(_)),
+                "`true` or `false`".to_owned(),
+            ),
+            Type::Switch => {
+                let fits = match &value {
+                    Value::Bool(_) => true,
+                    Value::String(text) => matches!(&**text, "on" | "off"),
+                    _ => false,
+                };
+                (fits, "`\"on\"`, `\"off\"` or a bool".to_owned())
+            }
+            Type::OneOf(choices) => {
+                let fits = matches!(&value, Value::String(text) if choices.contains(&&**text));
+                (fits, format!("one of {}", quoted(choices)))
+            }
+            Type::Strings => (
+                are_strings(&value, |_| true),
+                "a list of strings".to_owned(),
+            ),
+            Type::StringsOf(choices) => {
+                let fits = are_strings(&value, |text| choices.contains(&text));
+                (fits, format!("a list of {}", quoted(choices)))
+            }
+        };
+        if fits {
+            return Some(value);
+        }
+        let label = match &value {
+            Value::String(text) => format!("this is `\"{text}\"`"),
+            other => format!("this is {}", other.type_name()),
+        };
+        let diagnostic = Diagnostic::error(format!("`{name}` must be {expected}"));
+        self.problems
+            .push(diagnostic.label(attribute.value.span, label));
+        None
+    }
+
+    fn check_version(&mut self, block: &Block) {
+        let Some(attribute) = block.body.attribute("required_version") else {
+            return;
+        };
+        let ExprKind::String(text) = &attribute.value.kind else {
+            return; // its type was checked with the rest
+        };
+        let allow_prereleases = block
+            .body
+            .attribute("required_version_allow_prereleases")
+            .is_some_and(|attribute| matches!(attribute.value.kind, ExprKind::Bool(true)));
+        let span = attribute.value.span;
+        let own = env!("CARGO_PKG_VERSION");
+        let version = Version::parse(own).expect("cargo accepts only semantic versions");
+        match Constraint::parse(text) {
+            Err(problem) => {
+                let diagnostic = Diagnostic::error(format!("`{text}` is not a version constraint"));
+                let help = "write something like `~> 0.1` or `>= 0.1.0, < 2.0.0`";
+                self.problems
+                    .push(diagnostic.label(span, problem).help(help));
+            }
+            Ok(constraint) if !constraint.allows(&version, allow_prereleases) => {
+                let diagnostic = Diagnostic::error(format!(
+                    "this project needs orch {text}, and this is orch {own}"
+                ));
+                let help = "install a version of orch that fits, or change the constraint";
+                self.problems
+                    .push(diagnostic.label(span, "required here").help(help));
+            }
+            Ok(_) => {}
+        }
+    }
+
+    /// The old switches for single safeguards cannot stand beside the list that replaced them.
+    fn check_safeguards(&mut self) {
+        let Some(&list) = self.seen.get("config.disable_safeguards") else {
+            return;
+        };
+        let old = [
+            "git.check_untracked",
+            "git.check_uncommitted",
+            "git.check_remote",
+            "run.check_gen_code",
+        ];
+        for name in old {
+            if let Some(&span) = self.seen.get(&format!("config.{name}")) {
+                let message =
+                    format!("`config.{name}` and `config.disable_safeguards` exclude each other");
+                let diagnostic = Diagnostic::error(message)
+                    .label(span, "the old switch")
+                    .label(list, "the list");
+                self.problems.push(
+                    diagnostic.help("remove the old switch and name the safeguard in the list"),
+                );
+            }
+        }
+    }
+
+    fn finish(mut self) -> Config {
+        self.check_safeguards();
+        if let Some((&first, rest)) = self.misplaced.split_first() {
+            let mut diagnostic = Diagnostic::warning(
+                "this setting holds only in the project root, and is ignored here",
+            );
+            diagnostic = diagnostic.label(first, "ignored");
+            for &span in rest {
+                diagnostic = diagnostic.label(span, "ignored too");
+            }
+            let help = "move it to the root directory of the project; `config.run.env` may stay";
+            self.problems.push(diagnostic.help(help));
+        }
+        self.config
+    }
+}
+
+fn are_strings(value: &Value, fits: impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::List(items) => items
+            .iter()
+            .all(|item| matches!(item, Value::String(text) if fits(text))),
+        _ => false,
+    }
+}

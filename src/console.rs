@@ -1,0 +1,60 @@
+//! The one place that writes to the terminal.
+//!
+//! Results go to stdout; everything that `orch` itself has to say goes to stderr, so that a command's
+//! output can be piped. Colours are dropped where the stream is no terminal or the user says so
+//! (`NO_COLOR`, `CLICOLOR_FORCE`).
+
+use std::io::{self, BufWriter, Stdout, StdoutLock, Write};
+
+use anstream::AutoStream;
+use orch::diagnostic::{self, Diagnostic, Style};
+use orch::printable::printable_lines;
+use orch::source::Sources;
+
+const RED: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
+const BOLD: anstyle::Style = anstyle::Style::new().bold();
+
+/// Returns stdout, buffered; the caller flushes it.
+pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, Stdout::lock(&io::stdout()))
+}
+
+/// Returns stderr, with colours where they are welcome.
+pub(crate) fn stderr() -> AutoStream<io::Stderr> {
+    AutoStream::auto(io::stderr())
+}
+
+/// Draws diagnostics on stderr.
+pub(crate) fn diagnostics<'a>(
+    diagnostics: impl IntoIterator<Item = &'a Diagnostic>,
+    sources: &Sources,
+) {
+    let stderr = io::stderr();
+    let style = match AutoStream::choice(&stderr) {
+        anstream::ColorChoice::Never => Style::Plain,
+        _ => Style::Coloured,
+    };
+    let mut out = BufWriter::new(stderr.lock());
+    for diagnostic in diagnostics {
+        // Nothing can be said about a stderr that does not work.
+        _ = writeln!(out, "{}", diagnostic::render(diagnostic, sources, style));
+    }
+    _ = out.flush();
+}
+
+/// Says that something failed, and why.
+pub(crate) fn error(error: &dyn std::error::Error) {
+    let mut out = stderr();
+    let mut message = printable_lines(&error.to_string());
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message += &format!("\n  caused by: {}", printable_lines(&cause.to_string()));
+        source = cause.source();
+    }
+    _ = writeln!(out, "{RED}error{RED:#}{BOLD}:{BOLD:#} {message}");
+}
+
+/// Says something that is worth knowing.
+pub(crate) fn note(message: &str) {
+    _ = writeln!(stderr(), "{BOLD}note:{BOLD:#} {}", printable_lines(message));
+}

@@ -1,0 +1,329 @@
+//! Problems in the user's configuration, as data, and how they are drawn.
+//!
+//! A [`Diagnostic`] is collected, never thrown: a stage goes on after a problem, and all problems of
+//! all files are shown together. Only [`render`] knows the crate that draws them.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::path::ProjectPath;
+use crate::printable::{needs_escape, printable, printable_lines};
+use crate::source::{Sources, Span};
+
+/// How bad a problem is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing can be run.
+    Error,
+    /// Suspicious; `orch validate` takes it for an error.
+    Warning,
+}
+
+/// A problem in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in one phrase.
+    pub message: String,
+    /// Where; the first is the place itself, the others give context.
+    pub labels: Vec<Label>,
+    /// The file, for problems of a file that has no text to point at.
+    pub file: Option<ProjectPath>,
+    /// Facts that belong to the problem.
+    pub notes: Vec<String>,
+    /// Ways out.
+    pub help: Vec<String>,
+}
+
+/// A place, and what is to be said there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What to say; may be empty.
+    pub text: String,
+}
+
+impl Diagnostic {
+    fn new(severity: Severity, message: impl Into<String>) -> Self {
+        Diagnostic {
+            severity,
+            message: message.into(),
+            labels: Vec::new(),
+            file: None,
+            notes: Vec::new(),
+            help: Vec::new(),
+        }
+    }
+
+    /// Starts an error.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, message)
+    }
+
+    /// Starts a warning.
+    pub fn warning(message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, message)
+    }
+
+    /// Adds a place: the first is the place of the problem, later ones give context.
+    #[must_use]
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.labels.push(Label { span, text });
+        self
+    }
+
+    /// Names the file of a problem that has no place in a text.
+    #[must_use]
+    pub fn file(mut self, file: ProjectPath) -> Self {
+        self.file = Some(file);
+        self
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Adds a way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
+        self
+    }
+
+    /// Adds "did you mean" where `written` looks like one of `candidates`.
+    #[must_use]
+    pub fn did_you_mean<'a>(
+        self,
+        written: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        match closest(written, candidates) {
+            Some(candidate) => self.help(format!("did you mean `{candidate}`?")),
+            None => self,
+        }
+    }
+
+    /// Says whether this is an error.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// Returns the candidate that `written` was probably meant to be: at most a third of its characters
+/// differ; the first of equals.
+pub fn closest<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let allowed = (written.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(written, candidate), candidate))
+        .filter(|&(distance, _)| distance <= allowed)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Puts diagnostics in the order in which they are shown: by file, then position; what has no place
+/// comes first. Drops exact repetitions, which arise where several directories import one file.
+pub fn sort(diagnostics: &mut Vec<Diagnostic>, sources: &Sources) {
+    diagnostics.sort_by_cached_key(|diagnostic| {
+        let place = diagnostic.labels.first().map(|label| {
+            let file = sources.file(label.span.file).path.clone();
+            (file, label.span.start)
+        });
+        let place = place.or_else(|| diagnostic.file.clone().map(|file| (file, 0)));
+        (place, diagnostic.severity, diagnostic.message.clone())
+    });
+    diagnostics.dedup();
+}
+
+/// Whether to draw with colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// No escape sequences.
+    Plain,
+    /// With the colours of a terminal.
+    Coloured,
+}
+
+/// Draws a diagnostic as rustc would, ending with a line feed.
+pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = printable_lines(&diagnostic.message);
+    let mut group = Group::with_title(level.primary_title(title));
+    let mut labels = diagnostic.labels.as_slice();
+    while let Some(first) = labels.first() {
+        // Labels of one file that follow each other share its snippet.
+        let count = labels
+            .iter()
+            .take_while(|label| label.span.file == first.span.file)
+            .count();
+        let (here, rest) = labels.split_at(count);
+        let is_first = labels.len() == diagnostic.labels.len();
+        group = group.element(snippet(here, is_first, sources));
+        labels = rest;
+    }
+    if let Some(file) = &diagnostic.file {
+        group = group.element(annotate_snippets::Origin::path(
+            printable(file.relative()).into_owned(),
+        ));
+    }
+    for note in &diagnostic.notes {
+        group = group.element(Level::NOTE.message(printable_lines(note)));
+    }
+    for help in &diagnostic.help {
+        group = group.element(Level::HELP.message(printable_lines(help)));
+    }
+    let renderer = match style {
+        Style::Plain => Renderer::plain(),
+        Style::Coloured => Renderer::styled(),
+    };
+    let mut drawn = renderer.render(&[group]);
+    drawn.push('\n');
+    drawn
+}
+
+/// Bytes of context kept on either side of a label on a very long line.
+const CONTEXT: usize = 200;
+
+fn snippet<'a>(
+    labels: &[Label],
+    is_first: bool,
+    sources: &Sources,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    let file = sources.file(labels[0].span.file);
+    let text = file.text.as_str();
+    // The drawing crate looks at all it is given, so it gets the lines concerned and no more; of a
+    // line of megabytes, the part around the labels.
+    let first = labels
+        .iter()
+        .map(|label| label.span.range().start)
+        .min()
+        .unwrap_or_default();
+    let last = labels
+        .iter()
+        .map(|label| label.span.range().end)
+        .max()
+        .unwrap_or_default();
+    let line_start = text[..first].rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = text[last..]
+        .find('\n')
+        .map_or(text.len(), |newline| last + newline);
+    let start = line_start.max(text.floor_char_boundary(first.saturating_sub(CONTEXT)));
+    let end = line_end.min(text.ceil_char_boundary((last + CONTEXT).min(text.len())));
+    let shown = blanked(&text[start..end]);
+    let line = file.position(start).line;
+    let annotations = labels.iter().enumerate().map(|(index, label)| {
+        let kind = if is_first && index == 0 {
+            AnnotationKind::Primary
+        } else {
+            AnnotationKind::Context
+        };
+        // A label that spans lines points at its first.
+        let range = label.span.range();
+        let range_end = text[range.clone()]
+            .find('\n')
+            .map_or(range.end, |newline| range.start + newline);
+        let range = range.start - start..range_end - start;
+        kind.span(range).label(printable(&label.text).into_owned())
+    });
+    Snippet::source(shown)
+        .line_start(line)
+        .path(printable(file.path.relative()).into_owned())
+        .annotations(annotations.collect::<Vec<_>>())
+}
+
+/// Replaces what must not reach a terminal by as many spaces as it has bytes, so that offsets hold.
+fn blanked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if needs_escape(character) && !matches!(character, '\n' | '\t') {
+            shown.extend(std::iter::repeat_n(' ', character.len_utf8()));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::SourceFile;
+
+    fn sources(text: &str) -> (Sources, impl Fn(&str) -> Span + use<>) {
+        let mut sources = Sources::default();
+        let file = sources.add(SourceFile {
+            path: ProjectPath::root().join("a").join("stack.tm"),
+            text: text.to_owned(),
+        });
+        let text = text.to_owned();
+        let span = move |part: &str| {
+            let start = u32::try_from(text.find(part).unwrap()).unwrap();
+            let end = start + u32::try_from(part.len()).unwrap();
+            Span { file, start, end }
+        };
+        (sources, span)
+    }
+
+    #[test]
+    fn a_problem_is_drawn_with_its_place_context_and_way_out() {
+        let (sources, span) = sources("stack {\n  aftr = []\n}\n");
+        let diagnostic = Diagnostic::error("unknown attribute `aftr` in `stack` block")
+            .label(span("aftr"), "not an attribute of `stack`")
+            .label(span("stack"), "in this block")
+            .did_you_mean("aftr", ["after", "before"]);
+        insta::assert_snapshot!(render(&diagnostic, &sources, Style::Plain), @r"
+        error: unknown attribute `aftr` in `stack` block
+         --> a/stack.tm:2:3
+          |
+        1 | stack {
+          | ----- in this block
+        2 |   aftr = []
+          |   ^^^^ not an attribute of `stack`
+          |
+          = help: did you mean `after`?
+        ");
+    }
+
+    #[test]
+    fn control_characters_of_the_source_do_not_reach_the_terminal() {
+        let (sources, span) = sources("a = \"\u{1b}[31mred\r\"");
+        let diagnostic = Diagnostic::error("bad \u{1b}[0m").label(span("red"), "x\u{7}");
+        let drawn = render(&diagnostic, &sources, Style::Plain);
+        assert!(
+            !drawn.chars().any(|c| c.is_control() && c != '\n'),
+            "{drawn:?}"
+        );
+    }
+
+    #[test]
+    fn a_line_of_megabytes_is_cut() {
+        let (sources, span) = sources(&format!(
+            "{}bad{}",
+            "x".repeat(1_000_000),
+            "y".repeat(1_000_000)
+        ));
+        let drawn = render(
+            &Diagnostic::error("long").label(span("bad"), "here"),
+            &sources,
+            Style::Plain,
+        );
+        assert!(drawn.len() < 2_000, "{}", drawn.len());
+    }
+
+    #[test]
+    fn suggestions_need_some_likeness() {
+        assert_eq!(closest("stak", ["stack", "script"]), Some("stack"));
+        assert_eq!(closest("zebra", ["stack", "script"]), None);
+    }
+}

@@ -1,0 +1,460 @@
+//! Finds the project root and reads the configuration files below it.
+//!
+//! Directories are listed with walkdir, one task per directory on a pool of threads; the task that
+//! lists a directory also reads and parses its configuration files, so that waiting for a cold disk
+//! and parsing overlap. Results are sorted afterwards: what the threads do first never shows.
+//!
+//! Skipped: dot directories, directories with a `.tmskip` or `.orchskip`, and whatever another
+//! project owns (a directory below the root that says `orch { root = true }`). Symbolic links to
+//! directories are not followed, so loops of links cannot occur; links to files are.
+//!
+//! Knows what a configuration file is called and that one may declare a root; knows nothing else of
+//! what files mean.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use walkdir::WalkDir;
+
+use crate::diagnostic::Diagnostic;
+use crate::parse::parse;
+use crate::path::ProjectPath;
+use crate::source::{FileId, SourceFile, Sources};
+use crate::syntax::{Body, ExprKind};
+
+/// Endings of configuration files. Terramate reads the first two as well.
+const ENDINGS: [&str; 3] = [".tm", ".tm.hcl", ".orch.hcl"];
+
+/// Files that keep a directory, and all below it, out of the project.
+const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
+
+/// The largest configuration file that is read. Real ones are a few kilobytes.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Threads that list directories and parse. More than processors: on a cold disk they wait.
+const MIN_THREADS: usize = 8;
+
+/// Parsing nests up to the parser's limits; this leaves room even in unoptimised builds.
+const STACK_BYTES: usize = 16 << 20;
+
+/// A file or directory that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to read `{path}`")]
+pub struct ReadError {
+    /// What could not be read, relative to the project root where it lies inside.
+    pub path: String,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// How the project root was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootRule {
+    /// Its own files say `orch { root = true }`.
+    Declared,
+    /// It is git's top level.
+    Git,
+    /// Its own files set `required_version`.
+    RequiredVersion,
+    /// Nothing says where the project begins, so it is the working directory.
+    WorkingDirectory,
+}
+
+/// Finds the project root of a working directory, which must be absolute and free of links.
+///
+/// The nearest ancestor that declares itself the root; else git's top level; else the nearest
+/// ancestor that sets `required_version`; else the working directory. Files that cannot be read or
+/// parsed declare nothing here; if they belong to the project, loading it reports them.
+pub fn find_root(working_directory: &Path) -> (PathBuf, RootRule) {
+    let mut git = None;
+    let mut required_version = None;
+    for directory in working_directory.ancestors() {
+        let declares = root_declarations(directory);
+        if declares.root {
+            return (directory.to_path_buf(), RootRule::Declared);
+        }
+        if git.is_none() && is_git_top_level(directory) {
+            git = Some(directory.to_path_buf());
+        }
+        if required_version.is_none() && declares.required_version {
+            required_version = Some(directory.to_path_buf());
+        }
+    }
+    if let Some(git) = git {
+        (git, RootRule::Git)
+    } else if let Some(directory) = required_version {
+        (directory, RootRule::RequiredVersion)
+    } else {
+        (working_directory.to_path_buf(), RootRule::WorkingDirectory)
+    }
+}
+
+/// Says whether git would call this directory a top level: it has a repository, or a file that
+/// points to one as worktrees and submodules do. Reading it ourselves keeps commands that need no
+/// history independent of git.
+fn is_git_top_level(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    git.join("HEAD").exists() || fs::read(&git).is_ok_and(|content| content.starts_with(b"gitdir:"))
+}
+
+#[derive(Default)]
+struct RootDeclarations {
+    root: bool,
+    required_version: bool,
+}
+
+fn root_declarations(directory: &Path) -> RootDeclarations {
+    let mut found = RootDeclarations::default();
+    let entries = WalkDir::new(directory).min_depth(1).max_depth(1);
+    for entry in entries.into_iter().flatten() {
+        if entry.file_type().is_dir() || !is_configuration(entry.file_name()) {
+            continue;
+        }
+        if let Ok(text) = read_text(entry.path(), entry.file_type().is_file(), None)
+            && let Ok(body) = parse(FileId(0), &text)
+        {
+            found.root |= declares_root(&body);
+            found.required_version |=
+                project_blocks(&body).any(|block| block.attribute("required_version").is_some());
+        }
+    }
+    found
+}
+
+fn project_blocks(body: &Body) -> impl Iterator<Item = &Body> {
+    let blocks = body.blocks("orch").chain(body.blocks("terramate"));
+    blocks.map(|block| &block.body)
+}
+
+fn declares_root(body: &Body) -> bool {
+    project_blocks(body)
+        .filter_map(|block| block.attribute("root"))
+        .any(|root| matches!(root.value.kind, ExprKind::Bool(true)))
+}
+
+/// Says whether a file of that name is read as configuration.
+pub fn is_configuration(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    !name.starts_with('.')
+        && ENDINGS
+            .iter()
+            .any(|ending| name.len() > ending.len() && name.ends_with(ending))
+}
+
+/// What [`read`] found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The text of every file.
+    pub sources: Sources,
+    /// The directories that have configuration files, by path.
+    pub directories: Vec<Directory>,
+    /// Directories below the root that are projects of their own, by path.
+    pub nested_projects: Vec<ProjectPath>,
+    /// What is wrong with the text of files.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What could not be read.
+    pub errors: Vec<ReadError>,
+}
+
+/// A directory and its own configuration files.
+#[derive(Debug)]
+pub struct Directory {
+    /// Where it is.
+    pub path: ProjectPath,
+    /// Its files, by name.
+    pub files: Vec<ParsedFile>,
+}
+
+/// A configuration file.
+#[derive(Debug)]
+pub struct ParsedFile {
+    /// Where its text is.
+    pub id: FileId,
+    /// Where it is.
+    pub path: ProjectPath,
+    /// What it says; empty if it has a syntax error.
+    pub body: Body,
+}
+
+/// Reads all configuration files of the project.
+pub fn read(root: &Path) -> Found {
+    let reader = Reader::new(root);
+    pool().scope(|scope| reader.visit(scope, root));
+    reader.finish()
+}
+
+/// Reads one more file, which need not have a configuration file's name: what an import names.
+/// Where that fails, the reason is added to `found`.
+pub fn read_one(root: &Path, path: &ProjectPath, found: &mut Found) -> Option<ParsedFile> {
+    let reader = Reader::new(root);
+    reader
+        .next_file
+        .store(u32::try_from(found.sources.len()).ok()?, Ordering::Relaxed);
+    let file = reader.read_file(&path.to_host(root), false);
+    let gathered = reader.finish_into(&mut found.sources);
+    found.diagnostics.extend(gathered.diagnostics);
+    found.errors.extend(gathered.errors);
+    file
+}
+
+fn pool() -> rayon::ThreadPool {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(processors.max(MIN_THREADS))
+        .stack_size(STACK_BYTES)
+        .build()
+        .expect("threads can be started")
+}
+
+/// What the tasks of a walk share.
+struct Reader<'a> {
+    root: &'a Path,
+    next_file: AtomicU32,
+    gathered: Mutex<Gathered>,
+}
+
+#[derive(Default)]
+struct Gathered {
+    sources: Vec<(FileId, SourceFile)>,
+    directories: Vec<Directory>,
+    nested_projects: Vec<ProjectPath>,
+    diagnostics: Vec<Diagnostic>,
+    errors: Vec<ReadError>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(root: &'a Path) -> Self {
+        Reader {
+            root,
+            next_file: AtomicU32::new(0),
+            gathered: Mutex::default(),
+        }
+    }
+
+    fn gathered(&self) -> std::sync::MutexGuard<'_, Gathered> {
+        self.gathered
+            .lock()
+            .expect("no task panics while it holds this")
+    }
+
+    fn visit<'s>(&'s self, scope: &rayon::Scope<'s>, directory: &Path) {
+        let is_root = directory == self.root;
+        let Listing {
+            mut files,
+            directories,
+            skipped,
+        } = self.list(directory);
+        if skipped && !is_root {
+            return;
+        }
+        // The root's own configuration holds even where the mark empties the project.
+        files.sort();
+        let files: Vec<ParsedFile> = files
+            .iter()
+            .filter_map(|(file, plain)| self.read_file(file, *plain))
+            .collect();
+        if !is_root && files.iter().any(|file| declares_root(&file.body)) {
+            self.gathered()
+                .nested_projects
+                .extend(self.project_path(directory));
+            return;
+        }
+        if !files.is_empty()
+            && let Some(path) = self.project_path(directory)
+        {
+            self.gathered().directories.push(Directory { path, files });
+        }
+        if !skipped {
+            for directory in directories {
+                scope.spawn(move |scope| self.visit(scope, &directory));
+            }
+        }
+    }
+
+    fn list(&self, directory: &Path) -> Listing {
+        let mut listing = Listing::default();
+        for entry in WalkDir::new(directory).min_depth(1).max_depth(1) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error.path().unwrap_or(directory).to_path_buf();
+                    let source = error
+                        .into_io_error()
+                        .unwrap_or_else(|| io::Error::other("loop"));
+                    self.unreadable(&path, source);
+                    continue;
+                }
+            };
+            let name = entry.file_name();
+            if entry.file_type().is_dir() {
+                if !name.as_encoded_bytes().starts_with(b".") {
+                    listing.directories.push(entry.into_path());
+                }
+            } else if is_configuration(name) {
+                let plain = entry.file_type().is_file();
+                listing.files.push((entry.into_path(), plain));
+            } else if SKIP_MARKS.iter().any(|mark| name == OsStr::new(mark)) {
+                listing.skipped = true;
+            }
+        }
+        listing
+    }
+
+    fn read_file(&self, host: &Path, plain: bool) -> Option<ParsedFile> {
+        let text = match read_text(host, plain, Some(self.root)) {
+            Ok(text) => text,
+            Err(TextError::Io(source)) => {
+                self.unreadable(host, source);
+                return None;
+            }
+            Err(TextError::Content(diagnostic)) => {
+                let path = self.project_path(host)?;
+                self.gathered().diagnostics.push(diagnostic.file(path));
+                return None;
+            }
+        };
+        let path = self.project_path(host)?;
+        let id = FileId(self.next_file.fetch_add(1, Ordering::Relaxed));
+        let parsed = parse(id, &text);
+        let source = SourceFile {
+            path: path.clone(),
+            text,
+        };
+        let mut gathered = self.gathered();
+        gathered.sources.push((id, source));
+        let body = match parsed {
+            Ok(body) => body,
+            Err(diagnostic) => {
+                gathered.diagnostics.push(*diagnostic);
+                Body::default()
+            }
+        };
+        Some(ParsedFile { id, path, body })
+    }
+
+    /// Returns the place inside the project; a name that is not UTF-8 is reported.
+    fn project_path(&self, host: &Path) -> Option<ProjectPath> {
+        let path = ProjectPath::from_host(self.root, host);
+        if path.is_none() {
+            let message = format!("the path of `{}` is not UTF-8", host.display());
+            let help = "rename the directory, or put an empty file `.orchskip` into it";
+            self.gathered()
+                .diagnostics
+                .push(Diagnostic::error(message).help(help));
+        }
+        path
+    }
+
+    fn unreadable(&self, host: &Path, source: io::Error) {
+        let path = host.strip_prefix(self.root).unwrap_or(host);
+        let path = if path.as_os_str().is_empty() {
+            host
+        } else {
+            path
+        };
+        let path = path.display().to_string();
+        self.gathered().errors.push(ReadError { path, source });
+    }
+
+    fn finish(self) -> Found {
+        let mut found = Found::default();
+        let gathered = self.finish_into(&mut found.sources);
+        found.directories = gathered.directories;
+        found.nested_projects = gathered.nested_projects;
+        found.diagnostics = gathered.diagnostics;
+        found.errors = gathered.errors;
+        found
+    }
+
+    /// Sorts what the tasks gathered and hands the texts over.
+    fn finish_into(self, sources: &mut Sources) -> Gathered {
+        let mut gathered = self
+            .gathered
+            .into_inner()
+            .expect("no task panics while it holds this");
+        gathered.sources.sort_unstable_by_key(|&(id, _)| id);
+        for (id, source) in gathered.sources.drain(..) {
+            let added = sources.add(source);
+            assert_eq!(added, id, "files are numbered without gaps");
+        }
+        gathered
+            .directories
+            .sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        gathered.nested_projects.sort_unstable();
+        gathered.errors.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        gathered
+    }
+}
+
+#[derive(Default)]
+struct Listing {
+    /// With whether it is a plain file, not a link or worse.
+    files: Vec<(PathBuf, bool)>,
+    directories: Vec<PathBuf>,
+    skipped: bool,
+}
+
+enum TextError {
+    Io(io::Error),
+    Content(Diagnostic),
+}
+
+/// Reads a configuration file.
+///
+/// What is not a plain file is looked at first: opening a pipe would wait for ever, and a link must
+/// not lead out of the project `root`, whose diagnostics would show lines of foreign files.
+fn read_text(host: &Path, plain: bool, root: Option<&Path>) -> Result<String, TextError> {
+    let content =
+        |message: String, help: &str| TextError::Content(Diagnostic::error(message).help(help));
+    if !plain {
+        let target = host.canonicalize().map_err(TextError::Io)?;
+        if root.is_some_and(|root| !target.starts_with(root)) {
+            return Err(content(
+                "this configuration file is a link that leads out of the project".to_owned(),
+                "copy the file into the project, or link to one inside it",
+            ));
+        }
+        let kind = fs::metadata(&target).map_err(TextError::Io)?.file_type();
+        if kind.is_dir() {
+            return Err(TextError::Io(io::ErrorKind::IsADirectory.into()));
+        } else if !kind.is_file() {
+            return Err(TextError::Io(io::Error::other("not a regular file")));
+        }
+    }
+    let mut bytes = Vec::with_capacity(1024);
+    fs::File::open(host)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(TextError::Io)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(content(
+            format!(
+                "this configuration file is larger than {} MiB",
+                MAX_FILE_BYTES >> 20
+            ),
+            "split it, or give it another name if it is not configuration",
+        ));
+    }
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let newlines = error.as_bytes()[..valid]
+            .iter()
+            .filter(|&&byte| byte == b'\n');
+        content(
+            format!(
+                "this file is not UTF-8: line {} has a byte that is not text",
+                newlines.count() + 1
+            ),
+            "save the file as UTF-8",
+        )
+    })
+}

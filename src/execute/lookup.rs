@@ -1,0 +1,104 @@
+//! Which file a program's name means in a stack.
+//!
+//! A name with a `/` is a path, taken from the stack directory; any other is looked for in the
+//! `PATH` that the command will have. Done for all stacks before the first command starts.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::os;
+
+/// A program that cannot be run in a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+pub enum LookupError {
+    /// No directory of the `PATH` has it.
+    #[error("program `{0}` was not found in the PATH")]
+    NotInPath(String),
+    /// The path leads to nothing.
+    #[error("program `{0}` does not exist")]
+    Missing(PathBuf),
+    /// The file may not be executed.
+    #[error("program `{0}` is not an executable file")]
+    NotExecutable(PathBuf),
+}
+
+/// Looks up one program for many stacks.
+#[derive(Debug)]
+pub struct ProgramFinder {
+    program: OsString,
+    /// What was found in a `PATH`, for those that do not depend on the stack directory.
+    by_path: HashMap<OsString, Result<PathBuf, LookupError>>,
+}
+
+impl ProgramFinder {
+    /// Prepares to look up `program`.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        ProgramFinder {
+            program: program.into(),
+            by_path: HashMap::new(),
+        }
+    }
+
+    /// Returns the file for a stack directory and the `PATH` that the command will have there.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such program, or it cannot be executed.
+    pub fn find(&mut self, directory: &Path, path: &OsStr) -> Result<PathBuf, LookupError> {
+        if is_path(&self.program) {
+            let file = directory.join(&self.program);
+            return match fs::metadata(&file) {
+                Err(_) => Err(LookupError::Missing(file)),
+                Ok(metadata) if os::is_executable(&metadata) => Ok(file),
+                Ok(_) => Err(LookupError::NotExecutable(file)),
+            };
+        }
+        // An empty or relative entry means something else in each stack.
+        if std::env::split_paths(path).any(|entry| entry.is_relative()) {
+            return self.search(directory, path);
+        }
+        if let Some(found) = self.by_path.get(path) {
+            return found.clone();
+        }
+        let found = self.search(directory, path);
+        self.by_path.insert(path.to_owned(), found.clone());
+        found
+    }
+
+    fn search(&self, directory: &Path, path: &OsStr) -> Result<PathBuf, LookupError> {
+        let mut not_executable = None;
+        for entry in std::env::split_paths(path) {
+            for name in names(&self.program) {
+                let file = directory.join(&entry).join(name);
+                match fs::metadata(&file) {
+                    Ok(metadata) if os::is_executable(&metadata) => return Ok(file),
+                    Ok(metadata) if metadata.is_file() => not_executable = Some(file),
+                    _ => {}
+                }
+            }
+        }
+        Err(match not_executable {
+            Some(file) => LookupError::NotExecutable(file),
+            None => LookupError::NotInPath(self.program.to_string_lossy().into_owned()),
+        })
+    }
+}
+
+/// Says whether a program is given as a path rather than by name.
+fn is_path(program: &OsStr) -> bool {
+    let is_separator = |&byte: &u8| std::path::is_separator(byte as char);
+    program.as_encoded_bytes().iter().any(is_separator)
+}
+
+/// The file names that a program may have: on Windows also with `.exe`.
+fn names(program: &OsStr) -> impl Iterator<Item = OsString> {
+    let suffix = std::env::consts::EXE_SUFFIX;
+    let with_suffix = (!suffix.is_empty()).then(|| {
+        let mut name = program.to_owned();
+        name.push(suffix);
+        name
+    });
+    std::iter::once(program.to_owned()).chain(with_suffix)
+}

@@ -1,0 +1,256 @@
+//! Runs the command of each stack.
+//!
+//! One loop owns the schedule, the running commands and time. A thread per command waits for its
+//! end, a thread receives signals, and both send to the one channel that the loop reads. What the
+//! loop decides it tells as [`RunEvent`]s.
+//!
+//! # Signals
+//!
+//! Commands run serially, in our process group and with our terminal, so prompts work. A Ctrl-C of
+//! the terminal reaches the command without our doing; a signal sent to `orch` alone is passed on
+//! once. That difference matters: terraform gives up its lock cleanly on the first interrupt and
+//! loses it on the second. A second signal terminates the command, a third kills it.
+
+mod lookup;
+
+#[cfg_attr(unix, path = "unix.rs")]
+#[cfg_attr(not(unix), path = "other.rs")]
+mod os;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use lookup::{LookupError, ProgramFinder};
+
+use crate::environment::Environment;
+use crate::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
+use crate::schedule::Schedule;
+use crate::stack::StackIndex;
+
+/// A command in a stack.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The program as typed, which it sees as its own name.
+    pub name: OsString,
+    /// The program file.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// Changes to our own environment.
+    pub environment: Environment,
+}
+
+/// A Ctrl-C reaches the command and us at once, but our thread for signals may come second. After a
+/// command that looks interrupted, the loop waits this long for its own signal.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(100);
+
+/// What can happen while the loop waits.
+enum Message {
+    Ended(io::Result<ExitStatus>),
+    Signal(Signal),
+}
+
+/// A signal that `orch` received.
+struct Signal {
+    number: i32,
+    /// Whether the running command has received it too, as it does from a terminal.
+    reached_commands: bool,
+}
+
+/// Runs what the schedule lets run, one command at a time, until nothing is left to do.
+/// `selected` is every stack of the run, in order; `task` gives the command of a stack.
+///
+/// # Errors
+///
+/// If signals cannot be received. That a command fails is data in the summary.
+pub fn execute(
+    mut schedule: Schedule,
+    selected: &[StackIndex],
+    mut task: impl FnMut(StackIndex) -> Task,
+    mut on_event: impl FnMut(&RunEvent),
+) -> io::Result<RunSummary> {
+    let (sender, receiver) = mpsc::channel();
+    let _signals = os::receive_signals(sender.clone())?;
+    let mut run = Run {
+        begun: Instant::now(),
+        sender,
+        receiver,
+        summary: RunSummary::default(),
+        signals: 0,
+        on_event: &mut on_event,
+    };
+    while let Some(stack) = run.next(&mut schedule) {
+        (run.on_event)(&RunEvent::Started(stack));
+        let begun = Instant::now();
+        let outcome = run.one(stack, &task(stack));
+        run.ended(stack, outcome.clone(), begun.elapsed());
+        for (skipped, cause) in schedule.finish(stack, outcome == Outcome::Succeeded) {
+            run.ended(skipped, Outcome::Skipped { cause }, Duration::ZERO);
+        }
+    }
+    Ok(run.finish(selected))
+}
+
+struct Run<'a> {
+    begun: Instant,
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    summary: RunSummary,
+    signals: u32,
+    on_event: &'a mut dyn FnMut(&RunEvent),
+}
+
+impl Run<'_> {
+    /// Returns the next stack, unless a signal has arrived.
+    fn next(&mut self, schedule: &mut Schedule) -> Option<StackIndex> {
+        let grace = match self.summary.endings.last().map(|ending| &ending.outcome) {
+            Some(Outcome::Failed(failure)) if failure.looks_interrupted() => INTERRUPT_GRACE,
+            _ => Duration::ZERO,
+        };
+        while let Ok(Message::Signal(signal)) = self.receiver.recv_timeout(grace) {
+            self.signal(&signal, None);
+        }
+        if self.summary.signal.is_some() {
+            schedule.stop();
+        }
+        schedule.start_next()
+    }
+
+    /// Runs one command to its end.
+    fn one(&mut self, stack: StackIndex, task: &Task) -> Outcome {
+        let running = match Running::start(stack, task, self.sender.clone()) {
+            Ok(running) => running,
+            Err(error) => return Outcome::Failed(Failure::NotStarted(error.to_string())),
+        };
+        loop {
+            // The sender that we hold ourselves keeps the channel open.
+            match self.receiver.recv().expect("the channel is open") {
+                Message::Signal(signal) => self.signal(&signal, Some(&running)),
+                Message::Ended(Ok(status)) if status.success() => return Outcome::Succeeded,
+                Message::Ended(Ok(status)) => return Outcome::Failed(os::failure(status)),
+                Message::Ended(Err(error)) => {
+                    return Outcome::Failed(Failure::NotStarted(format!("lost: {error}")));
+                }
+            }
+        }
+    }
+
+    fn signal(&mut self, signal: &Signal, running: Option<&Running>) {
+        self.signals += 1;
+        self.summary.signal.get_or_insert(signal.number);
+        let reaction = match self.signals {
+            1 => Reaction::Wait,
+            2 => Reaction::Terminate,
+            _ => Reaction::Kill,
+        };
+        (self.on_event)(&RunEvent::Interrupted {
+            signal: signal.number,
+            reaction,
+            running: running.iter().map(|running| running.stack).collect(),
+        });
+        if let Some(running) = running {
+            running.react(reaction, signal);
+        }
+    }
+
+    fn ended(&mut self, stack: StackIndex, outcome: Outcome, elapsed: Duration) {
+        let ending = Ending {
+            stack,
+            outcome,
+            elapsed,
+        };
+        (self.on_event)(&RunEvent::Ended(ending.clone()));
+        self.summary.endings.push(ending);
+    }
+
+    /// Accounts for the stacks whose turn never came.
+    fn finish(mut self, selected: &[StackIndex]) -> RunSummary {
+        let failed = self
+            .summary
+            .endings
+            .iter()
+            .find_map(|ending| match ending.outcome {
+                Outcome::Failed(_) => Some(CancelCause::Failed(ending.stack)),
+                _ => None,
+            });
+        let cause = self.summary.signal.map(CancelCause::Signal).or(failed);
+        let mut ended: Vec<StackIndex> = self
+            .summary
+            .endings
+            .iter()
+            .map(|ending| ending.stack)
+            .collect();
+        ended.sort_unstable();
+        for &stack in selected {
+            if ended.binary_search(&stack).is_err() {
+                let cause = cause.expect("a run ends early only after a failure or a signal");
+                self.ended(stack, Outcome::Cancelled(cause), Duration::ZERO);
+            }
+        }
+        self.summary.elapsed = self.begun.elapsed();
+        self.summary
+    }
+}
+
+/// A command that has been started.
+struct Running {
+    stack: StackIndex,
+    process: u32,
+    /// Once the process is reaped its number may belong to another, so it is signalled no more.
+    is_reaped: Arc<Mutex<bool>>,
+}
+
+impl Running {
+    fn start(stack: StackIndex, task: &Task, sender: Sender<Message>) -> io::Result<Self> {
+        let mut command = Command::new(&task.program);
+        os::set_name(&mut command, &task.name);
+        command.args(&task.arguments).current_dir(&task.directory);
+        for (name, value) in &task.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut child = command.spawn()?;
+        let is_reaped = Arc::new(Mutex::new(false));
+        let running = Running {
+            stack,
+            process: child.id(),
+            is_reaped: is_reaped.clone(),
+        };
+        thread::spawn(move || {
+            os::wait_without_reaping(child.id());
+            let mut is_reaped = is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+            let status = child.wait();
+            *is_reaped = true;
+            drop(is_reaped);
+            // If the loop is gone, nobody wants to know.
+            _ = sender.send(Message::Ended(status));
+        });
+        Ok(running)
+    }
+
+    fn react(&self, reaction: Reaction, signal: &Signal) {
+        let is_reaped = self
+            .is_reaped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if *is_reaped {
+            return;
+        }
+        match reaction {
+            Reaction::Wait if signal.reached_commands => {}
+            Reaction::Wait => os::send(self.process, signal.number),
+            Reaction::Terminate => os::terminate(self.process),
+            Reaction::Kill => os::kill(self.process),
+        }
+    }
+}

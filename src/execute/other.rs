@@ -1,0 +1,35 @@
+//! Processes where there are no Unix signals: a console's Ctrl-C reaches every process attached to
+//! it, `orch` included, and ends them all.
+
+use std::ffi::OsStr;
+use std::io;
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::Sender;
+
+use super::Message;
+use crate::event::Failure;
+
+pub(super) struct Signals;
+
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+pub(super) fn receive_signals(_sender: Sender<Message>) -> io::Result<Signals> {
+    Ok(Signals)
+}
+
+pub(super) fn set_name(_command: &mut Command, _name: &OsStr) {}
+
+pub(super) fn failure(status: ExitStatus) -> Failure {
+    Failure::Exited(status.code().unwrap_or(1))
+}
+
+pub(super) fn wait_without_reaping(_process: u32) {}
+
+pub(super) fn send(_process: u32, _signal: i32) {}
+
+pub(super) fn terminate(_process: u32) {}
+
+pub(super) fn kill(_process: u32) {}
+
+pub(super) fn is_executable(metadata: &std::fs::Metadata) -> bool {
+    metadata.is_file()
+}

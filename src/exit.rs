@@ -1,0 +1,33 @@
+//! The exit status of `orch`. The README documents the numbers for users.
+
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExitStatus {
+    /// Everything wanted was done, or there was nothing to do.
+    Success,
+    /// A command failed in at least one stack.
+    CommandFailed,
+    /// The configuration is wrong.
+    Configuration,
+    /// The surroundings failed: file system, programs.
+    Surroundings,
+    /// The command line is wrong.
+    Usage,
+    /// A signal of this number ended the run, whatever the commands returned.
+    Signal(i32),
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        ExitCode::from(match status {
+            ExitStatus::Success => 0,
+            ExitStatus::CommandFailed => 1,
+            ExitStatus::Configuration => 3,
+            ExitStatus::Surroundings => 5,
+            ExitStatus::Usage => 64,
+            ExitStatus::Signal(signal) => 128 + u8::try_from(signal).unwrap_or(127),
+        })
+    }
+}

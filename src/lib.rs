@@ -1,0 +1,65 @@
+//! The domain of `orch`: it finds the stacks of an infrastructure monorepo, selects some, puts them
+//! in order and runs a command in each. The program around it only parses the command line, joins
+//! these modules and prints.
+//!
+//! ```text
+//! discover → parse → evaluate → select → order → schedule → execute → report
+//!   files     syntax   stacks    chosen   graph     next      events    bytes
+//! ```
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | project | the directory tree under the project root |
+//! | stack path | absolute inside the project, `/`-separated: `/prod/network` |
+//! | stack | a directory whose configuration has a `stack` block |
+//! | reference | an entry of `after`, `before`, `wants`, `wanted_by`: a path or `tag:…` |
+//! | selection | the stacks a command acts on, each with the reasons it is in |
+//! | constraint | "u before v", with its origin (nesting, `before`, `after`) and place |
+//! | graph | all constraints of the project |
+//! | order | the selection in the sequence that a serial run uses |
+//! | wave | the stacks whose predecessors all lie in earlier waves |
+//! | run | one execution of a command over an order |
+//! | outcome | how a stack ended: succeeded, failed, skipped, cancelled, with the cause |
+//!
+//! # Modules, in reading order
+//!
+//! - Places: [`path`], [`source`].
+//! - Bad news about the configuration: [`diagnostic`]; [`printable`] makes names safe to show.
+//! - Files to syntax: [`discover`], [`parse`], [`syntax`].
+//! - Syntax to meaning: [`evaluate`] (expressions), [`config`], [`globals`], [`stack`], [`tag`],
+//!   [`version`], joined by [`project`].
+//! - Which and why: [`mod@reference`], [`select`].
+//! - In which order: [`graph`], [`schedule`], [`order`].
+//! - Running: [`namespaces`] and [`environment`], [`execute`], [`event`].
+//! - Telling: [`report`].
+//!
+//! Only `discover`, `import`, `execute` and three look-ups of single files (`watch`, the target of a
+//! reference, `tm_fileexists`) touch the world; the rest takes values and returns values.
+
+pub mod config;
+pub mod diagnostic;
+pub mod discover;
+pub mod environment;
+pub mod evaluate;
+pub mod event;
+pub mod execute;
+pub mod globals;
+pub mod graph;
+mod import;
+pub mod namespaces;
+pub mod order;
+pub mod parse;
+pub mod path;
+pub mod printable;
+pub mod project;
+pub mod reference;
+pub mod report;
+pub mod schedule;
+pub mod select;
+pub mod source;
+pub mod stack;
+pub mod syntax;
+pub mod tag;
+pub mod version;

@@ -1,0 +1,67 @@
+//! Makes names and texts that come from disk safe and unambiguous to show.
+//!
+//! A stack's directory may hold line feeds, escape sequences or characters that reverse the reading
+//! direction. Printed as they are, they could fake a line of output or repaint the terminal.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt::Write;
+
+/// Returns `text` with control characters and invisible direction marks written as escapes
+/// (`\n`, `\u{1b}`); everything else, non-ASCII letters included, stays.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(needs_escape) {
+        return Cow::Borrowed(text);
+    }
+    let mut cleaned = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if needs_escape(character) {
+            _ = write!(cleaned, "{}", character.escape_default());
+        } else {
+            cleaned.push(character);
+        }
+    }
+    Cow::Owned(cleaned)
+}
+
+/// Like [`printable`], but keeps line feeds, for messages of several lines.
+pub fn printable_lines(text: &str) -> String {
+    text.split('\n')
+        .map(printable)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Returns a command line as a user would type it in a shell, made [`printable`].
+pub fn command_line(words: &[OsString]) -> String {
+    let words = words.iter().map(|word| word.to_string_lossy());
+    printable(&shell_words::join(words)).into_owned()
+}
+
+/// Says whether a character could deceive whoever reads the output.
+pub(crate) fn needs_escape(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_could_deceive_is_escaped() {
+        assert_eq!(printable("/größe/a b'\""), "/größe/a b'\"");
+        assert_eq!(
+            printable("a\nb\u{1b}[31m\u{202e}"),
+            r"a\nb\u{1b}[31m\u{202e}"
+        );
+        assert_eq!(printable_lines("a\nb\r"), "a\nb\\r");
+    }
+
+    #[test]
+    fn command_lines_can_be_pasted() {
+        let words = ["sh", "-c", "echo $X"].map(OsString::from);
+        assert_eq!(command_line(&words), "sh -c 'echo $X'");
+    }
+}

@@ -1,0 +1,242 @@
+//! The graph of a selection, for Graphviz, Mermaid and programs.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::json::OriginJson;
+use crate::graph::{Arrow, End, Graph};
+use crate::printable::printable;
+use crate::project::Project;
+use crate::select::Selection;
+use crate::stack::StackIndex;
+
+/// What is to be drawn.
+#[derive(Debug)]
+pub struct Drawing<'a> {
+    project: &'a Project,
+    /// The selected stacks in path order, then groups.
+    nodes: Vec<End>,
+    arrows: Vec<Arrow>,
+}
+
+impl<'a> Drawing<'a> {
+    /// Collects nodes and arrows.
+    pub fn new(project: &'a Project, graph: &Graph, selection: &Selection) -> Self {
+        let mut arrows = graph.arrows(|stack| selection.contains(stack));
+        arrows.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
+        let mut nodes: Vec<End> = selection.stacks().map(End::Stack).collect();
+        let ends = arrows.iter().flat_map(|arrow| [&arrow.from, &arrow.to]);
+        let mut groups: Vec<End> = ends
+            .filter(|end| matches!(end, End::Group(..)))
+            .cloned()
+            .collect();
+        groups.sort();
+        groups.dedup();
+        nodes.extend(groups);
+        Drawing {
+            project,
+            nodes,
+            arrows,
+        }
+    }
+
+    fn path(&self, stack: StackIndex) -> &'a str {
+        self.project.stacks[stack].path.as_str()
+    }
+
+    /// Names a node, uniquely: stacks by their path, which a group's name cannot be.
+    fn id(&self, end: &End) -> String {
+        match end {
+            End::Stack(stack) => self.path(*stack).to_owned(),
+            End::Group(number, name) if name.is_empty() => format!("part {number}"),
+            End::Group(_, name) => name.clone(),
+        }
+    }
+
+    /// Says who demands an arrow, on one line each: `after b/stack.tm:3`.
+    fn labels(&self, arrow: &Arrow) -> Vec<String> {
+        let origins = arrow.origins.iter();
+        let mut labels: Vec<String> = origins
+            .map(|origin| format!("{} {}", origin.kind, self.project.sources.line(origin.span)))
+            .collect();
+        labels.extend(
+            arrow
+                .via
+                .iter()
+                .map(|&stack| format!("via {}", self.path(stack))),
+        );
+        labels
+    }
+}
+
+/// Writes the graph in the language of Graphviz.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_dot(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
+    let quoted = |text: &str| {
+        let text = printable(text);
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    };
+    writeln!(out, "digraph orch {{")?;
+    writeln!(out, "  rankdir = LR")?;
+    writeln!(out, "  node [shape = box]")?;
+    for node in &drawing.nodes {
+        let shape = match node {
+            End::Stack(_) => "",
+            End::Group(_, name) if name.is_empty() => " [shape = point]",
+            End::Group(..) => " [shape = folder, style = dashed]",
+        };
+        writeln!(out, "  {}{shape}", quoted(&drawing.id(node)))?;
+    }
+    for arrow in &drawing.arrows {
+        let (from, to) = (
+            quoted(&drawing.id(&arrow.from)),
+            quoted(&drawing.id(&arrow.to)),
+        );
+        let labels: Vec<String> = drawing
+            .labels(arrow)
+            .iter()
+            .map(|label| quoted(label))
+            .collect();
+        let mut attributes = Vec::new();
+        if !labels.is_empty() {
+            // Each label is quoted, so what joins them is the only line feed.
+            attributes.push(format!(
+                "label = {}",
+                labels.join("").replace("\"\"", "\\n")
+            ));
+        }
+        if arrow.in_cycle {
+            attributes.push("color = red".to_owned());
+        }
+        if !arrow.via.is_empty() {
+            attributes.push("style = dashed".to_owned());
+        }
+        let mut attributes = attributes.join(", ");
+        if !attributes.is_empty() {
+            attributes = format!(" [{attributes}]");
+        }
+        writeln!(out, "  {from} -> {to}{attributes}")?;
+    }
+    writeln!(out, "}}")
+}
+
+/// Writes the graph in the language of Mermaid.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_mermaid(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
+    // Mermaid reads some characters even inside quotes; it takes any as a numbered entity.
+    let escaped = |text: &str| {
+        let mut escaped = String::new();
+        for character in printable(text).chars() {
+            match character {
+                '"' | '#' | '<' | '>' | '&' | '`' | '|' | '[' | ']' | '{' | '}' | '\\' | ';' => {
+                    _ = write!(escaped, "#{};", u32::from(character));
+                }
+                plain => escaped.push(plain),
+            }
+        }
+        escaped
+    };
+    writeln!(out, "flowchart LR")?;
+    let position = |end: &End| drawing.nodes.binary_search(end).unwrap_or_default();
+    for (index, node) in drawing.nodes.iter().enumerate() {
+        let label = escaped(&drawing.id(node));
+        match node {
+            End::Stack(_) => writeln!(out, "  n{index}[\"{label}\"]")?,
+            End::Group(..) => writeln!(out, "  n{index}([\"{label}\"])")?,
+        }
+    }
+    let mut in_cycle = Vec::new();
+    for (index, arrow) in drawing.arrows.iter().enumerate() {
+        let (from, to) = (position(&arrow.from), position(&arrow.to));
+        let labels: Vec<String> = drawing
+            .labels(arrow)
+            .iter()
+            .map(|label| escaped(label))
+            .collect();
+        let line = if arrow.via.is_empty() { "-->" } else { "-.->" };
+        if labels.is_empty() {
+            writeln!(out, "  n{from} {line} n{to}")?;
+        } else {
+            writeln!(out, "  n{from} {line}|\"{}\"| n{to}", labels.join("<br>"))?;
+        }
+        if arrow.in_cycle {
+            in_cycle.push(index.to_string());
+        }
+    }
+    if !in_cycle.is_empty() {
+        writeln!(out, "  linkStyle {} stroke:red", in_cycle.join(","))?;
+    }
+    Ok(())
+}
+
+/// Writes the graph as data.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_graph_json(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format: u32,
+        nodes: Vec<NodeJson<'a>>,
+        edges: Vec<EdgeJson<'a>>,
+    }
+    #[derive(Serialize)]
+    struct NodeJson<'a> {
+        id: String,
+        /// `stack`, or `group` for several stacks that are referred to together.
+        kind: &'static str,
+        path: Option<&'a str>,
+        name: Option<&'a str>,
+    }
+    #[derive(Serialize)]
+    struct EdgeJson<'a> {
+        from: String,
+        to: String,
+        origins: Vec<OriginJson<'a>>,
+        /// Unselected stacks in between.
+        via: Vec<&'a str>,
+        /// Whether the edge is part of a cycle.
+        cycle: bool,
+    }
+    let nodes = drawing.nodes.iter().map(|node| match node {
+        End::Stack(stack) => NodeJson {
+            id: drawing.id(node),
+            kind: "stack",
+            path: Some(drawing.path(*stack)),
+            name: Some(&drawing.project.stacks[*stack].name),
+        },
+        End::Group(..) => NodeJson {
+            id: drawing.id(node),
+            kind: "group",
+            path: None,
+            name: None,
+        },
+    });
+    let edges = drawing.arrows.iter().map(|arrow| EdgeJson {
+        from: drawing.id(&arrow.from),
+        to: drawing.id(&arrow.to),
+        origins: arrow
+            .origins
+            .iter()
+            .map(|origin| OriginJson::new(origin, &drawing.project.sources))
+            .collect(),
+        via: arrow.via.iter().map(|&stack| drawing.path(stack)).collect(),
+        cycle: arrow.in_cycle,
+    });
+    let document = Document {
+        format: 1,
+        nodes: nodes.collect(),
+        edges: edges.collect(),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}

@@ -1,0 +1,340 @@
+//! JSON for programs. `"format": 1` stands at the top of every document; within a format number
+//! shapes only grow.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
+
+use super::text::reason_text;
+use crate::diagnostic::{Diagnostic, Label, Severity};
+use crate::environment::Environment;
+use crate::graph::{Graph, Origin, Predecessor};
+use crate::order::Order;
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::select::{Reason, Selection};
+use crate::source::{Sources, Span};
+use crate::stack::{Spanned, Stack, StackIndex};
+
+const FORMAT: u32 = 1;
+
+#[derive(Serialize)]
+struct DiagnosticJson<'a> {
+    severity: &'static str,
+    message: &'a str,
+    /// The file, line and column of the first label, for programs that want one place.
+    file: Option<&'a str>,
+    line: Option<usize>,
+    column: Option<usize>,
+    labels: Vec<LabelJson<'a>>,
+    notes: &'a [String],
+    help: &'a [String],
+}
+
+#[derive(Serialize)]
+struct LabelJson<'a> {
+    file: &'a str,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+    text: &'a str,
+}
+
+impl<'a> DiagnosticJson<'a> {
+    fn new(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Self {
+        let labels: Vec<LabelJson> = diagnostic
+            .labels
+            .iter()
+            .map(|label| LabelJson::new(label, sources))
+            .collect();
+        let first = labels.first();
+        DiagnosticJson {
+            severity: match diagnostic.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            },
+            message: &diagnostic.message,
+            file: first
+                .map(|label| label.file)
+                .or(diagnostic.file.as_ref().map(ProjectPath::relative)),
+            line: first.map(|label| label.line),
+            column: first.map(|label| label.column),
+            labels,
+            notes: &diagnostic.notes,
+            help: &diagnostic.help,
+        }
+    }
+}
+
+impl<'a> LabelJson<'a> {
+    fn new(label: &'a Label, sources: &'a Sources) -> Self {
+        let file = sources.file(label.span.file);
+        let start = file.position(label.span.range().start);
+        let end = file.position(label.span.range().end);
+        LabelJson {
+            file: file.path.relative(),
+            line: start.line,
+            column: start.column,
+            end_line: end.line,
+            end_column: end.column,
+            text: &label.text,
+        }
+    }
+}
+
+/// What is wrong, in every document.
+#[derive(Serialize)]
+struct ProblemsJson<'a> {
+    diagnostics: Vec<DiagnosticJson<'a>>,
+    /// What could not be read, as sentences.
+    errors: Vec<String>,
+}
+
+impl<'a> ProblemsJson<'a> {
+    fn new(project: &'a Project) -> Self {
+        let errors = project
+            .errors
+            .iter()
+            .map(|error| format!("{error}: {}", error.source));
+        ProblemsJson {
+            diagnostics: project
+                .diagnostics
+                .iter()
+                .map(|diagnostic| DiagnosticJson::new(diagnostic, &project.sources))
+                .collect(),
+            errors: errors.collect(),
+        }
+    }
+}
+
+/// Writes the problems of a project and nothing else: what every command says with `--format json`
+/// when it cannot go on, and what `orch validate` says.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_diagnostics(
+    out: &mut impl Write,
+    project: &Project,
+    is_valid: bool,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format: u32,
+        valid: bool,
+        stacks: usize,
+        #[serde(flatten)]
+        problems: ProblemsJson<'a>,
+    }
+    let document = Document {
+        format: FORMAT,
+        valid: is_valid,
+        stacks: project.stacks.len(),
+        problems: ProblemsJson::new(project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+#[derive(Serialize)]
+struct StackJson<'a> {
+    path: &'a str,
+    dir: &'a str,
+    id: Option<&'a str>,
+    name: &'a str,
+    description: Option<&'a str>,
+    tags: Vec<&'a str>,
+    after: Vec<&'a str>,
+    before: Vec<&'a str>,
+    wants: Vec<&'a str>,
+    wanted_by: Vec<&'a str>,
+    watch: Vec<&'a str>,
+    reasons: Vec<ReasonJson>,
+    wave: u32,
+    runs_after: Vec<PredecessorJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReasonJson {
+    kind: &'static str,
+    detail: String,
+}
+
+#[derive(Serialize)]
+struct PredecessorJson<'a> {
+    path: &'a str,
+    origins: Vec<OriginJson<'a>>,
+    /// Unselected stacks in between.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    via: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct OriginJson<'a> {
+    kind: String,
+    file: &'a str,
+    line: usize,
+}
+
+impl<'a> OriginJson<'a> {
+    pub(super) fn new(origin: &Origin, sources: &'a Sources) -> Self {
+        let (file, line) = place(origin.span, sources);
+        OriginJson {
+            kind: origin.kind.to_string(),
+            file,
+            line,
+        }
+    }
+}
+
+fn place(span: Span, sources: &Sources) -> (&str, usize) {
+    let (file, position) = sources.locate(span);
+    (file.path.relative(), position.line)
+}
+
+fn strings<T>(list: &[Spanned<T>], text: impl Fn(&T) -> &str) -> Vec<&str> {
+    list.iter().map(|item| text(&item.value)).collect()
+}
+
+#[derive(Serialize)]
+struct ListJson<'a, T> {
+    format: u32,
+    stacks: T,
+    #[serde(flatten)]
+    problems: ProblemsJson<'a>,
+}
+
+/// Stacks that are made into JSON one at a time: a stack that runs after thousands would otherwise be
+/// held together with all others.
+struct Streamed<'f, F>(&'f [StackIndex], F);
+
+impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for Streamed<'_, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut sequence = serializer.serialize_seq(Some(self.0.len()))?;
+        for stack in self.0 {
+            sequence.serialize_element(&self.1(stack))?;
+        }
+        sequence.end()
+    }
+}
+
+/// Writes the stacks of a selection. `listed` gives the sequence.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_list(
+    out: &mut impl Write,
+    project: &Project,
+    graph: &Graph,
+    selection: &Selection,
+    order: &Order,
+    listed: &[StackIndex],
+) -> io::Result<()> {
+    let mut wave_of = vec![0; project.stacks.len()];
+    for (stack, wave) in order.sequence.iter().zip(order.waves(selection)) {
+        wave_of[stack.get()] = wave;
+    }
+    let stack_json = |&index: &StackIndex| {
+        let stack: &Stack = &project.stacks[index];
+        let predecessors = graph.predecessors(index, |stack| selection.contains(stack));
+        StackJson {
+            path: stack.path.as_str(),
+            dir: if stack.path.is_root() {
+                "."
+            } else {
+                stack.path.relative()
+            },
+            id: stack.id.as_ref().map(|id| id.value.as_str()),
+            name: &stack.name,
+            description: stack.description.as_deref(),
+            tags: stack.tags().collect(),
+            after: strings(&stack.after, String::as_str),
+            before: strings(&stack.before, String::as_str),
+            wants: strings(&stack.wants, String::as_str),
+            wanted_by: strings(&stack.wanted_by, String::as_str),
+            watch: strings(&stack.watch, |path| path.as_str()),
+            reasons: selection
+                .reasons(index)
+                .iter()
+                .map(|reason| reason_json(reason, project))
+                .collect(),
+            wave: wave_of[index.get()],
+            runs_after: predecessors
+                .into_iter()
+                .map(|predecessor| predecessor_json(&predecessor, project))
+                .collect(),
+        }
+    };
+    let document = ListJson {
+        format: FORMAT,
+        stacks: Streamed(listed, stack_json),
+        problems: ProblemsJson::new(project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn reason_json(reason: &Reason, project: &Project) -> ReasonJson {
+    let kind = match reason {
+        Reason::Directory(..) => "directory",
+        Reason::Tags(_) => "tags",
+        Reason::Wants(..) => "wants",
+        Reason::WantedBy(..) => "wanted_by",
+    };
+    ReasonJson {
+        kind,
+        detail: reason_text(reason, &project.stacks, &project.sources),
+    }
+}
+
+fn predecessor_json<'a>(predecessor: &Predecessor, project: &'a Project) -> PredecessorJson<'a> {
+    let path = |stack: StackIndex| project.stacks[stack].path.as_str();
+    PredecessorJson {
+        path: path(predecessor.stack),
+        origins: predecessor
+            .origins
+            .iter()
+            .map(|origin| OriginJson::new(origin, &project.sources))
+            .collect(),
+        via: predecessor.via.iter().map(|&stack| path(stack)).collect(),
+    }
+}
+
+/// Writes what a run would add to the environment of each stack.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_environments(
+    out: &mut impl Write,
+    project: &Project,
+    environments: &[(StackIndex, Environment)],
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format: u32,
+        stacks: Vec<EnvironmentJson<'a>>,
+        #[serde(flatten)]
+        problems: ProblemsJson<'a>,
+    }
+    #[derive(Serialize)]
+    struct EnvironmentJson<'a> {
+        path: &'a str,
+        /// `null` removes a variable.
+        env: &'a Environment,
+    }
+    let stacks = environments.iter().map(|(stack, env)| EnvironmentJson {
+        path: project.stacks[*stack].path.as_str(),
+        env,
+    });
+    let document = Document {
+        format: FORMAT,
+        stacks: stacks.collect(),
+        problems: ProblemsJson::new(project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}

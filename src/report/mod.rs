@@ -1,0 +1,13 @@
+//! What people and programs read: text, JSON, and drawings of the graph.
+//!
+//! Everything here writes to a given [`std::io::Write`] and decides nothing. Text from disk goes
+//! through [`crate::printable`]. JSON has structs of its own, so that a change of the domain cannot
+//! silently change the format.
+
+mod drawing;
+mod json;
+mod text;
+
+pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
+pub use json::{write_diagnostics, write_environments, write_list};
+pub use text::{RunText, reason_text};

@@ -1,0 +1,122 @@
+//! Configuration files as text, and places in them.
+//!
+//! Knows lines and columns; knows nothing of what the text means.
+
+use std::ops::Range;
+
+use crate::path::ProjectPath;
+
+/// Names one file of [`Sources`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub(crate) u32);
+
+/// A stretch of a configuration file, as byte offsets into its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// The first byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// Returns the bytes covered.
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// A line and column, both counted from 1; columns count characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+/// A configuration file and its text.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// Where the file is.
+    pub path: ProjectPath,
+    /// What it says, without a byte order mark.
+    pub text: String,
+}
+
+impl SourceFile {
+    /// Returns the line and column of a byte offset.
+    pub fn position(&self, offset: usize) -> Position {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line_start = before
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |newline| newline + 1);
+        Position {
+            line: before.split(|&byte| byte == b'\n').count(),
+            column: String::from_utf8_lossy(&before[line_start..])
+                .chars()
+                .count()
+                + 1,
+        }
+    }
+}
+
+/// All files that were read, by [`FileId`].
+#[derive(Debug, Default)]
+pub struct Sources(Vec<SourceFile>);
+
+impl Sources {
+    /// Takes a file in and names it.
+    pub fn add(&mut self, file: SourceFile) -> FileId {
+        let id = FileId(u32::try_from(self.0.len()).expect("fewer than four billion files"));
+        self.0.push(file);
+        id
+    }
+
+    /// Returns the file of that name.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.0[id.0 as usize]
+    }
+
+    /// Returns the file and the position at which a span starts.
+    pub fn locate(&self, span: Span) -> (&SourceFile, Position) {
+        let file = self.file(span.file);
+        (file, file.position(span.start as usize))
+    }
+
+    /// Returns `path/of/file:line`, the path relative to the project root.
+    pub fn line(&self, span: Span) -> String {
+        let (file, position) = self.locate(span);
+        format!("{}:{}", file.path.relative(), position.line)
+    }
+
+    /// Returns how many files were read.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Says whether no file was read.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_lines_count_from_one() {
+        let file = SourceFile {
+            path: ProjectPath::root(),
+            text: "añb\nc".into(),
+        };
+        assert_eq!(file.position(0), Position { line: 1, column: 1 });
+        assert_eq!(file.position(3), Position { line: 1, column: 3 });
+        assert_eq!(file.position(5), Position { line: 2, column: 1 });
+        assert_eq!(file.position(99), Position { line: 2, column: 2 });
+    }
+}

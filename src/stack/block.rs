@@ -1,0 +1,246 @@
+//! From a `stack` block to a [`Stack`]: types, defaults and checks of its attributes.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use super::{Spanned, Stack};
+use crate::diagnostic::Diagnostic;
+use crate::evaluate::{NoNamespaces, Value, evaluate};
+use crate::path::ProjectPath;
+use crate::source::Span;
+use crate::syntax::{Attribute, Block, ExprKind};
+use crate::tag::tag_problem;
+
+/// The attributes of a `stack` block. The last two belong to Terramate's bundles and mean nothing here.
+const ATTRIBUTES: [&str; 11] = [
+    "id",
+    "name",
+    "description",
+    "tags",
+    "after",
+    "before",
+    "wants",
+    "wanted_by",
+    "watch",
+    "from_bundle_file",
+    "from_bundle_label",
+];
+
+/// Longest `id`, in characters.
+const MAX_ID: usize = 64;
+
+/// Evaluates the `stack` block of the directory `path`. What is wrong goes to `problems`; the stack
+/// that comes back has the defaults in its place.
+pub(crate) fn from_block(
+    block: &Block,
+    path: &ProjectPath,
+    root: &Path,
+    problems: &mut Vec<Diagnostic>,
+) -> Stack {
+    for label in &block.labels {
+        let diagnostic = Diagnostic::error("a `stack` block has no labels");
+        let help = format!(
+            "remove the label; to name the stack, write `name = \"{}\"` inside the block",
+            label.text
+        );
+        problems.push(diagnostic.label(label.span, "unexpected label").help(help));
+    }
+    for inner in &block.body.blocks {
+        let message = format!("unknown block `{}` in `stack`", inner.kind.text);
+        let diagnostic = Diagnostic::error(message)
+            .label(inner.kind.span, "a `stack` block has no nested blocks")
+            .label(block.kind.span, "in this block");
+        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..9].join(", "))));
+    }
+    let directory_name = if path.is_root() {
+        root.file_name()
+            .map_or("/".into(), |name| name.to_string_lossy().into_owned())
+    } else {
+        path.basename().to_owned()
+    };
+    let mut stack = Stack {
+        path: path.clone(),
+        id: None,
+        name: directory_name,
+        description: None,
+        tags: Vec::new(),
+        after: Vec::new(),
+        before: Vec::new(),
+        wants: Vec::new(),
+        wanted_by: Vec::new(),
+        watch: Vec::new(),
+        span: block.kind.span,
+    };
+    for attribute in &block.body.attributes {
+        match &*attribute.name.text {
+            "id" => stack.id = string(attribute, problems).filter(|id| check_id(id, problems)),
+            "name" => {
+                if let Some(name) = string(attribute, problems) {
+                    stack.name = name.value;
+                }
+            }
+            "description" => stack.description = string(attribute, problems).map(|text| text.value),
+            "tags" => {
+                stack.tags = strings(attribute, problems);
+                stack.tags.retain(|tag| check_tag(tag, problems));
+            }
+            "after" => stack.after = strings(attribute, problems),
+            "before" => stack.before = strings(attribute, problems),
+            "wants" => stack.wants = strings(attribute, problems),
+            "wanted_by" => stack.wanted_by = strings(attribute, problems),
+            "watch" => {
+                let entries = strings(attribute, problems);
+                stack.watch = entries
+                    .iter()
+                    .filter_map(|entry| watched(entry, path, root, problems))
+                    .collect();
+            }
+            "from_bundle_file" | "from_bundle_label" => _ = string(attribute, problems),
+            name => problems.push(
+                Diagnostic::error(format!("unknown attribute `{name}` in `stack`"))
+                    .label(attribute.name.span, "not an attribute of `stack`")
+                    .label(block.kind.span, "in this block")
+                    .did_you_mean(name, ATTRIBUTES),
+            ),
+        }
+    }
+    stack
+}
+
+fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
+    match evaluate(&attribute.value, &NoNamespaces("a `stack` block")) {
+        Ok(value) => Some(value),
+        Err(diagnostic) => {
+            problems.push(*diagnostic);
+            None
+        }
+    }
+}
+
+fn wrong_type(attribute: &Attribute, span: Span, wanted: &str, found: &Value) -> Diagnostic {
+    Diagnostic::error(format!("`{}` must be {wanted}", attribute.name.text))
+        .label(span, format!("this is {}", found.type_name()))
+}
+
+/// Evaluates an attribute that must be a string; the empty string counts as not set.
+fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
+    let span = attribute.value.span;
+    match value(attribute, problems)? {
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(Spanned {
+            value: text.to_string(),
+            span,
+        }),
+        other => {
+            problems.push(wrong_type(attribute, span, "a string", &other));
+            None
+        }
+    }
+}
+
+/// Evaluates an attribute that must be a list of different strings; `null` counts as not set.
+fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned<String>> {
+    let whole = attribute.value.span;
+    let items = match value(attribute, problems) {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::List(items)) => items,
+        Some(other) => {
+            let diagnostic = wrong_type(attribute, whole, "a list of strings", &other);
+            problems.push(match other {
+                Value::String(_) => diagnostic.help("put it in brackets: `[…]`"),
+                _ => diagnostic,
+            });
+            return Vec::new();
+        }
+    };
+    // A list that is written out has a place for each element; one that is computed has only its own.
+    let written = match &attribute.value.kind {
+        ExprKind::List(written) => written.as_slice(),
+        _ => &[],
+    };
+    let mut first_places: HashMap<&str, Span> = HashMap::new();
+    let mut strings = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let span = written.get(index).map_or(whole, |expr| expr.span);
+        let Value::String(text) = item else {
+            problems.push(wrong_type(attribute, span, "a list of strings", item));
+            continue;
+        };
+        if let Some(&first) = first_places.get(&**text) {
+            let message = format!(
+                "`{text}` stands twice in `{}` (element {index})",
+                attribute.name.text
+            );
+            let diagnostic = Diagnostic::error(message).label(span, "again here");
+            let diagnostic = if first == span {
+                diagnostic
+            } else {
+                diagnostic.label(first, "first here")
+            };
+            problems.push(diagnostic.help("remove one of them"));
+            continue;
+        }
+        first_places.insert(text, span);
+        strings.push(Spanned {
+            value: text.to_string(),
+            span,
+        });
+    }
+    strings
+}
+
+fn check_id(id: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let problem = if !id.value.chars().all(allowed) {
+        "an id has only ASCII letters, digits, `-` and `_`".to_owned()
+    } else if id.value.len() > MAX_ID {
+        format!(
+            "an id has at most {MAX_ID} characters; this one has {}",
+            id.value.len()
+        )
+    } else {
+        return true;
+    };
+    let message = format!("`{}` cannot be the id of a stack", id.value);
+    problems.push(Diagnostic::error(message).label(id.span, problem));
+    false
+}
+
+fn check_tag(tag: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
+    let Some(problem) = tag_problem(&tag.value) else {
+        return true;
+    };
+    let message = format!("`{}` cannot be a tag", tag.value);
+    problems.push(Diagnostic::error(message).label(tag.span, problem));
+    false
+}
+
+/// Resolves an entry of `watch`. A file that does not exist is fine: it may have been deleted, or be
+/// about to appear.
+fn watched(
+    entry: &Spanned<String>,
+    stack: &ProjectPath,
+    root: &Path,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Spanned<ProjectPath>> {
+    let Ok(path) = stack.resolve(&entry.value) else {
+        let message = format!("`{}` leads out of the project", entry.value);
+        let diagnostic =
+            Diagnostic::error(message).label(entry.span, "climbs above the project root");
+        problems.push(
+            diagnostic.help("watch files inside the project; a leading `/` is the project root"),
+        );
+        return None;
+    };
+    if fs::metadata(path.to_host(root)).is_ok_and(|metadata| !metadata.is_file()) {
+        let message = format!("`watch` names files, and `{path}` is not one");
+        let diagnostic = Diagnostic::error(message).label(entry.span, "not a regular file");
+        problems.push(diagnostic.help("name the files in it one by one"));
+        return None;
+    }
+    Some(Spanned {
+        value: path,
+        span: entry.span,
+    })
+}
