@@ -31,8 +31,10 @@ Exit status:
 )]
 pub(crate) struct Cli {
     /// Work in this directory instead of the current one
+    ///
+    /// Can be repeated: each is relative to the one before.
     #[arg(short = 'C', long = "chdir", value_name = "DIR", global = true)]
-    pub(crate) chdir: Option<PathBuf>,
+    pub(crate) chdir: Vec<PathBuf>,
 
     /// Tell on stderr what is going on; more with -vv and -vvv
     ///
@@ -77,9 +79,6 @@ pub(crate) struct SelectArgs {
 /// filters, and what these want: exactly the stacks that `run` would act on.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-
     /// In the order of a run instead of path order
     #[arg(long, visible_alias = "run-order")]
     pub(crate) order: bool,
@@ -91,6 +90,9 @@ pub(crate) struct ListArgs {
     /// How to write the list
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
 }
 
 /// Run a command in each stack, in order
@@ -106,9 +108,6 @@ Examples:
   orch run --reverse terraform destroy
   orch run --on-error skip-dependents -- sh -c 'echo $ORCH_STACK_PATH'")]
 pub(crate) struct RunArgs {
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-
     /// In exactly the opposite order
     #[arg(long)]
     pub(crate) reverse: bool,
@@ -137,6 +136,9 @@ pub(crate) struct RunArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
 }
 
 /// Draw which stack runs before which
@@ -145,12 +147,12 @@ pub(crate) struct RunArgs {
 /// drawn in red.
 #[derive(Debug, Args)]
 pub(crate) struct GraphArgs {
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-
     /// The language of the drawing
     #[arg(long, value_enum, default_value_t = GraphFormat::Dot)]
     pub(crate) format: GraphFormat,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
 }
 
 /// Check everything that can be wrong with the configuration
@@ -169,12 +171,12 @@ pub(crate) struct ValidateArgs {
 /// `ORCH_RUN_ID`, which is new in each run, is not shown.
 #[derive(Debug, Args)]
 pub(crate) struct EnvArgs {
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-
     /// How to write the environment
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
 }
 
 /// Print a completion script for a shell

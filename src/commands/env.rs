@@ -11,7 +11,7 @@ use crate::cli::{EnvArgs, Format};
 use crate::console;
 use crate::exit::ExitStatus;
 
-pub(super) fn env(chdir: Option<PathBuf>, args: &EnvArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
     let mut loaded = Loaded::new(chdir, args.format)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);

@@ -10,7 +10,7 @@ use crate::cli::{Format, GraphArgs, GraphFormat};
 use crate::console;
 use crate::exit::ExitStatus;
 
-pub(super) fn graph(chdir: Option<PathBuf>, args: &GraphArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> anyhow::Result<ExitStatus> {
     let format = match args.format {
         GraphFormat::Json => Format::Json,
         GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,

@@ -13,7 +13,7 @@ use crate::cli::{Format, ListArgs};
 use crate::console;
 use crate::exit::ExitStatus;
 
-pub(super) fn list(chdir: Option<PathBuf>, args: &ListArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus> {
     let mut loaded = Loaded::new(chdir, args.format)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);

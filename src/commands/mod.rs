@@ -40,11 +40,11 @@ pub(crate) struct UsageError(String);
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
     let chdir = cli.chdir;
     match cli.command {
-        Command::List(args) => list::list(chdir, &args),
-        Command::Run(args) => run::run(chdir, &args),
-        Command::Graph(args) => graph::graph(chdir, &args),
-        Command::Validate(args) => validate::validate(chdir, &args),
-        Command::Env(args) => env::env(chdir, &args),
+        Command::List(args) => list::list(&chdir, &args),
+        Command::Run(args) => run::run(&chdir, &args),
+        Command::Graph(args) => graph::graph(&chdir, &args),
+        Command::Validate(args) => validate::validate(&chdir, &args),
+        Command::Env(args) => env::env(&chdir, &args),
         Command::Completions(args) => completions::completions(&args),
     }
 }
@@ -59,15 +59,13 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new(chdir: Option<PathBuf>, format: Format) -> anyhow::Result<Self> {
-        let current = match chdir {
-            Some(chdir) => chdir.canonicalize().map_err(|error| {
-                UsageError(format!("cannot change to `{}`: {error}", chdir.display()))
-            })?,
-            None => std::env::current_dir()
-                .and_then(|current| current.canonicalize())
-                .context("failed to find the current directory")?,
-        };
+    fn new(chdir: &[PathBuf], format: Format) -> anyhow::Result<Self> {
+        let mut current =
+            std::env::current_dir().context("failed to find the current directory")?;
+        current.extend(chdir);
+        let current = current.canonicalize().map_err(|error| {
+            UsageError(format!("cannot change to `{}`: {error}", current.display()))
+        })?;
         if !current.is_dir() {
             return Err(UsageError(format!(
                 "cannot change to `{}`: not a directory",

@@ -20,7 +20,7 @@ use crate::cli::{Format, OnErrorArg, RunArgs};
 use crate::console;
 use crate::exit::ExitStatus;
 
-pub(super) fn run(chdir: Option<PathBuf>, args: &RunArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatus> {
     let mut loaded = Loaded::new(chdir, Format::Text)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);

@@ -11,7 +11,7 @@ use crate::cli::{Format, ValidateArgs};
 use crate::console;
 use crate::exit::ExitStatus;
 
-pub(super) fn validate(chdir: Option<PathBuf>, args: &ValidateArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result<ExitStatus> {
     let mut loaded = Loaded::new(chdir, args.format)?;
     loaded.graph(CyclesAre::Errors);
     let all: Vec<StackIndex> = loaded

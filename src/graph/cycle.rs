@@ -205,8 +205,7 @@ impl Cycle {
         let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
         let names: Vec<String> = self.hops.iter().map(|hop| name(hop.from)).collect();
         let mut diagnostic = Diagnostic::error(format!(
-            "a cycle of {} stacks, each of which must run before the next and the last before the first: {}",
-            self.hops.len(),
+            "stacks wait for each other in a cycle: {}",
             names.join(" → ")
         ));
         for (index, hop) in self.hops.iter().enumerate() {

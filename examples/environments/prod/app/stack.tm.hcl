@@ -1,0 +1,4 @@
+stack {
+  tags  = ["prod", "app"]
+  after = ["../network"]
+}

@@ -1,0 +1,4 @@
+stack {
+  tags  = ["staging", "app"]
+  after = ["../network"]
+}

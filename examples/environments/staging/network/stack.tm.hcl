@@ -1,0 +1,3 @@
+stack {
+  tags = ["staging", "network"]
+}

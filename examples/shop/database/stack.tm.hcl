@@ -1,0 +1,5 @@
+stack {
+  name  = "database"
+  tags  = ["data"]
+  after = ["tag:base"]
+}

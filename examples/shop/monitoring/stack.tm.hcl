@@ -1,0 +1,4 @@
+stack {
+  name  = "monitoring"
+  after = ["/services"] # all stacks at or below it
+}

@@ -1,0 +1,4 @@
+stack {
+  name = "network"
+  tags = ["base"]
+}

@@ -1,0 +1,5 @@
+stack {
+  name  = "cart"
+  tags  = ["service"]
+  after = ["/database"]
+}

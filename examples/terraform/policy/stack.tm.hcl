@@ -1,0 +1,4 @@
+stack {
+  name  = "policy"
+  after = ["../bucket"]
+}
