@@ -15,9 +15,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
+use tracing::{debug, trace};
 use walkdir::WalkDir;
 
 use crate::diagnostic::Diagnostic;
@@ -173,21 +174,25 @@ pub struct Directory {
 }
 
 /// A configuration file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ParsedFile {
-    /// Where its text is.
-    pub id: FileId,
     /// Where it is.
     pub path: ProjectPath,
     /// What it says; empty if it has a syntax error.
-    pub body: Body,
+    pub body: Arc<Body>,
 }
 
 /// Reads all configuration files of the project.
 pub fn read(root: &Path) -> Found {
     let reader = Reader::new(root);
     pool().scope(|scope| reader.visit(scope, root));
-    reader.finish()
+    let found = reader.finish();
+    debug!(
+        files = found.sources.len(),
+        directories = found.directories.len(),
+        "configuration read"
+    );
+    found
 }
 
 /// Reads one more file, which need not have a configuration file's name: what an import names.
@@ -245,6 +250,7 @@ impl<'a> Reader<'a> {
     }
 
     fn visit<'s>(&'s self, scope: &rayon::Scope<'s>, directory: &Path) {
+        trace!(directory = %directory.display(), "enter");
         let is_root = directory == self.root;
         let Listing {
             mut files,
@@ -330,13 +336,13 @@ impl<'a> Reader<'a> {
         let mut gathered = self.gathered();
         gathered.sources.push((id, source));
         let body = match parsed {
-            Ok(body) => body,
+            Ok(body) => Arc::new(body),
             Err(diagnostic) => {
                 gathered.diagnostics.push(*diagnostic);
-                Body::default()
+                Arc::default()
             }
         };
-        Some(ParsedFile { id, path, body })
+        Some(ParsedFile { path, body })
     }
 
     /// Returns the place inside the project; a name that is not UTF-8 is reported.

@@ -18,51 +18,53 @@ use crate::path::ProjectPath;
 use crate::source::Span;
 use crate::syntax::{Block, Body, ExprKind};
 
-/// Returns, by directory, the top-level blocks that it imports, in the order of the imports.
-/// Directories that import nothing are missing.
-pub(crate) fn resolve(root: &Path, found: &mut Found) -> HashMap<ProjectPath, Vec<Block>> {
-    let importing: Vec<(ProjectPath, Vec<(ProjectPath, Block)>)> = found
-        .directories
-        .iter()
-        .filter_map(|directory| {
-            let blocks = directory
-                .files
-                .iter()
-                .flat_map(|file| import_blocks(&file.path, &file.body));
-            let blocks: Vec<_> = blocks.collect();
-            (!blocks.is_empty()).then(|| (directory.path.clone(), blocks))
-        })
-        .collect();
-    if importing.is_empty() {
-        return HashMap::new();
-    }
-    let known = found
+/// How many files may import each other in a row.
+const MAX_DEPTH: usize = 64;
+
+/// Returns, by directory, the files that it imports, in the order in which they apply: an imported
+/// file after those that it imports itself. Directories that import nothing are missing.
+pub(crate) fn resolve(root: &Path, found: &mut Found) -> HashMap<ProjectPath, Vec<Arc<Body>>> {
+    let files = found
         .directories
         .iter()
         .flat_map(|directory| &directory.files);
-    let known: HashMap<ProjectPath, Arc<Body>> = known
-        .map(|file| (file.path.clone(), Arc::new(file.body.clone())))
+    let mut known: HashMap<ProjectPath, Arc<Body>> = HashMap::new();
+    if files.clone().any(|file| has_imports(&file.body)) {
+        known.extend(files.map(|file| (file.path.clone(), file.body.clone())));
+    }
+    let importing: Vec<(ProjectPath, Vec<ParsedFile>)> = found
+        .directories
+        .iter()
+        .map(|directory| (directory.path.clone(), with_imports(&directory.files)))
+        .filter(|(_, files)| !files.is_empty())
         .collect();
     let mut resolver = Resolver { root, found, known };
     let mut imported = HashMap::new();
-    for (directory, blocks) in importing {
+    for (directory, files) in importing {
         let mut import = Import {
             directory: &directory,
             seen: HashMap::new(),
-            blocks: Vec::new(),
+            bodies: Vec::new(),
+            depth: 0,
         };
-        for (file, block) in blocks {
-            resolver.import(&file, &block, &mut import);
+        for file in files {
+            resolver.imports(&file.path, &file.body, &mut import);
         }
-        let blocks = import.blocks;
-        imported.insert(directory, blocks);
+        let bodies = import.bodies;
+        imported.insert(directory, bodies);
     }
     imported
 }
 
-fn import_blocks(file: &ProjectPath, body: &Body) -> Vec<(ProjectPath, Block)> {
-    body.blocks("import")
-        .map(|block| (file.clone(), block.clone()))
+fn has_imports(body: &Body) -> bool {
+    body.blocks("import").next().is_some()
+}
+
+fn with_imports(files: &[ParsedFile]) -> Vec<ParsedFile> {
+    files
+        .iter()
+        .filter(|file| has_imports(&file.body))
+        .cloned()
         .collect()
 }
 
@@ -77,12 +79,19 @@ struct Import<'a> {
     directory: &'a ProjectPath,
     /// The files taken in, and where each was first asked for.
     seen: HashMap<ProjectPath, Span>,
-    blocks: Vec<Block>,
+    bodies: Vec<Arc<Body>>,
+    depth: usize,
 }
 
 impl Resolver<'_> {
     fn problem(&mut self, diagnostic: Diagnostic) {
         self.found.diagnostics.push(diagnostic);
+    }
+
+    fn imports(&mut self, importer: &ProjectPath, body: &Body, import: &mut Import) {
+        for block in body.blocks("import") {
+            self.import(importer, block, import);
+        }
     }
 
     fn import(&mut self, importer: &ProjectPath, block: &Block, import: &mut Import) {
@@ -246,14 +255,17 @@ impl Resolver<'_> {
                 .label(span, "imported here");
             self.problem(diagnostic.help("keep the `stack` block in the stack's own directory"));
         }
-        for (file, block) in import_blocks(path, &body) {
-            self.import(&file, &block, import);
+        if import.depth == MAX_DEPTH {
+            let diagnostic = Diagnostic::error(format!(
+                "more than {MAX_DEPTH} files import each other in a row"
+            ));
+            self.problem(diagnostic.label(span, "up to here"));
+            return;
         }
-        let own = body
-            .blocks
-            .iter()
-            .filter(|block| !matches!(&*block.kind.text, "import" | "stack"));
-        import.blocks.extend(own.cloned());
+        import.depth += 1;
+        self.imports(path, &body, import);
+        import.depth -= 1;
+        import.bodies.push(body);
     }
 
     fn body(&mut self, path: &ProjectPath) -> Option<Arc<Body>> {
@@ -262,7 +274,6 @@ impl Resolver<'_> {
         }
         let ParsedFile { body, .. } = discover::read_one(self.root, path, self.found)?;
         crate::project::check_top_level(&body, &mut self.found.diagnostics);
-        let body = Arc::new(body);
         self.known.insert(path.clone(), body.clone());
         Some(body)
     }

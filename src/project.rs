@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::{self, EnvDefinition, Place};
 use crate::diagnostic::Diagnostic;
@@ -89,9 +90,9 @@ impl Project {
         };
         let mut stacks = Vec::new();
         for directory in found.directories {
-            let bodies: Vec<Body> = directory.files.into_iter().map(|file| file.body).collect();
+            let local: Vec<Arc<Body>> = directory.files.into_iter().map(|file| file.body).collect();
             let imported = imported.remove(&directory.path).unwrap_or_default();
-            project.add_directory(directory.path, &bodies, &imported, &mut stacks);
+            project.add_directory(directory.path, &local, &imported, &mut stacks);
         }
         project.check_ids(&mut stacks);
         project.stacks = Stacks::new(stacks);
@@ -101,11 +102,12 @@ impl Project {
     fn add_directory(
         &mut self,
         path: ProjectPath,
-        bodies: &[Body],
-        imported: &[Block],
+        local: &[Arc<Body>],
+        imported: &[Arc<Body>],
         stacks: &mut Vec<Stack>,
     ) {
-        let local = || bodies.iter().flat_map(|body| &body.blocks);
+        let local = || local.iter().flat_map(|body| &body.blocks);
+        let imported = || imported.iter().flat_map(|body| &body.blocks);
         let is_tool = |block: &&Block| matches!(&*block.kind.text, "terramate" | "orch");
         let is_globals = |block: &&Block| &*block.kind.text == "globals";
         let place = if path.is_root() {
@@ -115,12 +117,12 @@ impl Project {
         };
         let config = config::read(
             local().filter(is_tool),
-            imported.iter().filter(is_tool),
+            imported().filter(is_tool),
             place,
             &mut self.diagnostics,
         );
         let globals = globals::read(
-            imported.iter().filter(is_globals),
+            imported().filter(is_globals),
             local().filter(is_globals),
             &mut self.diagnostics,
         );

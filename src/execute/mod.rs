@@ -27,6 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use lookup::{LookupError, ProgramFinder};
+use tracing::debug;
 
 use crate::environment::Environment;
 use crate::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
@@ -210,6 +211,7 @@ struct Running {
 
 impl Running {
     fn start(stack: StackIndex, task: &Task, sender: Sender<Message>) -> io::Result<Self> {
+        debug!(program = %task.program.display(), directory = %task.directory.display(), "start");
         let mut command = Command::new(&task.program);
         os::set_name(&mut command, &task.name);
         command.args(&task.arguments).current_dir(&task.directory);
@@ -220,6 +222,7 @@ impl Running {
             };
         }
         let mut child = command.spawn()?;
+        debug!(process = child.id(), "started");
         let is_reaped = Arc::new(Mutex::new(false));
         let running = Running {
             stack,

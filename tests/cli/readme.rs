@@ -169,6 +169,7 @@ fn the_environments_example_hands_settings_down() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "whoever runs the tests wants to know")]
 fn the_terraform_example_applies_in_order_and_is_destroyed_in_reverse() {
     if Command::new("terraform").arg("version").output().is_err() {
         eprintln!("skipped: there is no terraform on the PATH");
