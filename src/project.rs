@@ -8,9 +8,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::config::{self, EnvDefinition, Place};
 use crate::diagnostic::Diagnostic;
-use crate::discover::{self, ReadError};
+use crate::discover::{self, Directory, ReadError};
 use crate::globals::GlobalDefinition;
 use crate::path::ProjectPath;
 use crate::source::Sources;
@@ -74,12 +76,15 @@ impl Project {
     /// Reads and evaluates the project at `root`.
     pub fn load(root: &Path) -> Self {
         let mut found = discover::read(root);
-        for directory in &found.directories {
-            for file in &directory.files {
-                check_top_level(&file.body, &mut found.diagnostics);
-            }
-        }
-        let mut imported = import::resolve(root, &mut found);
+        let imported = import::resolve(root, &mut found);
+        let evaluated: Vec<Evaluated> = found
+            .directories
+            .into_par_iter()
+            .map(|directory| {
+                let imported = imported.get(&directory.path).map_or(&[][..], Vec::as_slice);
+                Evaluated::new(directory, imported, root)
+            })
+            .collect();
         let mut project = Project {
             root: root.to_path_buf(),
             sources: found.sources,
@@ -89,70 +94,24 @@ impl Project {
             ..Project::default()
         };
         let mut stacks = Vec::new();
-        for directory in found.directories {
-            let local: Vec<Arc<Body>> = directory.files.into_iter().map(|file| file.body).collect();
-            let imported = imported.remove(&directory.path).unwrap_or_default();
-            project.add_directory(directory.path, &local, &imported, &mut stacks);
+        for Evaluated {
+            path,
+            stack,
+            scope,
+            strict_references,
+            problems,
+        } in evaluated
+        {
+            stacks.extend(stack);
+            project.diagnostics.extend(problems);
+            project.strict_references |= strict_references;
+            if !scope.env.is_empty() || !scope.globals.is_empty() {
+                project.scopes.insert(path, scope);
+            }
         }
         project.check_ids(&mut stacks);
         project.stacks = Stacks::new(stacks);
         project
-    }
-
-    fn add_directory(
-        &mut self,
-        path: ProjectPath,
-        local: &[Arc<Body>],
-        imported: &[Arc<Body>],
-        stacks: &mut Vec<Stack>,
-    ) {
-        let local = || local.iter().flat_map(|body| &body.blocks);
-        let imported = || imported.iter().flat_map(|body| &body.blocks);
-        let is_tool = |block: &&Block| matches!(&*block.kind.text, "terramate" | "orch");
-        let is_globals = |block: &&Block| &*block.kind.text == "globals";
-        let place = if path.is_root() {
-            Place::Root
-        } else {
-            Place::Below
-        };
-        let config = config::read(
-            local().filter(is_tool),
-            imported().filter(is_tool),
-            place,
-            &mut self.diagnostics,
-        );
-        let globals = globals::read(
-            imported().filter(is_globals),
-            local().filter(is_globals),
-            &mut self.diagnostics,
-        );
-        let mut blocks = local().filter(|block| &*block.kind.text == "stack");
-        if let Some(block) = blocks.next() {
-            stacks.push(stack::from_block(
-                block,
-                &path,
-                &self.root,
-                &mut self.diagnostics,
-            ));
-            for second in blocks {
-                let diagnostic = Diagnostic::error("a directory has one `stack` block")
-                    .label(second.kind.span, "second block")
-                    .label(block.kind.span, "first block");
-                self.diagnostics.push(
-                    diagnostic.help("merge the two blocks, or move one to a directory of its own"),
-                );
-            }
-        }
-        self.strict_references |= config.strict_references;
-        if !config.env.is_empty() || !globals.is_empty() {
-            self.scopes.insert(
-                path,
-                DirectoryScope {
-                    env: config.env,
-                    globals,
-                },
-            );
-        }
     }
 
     fn check_ids(&mut self, stacks: &mut [Stack]) {
@@ -196,6 +155,67 @@ impl Project {
     /// Says whether any problem is an error.
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty() || self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// What the configuration of one directory says.
+struct Evaluated {
+    path: ProjectPath,
+    stack: Option<Stack>,
+    scope: DirectoryScope,
+    strict_references: bool,
+    problems: Vec<Diagnostic>,
+}
+
+impl Evaluated {
+    fn new(directory: Directory, imported: &[Arc<Body>], root: &Path) -> Self {
+        let Directory { path, files } = directory;
+        let mut problems = Vec::new();
+        for file in &files {
+            check_top_level(&file.body, &mut problems);
+        }
+        let local = || files.iter().flat_map(|file| &file.body.blocks);
+        let imported = || imported.iter().flat_map(|body| &body.blocks);
+        let is_tool = |block: &&Block| matches!(&*block.kind.text, "terramate" | "orch");
+        let is_globals = |block: &&Block| &*block.kind.text == "globals";
+        let place = if path.is_root() {
+            Place::Root
+        } else {
+            Place::Below
+        };
+        let config = config::read(
+            local().filter(is_tool),
+            imported().filter(is_tool),
+            place,
+            &mut problems,
+        );
+        let globals = globals::read(
+            imported().filter(is_globals),
+            local().filter(is_globals),
+            &mut problems,
+        );
+        let mut blocks = local().filter(|block| &*block.kind.text == "stack");
+        let first = blocks.next();
+        let stack = first.map(|block| stack::from_block(block, &path, root, &mut problems));
+        for second in blocks {
+            let mut diagnostic = Diagnostic::error("a directory has one `stack` block")
+                .label(second.kind.span, "second block");
+            if let Some(first) = first {
+                diagnostic = diagnostic.label(first.kind.span, "first block");
+            }
+            let help = "merge the two blocks, or move one to a directory of its own";
+            problems.push(diagnostic.help(help));
+        }
+        Evaluated {
+            path,
+            stack,
+            scope: DirectoryScope {
+                env: config.env,
+                globals,
+            },
+            strict_references: config.strict_references,
+            problems,
+        }
     }
 }
 
