@@ -42,6 +42,12 @@ const TOP_LEVEL: [&str; 18] = [
     "vendor",
 ];
 
+/// Threads that read and parse. More than processors: on a cold disk they wait.
+const MIN_THREADS: usize = 8;
+
+/// Parsing and evaluation nest up to the parser's limits; this leaves room even in unoptimised builds.
+const STACK_BYTES: usize = 16 << 20;
+
 /// A project.
 #[derive(Debug, Default)]
 pub struct Project {
@@ -75,6 +81,10 @@ pub struct DirectoryScope {
 impl Project {
     /// Reads and evaluates the project at `root`.
     pub fn load(root: &Path) -> Self {
+        pool().install(|| Self::load_here(root))
+    }
+
+    fn load_here(root: &Path) -> Self {
         let mut found = discover::read(root);
         let imported = import::resolve(root, &mut found);
         let evaluated: Vec<Evaluated> = found
@@ -156,6 +166,15 @@ impl Project {
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty() || self.diagnostics.iter().any(Diagnostic::is_error)
     }
+}
+
+fn pool() -> rayon::ThreadPool {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(processors.max(MIN_THREADS))
+        .stack_size(STACK_BYTES)
+        .build()
+        .expect("threads can be started")
 }
 
 /// What the configuration of one directory says.

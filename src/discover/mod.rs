@@ -40,12 +40,6 @@ const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
 /// The largest configuration file that is read. Real ones are a few kilobytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Threads that list directories and parse. More than processors: on a cold disk they wait.
-const MIN_THREADS: usize = 8;
-
-/// Parsing nests up to the parser's limits; this leaves room even in unoptimised builds.
-const STACK_BYTES: usize = 16 << 20;
-
 /// A file or directory that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read `{path}`")]
@@ -101,10 +95,10 @@ pub struct ParsedFile {
     pub body: Arc<Body>,
 }
 
-/// Reads all configuration files of the project.
+/// Reads all configuration files of the project, on the pool of threads that this is called on.
 pub fn read(root: &Path) -> Found {
     let reader = Reader::new(root);
-    pool().scope(|scope| reader.visit(scope, root));
+    rayon::scope(|scope| reader.visit(scope, root));
     let found = reader.finish();
     debug!(
         files = found.sources.len(),
@@ -126,15 +120,6 @@ pub fn read_one(root: &Path, path: &ProjectPath, found: &mut Found) -> Option<Pa
     found.diagnostics.extend(gathered.diagnostics);
     found.errors.extend(gathered.errors);
     file
-}
-
-fn pool() -> rayon::ThreadPool {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(processors.max(MIN_THREADS))
-        .stack_size(STACK_BYTES)
-        .build()
-        .expect("threads can be started")
 }
 
 /// What the tasks of a walk share.
