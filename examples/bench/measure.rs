@@ -1,0 +1,109 @@
+//! Running programs and measuring them.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+/// A program with its arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    program: OsString,
+    arguments: Vec<OsString>,
+    directory: PathBuf,
+}
+
+impl Job {
+    pub(crate) fn new(program: impl AsRef<OsStr>, directory: &Path) -> Self {
+        Job {
+            program: program.as_ref().to_owned(),
+            arguments: Vec::new(),
+            directory: directory.to_owned(),
+        }
+    }
+
+    pub(crate) fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        let arguments = arguments.into_iter();
+        self.arguments
+            .extend(arguments.map(|argument| argument.as_ref().to_owned()));
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .current_dir(&self.directory)
+            .env("CHECKPOINT_DISABLE", "1") // terramate must not ask the network for its version
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end. That it fails is an error.
+    pub(crate) fn run(&self) -> Result<()> {
+        let status = self.command().status();
+        let status = status.with_context(|| format!("failed to start {self:?}"))?;
+        ensure!(status.success(), "{status} from {self:?}");
+        Ok(())
+    }
+}
+
+/// Times steps in turn, round after round, so that a slow spell of the machine meets all of them, and
+/// returns the median of each. A round before the first one warms the caches and does not count.
+pub(crate) fn medians(steps: &[&dyn Fn() -> Result<()>], rounds: usize) -> Result<Vec<Duration>> {
+    let mut times = vec![Vec::with_capacity(rounds); steps.len()];
+    for round in 0..=rounds {
+        for (step, times) in steps.iter().zip(&mut times) {
+            let start = Instant::now();
+            step()?;
+            if round > 0 {
+                times.push(start.elapsed());
+            }
+        }
+    }
+    let medians = times.into_iter().map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    });
+    Ok(medians.collect())
+}
+
+/// Returns the peak memory of a job in MB. The system keeps the largest value of all children, so
+/// each measurement has a process of its own, `wrapper`, which carries out [`print_peak_memory`].
+pub(crate) fn peak_memory(wrapper: &Path, job: &Job) -> Result<Option<f64>> {
+    let output = Command::new(wrapper)
+        .arg("--peak-memory")
+        .arg(&job.program)
+        .args(&job.arguments)
+        .current_dir(&job.directory)
+        .output()?;
+    ensure!(output.status.success(), "no memory measured of {job:?}");
+    Ok(String::from_utf8(output.stdout)?.trim().parse().ok())
+}
+
+/// Runs a program and prints the peak of its memory in MB, or nothing where that is unknown.
+#[expect(clippy::print_stdout, reason = "that is its result")]
+pub(crate) fn print_peak_memory(program: &[OsString]) -> Result<()> {
+    let (program, arguments) = program.split_first().context("no program")?;
+    let directory = std::env::current_dir()?;
+    Job::new(program, &directory).args(arguments).run()?;
+    #[cfg(unix)]
+    {
+        use nix::sys::resource::{UsageWho, getrusage};
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+        // Apple's systems count in bytes, the others in KiB.
+        let unit = if cfg!(target_vendor = "apple") {
+            1
+        } else {
+            1024
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let megabytes = (usage.max_rss() * unit) as f64 / 1e6;
+        println!("{megabytes}");
+    }
+    Ok(())
+}
