@@ -1,8 +1,8 @@
 //! Cycles: stacks that wait for each other.
 //!
-//! Every constraint that lies on a cycle is part of some reported cycle, and every cycle is the
-//! shortest one through some constraint. So whoever breaks all reported cycles at the places shown
-//! has seen every constraint involved. (All cycles one by one could be exponentially many.)
+//! Every reference and every stack that lies on a cycle is part of some reported cycle, and every
+//! cycle is the shortest one through some edge. So whoever breaks all reported cycles at the places
+//! shown has seen everything involved. (All cycles one by one could be exponentially many.)
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -98,6 +98,29 @@ impl Graph {
                 );
                 cycles.push(self.cycle(&path));
             }
+        }
+        // One way through a group covers what refers to it, but names only one of its stacks.
+        let mut named: HashSet<StackIndex> = HashSet::new();
+        for cycle in &cycles {
+            named.extend(cycle.hops.iter().map(|hop| hop.from));
+        }
+        for &stack in &stacks {
+            if is_cut || named.contains(&stack) {
+                continue;
+            }
+            if cycles.len() == MAX_CYCLES {
+                is_cut = true;
+                break;
+            }
+            let node = Self::node(stack);
+            let next = self
+                .graph
+                .neighbors(node)
+                .filter(|next| inside.contains(next));
+            let next = next.min().expect("what is in a knot leads on in it");
+            let cycle = self.cycle(&self.shortest_path(next, node, &inside));
+            named.extend(cycle.hops.iter().map(|hop| hop.from));
+            cycles.push(cycle);
         }
         cycles
             .sort_by_cached_key(|cycle| cycle.hops.iter().map(|hop| hop.from).collect::<Vec<_>>());
