@@ -1,0 +1,123 @@
+//! A tree as the library sees it, translated to the model's terms.
+
+use std::fs;
+use std::path::PathBuf;
+
+use orch::diagnostic::{Diagnostic, Style, render};
+use orch::graph::Graph;
+use orch::path::ProjectPath;
+use orch::project::Project;
+use orch::reference::References;
+use orch::select::{Scope, Selection, Wish, select};
+use orch::source::Span;
+use orch::stack::StackIndex;
+use orch::tag::TagFilter;
+use tempfile::TempDir;
+
+use crate::model::{Model, ModelWish, Set};
+use crate::tree::{Tree, write};
+
+pub(crate) struct Loaded {
+    _directory: TempDir,
+    pub(crate) root: PathBuf,
+    pub(crate) model: Model,
+    pub(crate) project: Project,
+    pub(crate) references: References,
+    /// What is wrong with references.
+    pub(crate) problems: Vec<Diagnostic>,
+    pub(crate) graph: Graph,
+}
+
+impl Loaded {
+    pub(crate) fn new(tree: &Tree) -> Self {
+        let directory = TempDir::new().unwrap();
+        let root = directory.path().canonicalize().unwrap().join("project");
+        fs::create_dir(&root).unwrap();
+        write(&root, &tree.files());
+        let project = Project::load(&root);
+        assert!(project.errors.is_empty(), "{:?}", project.errors);
+        let shown: Vec<String> = project
+            .diagnostics
+            .iter()
+            .map(|diagnostic| render(diagnostic, &project.sources, Style::Plain))
+            .collect();
+        assert!(shown.is_empty(), "{}", shown.concat());
+        let mut problems = Vec::new();
+        let references = References::resolve(&project, &mut problems);
+        let graph = Graph::new(&project.stacks, &references);
+        let model = tree.model();
+        let paths = project.stacks.iter().map(|(_, stack)| stack.path.as_str());
+        let expected: Vec<&str> = (0..model.stacks.len()).map(|i| model.path(i)).collect();
+        assert_eq!(paths.collect::<Vec<_>>(), expected, "the stacks");
+        Loaded {
+            _directory: directory,
+            root,
+            model,
+            project,
+            references,
+            problems,
+            graph,
+        }
+    }
+
+    /// The library's name of a stack of the model.
+    pub(crate) fn index(&self, stack: usize) -> StackIndex {
+        let found = self.project.stacks.at(self.model.path(stack));
+        found.expect("all stacks of the model are loaded")
+    }
+
+    /// The model's name of a stack of the library.
+    pub(crate) fn number(&self, index: StackIndex) -> usize {
+        let path = self.project.stacks[index].path.as_str();
+        let found = (0..self.model.stacks.len()).find(|&stack| self.model.path(stack) == path);
+        found.expect("all loaded stacks are in the model")
+    }
+
+    pub(crate) fn numbers(&self, indices: impl IntoIterator<Item = StackIndex>) -> Vec<usize> {
+        indices
+            .into_iter()
+            .map(|index| self.number(index))
+            .collect()
+    }
+
+    pub(crate) fn select(&self, wish: &ModelWish) -> Selection {
+        let wish = Wish {
+            directory: ProjectPath::root().resolve(&wish.directory).unwrap(),
+            scope: if wish.recursive {
+                Scope::Recursive
+            } else {
+                Scope::Exact
+            },
+            tags: wish
+                .tags
+                .iter()
+                .map(|filter| TagFilter::parse(filter).unwrap())
+                .collect(),
+            no_tags: wish.no_tags.clone(),
+        };
+        select(&self.project.stacks, &self.references, &wish)
+    }
+
+    pub(crate) fn selected(&self, selection: &Selection) -> Set {
+        self.numbers(selection.stacks()).into_iter().collect()
+    }
+
+    /// The directory of the file of a span, and the text there.
+    pub(crate) fn text(&self, span: Span) -> (String, &str) {
+        let file = self.project.sources.file(span.file);
+        let directory = file.path.parent().expect("a file lies in a directory");
+        (directory.to_string(), &file.text[span.range()])
+    }
+
+    /// Says whether the model has the constraint with just this origin.
+    pub(crate) fn is_declared(&self, from: usize, to: usize, origin: &orch::graph::Origin) -> bool {
+        let (directory, text) = self.text(origin.span);
+        self.model.constraints().iter().any(|constraint| {
+            constraint.from == from
+                && constraint.to == to
+                && constraint.kind == origin.kind.to_string()
+                && self.model.path(constraint.declared_by) == directory
+                && constraint.written == text
+        })
+    }
+}

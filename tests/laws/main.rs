@@ -1,0 +1,16 @@
+//! Laws that hold for every project: random trees, compared with a model that is as naive as it can
+//! be and shares no code with the library.
+//!
+//! `PROPTEST_CASES` sets how many trees each law sees.
+
+mod commands;
+mod cycles;
+mod loaded;
+mod loading;
+mod model;
+mod order;
+mod references;
+mod running;
+mod selection;
+mod text;
+mod tree;

@@ -1,0 +1,143 @@
+//! The order of a selection, its waves, and who runs after whom.
+
+use orch::graph::{Graph, Origin, Predecessor};
+use orch::order::Order;
+use proptest::prelude::*;
+
+use crate::loaded::Loaded;
+use crate::model::{ModelStack, Set};
+use crate::tree::{Directory, Holds, any_tree, with_runnable_wish, with_wish};
+
+fn predecessors(loaded: &Loaded, stack: usize, selected: &Set) -> Vec<Predecessor> {
+    let is_selected = |index| selected.contains(&loaded.number(index));
+    loaded.graph.predecessors(loaded.index(stack), is_selected)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_lowest_path_that_may_run_goes_first((tree, wish) in with_runnable_wish()) {
+        let loaded = Loaded::new(&tree);
+        let selection = loaded.select(&wish);
+        let selected = loaded.selected(&selection);
+        let order = Order::new(&loaded.graph, &selection);
+        let sequence = loaded.numbers(order.sequence.iter().copied());
+        prop_assert_eq!(&sequence, &loaded.model.order(&selected));
+        prop_assert_eq!(order.waves(&selection), loaded.model.waves(&sequence));
+    }
+
+    #[test]
+    fn what_is_not_selected_does_not_change_the_order(
+        (tree, wish) in with_runnable_wish(),
+        more in prop::collection::vec(("[0-9az]", prop::collection::vec(any::<prop::sample::Index>(), 0..3)), 1..4),
+    ) {
+        let order = |loaded: &Loaded, wish| {
+            let selection = loaded.select(wish);
+            let order = Order::new(&loaded.graph, &selection);
+            let paths = loaded.numbers(order.sequence).into_iter();
+            paths.map(|stack| loaded.model.path(stack).to_owned()).collect::<Vec<String>>()
+        };
+        let loaded = Loaded::new(&tree);
+        let mut wish = wish;
+        wish.no_tags.push("unselected".to_owned());
+        let alone = order(&loaded, &wish);
+        let mut larger = tree.clone();
+        for (name, after) in more {
+            let path = format!("/{name}-new");
+            if larger.directories.iter().any(|directory| directory.stack.path == path) {
+                continue;
+            }
+            // They wait for stacks of the project, and none of those for them.
+            let mut references: [Vec<String>; 4] = Default::default();
+            for place in after.iter().filter(|_| !loaded.model.stacks.is_empty()) {
+                let named = loaded.model.path(place.index(loaded.model.stacks.len())).to_owned();
+                if !references[0].contains(&named) {
+                    references[0].push(named);
+                }
+            }
+            larger.directories.push(Directory {
+                stack: ModelStack { path, tags: vec!["unselected".to_owned()], references },
+                holds: Holds::Stack,
+                file: "stack.tm",
+            });
+        }
+        prop_assert_eq!(order(&Loaded::new(&larger), &wish), alone);
+    }
+
+    #[test]
+    fn predecessors_are_those_that_only_unselected_stacks_separate((tree, wish) in with_wish(any_tree())) {
+        let loaded = Loaded::new(&tree);
+        let model = &loaded.model;
+        let selected = model.selection(&wish);
+        let reaches = model.closure(|stack| !selected.contains(&stack));
+        for &stack in &selected {
+            let found = predecessors(&loaded, stack, &selected);
+            let numbers = loaded.numbers(found.iter().map(|found| found.stack));
+            let expected: Vec<usize> = selected
+                .iter()
+                .copied()
+                .filter(|&other| other != stack && reaches[other][stack])
+                .collect();
+            prop_assert_eq!(numbers, expected, "before {}", model.path(stack));
+            for earlier in &found {
+                // The way leads through stacks that are not selected, each hop declared.
+                let mut way = vec![earlier.stack];
+                way.extend(&earlier.via);
+                way.push(loaded.index(stack));
+                let way = loaded.numbers(way);
+                for hop in way.windows(2) {
+                    let is_hop = |origin: &Origin| loaded.is_declared(hop[0], hop[1], origin);
+                    prop_assert!(earlier.origins.iter().any(is_hop), "{:?} in {:?}", hop, earlier);
+                }
+                for middle in &way[1..way.len() - 1] {
+                    prop_assert!(!selected.contains(middle));
+                }
+                // No origin that has nothing to do with it.
+                for origin in &earlier.origins {
+                    let first = way[0];
+                    let concerns = model.constraints().iter().any(|hop| {
+                        (hop.from == first || reaches[first][hop.from] && !selected.contains(&hop.from))
+                            && (hop.to == stack || reaches[hop.to][stack] && !selected.contains(&hop.to))
+                            && loaded.is_declared(hop.from, hop.to, origin)
+                    });
+                    prop_assert!(concerns, "{:?}", origin);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn predecessors_close_to_the_order_of_all_constraints((tree, wish) in with_runnable_wish()) {
+        let loaded = Loaded::new(&tree);
+        let model = &loaded.model;
+        let selected = model.selection(&wish);
+        let all = model.closure(|_| true);
+        let mut closed = vec![vec![false; model.stacks.len()]; model.stacks.len()];
+        for &stack in &selected {
+            for earlier in predecessors(&loaded, stack, &selected) {
+                closed[loaded.number(earlier.stack)][stack] = true;
+            }
+        }
+        for &middle in &selected {
+            for &from in &selected {
+                for &to in &selected {
+                    closed[from][to] |= closed[from][middle] && closed[middle][to];
+                }
+            }
+        }
+        for &from in &selected {
+            for &to in &selected {
+                prop_assert_eq!(closed[from][to], all[from][to], "{} before {}", model.path(from), model.path(to));
+            }
+        }
+    }
+
+    #[test]
+    fn the_graph_does_not_depend_on_when_it_is_built(tree in any_tree()) {
+        let loaded = Loaded::new(&tree);
+        let again = Graph::new(&loaded.project.stacks, &loaded.references);
+        prop_assert_eq!(format!("{:?}", again), format!("{:?}", loaded.graph));
+        prop_assert_eq!(again.cycles(), loaded.graph.cycles());
+    }
+}

@@ -1,0 +1,66 @@
+//! What references mean.
+
+use orch::diagnostic::Diagnostic;
+use orch::reference::ReferenceKind;
+use proptest::prelude::*;
+
+use crate::loaded::Loaded;
+use crate::model::{Meaning, Set};
+use crate::tree::any_tree;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_reference_is_an_error_a_warning_or_a_set_of_stacks_as_the_model_says(tree in any_tree()) {
+        let loaded = Loaded::new(&tree);
+        let mut n_problems = 0;
+        let mut n_meant = 0;
+        for (declaring, stack) in loaded.model.stacks.iter().enumerate() {
+            let read = &loaded.project.stacks[loaded.index(declaring)];
+            let attributes = [
+                (ReferenceKind::After, &read.after),
+                (ReferenceKind::Before, &read.before),
+                (ReferenceKind::Wants, &read.wants),
+                (ReferenceKind::WantedBy, &read.wanted_by),
+            ];
+            for ((kind, entries), written) in attributes.into_iter().zip(&stack.references) {
+                prop_assert_eq!(entries.len(), written.len());
+                for (entry, written) in entries.iter().zip(written) {
+                    prop_assert_eq!(&entry.value, written);
+                    prop_assert_eq!(loaded.text(entry.span), (stack.path.clone(), &*format!("\"{written}\"")));
+                    let mut meant: Option<Set> = None;
+                    for reference in &loaded.references.list {
+                        if reference.span == entry.span {
+                            prop_assert_eq!(reference.from, loaded.index(declaring));
+                            prop_assert_eq!(reference.kind, kind);
+                            prop_assert!(meant.is_none(), "`{}` is resolved once", written);
+                            let members = loaded.references.members(&reference.target, &loaded.project.stacks);
+                            let mut set: Set = loaded.numbers(members).into_iter().collect();
+                            set.remove(&declaring);
+                            meant = Some(set);
+                            n_meant += 1;
+                        }
+                    }
+                    let problems: Vec<bool> = loaded
+                        .problems
+                        .iter()
+                        .filter(|problem| problem.labels.first().is_some_and(|label| label.span == entry.span))
+                        .map(Diagnostic::is_error)
+                        .collect();
+                    n_problems += problems.len();
+                    let expected = loaded.model.meaning(declaring, written);
+                    let (set, are_errors) = match expected {
+                        Meaning::Error => (None, vec![true]),
+                        Meaning::Nothing => (None, vec![tree.is_strict]),
+                        Meaning::Stacks(stacks) => (Some(stacks), vec![]),
+                    };
+                    prop_assert_eq!(problems, are_errors, "problems of `{}` in {}", written, stack.path);
+                    prop_assert_eq!(meant, set, "meaning of `{}` in {}", written, stack.path);
+                }
+            }
+        }
+        prop_assert_eq!(n_problems, loaded.problems.len());
+        prop_assert_eq!(n_meant, loaded.references.list.len());
+    }
+}

@@ -1,0 +1,143 @@
+//! The schedule of a run, whatever fails and however many stacks run at a time.
+
+use orch::order::{Direction, Order};
+use orch::schedule::OnError;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::loaded::Loaded;
+use crate::model::Set;
+use crate::tree::with_runnable_wish;
+
+const ON_ERROR: [OnError; 3] = [OnError::Stop, OnError::SkipDependents, OnError::Continue];
+
+const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Reverse];
+
+/// How a stack ends: which of the running ones, and whether well.
+fn endings() -> impl Strategy<Value = Vec<(Index, bool)>> {
+    prop::collection::vec((any::<Index>(), prop::bool::weighted(0.75)), 16)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_starts_too_early_and_only_what_a_failure_blocks_is_skipped(
+        (tree, wish) in with_runnable_wish(),
+        on_error in select(ON_ERROR.to_vec()),
+        direction in select(DIRECTIONS.to_vec()),
+        at_a_time in 1..4_usize,
+        endings in endings(),
+    ) {
+        let loaded = Loaded::new(&tree);
+        let model = &loaded.model;
+        let selection = loaded.select(&wish);
+        let selected = model.selection(&wish);
+        let mut sequence = model.order(&selected);
+        // Ties: by path, or by the sequence from its end.
+        let mut rank: Vec<usize> = selected.iter().copied().collect();
+        if direction == Direction::Reverse {
+            sequence.reverse();
+            rank.clone_from(&sequence);
+        }
+        let reaches = model.closure(|_| true);
+        let is_before = |first: usize, second: usize| match direction {
+            Direction::Forward => reaches[first][second],
+            Direction::Reverse => reaches[second][first],
+        };
+        let mut schedule = Order::new(&loaded.graph, &selection).schedule(&selection, direction, on_error);
+        let (mut running, mut ended, mut failed, mut skipped) = (Vec::new(), Set::new(), Set::new(), Set::new());
+        let mut started: Vec<usize> = Vec::new();
+        let mut endings = endings.into_iter();
+        loop {
+            while running.len() < at_a_time {
+                let expected = rank.iter().copied().find(|&stack| {
+                    let before = || selected.iter().copied().filter(|&other| is_before(other, stack));
+                    let is_blocked = match on_error {
+                        OnError::Stop => !failed.is_empty(),
+                        OnError::SkipDependents => before().any(|other| failed.contains(&other)),
+                        OnError::Continue => false,
+                    };
+                    !started.contains(&stack) && !is_blocked && before().all(|other| ended.contains(&other))
+                });
+                let next = schedule.start_next().map(|stack| loaded.number(stack));
+                prop_assert_eq!(next, expected, "after {:?} with {:?} running", started, running);
+                let Some(next) = next else { break };
+                started.push(next);
+                running.push(next);
+            }
+            if running.is_empty() {
+                break;
+            }
+            let (which, succeeded) = endings.next().expect("there are fewer stacks");
+            let stack = running.remove(which.index(running.len()));
+            ended.insert(stack);
+            if !succeeded {
+                failed.insert(stack);
+            }
+            for (stack, cause) in schedule.finish(loaded.index(stack), succeeded) {
+                let (stack, cause) = (loaded.number(stack), loaded.number(cause));
+                prop_assert!(failed.contains(&cause) && is_before(cause, stack));
+                prop_assert!(skipped.insert(stack), "skipped once");
+            }
+        }
+        let never: Set = selected.iter().copied().filter(|stack| !started.contains(stack)).collect();
+        let blocked: Set = selected
+            .iter()
+            .copied()
+            .filter(|&stack| failed.iter().any(|&cause| is_before(cause, stack)))
+            .collect();
+        match on_error {
+            OnError::Stop => {
+                prop_assert!(skipped.is_empty());
+                prop_assert!(never.is_empty() || !failed.is_empty());
+                prop_assert!(blocked.is_subset(&never));
+            }
+            OnError::SkipDependents => {
+                prop_assert_eq!(&skipped, &blocked);
+                prop_assert_eq!(&never, &blocked);
+            }
+            OnError::Continue => prop_assert!(skipped.is_empty() && never.is_empty()),
+        }
+        if at_a_time == 1 && failed.is_empty() {
+            prop_assert_eq!(started, sequence);
+        }
+    }
+
+    #[test]
+    fn a_serial_run_is_the_sequence_and_in_reverse_exactly_the_reversed_one((tree, wish) in with_runnable_wish()) {
+        let loaded = Loaded::new(&tree);
+        let selection = loaded.select(&wish);
+        let order = Order::new(&loaded.graph, &selection);
+        for direction in DIRECTIONS {
+            let mut expected = order.sequence.clone();
+            if direction == Direction::Reverse {
+                expected.reverse();
+            }
+            for on_error in ON_ERROR {
+                let mut schedule = order.schedule(&selection, direction, on_error);
+                let mut run = Vec::new();
+                while let Some(stack) = schedule.start_next() {
+                    prop_assert_eq!(schedule.finish(stack, true), vec![]);
+                    run.push(stack);
+                }
+                prop_assert_eq!(&run, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stopped_schedule_starts_nothing_more((tree, wish) in with_runnable_wish(), after in 0..5_usize) {
+        let loaded = Loaded::new(&tree);
+        let selection = loaded.select(&wish);
+        let order = Order::new(&loaded.graph, &selection);
+        let mut schedule = order.schedule(&selection, Direction::Forward, OnError::Continue);
+        let started: Vec<_> = (0..after).map_while(|_| schedule.start_next()).collect();
+        schedule.stop();
+        prop_assert_eq!(schedule.start_next(), None);
+        for stack in started {
+            prop_assert_eq!(schedule.finish(stack, true), vec![]);
+            prop_assert_eq!(schedule.start_next(), None);
+        }
+    }
+}
