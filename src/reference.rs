@@ -1,8 +1,9 @@
 //! What `after`, `before`, `wants` and `wanted_by` name.
 //!
 //! A path names every stack at or below it, a `tag:` filter every stack that matches, and neither
-//! ever the stack that declares it. A directory that contains the declaring stack stands for the
-//! stack *at* that directory, so `after = ["/parent"]` in `/parent/child` is true and harmless.
+//! ever the stack that declares it. A directory above the declaring stack stands for the stack *at*
+//! that directory, so `after = ["/parent"]` in `/parent/child` is true and harmless; the stack's own
+//! directory stands for the stacks nested in it.
 //!
 //! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
 //! selection look inside, once for all who refer to it.
@@ -64,8 +65,10 @@ pub struct Reference {
 pub enum Target {
     /// One stack.
     Stack(StackIndex),
-    /// All stacks at or below a directory, which does not contain the declaring stack.
+    /// All stacks at or below a directory, which is neither the declaring stack nor above it.
     Directory(ProjectPath),
+    /// All stacks nested in the declaring stack.
+    Nested(StackIndex),
     /// All stacks of a tag group, except the declaring stack.
     Tag(TagGroupIndex),
 }
@@ -129,6 +132,10 @@ impl References {
         match target {
             Target::Stack(stack) => vec![*stack],
             Target::Directory(directory) => stacks.at_or_below(directory).collect(),
+            Target::Nested(outer) => {
+                let all = stacks.at_or_below(&stacks[*outer].path);
+                all.filter(|stack| stack != outer).collect()
+            }
             Target::Tag(group) => self.tag_group(*group).members.clone(),
         }
     }
@@ -236,6 +243,9 @@ impl Resolver<'_> {
         if stack.path.is_at_or_below(&path) {
             return match stacks.at(path.as_str()) {
                 Some(own) if own == from => {
+                    if stacks.at_or_below(&path).nth(1).is_some() {
+                        return Some(Target::Nested(own));
+                    }
                     self.names_only_itself(kind, entry, "this is the stack itself");
                     None
                 }

@@ -52,9 +52,9 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Says whether the stack carries a tag.
+    /// Says whether the stack carries a tag. The empty text, though allowed as a tag, never matches.
     pub fn has_tag(&self, tag: &str) -> bool {
-        self.tags.iter().any(|own| own.value == tag)
+        !tag.is_empty() && self.tags.iter().any(|own| own.value == tag)
     }
 
     /// Returns the tags without their places.

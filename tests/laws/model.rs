@@ -164,18 +164,19 @@ impl Model {
             return Meaning::Error;
         };
         let place: Vec<&str> = place.iter().map(String::as_str).collect();
-        if place == self.names(declaring) {
-            return Meaning::Error;
-        }
-        let around = contains(&place, &self.names(declaring));
-        let named: Set = self
+        let is_own = place == self.names(declaring);
+        let around = !is_own && contains(&place, &self.names(declaring));
+        let mut named: Set = self
             .all()
             .filter(|&stack| {
                 let own = self.names(stack);
                 own == place || !around && contains(&place, &own)
             })
             .collect();
-        if named.is_empty() {
+        named.remove(&declaring);
+        if is_own && named.is_empty() {
+            Meaning::Error
+        } else if named.is_empty() {
             Meaning::Nothing
         } else {
             Meaning::Stacks(named)
