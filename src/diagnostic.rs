@@ -114,16 +114,21 @@ impl Diagnostic {
     }
 }
 
-/// Returns the candidate that `written` was probably meant to be: at most a third of its characters
-/// differ; the first of equals.
+/// Returns the candidate that `written` was probably meant to be: another text of which at most a
+/// third of the characters differ, not counting case; the first of equals.
 pub fn closest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let allowed = (written.chars().count() / 3).max(1);
+    let folded = written.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(written, candidate), candidate))
+        .filter(|candidate| *candidate != written)
+        .map(|candidate| {
+            let distance = strsim::damerau_levenshtein(&folded, &candidate.to_lowercase());
+            (distance, candidate)
+        })
         .filter(|&(distance, _)| distance <= allowed)
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
@@ -171,11 +176,6 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> Strin
         let is_first = labels.len() == diagnostic.labels.len();
         group = group.element(snippet(here, is_first, sources));
         labels = rest;
-    }
-    if let Some(file) = &diagnostic.file {
-        group = group.element(annotate_snippets::Origin::path(
-            printable(file.relative()).into_owned(),
-        ));
     }
     for note in &diagnostic.notes {
         group = group.element(Level::NOTE.message(printable_lines(note)));
@@ -325,5 +325,7 @@ mod tests {
     fn suggestions_need_some_likeness() {
         assert_eq!(closest("stak", ["stack", "script"]), Some("stack"));
         assert_eq!(closest("zebra", ["stack", "script"]), None);
+        assert_eq!(closest("/B", ["/a", "/b"]), Some("/b"));
+        assert_eq!(closest("same", ["same"]), None);
     }
 }

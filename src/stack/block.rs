@@ -128,6 +128,12 @@ fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spann
     let span = attribute.value.span;
     match value(attribute, problems)? {
         Value::String(text) if text.is_empty() => None,
+        Value::String(text) if text.contains('\0') => {
+            // It could not be handed to a command.
+            let message = format!("`{}` has a NUL character", attribute.name.text);
+            problems.push(Diagnostic::error(message).label(span, "no text has one"));
+            None
+        }
         Value::String(text) => Some(Spanned {
             value: text.to_string(),
             span,
@@ -169,8 +175,9 @@ fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned
         };
         if let Some(&first) = first_places.get(&**text) {
             let message = format!(
-                "`{text}` stands twice in `{}` (element {index})",
-                attribute.name.text
+                "`{text}` stands twice in `{}` (element {})",
+                attribute.name.text,
+                index + 1
             );
             let diagnostic = Diagnostic::error(message).label(span, "again here");
             let diagnostic = if first == span {

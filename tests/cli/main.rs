@@ -1,2 +1,27 @@
-//! End-to-end tests.
-mod readme;
+//! End-to-end tests: each starts the real program in a [`sandbox`] and reads like a transcript.
+//!
+//! What a function does in detail is tested beside the function; here stands what a user sees.
+
+mod sandbox;
+
+mod commands; // help, version, completions, usage errors, exit statuses, broken pipes
+mod cycles; // how cycles are reported, and when they are fatal
+mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
+mod files; // roots, file names, skipped directories, merging, imports, project settings
+mod graph; // the three drawings
+mod hostile; // names and contents that nobody would write on purpose
+mod list; // `orch list`: text, reasons, JSON
+mod order; // what runs before what
+mod readme; // the README and the examples tell the truth
+mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names
+mod select; // which stacks a command acts on
+mod terramate; // the worked examples of Terramate's behaviour
+mod validate; // `orch validate`
+
+// The commands that these run are Unix programs.
+#[cfg(unix)]
+mod environment; // `run.env`, `orch env`, the namespaces of expressions
+#[cfg(unix)]
+mod run; // `orch run`: streams, failures, look-up of programs
+#[cfg(unix)]
+mod signals; // what interrupts a run, and how it ends then

@@ -1,0 +1,451 @@
+//! How cycles are reported, and when they are fatal.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn each_hop_of_a_cycle_is_shown_with_its_place() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /c
+        b after /a
+        c after /b
+        d after /c",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: a cycle of 3 stacks, each of which must run before the next and the last before the first: `/a` → `/b` → `/c`
+     --> b/stack.tm:2:12
+      |
+    2 |   after = ["/a"]
+      |            ^^^^ `/a` runs before `/b` (after)
+      |
+     ::: c/stack.tm:2:12
+      |
+    2 |   after = ["/b"]
+      |            ---- `/b` runs before `/c` (after)
+      |
+     ::: a/stack.tm:2:12
+      |
+    2 |   after = ["/c"]
+      |            ---- `/c` runs before `/a` (after)
+      |
+      = help: remove one of these references
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn nothing_runs_where_there_is_a_cycle() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b before /c
+        c before /b",
+    );
+    let output = sandbox.orch("run touch ran");
+    assert_eq!(output.code(), 3);
+    assert!(!sandbox.path("/a/ran").exists());
+}
+
+#[test]
+fn a_stack_cannot_run_after_what_is_nested_in_it() {
+    let sandbox = Sandbox::layout(
+        "
+        parent after /parent/child
+        parent/child",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/parent` → `/parent/child`
+     --> parent/child/stack.tm:1:1
+      |
+    1 | stack {
+      | ^^^^^ `/parent` runs before `/parent/child` (nesting)
+      |
+     ::: parent/stack.tm:2:12
+      |
+    2 |   after = ["/parent/child"]
+      |            --------------- `/parent/child` runs before `/parent` (after)
+      |
+      = help: a stack always runs before the stacks nested in it: remove a reference, or move a stack
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn a_stack_cannot_run_before_the_stack_it_is_nested_in() {
+    let sandbox = Sandbox::layout(
+        "
+        parent
+        parent/child before /parent",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/parent` → `/parent/child`
+     --> parent/child/stack.tm:1:1
+      |
+    1 | stack {
+      | ^^^^^ `/parent` runs before `/parent/child` (nesting)
+    2 |   before = ["/parent"]
+      |             --------- `/parent/child` runs before `/parent` (before)
+      |
+      = help: a stack always runs before the stacks nested in it: remove a reference, or move a stack
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn nothing_can_run_before_the_stack_at_the_root() {
+    let sandbox = Sandbox::layout(
+        "
+        / after /a
+        a",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/` → `/a`
+     --> a/stack.tm:1:1
+      |
+    1 | stack {
+      | ^^^^^ `/` runs before `/a` (nesting)
+      |
+     ::: stack.tm:2:12
+      |
+    2 |   after = ["/a"]
+      |            ---- `/a` runs before `/` (after)
+      |
+      = help: a stack always runs before the stacks nested in it: remove a reference, or move a stack
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn a_cycle_over_several_levels_of_nesting_lists_each_stack_once() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/b
+        a/b/c before /z
+        z before /a",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: a cycle of 4 stacks, each of which must run before the next and the last before the first: `/a` → `/a/b` → `/a/b/c` → `/z`
+     --> a/b/stack.tm:1:1
+      |
+    1 | stack {
+      | ^^^^^ `/a` runs before `/a/b` (nesting)
+      |
+     ::: a/b/c/stack.tm:1:1
+      |
+    1 | stack {
+      | ----- `/a/b` runs before `/a/b/c` (nesting)
+    2 |   before = ["/z"]
+      |             ---- `/a/b/c` runs before `/z` (before)
+      |
+     ::: z/stack.tm:2:13
+      |
+    2 |   before = ["/a"]
+      |             ---- `/z` runs before `/a` (before)
+      |
+      = help: a stack always runs before the stacks nested in it: remove a reference, or move a stack
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn the_same_stack_in_before_and_after_has_its_own_explanation() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b before /a after /a",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/a` → `/b`
+     --> b/stack.tm:3:12
+      |
+    2 |   before = ["/a"]
+      |             ---- `/b` runs before `/a` (before)
+    3 |   after = ["/a"]
+      |            ^^^^ `/a` runs before `/b` (after)
+      |
+      = note: `/b` names `/a` in both `before` and `after`
+      = help: keep one of the two
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn the_same_tag_in_before_and_after_is_a_cycle_with_each_stack() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x]
+        b [x]
+        c before tag:x after tag:x",
+    );
+    let output = sandbox.orch("list --order --format json");
+    assert_eq!(output.code(), 3);
+    for stack in ["`/a` → `/c`", "`/b` → `/c`"] {
+        assert!(output.stderr.contains(stack), "{output}");
+    }
+}
+
+#[test]
+fn all_cycles_are_reported_at_once() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /b
+        b after /a
+        c after /d
+        d after /c",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/a` → `/b`
+     --> b/stack.tm:2:12
+      |
+    2 |   after = ["/a"]
+      |            ^^^^ `/a` runs before `/b` (after)
+      |
+     ::: a/stack.tm:2:12
+      |
+    2 |   after = ["/b"]
+      |            ---- `/b` runs before `/a` (after)
+      |
+      = help: remove one of these references
+
+    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/c` → `/d`
+     --> d/stack.tm:2:12
+      |
+    2 |   after = ["/c"]
+      |            ^^^^ `/c` runs before `/d` (after)
+      |
+     ::: c/stack.tm:2:12
+      |
+    2 |   after = ["/d"]
+      |            ---- `/d` runs before `/c` (after)
+      |
+      = help: remove one of these references
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn two_cycles_through_one_stack_are_both_reported() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /hub
+        b after /hub
+        hub after /a /b",
+    );
+    let output = sandbox.orch("list --order");
+    assert_eq!(output.code(), 3);
+    for cycle in ["`/a` → `/hub`\n", "`/b` → `/hub`\n"] {
+        assert!(output.stderr.contains(cycle), "{output}");
+    }
+    assert_eq!(output.stderr.matches("error:").count(), 2, "{output}");
+}
+
+#[test]
+fn a_cycle_through_a_directory_names_stacks_and_not_the_directory() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /dir
+        dir/s1
+        dir/s2 after /a",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/a` → `/dir/s2`
+     --> dir/s2/stack.tm:2:12
+      |
+    2 |   after = ["/a"]
+      |            ^^^^ `/a` runs before `/dir/s2` (after)
+      |
+     ::: a/stack.tm:2:12
+      |
+    2 |   after = ["/dir"]
+      |            ------ `/dir/s2` runs before `/a` (after)
+      |
+      = help: remove one of these references
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn the_order_of_files_does_not_change_where_a_cycle_begins() {
+    let sandbox = Sandbox::layout(
+        "
+        m after /z
+        z after /n
+        n after /m",
+    );
+    let output = sandbox.orch("list --order");
+    assert!(
+        output.stderr.contains("`/m` → `/n` → `/z`\n"),
+        "the smallest path comes first: {output}"
+    );
+}
+
+#[test]
+fn a_cycle_that_touches_the_selection_is_fatal() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x] after /b
+        b after /a",
+    );
+    assert_eq!(sandbox.orch("list --order --tags x").code(), 3);
+    assert_eq!(sandbox.orch("run --tags x true").code(), 3);
+    assert_eq!(sandbox.orch("-C b run --dry-run true").code(), 3);
+}
+
+#[test]
+fn a_cycle_elsewhere_is_a_warning() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x]
+        b after /c
+        c after /b
+        d [x] after /c",
+    );
+    assert_snapshot!(sandbox.orch("list --order --tags x"), @r#"
+    a
+    d
+    [stderr]
+    warning: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/b` → `/c`
+     --> c/stack.tm:2:12
+      |
+    2 |   after = ["/b"]
+      |            ^^^^ `/b` runs before `/c` (after)
+      |
+     ::: b/stack.tm:2:12
+      |
+    2 |   after = ["/c"]
+      |            ---- `/c` runs before `/b` (after)
+      |
+      = help: remove one of these references
+    "#);
+}
+
+#[test]
+fn a_cycle_elsewhere_stops_no_run() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x] after /b
+        b after /c
+        c after /b",
+    );
+    let output = sandbox.orch("run --quiet --tags x pwd");
+    assert_eq!((output.code(), &*output.stdout), (0, "$ROOT/a\n"));
+    assert!(output.stderr.starts_with("warning: a cycle of 2 stacks"));
+}
+
+#[test]
+fn a_cycle_elsewhere_still_keeps_selected_stacks_in_order() {
+    // a → c → d → z, where c and d are a cycle of their own.
+    let sandbox = Sandbox::layout(
+        "
+        a [x] after /d
+        c after /z /d
+        d after /c
+        z [x]",
+    );
+    let output = sandbox.orch("list --order --tags x");
+    assert_eq!((output.code(), &*output.stdout), (0, "z\na\n"), "{output}");
+}
+
+#[test]
+fn a_plain_list_needs_no_order_and_only_warns() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /b
+        b after /a",
+    );
+    let output = sandbox.orch("list");
+    assert_eq!((output.code(), &*output.stdout), (0, "a\nb\n"));
+    assert!(output.stderr.starts_with("warning: a cycle of 2 stacks"));
+}
+
+#[test]
+fn validate_makes_every_cycle_an_error() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b after /c
+        c after /b",
+    );
+    let output = sandbox.orch_in("/a", "validate");
+    assert_eq!(output.code(), 3);
+    assert!(output.stderr.starts_with("error: a cycle of 2 stacks"));
+}
+
+#[test]
+fn a_cycle_is_data_too() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /b
+        b after /a",
+    );
+    let output = sandbox.orch("list --format json");
+    assert_eq!(output.code(), 3);
+    let diagnostic = &output.data()["diagnostics"][0];
+    assert_eq!(diagnostic["severity"], "error");
+    let places: Vec<_> = diagnostic["labels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|label| json!([label["file"], label["line"]]))
+        .collect();
+    assert_eq!(places, [json!(["b/stack.tm", 2]), json!(["a/stack.tm", 2])]);
+}
+
+#[test]
+fn a_cycle_in_wants_is_harmless() {
+    let sandbox = Sandbox::layout(
+        "
+        a wants /b
+        b wants /a",
+    );
+    assert_snapshot!(sandbox.orch_in("/a", "list --order"), @"
+    .
+    ../b
+    ");
+}
+
+#[test]
+fn a_knot_of_very_many_cycles_is_cut_short_and_says_so() {
+    // Each of 30 stacks after each other: more cycles than anybody would read.
+    let mut layout = String::new();
+    for own in 10..40 {
+        let others = (10..40).filter(|&other| other != own);
+        let others: Vec<String> = others.map(|other| format!("/s{other}")).collect();
+        layout += &format!("s{own} after {}\n", others.join(" "));
+    }
+    let output = Sandbox::layout(&layout).orch("list --order");
+    assert_eq!(output.code(), 3);
+    assert!(output.stderr.matches("error:").count() <= 100);
+    assert!(output.stderr.contains("more cycles than"), "{output}");
+}
+
+#[test]
+fn a_knot_through_one_tag_is_cut_short_too() {
+    let mut layout = String::new();
+    for n in 10..40 {
+        layout += &format!("s{n} [x] after tag:x\n");
+    }
+    let output = Sandbox::layout(&layout).orch("list --order");
+    assert_eq!(output.code(), 3);
+    assert!(output.stderr.matches("error:").count() <= 100);
+}

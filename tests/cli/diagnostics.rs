@@ -1,0 +1,692 @@
+//! The drawing of problems, `stack` attributes, problems as data.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::sandbox::{Output, Sandbox};
+
+/// What `orch list` says to a project of the one stack `/s`, whose block has these lines.
+fn stack_with(lines: &str) -> Output {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/s/stack.tm", format!("stack {{\n  {lines}\n}}\n"));
+    sandbox.orch("list")
+}
+
+#[test]
+fn an_id_has_a_charset() {
+    assert_snapshot!(stack_with("id = \"not an id\""), @r#"
+    [stderr]
+    error: `not an id` cannot be the id of a stack
+     --> s/stack.tm:2:8
+      |
+    2 |   id = "not an id"
+      |        ^^^^^^^^^^^ an id has only ASCII letters, digits, `-` and `_`
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn an_id_has_a_longest_length() {
+    let id = "x".repeat(64);
+    assert_eq!(stack_with(&format!("id = \"{id}\"")).code(), 0);
+    assert_snapshot!(stack_with(&format!("id = \"{id}y\"")), @r#"
+    [stderr]
+    error: `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy` cannot be the id of a stack
+     --> s/stack.tm:2:8
+      |
+    2 |   id = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy"
+      |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ an id has at most 64 characters; this one has 65
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn an_id_may_have_letters_digits_dashes_and_underscores() {
+    assert_eq!(stack_with("id = \"Az09_-\"").code(), 0);
+    for bad in ["a.b", "ä", "a/b", "a\\nb"] {
+        assert_eq!(stack_with(&format!("id = \"{bad}\"")).code(), 3, "{bad}");
+    }
+}
+
+#[test]
+fn an_empty_id_name_or_description_counts_as_not_set() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /s/stack.tm
+stack {
+  id          = ""
+  name        = ""
+  description = ""
+}
+"#,
+    );
+    let stack = sandbox.orch("list --format json").json()["stacks"][0].clone();
+    assert_eq!(stack["id"], Value::Null);
+    assert_eq!(stack["name"], "s");
+    assert_eq!(stack["description"], Value::Null);
+}
+
+#[test]
+fn ids_are_unique_ignoring_case() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /a/stack.tm
+stack {
+  id = "Network"
+}
+//- /b/stack.tm
+stack {
+  id = "network"
+}
+"#,
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: stacks `/a` and `/b` have the same id `network`
+     --> b/stack.tm:2:8
+      |
+    2 |   id = "network"
+      |        ^^^^^^^^^ an id must be unique in the project
+      |
+     ::: a/stack.tm:2:8
+      |
+    2 |   id = "Network"
+      |        --------- also used here
+      |
+      = note: ids are compared ignoring case
+      = help: give one of the stacks another id
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn a_third_stack_with_the_same_id_is_reported_too() {
+    let sandbox = Sandbox::layout("");
+    for stack in ["a", "b", "c"] {
+        sandbox.write(&format!("/{stack}/stack.tm"), "stack {\n  id = \"x\"\n}\n");
+    }
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3);
+    assert_eq!(output.stderr.matches("error:").count(), 2, "{output}");
+}
+
+#[test]
+fn strings_are_not_converted_from_other_types() {
+    assert_snapshot!(stack_with("id = 5\n  name = true\n  description = [\"x\"]"), @r#"
+    [stderr]
+    error: `id` must be a string
+     --> s/stack.tm:2:8
+      |
+    2 |   id = 5
+      |        ^ this is a number
+
+    error: `name` must be a string
+     --> s/stack.tm:3:10
+      |
+    3 |   name = true
+      |          ^^^^ this is a bool
+
+    error: `description` must be a string
+     --> s/stack.tm:4:17
+      |
+    4 |   description = ["x"]
+      |                 ^^^^^ this is a list
+
+    [exit status 3]
+    "#);
+    assert_eq!(stack_with("name = null").code(), 3);
+}
+
+#[test]
+fn lists_must_be_lists_of_strings() {
+    assert_snapshot!(stack_with("tags = \"x\"\n  after = { a = 1 }\n  wants = 1"), @r#"
+    [stderr]
+    error: `tags` must be a list of strings
+     --> s/stack.tm:2:10
+      |
+    2 |   tags = "x"
+      |          ^^^ this is a string
+      |
+      = help: put it in brackets: `[…]`
+
+    error: `after` must be a list of strings
+     --> s/stack.tm:3:11
+      |
+    3 |   after = { a = 1 }
+      |           ^^^^^^^^^ this is an object
+
+    error: `wants` must be a list of strings
+     --> s/stack.tm:4:11
+      |
+    4 |   wants = 1
+      |           ^ this is a number
+
+    [exit status 3]
+    "#);
+    assert_snapshot!(stack_with("before = [\"/s/x\", 5, null, [\"y\"]]"), @r#"
+    [stderr]
+    warning: `/s/x` in `before` names no stack
+     --> s/stack.tm:2:13
+      |
+    2 |   before = ["/s/x", 5, null, ["y"]]
+      |             ^^^^^^ no such directory
+
+    error: `before` must be a list of strings
+     --> s/stack.tm:2:21
+      |
+    2 |   before = ["/s/x", 5, null, ["y"]]
+      |                     ^ this is a number
+
+    error: `before` must be a list of strings
+     --> s/stack.tm:2:24
+      |
+    2 |   before = ["/s/x", 5, null, ["y"]]
+      |                        ^^^^ this is null
+
+    error: `before` must be a list of strings
+     --> s/stack.tm:2:30
+      |
+    2 |   before = ["/s/x", 5, null, ["y"]]
+      |                              ^^^^^ this is a list
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn null_means_that_a_list_is_not_set() {
+    assert_snapshot!(stack_with("tags = null\n  after = null\n  watch = null"), @"s");
+}
+
+#[test]
+fn tags_have_a_charset() {
+    assert_snapshot!(stack_with("tags = [\"Prod\", \"_x\", \"x-\", \"a b\", \"ä\"]"), @r#"
+    [stderr]
+    error: `Prod` cannot be a tag
+     --> s/stack.tm:2:11
+      |
+    2 |   tags = ["Prod", "_x", "x-", "a b", "ä"]
+      |           ^^^^^^ a tag has only lower-case letters, digits, `-`, `_`, `.` and `/`
+
+    error: `_x` cannot be a tag
+     --> s/stack.tm:2:19
+      |
+    2 |   tags = ["Prod", "_x", "x-", "a b", "ä"]
+      |                   ^^^^ a tag begins with a lower-case letter or a digit
+
+    error: `x-` cannot be a tag
+     --> s/stack.tm:2:25
+      |
+    2 |   tags = ["Prod", "_x", "x-", "a b", "ä"]
+      |                         ^^^^ a tag ends with a lower-case letter or a digit
+
+    error: `a b` cannot be a tag
+     --> s/stack.tm:2:31
+      |
+    2 |   tags = ["Prod", "_x", "x-", "a b", "ä"]
+      |                               ^^^^^ a tag has only lower-case letters, digits, `-`, `_`, `.` and `/`
+
+    error: `ä` cannot be a tag
+     --> s/stack.tm:2:38
+      |
+    2 |   tags = ["Prod", "_x", "x-", "a b", "ä"]
+      |                                      ^^^ a tag has only lower-case letters, digits, `-`, `_`, `.` and `/`
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn an_element_may_stand_only_once_in_a_list() {
+    assert_snapshot!(stack_with("tags = [\"a\", \"b\", \"a\"]"), @r#"
+    [stderr]
+    error: `a` stands twice in `tags` (element 2)
+     --> s/stack.tm:2:21
+      |
+    2 |   tags = ["a", "b", "a"]
+      |           ---       ^^^ again here
+      |           |
+      |           first here
+      |
+      = help: remove one of them
+
+    [exit status 3]
+    "#);
+    for attribute in ["after", "before", "wants", "wanted_by", "watch"] {
+        let output = stack_with(&format!("{attribute} = [\"/x\", \"/x\"]"));
+        let said = format!("`/x` stands twice in `{attribute}` (element 1)");
+        assert!(output.stderr.contains(&said), "{output}");
+    }
+}
+
+#[test]
+fn a_stack_block_has_no_labels() {
+    let sandbox = Sandbox::new("//- /s/stack.tm\nstack \"network\" {\n}\n");
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: a `stack` block has no labels
+     --> s/stack.tm:1:7
+      |
+    1 | stack "network" {
+      |       ^^^^^^^^^ unexpected label
+      |
+      = help: remove the label; to name the stack, write `name = "network"` inside the block
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn a_stack_block_has_no_nested_blocks() {
+    assert_snapshot!(stack_with("config {\n  }"), @"
+    [stderr]
+    error: unknown block `config` in `stack`
+     --> s/stack.tm:2:3
+      |
+    1 | stack {
+      | ----- in this block
+    2 |   config {
+      |   ^^^^^^ a `stack` block has no nested blocks
+      |
+      = help: attributes are: id, name, description, tags, after, before, wants, wanted_by, watch
+
+    [exit status 3]
+    ");
+}
+
+#[test]
+fn an_unknown_attribute_comes_with_a_suggestion() {
+    assert_snapshot!(stack_with("aftr = [\"/a\"]"), @r#"
+    [stderr]
+    error: unknown attribute `aftr` in `stack`
+     --> s/stack.tm:2:3
+      |
+    1 | stack {
+      | ----- in this block
+    2 |   aftr = ["/a"]
+      |   ^^^^ not an attribute of `stack`
+      |
+      = help: did you mean `after`?
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn an_unknown_attribute_like_nothing_known_comes_without() {
+    let output = stack_with("zzzzzzzzz = 1");
+    assert_eq!(output.code(), 3);
+    assert!(!output.stderr.contains("did you mean"), "{output}");
+}
+
+#[test]
+fn an_attribute_stands_once() {
+    assert_snapshot!(stack_with("name = \"a\"\n  name = \"b\""), @r#"
+    [stderr]
+    error: syntax error
+     --> s/stack.tm:3:3
+      |
+    3 |   name = "b"
+      |   ^ invalid attribute; expected unique attribute key; found redefined attribute
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn a_directory_has_one_stack_block() {
+    let sandbox = Sandbox::new(
+        "
+//- /s/a.tm
+stack {
+}
+//- /s/b.tm
+stack {
+}
+",
+    );
+    assert_snapshot!(sandbox.orch("list"), @"
+    [stderr]
+    error: a directory has one `stack` block
+     --> s/b.tm:1:1
+      |
+    1 | stack {
+      | ^^^^^ second block
+      |
+     ::: s/a.tm:1:1
+      |
+    1 | stack {
+      | ----- first block
+      |
+      = help: merge the two blocks, or move one to a directory of its own
+
+    [exit status 3]
+    ");
+}
+
+#[test]
+fn an_unknown_block_comes_with_a_suggestion() {
+    let sandbox = Sandbox::new("//- /s/stack.tm\nstak {\n}\n");
+    assert_snapshot!(sandbox.orch("list"), @"
+    [stderr]
+    error: unknown block `stak`
+     --> s/stack.tm:1:1
+      |
+    1 | stak {
+      | ^^^^ not a block of this language
+      |
+      = help: did you mean `stack`?
+
+    [exit status 3]
+    ");
+}
+
+#[test]
+fn an_attribute_outside_of_blocks_is_an_error() {
+    let sandbox = Sandbox::new("//- /s/stack.tm\nname = \"x\"\n");
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: attribute `name` outside of any block
+     --> s/stack.tm:1:1
+      |
+    1 | name = "x"
+      | ^^^^ a file consists of blocks
+      |
+      = help: move it into the block it belongs to: `stack { … }`, `globals { … }`
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn watch_names_files_of_the_project() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /dir/file.tf
+//- /s/stack.tm
+stack {
+  watch = ["/dir/file.tf", "missing.tf", "../dir/file.tf", "/dir", "../../decoy.tm"]
+}
+"#,
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: `watch` names files, and `/dir` is not one
+     --> s/stack.tm:2:60
+      |
+    2 |   watch = ["/dir/file.tf", "missing.tf", "../dir/file.tf", "/dir", "../../decoy.tm"]
+      |                                                            ^^^^^^ not a regular file
+      |
+      = help: name the files in it one by one
+
+    error: `../../decoy.tm` leads out of the project
+     --> s/stack.tm:2:68
+      |
+    2 |   watch = ["/dir/file.tf", "missing.tf", "../dir/file.tf", "/dir", "../../decoy.tm"]
+      |                                                                    ^^^^^^^^^^^^^^^^ climbs above the project root
+      |
+      = help: watch files inside the project; a leading `/` is the project root
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn a_stack_block_sees_no_namespaces() {
+    assert_snapshot!(stack_with("name = terramate.stack.path.basename"), @"
+    [stderr]
+    error: `terramate` cannot be used in a `stack` block
+     --> s/stack.tm:2:10
+      |
+    2 |   name = terramate.stack.path.basename
+      |          ^^^^^^^^^ not available here
+      |
+      = help: only literals, operators, templates and `for` are evaluated here
+
+    [exit status 3]
+    ");
+    assert_eq!(stack_with("name = global.x").code(), 3);
+    assert_eq!(stack_with("name = env.HOME").code(), 3);
+}
+
+#[test]
+fn values_are_expressions() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /s/stack.tm
+stack {
+  name        = "n${1 + 2 * 3}"
+  description = <<-EOT
+    two
+      lines
+  EOT
+  tags        = [for t in ["a", "b", "c"] : "t-${t}" if t != "b"]
+  after       = 2 > 1 && !false ? [] : ["/x"]
+}
+"#,
+    );
+    let stack = sandbox.orch("list --format json").json()["stacks"][0].clone();
+    assert_eq!(stack["name"], "n7");
+    assert_eq!(stack["description"], "two\n  lines\n");
+    assert_eq!(stack["tags"], json!(["t-a", "t-c"]));
+    assert_eq!(stack["after"], json!([]));
+}
+
+#[test]
+fn a_function_call_says_that_functions_come_later() {
+    assert_snapshot!(stack_with("tags = tm_concat([\"a\"], [\"b\"])"), @r#"
+    [stderr]
+    error: functions are not supported yet: `tm_concat`
+     --> s/stack.tm:2:10
+      |
+    2 |   tags = tm_concat(["a"], ["b"])
+      |          ^^^^^^^^^ this call cannot be evaluated
+      |
+      = help: write the value itself, or compute it with operators, templates and `for`
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn an_error_within_an_expression_has_its_own_place() {
+    assert_snapshot!(stack_with("name = \"a-${[1, 2][7]}\""), @r#"
+    [stderr]
+    error: no such element
+     --> s/stack.tm:2:22
+      |
+    2 |   name = "a-${[1, 2][7]}"
+      |                      ^ the list has 2 elements
+
+    [exit status 3]
+    "#);
+    assert_snapshot!(stack_with("name = \"${1 / 0}\""), @r#"
+    [stderr]
+    error: division by zero
+     --> s/stack.tm:2:17
+      |
+    2 |   name = "${1 / 0}"
+      |                 ^ this is zero
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn syntax_errors_of_several_files_are_shown_at_once() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /a/stack.tm
+stack {
+  tags = ["x"
+}
+//- /b/stack.tm
+stack
+//- /c/stack.tm
+stack {
+  name = "unclosed
+}
+//- /d/stack.tm
+stack {
+  tags = ["X"]
+}
+"#,
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: syntax error
+     --> a/stack.tm:2:10
+      |
+    2 |   tags = ["x"
+      |          ^ opened here
+    3 | }
+      | - expected `]`
+      |
+      = help: close it before closing what is around it
+
+    error: syntax error
+     --> b/stack.tm:1:6
+      |
+    1 | stack
+      |      ^ invalid structure; expected `{`, `=`, `"` or identifier
+
+    error: syntax error
+     --> c/stack.tm:2:10
+      |
+    2 |   name = "unclosed
+      |   -      ^ this string is not closed
+      |   |
+      |   invalid block body; expected `}`, newline or identifier
+      |
+      = help: close the string with `"` on the same line
+
+    error: `X` cannot be a tag
+     --> d/stack.tm:2:11
+      |
+    2 |   tags = ["X"]
+      |           ^^^ a tag has only lower-case letters, digits, `-`, `_`, `.` and `/`
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn problems_of_all_kinds_come_in_the_order_of_files_and_lines() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /b/stack.tm
+stack {
+  unknown = 1
+  after   = ["/nowhere"]
+  id      = "!"
+}
+//- /a/stack.tm
+globas {
+}
+stack {
+  id = 1
+}
+//- /a/b.tm
+stack {
+"#,
+    );
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3);
+    let places: Vec<&str> = output
+        .stderr
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("--> "))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "a/b.tm:1:7",
+            "a/stack.tm:1:1",
+            "a/stack.tm:4:8",
+            "b/stack.tm:2:3",
+            "b/stack.tm:3:14",
+            "b/stack.tm:4:13",
+        ]
+    );
+    for _ in 0..5 {
+        assert_eq!(sandbox.orch("list").stderr, output.stderr);
+    }
+}
+
+#[test]
+fn every_command_that_reads_the_project_refuses_a_broken_one() {
+    let sandbox = Sandbox::new("//- /s/stack.tm\nstack {\n  id = 1\n}\n");
+    for command in [
+        "list",
+        "run true",
+        "graph",
+        "validate",
+        "env",
+        "list --order",
+    ] {
+        let output = sandbox.orch(command);
+        assert_eq!((output.code(), &*output.stdout), (3, ""), "{command}");
+        assert_eq!(output.stderr.matches("error:").count(), 1, "{command}");
+    }
+}
+
+#[test]
+fn problems_are_data_too() {
+    let sandbox = Sandbox::new("//- /s/stack.tm\nstack {\n  aftr = 1\n}\n");
+    let expected = json!({
+        "format": 1,
+        "valid": false,
+        "stacks": 1,
+        "diagnostics": [{
+            "severity": "error",
+            "message": "unknown attribute `aftr` in `stack`",
+            "file": "s/stack.tm",
+            "line": 2,
+            "column": 3,
+            "labels": [
+                {
+                    "file": "s/stack.tm",
+                    "line": 2,
+                    "column": 3,
+                    "end_line": 2,
+                    "end_column": 7,
+                    "text": "not an attribute of `stack`"
+                },
+                {
+                    "file": "s/stack.tm",
+                    "line": 1,
+                    "column": 1,
+                    "end_line": 1,
+                    "end_column": 6,
+                    "text": "in this block"
+                }
+            ],
+            "notes": [],
+            "help": ["did you mean `after`?"]
+        }],
+        "errors": []
+    });
+    for command in ["list", "graph", "validate", "env"] {
+        let output = sandbox.orch(&format!("{command} --format json"));
+        assert_eq!(output.code(), 3, "{command}");
+        assert_eq!(output.data(), expected, "{command}");
+    }
+}
+
+#[test]
+fn colours_come_only_when_they_are_forced() {
+    let sandbox = Sandbox::new("//- /s/stack.tm\nstack {\n  id = 1\n}\n");
+    let plain = sandbox.orch("list").stderr;
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+    let forced = sandbox.orch_with("list", |orch| {
+        orch.env("CLICOLOR_FORCE", "1");
+    });
+    assert!(forced.stderr.contains('\u{1b}'), "{forced}");
+    let refused = sandbox.orch_with("list", |orch| {
+        orch.env("NO_COLOR", "1");
+    });
+    assert_eq!(refused.stderr, plain);
+}

@@ -1,0 +1,535 @@
+//! `run.env`, `orch env`, the namespaces of expressions.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::sandbox::{Output, Sandbox};
+
+/// A block that sets these variables.
+fn env(definitions: &str) -> String {
+    let lines = definitions.trim().replace('\n', "\n        ");
+    format!(
+        "terramate {{\n  config {{\n    run {{\n      env {{\n        {lines}\n      }}\n    }}\n  }}\n}}\n"
+    )
+}
+
+/// What `orch run` says to a project with the stack `/a`, whose `X` is this expression.
+fn x_is(expression: &str) -> Output {
+    let sandbox = Sandbox::layout("a [t1 t2]");
+    sandbox.write("/env.tm", env(&format!("X = {expression}")));
+    sandbox.orch_with("run --quiet -- sh -c 'echo \"$X\"'", |orch| {
+        orch.env("HOST", "of the host");
+    })
+}
+
+#[test]
+fn the_environment_of_the_host_reaches_the_command() {
+    let sandbox = Sandbox::layout("a");
+    let output = sandbox.orch_with("run --quiet -- sh -c 'echo $HOST'", |orch| {
+        orch.env("HOST", "of the host");
+    });
+    assert_snapshot!(output, @"of the host");
+}
+
+#[test]
+fn the_command_knows_its_stack() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /a/b/stack.tm
+stack {
+  id   = "B-1"
+  name = "the b"
+  tags = ["x", "y"]
+}
+"#,
+    );
+    let output =
+        sandbox.orch("run --quiet -- sh -c 'env | grep ^ORCH_ | grep -v ^ORCH_RUN_ID= | sort'");
+    assert_snapshot!(output, @"
+    ORCH_ROOT=$ROOT
+    ORCH_STACK_ID=B-1
+    ORCH_STACK_NAME=the b
+    ORCH_STACK_PATH=/a/b
+    ORCH_STACK_TAGS=x,y
+    ");
+}
+
+#[test]
+fn what_a_stack_does_not_have_is_empty() {
+    let sandbox = Sandbox::layout("/");
+    let output = sandbox.orch_with(
+        "run --quiet -- sh -c 'echo \"[$ORCH_STACK_PATH][$ORCH_STACK_ID][$ORCH_STACK_TAGS]\"'",
+        |orch| {
+            orch.env("ORCH_STACK_ID", "of an outer run");
+        },
+    );
+    assert_snapshot!(output, @"[/][][]");
+}
+
+#[test]
+fn all_commands_of_a_run_share_its_id_and_no_other_run_has_it() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b",
+    );
+    let ids = || {
+        let output = sandbox.orch("run --quiet -- sh -c 'echo $ORCH_RUN_ID'");
+        let ids: Vec<String> = output.stdout.lines().map(str::to_owned).collect();
+        assert!(!ids[0].is_empty());
+        assert_eq!(ids[0], ids[1]);
+        ids[0].clone()
+    };
+    assert_ne!(ids(), ids());
+}
+
+#[test]
+fn the_nearest_definition_wins() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/b
+        a/b/c
+        d",
+    );
+    sandbox.write("/env.tm", env("X = \"root\"\nY = \"root\""));
+    sandbox.write("/a/env.tm", env("X = \"a\""));
+    sandbox.write("/a/b/c/env.tm", env("X = \"c\""));
+    assert_snapshot!(sandbox.orch("run --quiet -- sh -c 'echo $ORCH_STACK_PATH $X $Y'"), @"
+    /a a root
+    /a/b a root
+    /a/b/c c root
+    /d root root
+    ");
+}
+
+#[test]
+fn null_and_unset_remove_a_variable_from_there_down() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/again
+        b
+        c",
+    );
+    sandbox.write("/env.tm", env("X = \"root\""));
+    sandbox.write("/a/env.tm", env("X = null"));
+    sandbox.write("/a/again/env.tm", env("X = \"again\""));
+    sandbox.write("/b/env.tm", env("X = unset"));
+    assert_snapshot!(sandbox.orch("run --quiet -- sh -c 'echo $ORCH_STACK_PATH ${X-none}'"), @"
+    /a none
+    /a/again again
+    /b none
+    /c root
+    ");
+}
+
+#[test]
+fn a_variable_of_the_host_can_be_overridden_and_removed() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b
+        c",
+    );
+    sandbox.write("/a/env.tm", env("HOST = \"of a\""));
+    sandbox.write("/b/env.tm", env("HOST = null"));
+    let output = sandbox.orch_with(
+        "run --quiet -- sh -c 'echo $ORCH_STACK_PATH ${HOST-none}'",
+        |orch| {
+            orch.env("HOST", "of the host");
+        },
+    );
+    assert_snapshot!(output, @"
+    /a of a
+    /b none
+    /c of the host
+    ");
+}
+
+#[test]
+fn run_env_cannot_change_what_the_command_knows_of_its_stack() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write(
+        "/env.tm",
+        env("ORCH_STACK_PATH = \"/elsewhere\"\nORCH_RUN_ID = \"mine\""),
+    );
+    let output =
+        sandbox.orch("run --quiet -- sh -c 'echo $ORCH_STACK_PATH; test \"$ORCH_RUN_ID\" != mine'");
+    assert_snapshot!(output, @"/a");
+}
+
+#[test]
+fn an_imported_definition_holds_where_it_is_imported() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/b
+        c",
+    );
+    sandbox.write("/shared/env.hcl", env("X = \"imported\"\nY = \"imported\""));
+    sandbox.write(
+        "/a/import.tm",
+        "import {\n  source = \"/shared/env.hcl\"\n}\n".to_owned() + &env("Y = \"local\""),
+    );
+    assert_snapshot!(sandbox.orch("run --quiet -- sh -c 'echo $ORCH_STACK_PATH ${X-none} ${Y-none}'"), @"
+    /a imported local
+    /a/b imported local
+    /c none none
+    ");
+}
+
+#[test]
+fn blocks_of_a_directory_merge_and_terramate_and_orch_are_one() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write("/env.tm", env("X = \"1\"") + &env("Y = \"2\""));
+    sandbox.write(
+        "/more.orch.hcl",
+        env("Z = \"3\"").replace("terramate", "orch"),
+    );
+    assert_snapshot!(sandbox.orch("run --quiet -- sh -c 'echo $X $Y $Z'"), @"1 2 3");
+    sandbox.write("/twice.tm", env("X = \"4\""));
+    assert_snapshot!(sandbox.orch("env"), @r#"
+    [stderr]
+    error: `config.run.env.X` is set twice in this directory
+     --> twice.tm:5:9
+      |
+    5 |         X = "4"
+      |         ^ again here
+      |
+     ::: env.tm:5:9
+      |
+    5 |         X = "1"
+      |         - first here
+      |
+      = help: remove one of them
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn expressions_know_the_stack() {
+    let expected = [
+        ("terramate.stack.name", "a"),
+        ("terramate.stack.path.absolute", "/a"),
+        ("terramate.stack.path.relative", "a"),
+        ("terramate.stack.path.basename", "a"),
+        ("terramate.stack.path.to_root", ".."),
+        ("terramate.stack.description", ""),
+        ("terramate.stack.tags[1]", "t2"),
+        ("terramate.path", "/a"),
+        ("terramate.name", "a"),
+        ("orch.stack.path.absolute", "/a"),
+        ("terramate.root.path.fs.basename", "project"),
+        ("terramate.root.path.fs.absolute", "$ROOT"),
+        ("terramate.stacks.list[0]", "/a"),
+        ("env.HOST", "of the host"),
+        ("env[\"HOST\"]", "of the host"),
+    ];
+    for (expression, value) in expected {
+        let output = x_is(expression);
+        assert_eq!(output.to_string(), format!("{value}\n"), "{expression}");
+        let output = x_is(&format!("\"<${{{expression}}}>\""));
+        assert_eq!(output.to_string(), format!("<{value}>\n"), "{expression}");
+    }
+}
+
+#[test]
+fn expressions_know_the_stack_above() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /p/stack.tm
+stack {
+  id   = "parent-1"
+  tags = ["up"]
+}
+//- /p/plain/c/stack.tm
+stack {
+}
+"#,
+    );
+    sandbox.write(
+        "/p/plain/c/env.tm",
+        env("X = \"${terramate.stack.parent.id} ${terramate.stack.parent.tags[0]} ${terramate.stack.path.to_root}\""),
+    );
+    assert_snapshot!(sandbox.orch("-C p/plain run --quiet -- sh -c 'echo $X'"), @"parent-1 up ../../..");
+}
+
+#[test]
+fn what_a_stack_does_not_have_cannot_be_read() {
+    assert_snapshot!(x_is("terramate.stack.id"), @"
+    [stderr]
+    error: no attribute `id`
+     --> env.tm:5:28
+      |
+    5 |         X = terramate.stack.id
+      |                            ^^^ there is no such attribute
+      |
+      = note: evaluated for stack `/a`
+
+    [exit status 3]
+    ");
+    assert_eq!(x_is("terramate.stack.parent.id").code(), 3);
+}
+
+#[test]
+fn a_host_variable_that_is_missing_is_an_error() {
+    assert_snapshot!(x_is("\"${env.MISSING}\""), @r#"
+    [stderr]
+    error: the environment has no variable `MISSING`
+     --> env.tm:5:16
+      |
+    5 |         X = "${env.MISSING}"
+      |                ^^^ `env` is the environment that orch was started in
+      |
+      = note: evaluated for stack `/a`
+      = help: set `MISSING` before running orch
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn env_is_the_host_and_not_run_env() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write("/env.tm", env("A = \"set here\"\nB = env.A"));
+    assert_eq!(sandbox.orch("env").code(), 3);
+}
+
+#[test]
+fn a_variable_must_be_a_string() {
+    assert_snapshot!(x_is("5"), @r#"
+    [stderr]
+    error: `run.env.X` must be a string
+     --> env.tm:5:13
+      |
+    5 |         X = 5
+      |             ^ this is a number
+      |
+      = note: evaluated for stack `/a`
+      = help: write it as a template: `"${…}"`; `null` removes the variable
+
+    [exit status 3]
+    "#);
+    for wrong in ["true", "[\"a\"]", "{ a = 1 }", "terramate.stack.tags"] {
+        assert_eq!(x_is(wrong).code(), 3, "{wrong}");
+    }
+}
+
+#[test]
+fn a_misspelt_name_comes_with_a_suggestion() {
+    assert_snapshot!(x_is("terrmate.stack.name"), @"
+    [stderr]
+    error: unknown name `terrmate`
+     --> env.tm:5:13
+      |
+    5 |         X = terrmate.stack.name
+      |             ^^^^^^^^ nothing of that name exists here
+      |
+      = note: evaluated for stack `/a`
+      = help: did you mean `terramate`?
+
+    [exit status 3]
+    ");
+    assert_snapshot!(x_is("terramate.stack.nam"), @"
+    [stderr]
+    error: no attribute `nam`
+     --> env.tm:5:28
+      |
+    5 |         X = terramate.stack.nam
+      |                            ^^^^ there is no such attribute
+      |
+      = note: evaluated for stack `/a`
+      = help: did you mean `name`?
+
+    [exit status 3]
+    ");
+}
+
+#[test]
+fn globals_are_inherited_overridden_and_unset() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /globals.tm
+globals {
+  region = "eu"
+  name   = "${global.region}-${terramate.stack.name}"
+  kept   = "root"
+}
+globals "nested" "deep" {
+  value = "v"
+}
+//- /env.tm
+terramate {
+  config {
+    run {
+      env {
+        X = "${global.name} ${global.nested.deep.value} ${global.kept}"
+      }
+    }
+  }
+}
+//- /a/stack.tm
+stack {
+}
+//- /b/stack.tm
+stack {
+}
+globals {
+  region = "us"
+}
+//- /c/stack.tm
+stack {
+}
+globals {
+  kept = unset
+}
+"#,
+    );
+    assert_snapshot!(sandbox.orch("-C a run -q -- sh -c 'echo $X'"), @"eu-a v root");
+    assert_snapshot!(sandbox.orch("-C b run -q -- sh -c 'echo $X'"), @"us-b v root");
+    let output = sandbox.orch("-C c run -q -- sh -c 'echo $X'");
+    assert_eq!(output.code(), 3);
+    assert!(
+        output.stderr.contains("no global `kept` applies to `/c`"),
+        "{output}"
+    );
+    // It is no misspelling of itself.
+    assert!(!output.stderr.contains("did you mean"), "{output}");
+}
+
+#[test]
+fn a_global_that_is_not_asked_for_is_not_evaluated() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write(
+        "/globals.tm",
+        "globals {\n  broken = tm_nothing(1)\n  fine   = \"x\"\n}\n",
+    );
+    sandbox.write("/env.tm", env("X = global.fine"));
+    assert_snapshot!(sandbox.orch("run -q -- sh -c 'echo $X'"), @"x");
+}
+
+#[test]
+fn globals_that_need_each_other_are_an_error() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write(
+        "/globals.tm",
+        "globals {\n  a = global.b\n  b = global.a\n}\n",
+    );
+    sandbox.write("/env.tm", env("X = global.a"));
+    assert_snapshot!(sandbox.orch("env"), @"
+    [stderr]
+    error: `global.a` needs its own value
+     --> globals.tm:3:7
+      |
+    3 |   b = global.a
+      |       ^^^^^^ needed here while it is worked out
+      |
+      = note: evaluated for stack `/a`
+
+    [exit status 3]
+    ");
+}
+
+#[test]
+fn a_function_call_says_that_functions_come_later() {
+    assert_snapshot!(x_is("tm_upper(\"x\")"), @r#"
+    [stderr]
+    error: functions are not supported yet: `tm_upper`
+     --> env.tm:5:13
+      |
+    5 |         X = tm_upper("x")
+      |             ^^^^^^^^ this call cannot be evaluated
+      |
+      = note: evaluated for stack `/a`
+      = help: the one function so far is `tm_fileexists`; operators, templates and `for` work
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn tm_fileexists_is_there_and_looks_from_the_stack() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b",
+    );
+    sandbox.write("/a/versions.tf", "");
+    sandbox.write(
+        "/env.tm",
+        env("X = tm_fileexists(\"versions.tf\") ? \"yes\" : \"no\""),
+    );
+    assert_snapshot!(sandbox.orch("run -q -- sh -c 'echo $ORCH_STACK_NAME $X'"), @"
+    a yes
+    b no
+    ");
+}
+
+#[test]
+fn env_shows_what_a_run_would_add() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x y]
+        b",
+    );
+    sandbox.write("/env.tm", env("TF_IN_AUTOMATION = \"1\"\nGONE = null"));
+    assert_snapshot!(sandbox.orch("env"), @"
+    a:
+      GONE is removed
+      ORCH_ROOT=$ROOT
+      ORCH_STACK_ID=
+      ORCH_STACK_NAME=a
+      ORCH_STACK_PATH=/a
+      ORCH_STACK_TAGS=x,y
+      TF_IN_AUTOMATION=1
+    b:
+      GONE is removed
+      ORCH_ROOT=$ROOT
+      ORCH_STACK_ID=
+      ORCH_STACK_NAME=b
+      ORCH_STACK_PATH=/b
+      ORCH_STACK_TAGS=
+      TF_IN_AUTOMATION=1
+    ");
+    assert_snapshot!(sandbox.orch_in("/b", "env"), @"
+    .:
+      GONE is removed
+      ORCH_ROOT=$ROOT
+      ORCH_STACK_ID=
+      ORCH_STACK_NAME=b
+      ORCH_STACK_PATH=/b
+      ORCH_STACK_TAGS=
+      TF_IN_AUTOMATION=1
+    ");
+    assert_eq!(
+        sandbox.orch("-C a env --format json").json()["stacks"],
+        json!([{
+            "path": "/a",
+            "env": {
+                "GONE": null,
+                "ORCH_ROOT": "$ROOT",
+                "ORCH_STACK_ID": "",
+                "ORCH_STACK_NAME": "a",
+                "ORCH_STACK_PATH": "/a",
+                "ORCH_STACK_TAGS": "x,y",
+                "TF_IN_AUTOMATION": "1"
+            }
+        }])
+    );
+}
+
+#[test]
+fn a_problem_is_shown_once_however_many_stacks_have_it() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b
+        c",
+    );
+    sandbox.write("/env.tm", env("X = 5"));
+    let output = sandbox.orch("env");
+    assert_eq!(output.code(), 3);
+    assert_eq!(output.stderr.matches("error:").count(), 1, "{output}");
+}

@@ -1,0 +1,476 @@
+//! What an entry of `after`, `before`, `wants`, `wanted_by` names.
+
+use insta::assert_snapshot;
+
+use crate::sandbox::Sandbox;
+
+/// Shows that `/m` with this reference runs after `/z`, without a word on stderr.
+#[track_caller]
+fn runs_after_z(reference: &str) {
+    let sandbox = Sandbox::layout(&format!("m after {reference}\nz [last zz]"));
+    let output = sandbox.orch("list --order");
+    assert_eq!(output.to_string(), "z\nm\n", "{reference}");
+}
+
+#[test]
+fn a_path_may_be_absolute_or_relative() {
+    for reference in [
+        "/z",
+        "/z/",
+        "../z",
+        "../z/",
+        "./../z",
+        "../m/../z",
+        "//z",
+        "/./z",
+    ] {
+        runs_after_z(reference);
+    }
+}
+
+#[test]
+fn a_tag_filter_has_and_and_or() {
+    for reference in [
+        "tag:last",
+        "tag:last:zz",
+        "tag:none,last",
+        "tag:none:zz,last:zz",
+    ] {
+        runs_after_z(reference);
+    }
+}
+
+#[test]
+fn a_tag_does_not_stand_for_what_is_nested_in_the_tagged_stack() {
+    let sandbox = Sandbox::layout(
+        "
+        m after tag:last
+        z [last]
+        z/nested",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @"
+    z
+    m
+    z/nested
+    ");
+}
+
+#[test]
+fn a_tag_that_the_stack_itself_carries_names_the_others() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x] after tag:x
+        b [x]
+        c [x]",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @"
+    b
+    c
+    a
+    ");
+}
+
+#[test]
+fn a_reference_that_names_only_the_stack_itself_is_an_error() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /a
+        b before .
+        c [x] wants tag:x
+        d wanted_by ../d
+        / after /",
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: `/a` in `after` names only the stack itself
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["/a"]
+      |            ^^^^ this is the stack itself
+      |
+      = help: remove it
+
+    error: `.` in `before` names only the stack itself
+     --> b/stack.tm:2:13
+      |
+    2 |   before = ["."]
+      |             ^^^ this is the stack itself
+      |
+      = help: remove it
+
+    error: `tag:x` in `wants` names only the stack itself
+     --> c/stack.tm:3:12
+      |
+    3 |   wants = ["tag:x"]
+      |            ^^^^^^^ only this stack carries such tags
+      |
+      = help: remove it
+
+    error: `../d` in `wanted_by` names only the stack itself
+     --> d/stack.tm:2:16
+      |
+    2 |   wanted_by = ["../d"]
+      |                ^^^^^^ this is the stack itself
+      |
+      = help: remove it
+
+    error: `/` in `after` names only the stack itself
+     --> stack.tm:2:12
+      |
+    2 |   after = ["/"]
+      |            ^^^ this is the stack itself
+      |
+      = help: remove it
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn a_directory_that_contains_the_stack_means_the_stack_at_it() {
+    let sandbox = Sandbox::layout(
+        "
+        parent
+        parent/child after /parent ..
+        parent/sibling before /parent/child",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @"
+    parent
+    parent/sibling
+    parent/child
+    ");
+    assert_snapshot!(sandbox.orch("validate"), @"
+    [stderr]
+    note: all is well: 3 stacks, 4 configuration files
+    ");
+}
+
+#[test]
+fn a_stack_may_want_the_stack_it_is_nested_in_and_no_more() {
+    let sandbox = Sandbox::layout(
+        "
+        parent
+        parent/a wants /parent
+        parent/b",
+    );
+    assert_snapshot!(sandbox.orch_in("/parent/a", "list"), @"
+    ..
+    .
+    ");
+}
+
+#[test]
+fn the_stack_at_the_root_is_named_by_a_slash() {
+    let sandbox = Sandbox::layout(
+        "
+        /
+        a/b after / wants ../..
+        c",
+    );
+    assert_snapshot!(sandbox.orch_in("/a", "list --order"), @"
+    ..
+    b
+    ");
+}
+
+#[test]
+fn a_directory_above_that_is_no_stack_names_nothing() {
+    let sandbox = Sandbox::layout(
+        "
+        plain/a after /plain
+        plain/b",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    plain/a
+    plain/b
+    [stderr]
+    warning: `/plain` in `after` names no stack
+     --> plain/a/stack.tm:2:12
+      |
+    2 |   after = ["/plain"]
+      |            ^^^^^^^^ contains this stack, and is not a stack itself
+      |
+      = help: a directory that contains the stack stands for the stack at that directory
+    "#);
+}
+
+#[test]
+fn a_reference_to_nothing_is_a_warning_with_a_suggestion() {
+    let sandbox = Sandbox::layout(
+        "
+        prod/network
+        prod/app after /prod/netwrok",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    prod/app
+    prod/network
+    [stderr]
+    warning: `/prod/netwrok` in `after` names no stack
+     --> prod/app/stack.tm:2:12
+      |
+    2 |   after = ["/prod/netwrok"]
+      |            ^^^^^^^^^^^^^^^ no such directory
+      |
+      = help: did you mean `/prod/network`?
+    "#);
+}
+
+#[test]
+fn a_suggestion_prefers_what_differs_in_case_only() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b
+        c after /B",
+    );
+    let output = sandbox.orch("list");
+    assert!(output.stderr.contains("did you mean `/b`?"), "{output}");
+}
+
+#[test]
+fn all_four_attributes_are_checked() {
+    let sandbox = Sandbox::layout("a after /n1 before /n2 wants /n3 wanted_by /n4");
+    let output = sandbox.orch("list");
+    assert_eq!((output.code(), &*output.stdout), (0, "a\n"));
+    for said in [
+        "`/n1` in `after` names no stack",
+        "`/n2` in `before` names no stack",
+        "`/n3` in `wants` names no stack",
+        "`/n4` in `wanted_by` names no stack",
+    ] {
+        assert!(output.stderr.contains(said), "{output}");
+    }
+}
+
+#[test]
+fn a_warning_says_what_is_there_instead() {
+    let sandbox = Sandbox::layout("a after /file.txt /plain /.dotted /skipped");
+    sandbox.write("/file.txt", "");
+    sandbox.mkdir("/plain");
+    sandbox.write("/.dotted/stack.tm", "stack {}\n");
+    sandbox.write("/skipped/stack.tm", "stack {}\n");
+    sandbox.write("/skipped/.tmskip", "");
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    a
+    [stderr]
+    warning: `/file.txt` in `after` names no stack
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["/file.txt", "/plain", "/.dotted", "/skipped"]
+      |            ^^^^^^^^^^^ a file, and a reference names directories
+
+    warning: `/plain` in `after` names no stack
+     --> a/stack.tm:2:25
+      |
+    2 |   after = ["/file.txt", "/plain", "/.dotted", "/skipped"]
+      |                         ^^^^^^^^ no stack at or below this directory
+
+    warning: `/.dotted` in `after` names no stack
+     --> a/stack.tm:2:35
+      |
+    2 |   after = ["/file.txt", "/plain", "/.dotted", "/skipped"]
+      |                                   ^^^^^^^^^^ no stack at or below this directory
+
+    warning: `/skipped` in `after` names no stack
+     --> a/stack.tm:2:47
+      |
+    2 |   after = ["/file.txt", "/plain", "/.dotted", "/skipped"]
+      |                                               ^^^^^^^^^^ no stack at or below this directory
+    "#);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_symbolic_link_is_not_followed() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /link
+        b",
+    );
+    sandbox.symlink("b", "/link");
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    a
+    b
+    [stderr]
+    warning: `/link` in `after` names no stack
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["/link"]
+      |            ^^^^^^^ a symbolic link, which is not followed
+    "#);
+}
+
+#[test]
+fn a_tag_that_nothing_carries_is_a_warning_with_a_suggestion() {
+    let sandbox = Sandbox::layout(
+        "
+        a [network]
+        b after tag:netwok",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    a
+    b
+    [stderr]
+    warning: `tag:netwok` in `after` names no stack
+     --> b/stack.tm:2:12
+      |
+    2 |   after = ["tag:netwok"]
+      |            ^^^^^^^^^^^^ no stack carries such tags
+      |
+      = help: did you mean `network`?
+    "#);
+}
+
+#[test]
+fn a_reference_that_is_no_tag_filter_is_an_error() {
+    let sandbox = Sandbox::layout(
+        "
+        a after tag:_invalid
+        b wants tag:Prod
+        c before tag:~dev",
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: `tag:_invalid` is not a tag filter
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["tag:_invalid"]
+      |            ^^^^^^^^^^^^^^ `_invalid` is not a tag: a tag begins with a lower-case letter or a digit
+      |
+      = help: write `tag:a:b` for both tags, `tag:a,b` for either
+
+    error: `tag:Prod` is not a tag filter
+     --> b/stack.tm:2:12
+      |
+    2 |   wants = ["tag:Prod"]
+      |            ^^^^^^^^^^ `Prod` is not a tag: a tag has only lower-case letters, digits, `-`, `_`, `.` and `/`
+      |
+      = help: write `tag:a:b` for both tags, `tag:a,b` for either
+
+    error: `tag:~dev` is not a tag filter
+     --> c/stack.tm:2:13
+      |
+    2 |   before = ["tag:~dev"]
+      |             ^^^^^^^^^^ `~dev` is not a tag: a tag has only lower-case letters, digits, `-`, `_`, `.` and `/`
+      |
+      = help: write `tag:a:b` for both tags, `tag:a,b` for either
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn an_empty_tag_filter_names_nothing() {
+    let sandbox = Sandbox::layout(
+        "
+        a after tag:
+        b [x] after tag:x:",
+    );
+    let output = sandbox.orch("list");
+    assert_eq!((output.code(), &*output.stdout), (0, "a\nb\n"));
+    assert_eq!(output.stderr.matches("warning:").count(), 2, "{output}");
+}
+
+#[test]
+fn a_path_out_of_the_project_is_an_error() {
+    let sandbox = Sandbox::layout(
+        "
+        a after ../../../x
+        b before ../../decoy
+        c wants /../project-decoy",
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: `../../../x` leads out of the project
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["../../../x"]
+      |            ^^^^^^^^^^^^ climbs above the project root
+      |
+      = help: name a directory inside the project; a leading `/` is the project root
+
+    error: `../../decoy` leads out of the project
+     --> b/stack.tm:2:13
+      |
+    2 |   before = ["../../decoy"]
+      |             ^^^^^^^^^^^^^ climbs above the project root
+      |
+      = help: name a directory inside the project; a leading `/` is the project root
+
+    error: `/../project-decoy` leads out of the project
+     --> c/stack.tm:2:12
+      |
+    2 |   wants = ["/../project-decoy"]
+      |            ^^^^^^^^^^^^^^^^^^^ climbs above the project root
+      |
+      = help: name a directory inside the project; a leading `/` is the project root
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn strict_references_turn_the_warning_into_an_error() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /nowhere
+        b wants tag:nobody",
+    );
+    sandbox.write(
+        "/strict.orch.hcl",
+        "orch {\n  config {\n    references = \"strict\"\n  }\n}\n",
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: `/nowhere` in `after` names no stack
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["/nowhere"]
+      |            ^^^^^^^^^^ no such directory
+      |
+      = note: the project says `references = "strict"`
+
+    error: `tag:nobody` in `wants` names no stack
+     --> b/stack.tm:2:12
+      |
+    2 |   wants = ["tag:nobody"]
+      |            ^^^^^^^^^^^^ no stack carries such tags
+      |
+      = note: the project says `references = "strict"`
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn validate_turns_the_warning_into_a_failure() {
+    let sandbox = Sandbox::layout("a after /nowhere");
+    assert_snapshot!(sandbox.orch("validate"), @r#"
+    [stderr]
+    error: `/nowhere` in `after` names no stack
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["/nowhere"]
+      |            ^^^^^^^^^^ no such directory
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn an_empty_reference_is_the_directory_of_the_stack() {
+    let sandbox = Sandbox::new("//- /a/stack.tm\nstack {\n  after = [\"\"]\n}\n");
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3, "{output}");
+}
+
+#[test]
+fn a_reference_to_a_stack_whose_file_is_broken_is_not_called_wrong() {
+    // The one problem is the syntax error; that `/b` is no stack is only its consequence.
+    let sandbox = Sandbox::layout("a after /b");
+    sandbox.write("/b/stack.tm", "stack {\n");
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3);
+    assert!(output.stderr.contains("syntax error"), "{output}");
+    assert!(!output.stderr.contains("names no stack"), "{output}");
+}

@@ -1,0 +1,552 @@
+//! `orch run`: streams, failures, look-up of programs.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+
+use crate::sandbox::Sandbox;
+
+fn three_stacks() -> Sandbox {
+    Sandbox::layout(
+        "
+        a after /b
+        b
+        c",
+    )
+}
+
+#[test]
+fn the_command_runs_in_each_stack_in_order() {
+    assert_snapshot!(three_stacks().orch("run pwd"), @"
+    $ROOT/b
+    $ROOT/a
+    $ROOT/c
+    [stderr]
+    orch: /b: pwd
+    orch: /a: pwd
+    orch: /c: pwd
+    orch: 3 succeeded in [time]
+    ");
+}
+
+#[test]
+fn the_command_runs_in_the_directory_of_the_stack_wherever_orch_is_started() {
+    let sandbox = Sandbox::layout(
+        "
+        a/b
+        a/c wants /d
+        d",
+    );
+    assert_snapshot!(sandbox.orch_in("/a", "run --quiet pwd"), @"
+    $ROOT/a/b
+    $ROOT/a/c
+    $ROOT/d
+    ");
+    assert_snapshot!(sandbox.orch("-C a/b run --quiet -- pwd"), @"$ROOT/a/b");
+}
+
+#[test]
+fn arguments_reach_the_command_as_they_are() {
+    let sandbox = Sandbox::layout("a");
+    let output = sandbox.orch("run -- printf '[%s]' 'a b' '' '$HOME' '*' \"'\" --tags -q --");
+    assert_snapshot!(output, @r"
+    [a b][][$HOME][*]['][--tags][-q][--]
+    [stderr]
+    orch: /a: printf '[%s]' 'a b' '' '$HOME' '*' ''\''' --tags -q --
+    orch: 1 succeeded in [time]
+    ");
+}
+
+#[test]
+fn what_follows_the_command_belongs_to_it() {
+    let sandbox = Sandbox::layout("a");
+    let output = sandbox.orch("run --quiet printf '%s ' --reverse --dry-run -x --help");
+    assert_snapshot!(output, @"--reverse --dry-run -x --help");
+}
+
+#[test]
+fn no_shell_is_involved() {
+    let sandbox = Sandbox::layout("a");
+    assert_snapshot!(sandbox.orch("run -q -- echo '$ORCH_STACK_PATH' '|' 'false;'"), @"$ORCH_STACK_PATH | false;");
+}
+
+#[test]
+fn output_and_errors_stay_apart() {
+    let sandbox = three_stacks();
+    let output = sandbox.orch("run -- sh -c 'echo out; echo err >&2'");
+    assert_eq!(output.stdout, "out\nout\nout\n");
+    assert_snapshot!(output.stderr, @"
+    orch: /b: sh -c 'echo out; echo err >&2'
+    err
+    orch: /a: sh -c 'echo out; echo err >&2'
+    err
+    orch: /c: sh -c 'echo out; echo err >&2'
+    err
+    orch: 3 succeeded in [time]
+    ");
+}
+
+#[test]
+fn a_line_that_is_not_finished_reaches_stdout_as_it_is() {
+    let sandbox = Sandbox::layout("a");
+    let output = sandbox.command("run -q -- printf 'no newline'").output();
+    assert_eq!(output.unwrap().stdout, b"no newline");
+}
+
+#[test]
+fn the_command_reads_the_stdin_of_orch() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b",
+    );
+    let mut orch = sandbox
+        .command("run -q -- sh -c 'read line; echo $ORCH_STACK_NAME got $line'")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = orch.stdin.take().unwrap();
+    stdin.write_all(b"one\ntwo\n").unwrap();
+    drop(stdin);
+    let output = orch.wait_with_output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "a got one\nb got two\n"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_command_has_the_terminal_of_orch() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write_program(
+        "/a/tool",
+        "#!/bin/sh\ntest -t 0 && test -t 1 && test -t 2 && echo yes > ../terminal\n",
+    );
+    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    if let Some(mut terminal) = sandbox.in_terminal(&format!("'{orch}' run ./tool")) {
+        let output = sandbox.output(&terminal.output().unwrap());
+        assert_eq!(sandbox.read("/terminal"), "yes\n", "{output}");
+    }
+}
+
+#[test]
+fn reverse_is_exactly_the_opposite_order() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/n
+        b after /z
+        c before /a
+        y
+        z after /y",
+    );
+    let forward = sandbox.orch("list --order").stdout;
+    let mut expected: Vec<&str> = forward.lines().collect();
+    expected.reverse();
+    let output = sandbox.orch("run --quiet --reverse -- sh -c 'echo $ORCH_STACK_PATH'");
+    let ran: Vec<&str> = output
+        .stdout
+        .lines()
+        .map(|path| path.trim_start_matches('/'))
+        .collect();
+    assert_eq!(ran, expected);
+    assert_snapshot!(sandbox.orch("run --reverse --dry-run true"), @"
+    /b: true
+    /z: true
+    /y: true
+    /a/n: true
+    /a: true
+    /c: true
+    ");
+}
+
+#[test]
+fn dry_run_prints_what_would_run_and_runs_nothing() {
+    let sandbox = three_stacks();
+    assert_snapshot!(sandbox.orch("run --dry-run -- touch 'the file' \"it's\""), @r"
+    /b: touch 'the file' 'it'\''s'
+    /a: touch 'the file' 'it'\''s'
+    /c: touch 'the file' 'it'\''s'
+    ");
+    assert!(!sandbox.path("/a/the file").exists());
+}
+
+#[test]
+fn dry_run_finds_what_a_run_would_find() {
+    let sandbox = three_stacks();
+    assert_eq!(sandbox.orch("run --dry-run no-such-program").code(), 5);
+}
+
+#[test]
+fn by_default_a_failure_stops_the_run() {
+    let sandbox = three_stacks();
+    assert_snapshot!(sandbox.orch("run -- sh -c 'exit 7'"), @"
+    [stderr]
+    orch: /b: sh -c 'exit 7'
+    orch: cancelled /a: the run stopped when /b failed
+    orch: cancelled /c: the run stopped when /b failed
+    orch: failed /b: exit status 7 after [time]
+    orch: 0 succeeded, 1 failed, 2 cancelled in [time]
+    [exit status 1]
+    ");
+    let stop = sandbox.orch("run --on-error stop -- sh -c 'exit 7'");
+    let default = sandbox.orch("run -- sh -c 'exit 7'");
+    assert_eq!(stop.to_string(), default.to_string());
+}
+
+#[test]
+fn what_succeeded_before_a_failure_is_counted() {
+    let sandbox = three_stacks();
+    let command = "run -- sh -c 'test $ORCH_STACK_NAME != a'";
+    assert_snapshot!(sandbox.orch(command), @"
+    [stderr]
+    orch: /b: sh -c 'test $ORCH_STACK_NAME != a'
+    orch: /a: sh -c 'test $ORCH_STACK_NAME != a'
+    orch: cancelled /c: the run stopped when /a failed
+    orch: failed /a: exit status 1 after [time]
+    orch: 1 succeeded, 1 failed, 1 cancelled in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn dependents_of_a_failure_can_be_skipped() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b after /a
+        c after /b
+        d
+        e after /d",
+    );
+    let command = "run --on-error skip-dependents -- sh -c 'test $ORCH_STACK_NAME != a'";
+    assert_snapshot!(sandbox.orch(command), @"
+    [stderr]
+    orch: /a: sh -c 'test $ORCH_STACK_NAME != a'
+    orch: /d: sh -c 'test $ORCH_STACK_NAME != a'
+    orch: /e: sh -c 'test $ORCH_STACK_NAME != a'
+    orch: skipped /b: runs after /a, which failed
+    orch: skipped /c: runs after /a, which failed
+    orch: failed /a: exit status 1 after [time]
+    orch: 2 succeeded, 1 failed, 2 skipped in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn dependents_are_skipped_through_a_stack_that_is_not_selected() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x]
+        b after /a
+        c [x] after /b
+        d [x]",
+    );
+    let command =
+        "run -q --tags x --on-error skip-dependents -- sh -c 'test $ORCH_STACK_NAME != a'";
+    assert_snapshot!(sandbox.orch(command), @"
+    [stderr]
+    orch: skipped /c: runs after /a, which failed
+    orch: failed /a: exit status 1 after [time]
+    orch: 1 succeeded, 1 failed, 1 skipped in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn in_reverse_what_comes_before_is_skipped() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b after /a
+        c after /b
+        d",
+    );
+    let command =
+        "run -q --reverse --on-error skip-dependents -- sh -c 'test $ORCH_STACK_NAME != c'";
+    assert_snapshot!(sandbox.orch(command), @"
+    [stderr]
+    orch: skipped /b: runs after /c, which failed
+    orch: skipped /a: runs after /c, which failed
+    orch: failed /c: exit status 1 after [time]
+    orch: 1 succeeded, 1 failed, 2 skipped in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn a_run_can_go_on_after_failures() {
+    let sandbox = three_stacks();
+    let command = "-- sh -c 'test $ORCH_STACK_NAME = a'";
+    let output = sandbox.orch(&format!("run --on-error continue {command}"));
+    assert_snapshot!(output, @"
+    [stderr]
+    orch: /b: sh -c 'test $ORCH_STACK_NAME = a'
+    orch: /a: sh -c 'test $ORCH_STACK_NAME = a'
+    orch: /c: sh -c 'test $ORCH_STACK_NAME = a'
+    orch: failed /b: exit status 1 after [time]
+    orch: failed /c: exit status 1 after [time]
+    orch: 1 succeeded, 2 failed in [time]
+    [exit status 1]
+    ");
+    let other = sandbox.orch(&format!("run --continue-on-error {command}"));
+    assert_eq!(other.to_string(), output.to_string());
+}
+
+#[test]
+fn quiet_says_nothing_where_all_is_well() {
+    assert_snapshot!(three_stacks().orch("run --quiet true"), @"");
+}
+
+#[test]
+fn quiet_still_says_what_went_wrong() {
+    assert_snapshot!(three_stacks().orch("run -q false"), @"
+    [stderr]
+    orch: cancelled /a: the run stopped when /b failed
+    orch: cancelled /c: the run stopped when /b failed
+    orch: failed /b: exit status 1 after [time]
+    orch: 0 succeeded, 1 failed, 2 cancelled in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn a_command_that_is_killed_has_failed() {
+    let sandbox = Sandbox::layout("a");
+    assert_snapshot!(sandbox.orch("run -- sh -c 'kill -9 $$'"), @"
+    [stderr]
+    orch: /a: sh -c 'kill -9 $$'
+    orch: failed /a: ended by signal 9 after [time]
+    orch: 0 succeeded, 1 failed in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn an_exit_status_like_that_of_an_interrupt_is_a_failure_and_no_interrupt() {
+    let sandbox = Sandbox::layout("a");
+    assert_snapshot!(sandbox.orch("run -- sh -c 'exit 130'"), @"
+    [stderr]
+    orch: /a: sh -c 'exit 130'
+    orch: failed /a: exit status 130 after [time]
+    orch: 0 succeeded, 1 failed in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn a_program_that_does_not_exist_stops_everything() {
+    let sandbox = three_stacks();
+    assert_snapshot!(sandbox.orch("run no-such-program --version"), @"
+    [stderr]
+    error: program `no-such-program` was not found in the PATH
+    note: needed in stack `/a` and 2 more; nothing was run
+    [exit status 5]
+    ");
+}
+
+#[test]
+fn a_program_that_is_missing_in_one_stack_runs_in_none() {
+    let sandbox = three_stacks();
+    for stack in ["a", "b"] {
+        sandbox.write_program(&format!("/{stack}/tool.sh"), "#!/bin/sh\ntouch ran\n");
+    }
+    assert_snapshot!(sandbox.orch("run ./tool.sh"), @"
+    [stderr]
+    error: program `$ROOT/c/./tool.sh` does not exist
+    note: needed in stack `/c`; nothing was run
+    [exit status 5]
+    ");
+    assert!(!sandbox.path("/b/ran").exists(), "nothing runs");
+}
+
+#[test]
+fn a_relative_program_is_taken_from_the_stack_directory() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/b",
+    );
+    sandbox.write_program("/a/tool.sh", "#!/bin/sh\necho own of a\n");
+    sandbox.write_program("/a/b/tool.sh", "#!/bin/sh\necho own of b\n");
+    sandbox.write_program("/tool.sh", "#!/bin/sh\necho of the root, which is wrong\n");
+    assert_snapshot!(sandbox.orch("run --quiet ./tool.sh"), @"
+    own of a
+    own of b
+    ");
+    assert_snapshot!(sandbox.orch_in("/a/b", "run --quiet ../tool.sh"), @"own of a");
+}
+
+#[test]
+fn an_absolute_program_is_taken_as_it_is() {
+    let sandbox = Sandbox::layout("a");
+    assert_snapshot!(sandbox.orch("run --quiet /bin/sh -c 'echo $0'"), @"/bin/sh");
+}
+
+#[test]
+fn a_file_that_is_not_executable_is_no_program() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write("/a/tool.sh", "#!/bin/sh\n");
+    assert_snapshot!(sandbox.orch("run ./tool.sh"), @"
+    [stderr]
+    error: program `$ROOT/a/./tool.sh` is not an executable file
+    note: needed in stack `/a`; nothing was run
+    [exit status 5]
+    ");
+}
+
+#[test]
+fn a_directory_is_no_program() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.mkdir("/a/tool");
+    assert_eq!(sandbox.orch("run ./tool").code(), 5);
+}
+
+#[test]
+fn a_program_is_looked_up_in_the_path_that_the_command_will_have() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /env.tm
+terramate {
+  config {
+    run {
+      env {
+        PATH = "${terramate.root.path.fs.absolute}/bin-of-root:/usr/bin:/bin"
+      }
+    }
+  }
+}
+//- /a/stack.tm
+stack {
+}
+//- /b/stack.tm
+stack {
+}
+terramate {
+  config {
+    run {
+      env {
+        PATH = "${terramate.root.path.fs.absolute}/bin-of-b"
+      }
+    }
+  }
+}
+"#,
+    );
+    sandbox.write_program("/bin-of-root/tool", "#!/bin/sh\necho from the root\n");
+    sandbox.write_program("/bin-of-b/tool", "#!/bin/sh\necho from b\n");
+    assert_snapshot!(sandbox.orch("run --quiet tool"), @"
+    from the root
+    from b
+    ");
+}
+
+#[test]
+fn a_program_of_the_host_is_not_found_where_the_path_is_another() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write(
+        "/env.tm",
+        "terramate {\n  config {\n    run {\n      env {\n        PATH = \"/nowhere\"\n      }\n    }\n  }\n}\n",
+    );
+    assert_snapshot!(sandbox.orch("run ls"), @"
+    [stderr]
+    error: program `ls` was not found in the PATH
+    note: needed in stack `/a`; nothing was run
+    [exit status 5]
+    ");
+}
+
+#[test]
+fn where_there_is_no_path_no_program_is_found() {
+    // An empty PATH would mean the stack directory, so that a file in it could pass for a program.
+    let sandbox = Sandbox::layout("a");
+    sandbox.write(
+        "/env.tm",
+        "terramate {\n  config {\n    run {\n      env {\n        PATH = null\n      }\n    }\n  }\n}\n",
+    );
+    sandbox.write_program("/a/tool", "#!/bin/sh\necho ran\n");
+    let output = sandbox.orch("run --quiet tool");
+    assert_eq!((output.code(), &*output.stdout), (5, ""), "{output}");
+}
+
+#[test]
+fn a_script_without_an_interpreter_line_fails_in_its_stack_only() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b",
+    );
+    sandbox.write_program("/a/tool", "\u{1}no program at all\n");
+    sandbox.write_program("/b/tool", "#!/bin/sh\necho fine\n");
+    let output = sandbox.orch("run -q --on-error continue ./tool");
+    assert_eq!((output.code(), &*output.stdout), (1, "fine\n"), "{output}");
+    assert!(
+        output.stderr.contains("failed /a: could not be started: "),
+        "{output}"
+    );
+}
+
+#[test]
+fn nothing_runs_if_the_environment_of_one_stack_is_wrong() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write(
+        "/b/stack.tm",
+        "stack {\n}\nterramate {\n  config {\n    run {\n      env {\n        X = 1\n      }\n    }\n  }\n}\n",
+    );
+    let output = sandbox.orch("run touch ran");
+    assert_eq!(output.code(), 3, "{output}");
+    assert!(!sandbox.path("/a/ran").exists());
+}
+
+#[test]
+fn nothing_runs_if_any_configuration_is_wrong() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write("/elsewhere/stack.tm", "stack {\n  id = 1\n}\n");
+    let output = sandbox.orch_in("/a", "run touch ran");
+    assert_eq!(output.code(), 3);
+    assert!(!sandbox.path("/a/ran").exists());
+}
+
+#[test]
+fn a_warning_does_not_stop_a_run() {
+    let sandbox = Sandbox::layout("a after /nowhere");
+    let output = sandbox.orch("run --quiet echo ran");
+    assert_eq!((output.code(), &*output.stdout), (0, "ran\n"));
+    assert!(output.stderr.starts_with("warning: "), "{output}");
+}
+
+#[test]
+fn a_stack_directory_that_vanishes_during_the_run_is_a_failure_there() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b
+        c",
+    );
+    let output =
+        sandbox.orch("run -q --on-error continue -- sh -c 'rm -rf ../b; echo $ORCH_STACK_NAME'");
+    assert_eq!((output.code(), &*output.stdout), (1, "a\nc\n"), "{output}");
+    assert!(
+        output.stderr.contains("failed /b: could not be started"),
+        "{output}"
+    );
+}
+
+#[test]
+fn orch_may_run_orch() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/b",
+    );
+    let orch = assert_cmd::cargo::cargo_bin!("orch").display().to_string();
+    let output = sandbox.orch(&format!("run --quiet --tags '' '{orch}' list"));
+    assert_snapshot!(output, @"
+    .
+    b
+    .
+    ");
+}
