@@ -10,7 +10,7 @@ use crate::printable::{needs_escape, printable, printable_lines};
 use crate::source::{Sources, Span};
 
 /// How bad a problem is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Nothing can be run.
     Error,
@@ -19,7 +19,7 @@ pub enum Severity {
 }
 
 /// A problem in the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
@@ -36,7 +36,7 @@ pub struct Diagnostic {
 }
 
 /// A place, and what is to be said there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
     /// The place.
     pub span: Span,
@@ -177,19 +177,27 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> Strin
         group = group.element(snippet(here, is_first, sources));
         labels = rest;
     }
+    let renderer = match style {
+        Style::Plain => Renderer::plain(),
+        Style::Coloured => Renderer::styled(),
+    };
+    if diagnostic.labels.is_empty() {
+        // Without a source to stand below, notes would hang on a bar that leads nowhere.
+        let mut drawn = renderer.render(&[group]);
+        let notes = diagnostic.notes.iter().map(|note| ("note", note));
+        let help = diagnostic.help.iter().map(|help| ("help", help));
+        for (word, text) in notes.chain(help) {
+            drawn += &format!("\n  = {word}: {}", printable_lines(text));
+        }
+        return drawn + "\n";
+    }
     for note in &diagnostic.notes {
         group = group.element(Level::NOTE.message(printable_lines(note)));
     }
     for help in &diagnostic.help {
         group = group.element(Level::HELP.message(printable_lines(help)));
     }
-    let renderer = match style {
-        Style::Plain => Renderer::plain(),
-        Style::Coloured => Renderer::styled(),
-    };
-    let mut drawn = renderer.render(&[group]);
-    drawn.push('\n');
-    drawn
+    renderer.render(&[group]) + "\n"
 }
 
 /// Bytes of context kept on either side of a label on a very long line.

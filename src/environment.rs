@@ -58,7 +58,7 @@ impl<'p> Environments<'p> {
                 match value.and_then(|value| variable(value, definition.value.span, name)) {
                     Ok(value) => _ = environment.insert(name.to_owned(), value),
                     Err(diagnostic) => {
-                        problems.push(diagnostic.note(format!("evaluated for stack `{path}`")));
+                        problems.push(*diagnostic);
                         environment.insert(name.to_owned(), None);
                     }
                 }

@@ -72,18 +72,6 @@ pub enum Failure {
     NotStarted(String),
 }
 
-impl Failure {
-    /// Says whether the command was probably ended by an interrupt: by a signal that asks to end, or
-    /// with the exit status by which programs say so.
-    pub fn looks_interrupted(&self) -> bool {
-        match self {
-            Failure::Signalled(signal) => matches!(signal, 1 | 2 | 15),
-            Failure::Exited(status) => matches!(status, 129 | 130 | 143),
-            Failure::NotStarted(_) => false,
-        }
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

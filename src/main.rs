@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Parser;
+use orch::discover::RootUnknown;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::Cli;
@@ -55,6 +56,8 @@ fn program() -> ExitStatus {
             console::error(error.as_ref());
             if error.is::<UsageError>() {
                 ExitStatus::Usage
+            } else if error.is::<RootUnknown>() {
+                ExitStatus::Configuration
             } else {
                 ExitStatus::Surroundings
             }

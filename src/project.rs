@@ -63,6 +63,8 @@ pub struct Project {
     pub strict_references: bool,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
+    /// Files and directories of which not everything is known, for the reasons below.
+    pub broken: Vec<ProjectPath>,
     /// What is wrong with the configuration.
     pub diagnostics: Vec<Diagnostic>,
     /// What could not be read.
@@ -99,6 +101,7 @@ impl Project {
             root: root.to_path_buf(),
             sources: found.sources,
             nested_projects: found.nested_projects,
+            broken: found.broken,
             diagnostics: found.diagnostics,
             errors: found.errors,
             ..Project::default()

@@ -1,9 +1,9 @@
 //! What `after`, `before`, `wants` and `wanted_by` name.
 //!
 //! A path names every stack at or below it, a `tag:` filter every stack that matches, and neither
-//! ever the stack that declares it. A directory above the declaring stack stands for the stack *at*
-//! that directory, so `after = ["/parent"]` in `/parent/child` is true and harmless; the stack's own
-//! directory stands for the stacks nested in it.
+//! ever the stack that declares it. A directory that contains the declaring stack stands for the
+//! stack *at* that directory, so `after = ["/parent"]` in `/parent/child` is true and harmless, and a
+//! stack's own directory names only itself, whatever is nested in it.
 //!
 //! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
 //! selection look inside, once for all who refer to it.
@@ -65,10 +65,8 @@ pub struct Reference {
 pub enum Target {
     /// One stack.
     Stack(StackIndex),
-    /// All stacks at or below a directory, which is neither the declaring stack nor above it.
+    /// All stacks at or below a directory, which does not contain the declaring stack.
     Directory(ProjectPath),
-    /// All stacks nested in the declaring stack.
-    Nested(StackIndex),
     /// All stacks of a tag group, except the declaring stack.
     Tag(TagGroupIndex),
 }
@@ -132,10 +130,6 @@ impl References {
         match target {
             Target::Stack(stack) => vec![*stack],
             Target::Directory(directory) => stacks.at_or_below(directory).collect(),
-            Target::Nested(outer) => {
-                let all = stacks.at_or_below(&stacks[*outer].path);
-                all.filter(|stack| stack != outer).collect()
-            }
             Target::Tag(group) => self.tag_group(*group).members.clone(),
         }
     }
@@ -204,6 +198,7 @@ impl Resolver<'_> {
                 TagGroupIndex(index)
             });
         match *self.references.tag_group(group).members.as_slice() {
+            [] if !self.project.broken.is_empty() => None, // what is broken may carry it
             [] => {
                 let mut wanted = filter.alternatives().flatten();
                 let unknown = wanted.find(|tag| !stacks.has_tag(tag));
@@ -243,13 +238,18 @@ impl Resolver<'_> {
         if stack.path.is_at_or_below(&path) {
             return match stacks.at(path.as_str()) {
                 Some(own) if own == from => {
-                    if stacks.at_or_below(&path).nth(1).is_some() {
-                        return Some(Target::Nested(own));
-                    }
                     self.names_only_itself(kind, entry, "this is the stack itself");
                     None
                 }
                 Some(above) => Some(Target::Stack(above)),
+                None if self
+                    .project
+                    .broken
+                    .iter()
+                    .any(|broken| broken.parent().as_ref() == Some(&path)) =>
+                {
+                    None
+                }
                 None => {
                     let label = "contains this stack, and is not a stack itself";
                     let help = "a directory that contains the stack stands for the stack at that directory";
@@ -263,6 +263,8 @@ impl Resolver<'_> {
         match (named.next(), named.next()) {
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => Some(Target::Directory(path)),
+            // That something is broken there has been said; that it is missing is no news.
+            (None, _) if self.broken_within(&path) => None,
             (None, _) => {
                 let label = why_nothing(&self.project.root, &path);
                 let mut diagnostic = self.names_nothing(kind, entry, label);
@@ -275,6 +277,11 @@ impl Resolver<'_> {
                 None
             }
         }
+    }
+
+    fn broken_within(&self, directory: &ProjectPath) -> bool {
+        let mut broken = self.project.broken.iter();
+        broken.any(|broken| broken.is_at_or_below(directory))
     }
 
     fn names_nothing(

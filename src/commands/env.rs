@@ -6,17 +6,18 @@ use std::path::PathBuf;
 use orch::printable::printable;
 use orch::report::write_environments;
 
-use super::Loaded;
+use super::{Filters, Loaded};
 use crate::cli::{EnvArgs, Format};
 use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
+    let filters = Filters::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, args.format)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let selection = loaded.select(&args.select)?;
+    let selection = loaded.select(filters)?;
     let environments = loaded.environments(selection.stacks());
     if let Some(status) = loaded.report()? {
         return Ok(status);

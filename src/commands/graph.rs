@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use orch::report::{Drawing, write_dot, write_graph_json, write_mermaid};
 
-use super::{CyclesAre, Loaded};
+use super::{CyclesAre, Filters, Loaded};
 use crate::cli::{Format, GraphArgs, GraphFormat};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -15,11 +15,12 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> anyhow::Result<ExitS
         GraphFormat::Json => Format::Json,
         GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,
     };
+    let filters = Filters::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, format)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let selection = loaded.select(&args.select)?;
+    let selection = loaded.select(filters)?;
     let graph = loaded.graph(CyclesAre::Warnings);
     if let Some(status) = loaded.report()? {
         return Ok(status);

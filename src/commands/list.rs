@@ -8,17 +8,18 @@ use orch::printable::printable;
 use orch::report::{reason_text, write_list};
 use orch::stack::StackIndex;
 
-use super::{CyclesAre, Loaded};
+use super::{CyclesAre, Filters, Loaded};
 use crate::cli::{Format, ListArgs};
 use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus> {
+    let filters = Filters::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, args.format)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let selection = loaded.select(&args.select)?;
+    let selection = loaded.select(filters)?;
     let needs_order = args.order || args.format == Format::Json;
     let graph = loaded.graph(if needs_order {
         CyclesAre::ErrorsWithin(&selection)

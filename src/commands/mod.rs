@@ -10,6 +10,7 @@ mod list;
 mod run;
 mod validate;
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -73,7 +74,7 @@ impl Loaded {
             ))
             .into());
         }
-        let (root, rule) = discover::find_root(&current);
+        let (root, rule) = discover::find_root(&current)?;
         info!(root = %root.display(), ?rule, "project root");
         if rule == RootRule::WorkingDirectory {
             console::note(&format!(
@@ -111,16 +112,21 @@ impl Loaded {
 
     /// Shows what is wrong; to be called once. Errors end the command, warnings do not.
     fn report(&mut self) -> anyhow::Result<Option<ExitStatus>> {
-        self.show();
-        if !self.project.has_errors() {
+        diagnostic::sort(&mut self.project.diagnostics, &self.project.sources);
+        let project = &self.project;
+        console::diagnostics(&project.diagnostics, &project.sources);
+        for error in &project.errors {
+            console::error(error);
+        }
+        if !project.has_errors() {
             return Ok(None);
         }
         if self.format == Format::Json {
             let mut out = console::stdout();
-            write_diagnostics(&mut out, &self.project, false)?;
+            write_diagnostics(&mut out, project, false)?;
             out.flush()?;
         }
-        let is_configuration = self.project.diagnostics.iter().any(Diagnostic::is_error);
+        let is_configuration = project.diagnostics.iter().any(Diagnostic::is_error);
         Ok(Some(if is_configuration {
             ExitStatus::Configuration
         } else {
@@ -128,42 +134,14 @@ impl Loaded {
         }))
     }
 
-    /// Writes all problems to stderr, in their order.
-    fn show(&mut self) {
-        diagnostic::sort(&mut self.project.diagnostics, &self.project.sources);
-        let project = &self.project;
-        console::diagnostics(&project.diagnostics, &project.sources);
-        for error in &project.errors {
-            console::error(error);
-        }
-    }
-
     /// Selects stacks; says so where there are none.
-    fn select(&self, args: &SelectArgs) -> anyhow::Result<Selection> {
-        let parse = |text: &String| {
-            TagFilter::parse(text).map_err(|bad| UsageError(format!("in --tags: {bad}")))
-        };
-        let tags: Vec<TagFilter> = args.tags.iter().map(parse).collect::<Result<_, _>>()?;
-        let mut no_tags = Vec::new();
-        for tag in args
-            .no_tags
-            .iter()
-            .flat_map(|list| list.split(','))
-            .filter(|tag| !tag.is_empty())
-        {
-            if let Some(problem) = tag_problem(tag) {
-                return Err(
-                    UsageError(format!("in --no-tags: `{tag}` is not a tag: {problem}")).into(),
-                );
-            }
-            no_tags.push(tag.to_owned());
-        }
+    fn select(&self, filters: Filters) -> anyhow::Result<Selection> {
+        let Filters {
+            tags,
+            no_tags,
+            scope,
+        } = filters;
         let stacks = &self.project.stacks;
-        let scope = if args.no_recursive {
-            Scope::Exact
-        } else {
-            Scope::Recursive
-        };
         if scope == Scope::Exact && stacks.at(self.directory.as_str()).is_none() {
             let message = format!(
                 "--no-recursive needs a stack, and `{}` is not one",
@@ -171,10 +149,6 @@ impl Loaded {
             );
             return Err(UsageError(message).into());
         }
-        let tags: Vec<TagFilter> = tags
-            .into_iter()
-            .filter(|filter| !filter.is_empty())
-            .collect();
         let has_tag_filters = !tags.is_empty() || !no_tags.is_empty();
         let wish = Wish {
             directory: self.directory.clone(),
@@ -208,8 +182,8 @@ impl Loaded {
             return format!("no stack at or below `{directory}` passes the tag filters");
         }
         let mut message = format!(
-            "none of the {} stacks of the project is at or below `{directory}`",
-            stacks.len()
+            "the project has {}, none of them at or below `{directory}`",
+            count(stacks.len(), "stack")
         );
         if let Some(above) = stacks.nearest_above(directory) {
             message += &format!("; it lies inside the stack `{}`", stacks[above].path);
@@ -222,17 +196,36 @@ impl Loaded {
         &mut self,
         stacks: impl Iterator<Item = StackIndex>,
     ) -> Vec<(StackIndex, Environment)> {
-        let mut problems = Vec::new();
         let environments = Environments::new(&self.project, host_environment());
         let mut known = Vec::new();
+        // A definition that is handed down to many stacks may be wrong for all of them.
+        let mut problems: HashMap<Diagnostic, Vec<StackIndex>> = HashMap::new();
         for stack in stacks {
             match environments.of_stack(stack) {
                 Ok(environment) => known.push((stack, environment)),
-                Err(wrong) => problems.extend(wrong),
+                Err(wrong) => {
+                    for diagnostic in wrong {
+                        problems.entry(diagnostic).or_default().push(stack);
+                    }
+                }
             }
         }
-        self.project.diagnostics.extend(problems);
+        let mut problems: Vec<_> = problems.into_iter().collect();
+        problems.sort_by(|(_, a), (_, b)| a.cmp(b));
+        for (diagnostic, stacks) in problems {
+            let note = format!("evaluated for {}", self.names(&stacks));
+            self.project.diagnostics.push(diagnostic.note(note));
+        }
         known
+    }
+
+    /// Names the first of some stacks and counts the others.
+    fn names(&self, stacks: &[StackIndex]) -> String {
+        let first = &self.project.stacks[stacks[0]].path;
+        match stacks.len() {
+            1 => format!("stack `{first}`"),
+            more => format!("stack `{first}` and {} more", more - 1),
+        }
     }
 
     /// Builds the graph and reports its cycles: those that `is_fatal` says are errors, the others
@@ -256,6 +249,49 @@ impl Loaded {
         }
         graph
     }
+}
+
+/// The selection flags, understood.
+struct Filters {
+    tags: Vec<TagFilter>,
+    no_tags: Vec<String>,
+    scope: Scope,
+}
+
+impl Filters {
+    fn new(args: &SelectArgs) -> Result<Self, UsageError> {
+        let mut tags = Vec::new();
+        for text in &args.tags {
+            let filter = TagFilter::parse(text);
+            tags.push(filter.map_err(|bad| UsageError(format!("in --tags: {bad}")))?);
+        }
+        tags.retain(|filter| !filter.is_empty());
+        let mut no_tags = Vec::new();
+        for tag in args.no_tags.iter().flat_map(|list| list.split(',')) {
+            if let Some(problem) = tag_problem(tag) {
+                let message = format!("in --no-tags: `{tag}` is not a tag: {problem}");
+                return Err(UsageError(message));
+            }
+            no_tags.push(tag.to_owned());
+        }
+        no_tags.retain(|tag| !tag.is_empty());
+        let scope = if args.no_recursive {
+            Scope::Exact
+        } else {
+            Scope::Recursive
+        };
+        Ok(Filters {
+            tags,
+            no_tags,
+            scope,
+        })
+    }
+}
+
+/// Writes a number of things: "1 stack", "2 stacks".
+fn count(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
 }
 
 /// How bad a cycle is.

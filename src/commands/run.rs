@@ -15,17 +15,18 @@ use orch::schedule::OnError;
 use orch::stack::StackIndex;
 use uuid::Uuid;
 
-use super::{CyclesAre, Loaded};
+use super::{CyclesAre, Filters, Loaded};
 use crate::cli::{Format, OnErrorArg, RunArgs};
 use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatus> {
+    let filters = Filters::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, Format::Text)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let selection = loaded.select(&args.select)?;
+    let selection = loaded.select(filters)?;
     let graph = loaded.graph(CyclesAre::ErrorsWithin(&selection));
     let environments = loaded.environments(selection.stacks());
     if let Some(status) = loaded.report()? {
@@ -97,7 +98,7 @@ fn tasks(
     environments: Vec<(StackIndex, Environment)>,
 ) -> Result<HashMap<StackIndex, Task>, BTreeMap<LookupError, Vec<StackIndex>>> {
     let (name, arguments) = command.split_first().expect("clap requires a command");
-    let host_path = std::env::var_os("PATH").unwrap_or_default();
+    let host_path = std::env::var_os("PATH");
     let run_id = Uuid::now_v7().to_string();
     let mut finder = ProgramFinder::new(name);
     let mut tasks = HashMap::new();
@@ -107,11 +108,11 @@ fn tasks(
             .path
             .to_host(&loaded.project.root);
         let path = match environment.get("PATH") {
-            Some(path) => OsString::from(path.clone().unwrap_or_default()),
+            Some(path) => path.clone().map(OsString::from),
             None => host_path.clone(),
         };
         environment.insert("ORCH_RUN_ID".to_owned(), Some(run_id.clone()));
-        match finder.find(&directory, &path) {
+        match finder.find(&directory, path.as_deref()) {
             Ok(program) => {
                 let (name, arguments) = (name.clone(), arguments.to_vec());
                 tasks.insert(
@@ -138,11 +139,9 @@ fn tasks(
 fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
     for (error, stacks) in missing {
         console::error(error);
-        let first = &loaded.project.stacks[stacks[0]].path;
-        let more = match stacks.len() - 1 {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        console::note(&format!("needed in stack `{first}`{more}; nothing was run"));
+        console::note(&format!(
+            "needed in {}; nothing was run",
+            loaded.names(stacks)
+        ));
     }
 }

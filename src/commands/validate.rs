@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use orch::diagnostic::Severity;
 use orch::report::write_diagnostics;
 use orch::stack::StackIndex;
 
-use super::{CyclesAre, Loaded};
+use super::{CyclesAre, Loaded, count};
 use crate::cli::{Format, ValidateArgs};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -21,27 +22,19 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result
         .map(|(stack, _)| stack)
         .collect();
     loaded.environments(all.into_iter());
-    let is_valid = loaded.project.diagnostics.is_empty() && loaded.project.errors.is_empty();
-    if is_valid && args.format == Format::Json {
-        let mut out = console::stdout();
-        write_diagnostics(&mut out, &loaded.project, true)?;
-        out.flush()?;
+    for diagnostic in &mut loaded.project.diagnostics {
+        diagnostic.severity = Severity::Error;
     }
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
-    if is_valid {
-        let n_files = loaded.project.sources.len();
-        console::note(&format!(
-            "all is well: {} stacks, {n_files} configuration files",
-            loaded.project.stacks.len()
-        ));
-        return Ok(ExitStatus::Success);
-    }
     if args.format == Format::Json {
         let mut out = console::stdout();
-        write_diagnostics(&mut out, &loaded.project, false)?;
+        write_diagnostics(&mut out, &loaded.project, true)?;
         out.flush()?;
     }
-    Ok(ExitStatus::Configuration)
+    let stacks = count(loaded.project.stacks.len(), "stack");
+    let files = count(loaded.project.sources.len(), "configuration file");
+    console::note(&format!("all is well: {stacks}, {files}"));
+    Ok(ExitStatus::Success)
 }

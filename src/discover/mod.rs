@@ -1,8 +1,8 @@
 //! Finds the project root and reads the configuration files below it.
 //!
-//! Directories are listed with walkdir, one task per directory on a pool of threads; the task that
-//! lists a directory also reads and parses its configuration files, so that waiting for a cold disk
-//! and parsing overlap. Results are sorted afterwards: what the threads do first never shows.
+//! One thread walks the tree with walkdir and hands the configuration files of each directory to a
+//! pool of threads, which read and parse them; so waiting for a cold disk and parsing overlap.
+//! Results are sorted afterwards: what the threads do first never shows.
 //!
 //! Skipped: dot directories, directories with a `.tmskip` or `.orchskip`, and whatever another
 //! project owns (a directory below the root that says `orch { root = true }`). Symbolic links to
@@ -12,23 +12,24 @@
 //! what files mean.
 
 mod root;
+mod text;
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-pub use root::{RootRule, find_root};
+pub use root::{RootRule, RootUnknown, find_root};
 use tracing::{debug, trace};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 use self::root::declares_root;
+use self::text::{TextError, read_text};
 use crate::diagnostic::Diagnostic;
 use crate::parse::parse;
 use crate::path::ProjectPath;
-use crate::source::{FileId, SourceFile, Sources};
+use crate::source::{FileId, SourceFile, Sources, Span};
 use crate::syntax::Body;
 
 /// Endings of configuration files. Terramate reads the first two as well.
@@ -36,9 +37,6 @@ const ENDINGS: [&str; 3] = [".tm", ".tm.hcl", ".orch.hcl"];
 
 /// Files that keep a directory, and all below it, out of the project.
 const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
-
-/// The largest configuration file that is read. Real ones are a few kilobytes.
-const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A file or directory that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -51,17 +49,6 @@ pub struct ReadError {
     pub source: io::Error,
 }
 
-/// Says whether a file of that name is read as configuration.
-pub fn is_configuration(name: &OsStr) -> bool {
-    let Some(name) = name.to_str() else {
-        return false;
-    };
-    !name.starts_with('.')
-        && ENDINGS
-            .iter()
-            .any(|ending| name.len() > ending.len() && name.ends_with(ending))
-}
-
 /// What [`read`] found.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -71,6 +58,8 @@ pub struct Found {
     pub directories: Vec<Directory>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
+    /// Files and directories of which not everything is known, for the reasons below.
+    pub broken: Vec<ProjectPath>,
     /// What is wrong with the text of files.
     pub diagnostics: Vec<Diagnostic>,
     /// What could not be read.
@@ -95,11 +84,35 @@ pub struct ParsedFile {
     pub body: Arc<Body>,
 }
 
+/// Says whether a file of that name is read as configuration.
+pub fn is_configuration(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    let mut endings = ENDINGS.iter().map(|ending| ending.as_bytes());
+    !name.starts_with(b".")
+        && endings.any(|ending| name.len() > ending.len() && name.ends_with(ending))
+}
+
 /// Reads all configuration files of the project, on the pool of threads that this is called on.
 pub fn read(root: &Path) -> Found {
-    let reader = Reader::new(root);
-    rayon::scope(|scope| reader.visit(scope, root));
-    let found = reader.finish();
+    let reader = Reader::new(root, 0);
+    rayon::scope(|scope| reader.walk(scope));
+    let mut found = Found::default();
+    let gathered = reader.finish(&mut found.sources);
+    // A project of its own is noticed when its files have been parsed, while the walk goes on.
+    let nested = gathered.nested_projects;
+    let is_ours = |path: &ProjectPath| {
+        nested.is_empty() || !nested.iter().any(|project| path.is_at_or_below(project))
+    };
+    found.directories = gathered.directories;
+    found
+        .directories
+        .retain(|directory| is_ours(&directory.path));
+    for (path, problem) in gathered.problems {
+        if is_ours(&path) {
+            found.add(path, problem);
+        }
+    }
+    found.nested_projects = nested;
     debug!(
         files = found.sources.len(),
         directories = found.directories.len(),
@@ -111,15 +124,22 @@ pub fn read(root: &Path) -> Found {
 /// Reads one more file, which need not have a configuration file's name: what an import names.
 /// Where that fails, the reason is added to `found`.
 pub fn read_one(root: &Path, path: &ProjectPath, found: &mut Found) -> Option<ParsedFile> {
-    let reader = Reader::new(root);
-    reader
-        .next_file
-        .store(u32::try_from(found.sources.len()).ok()?, Ordering::Relaxed);
+    let reader = Reader::new(root, found.sources.len());
     let file = reader.read_file(&path.to_host(root), false);
-    let gathered = reader.finish_into(&mut found.sources);
-    found.diagnostics.extend(gathered.diagnostics);
-    found.errors.extend(gathered.errors);
+    for (path, problem) in reader.finish(&mut found.sources).problems {
+        found.add(path, problem);
+    }
     file
+}
+
+impl Found {
+    fn add(&mut self, path: ProjectPath, problem: Problem) {
+        self.broken.push(path);
+        match problem {
+            Problem::Text(diagnostic) => self.diagnostics.push(*diagnostic),
+            Problem::Unreadable(error) => self.errors.push(error),
+        }
+    }
 }
 
 /// What the tasks of a walk share.
@@ -134,67 +154,57 @@ struct Gathered {
     sources: Vec<(FileId, SourceFile)>,
     directories: Vec<Directory>,
     nested_projects: Vec<ProjectPath>,
-    diagnostics: Vec<Diagnostic>,
-    errors: Vec<ReadError>,
+    /// With the file or directory that has it.
+    problems: Vec<(ProjectPath, Problem)>,
 }
 
+enum Problem {
+    Text(Box<Diagnostic>),
+    Unreadable(ReadError),
+}
+
+/// The configuration files of a directory, each with whether it is a plain file, not a link or worse.
+type Files = Vec<(PathBuf, bool)>;
+
 impl<'a> Reader<'a> {
-    fn new(root: &'a Path) -> Self {
+    fn new(root: &'a Path, n_files: usize) -> Self {
+        let next_file = u32::try_from(n_files).expect("fewer than four billion files");
         Reader {
             root,
-            next_file: AtomicU32::new(0),
+            next_file: AtomicU32::new(next_file),
             gathered: Mutex::default(),
         }
     }
 
-    fn gathered(&self) -> std::sync::MutexGuard<'_, Gathered> {
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
         self.gathered
             .lock()
             .expect("no task panics while it holds this")
     }
 
-    fn visit<'s>(&'s self, scope: &rayon::Scope<'s>, directory: &Path) {
-        trace!(directory = %directory.display(), "enter");
-        let is_root = directory == self.root;
-        let Listing {
-            mut files,
-            directories,
-            skipped,
-        } = self.list(directory);
-        if skipped && !is_root {
-            return;
-        }
-        // The root's own configuration holds even where the mark empties the project.
-        files.sort();
-        let files: Vec<ParsedFile> = files
-            .iter()
-            .filter_map(|(file, plain)| self.read_file(file, *plain))
-            .collect();
-        if !is_root && files.iter().any(|file| declares_root(&file.body)) {
-            self.gathered()
-                .nested_projects
-                .extend(self.project_path(directory));
-            return;
-        }
-        if !files.is_empty()
-            && let Some(path) = self.project_path(directory)
-        {
-            self.gathered().directories.push(Directory { path, files });
-        }
-        if !skipped {
-            for directory in directories {
-                scope.spawn(move |scope| self.visit(scope, &directory));
+    /// Walks the tree and spawns a task for each directory with configuration files.
+    fn walk<'s>(&'s self, scope: &rayon::Scope<'s>) {
+        // The files of a directory before its directories: all of its own files are known, a mark
+        // among them, when the walk goes down.
+        let directories_last =
+            |a: &DirEntry, b: &DirEntry| a.file_type().is_dir().cmp(&b.file_type().is_dir());
+        let mut walk = WalkDir::new(self.root)
+            .min_depth(1)
+            .sort_by(directories_last)
+            .into_iter();
+        let mut root_is_marked = false;
+        let mut files = Files::new();
+        let spawn = |files: &mut Files| {
+            if !files.is_empty() {
+                let files = std::mem::take(files);
+                scope.spawn(move |_| self.read_directory(files));
             }
-        }
-    }
-
-    fn list(&self, directory: &Path) -> Listing {
-        let mut listing = Listing::default();
-        for entry in WalkDir::new(directory).min_depth(1).max_depth(1) {
+        };
+        while let Some(entry) = walk.next() {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
-                    let path = error.path().unwrap_or(directory).to_path_buf();
+                    let path = error.path().unwrap_or(self.root).to_path_buf();
                     let source = error
                         .into_io_error()
                         .unwrap_or_else(|| io::Error::other("loop"));
@@ -204,62 +214,115 @@ impl<'a> Reader<'a> {
             };
             let name = entry.file_name();
             if entry.file_type().is_dir() {
-                if !name.as_encoded_bytes().starts_with(b".") {
-                    listing.directories.push(entry.into_path());
+                spawn(&mut files);
+                // The root's own configuration holds even where the mark empties the project.
+                if root_is_marked {
+                    return;
+                }
+                if name.as_encoded_bytes().starts_with(b".") {
+                    walk.skip_current_dir();
+                } else {
+                    trace!(directory = %entry.path().display(), "enter");
+                }
+            } else if SKIP_MARKS.iter().any(|mark| name == OsStr::new(mark)) {
+                if entry.depth() > 1 {
+                    files.clear();
+                    walk.skip_current_dir();
+                } else {
+                    root_is_marked = true;
                 }
             } else if is_configuration(name) {
                 let plain = entry.file_type().is_file();
-                listing.files.push((entry.into_path(), plain));
-            } else if SKIP_MARKS.iter().any(|mark| name == OsStr::new(mark)) {
-                listing.skipped = true;
+                files.push((entry.into_path(), plain));
             }
         }
-        listing
+        spawn(&mut files);
+    }
+
+    fn read_directory(&self, mut files: Files) {
+        files.sort_unstable();
+        let Some(directory) = files[0].0.parent() else {
+            return;
+        };
+        let Some(path) = ProjectPath::from_host(self.root, directory) else {
+            self.not_utf8(directory);
+            return;
+        };
+        let files: Vec<ParsedFile> = files
+            .iter()
+            .filter_map(|(file, plain)| self.read_file(file, *plain))
+            .collect();
+        let mut gathered = self.gathered();
+        if !path.is_root() && files.iter().any(|file| declares_root(&file.body)) {
+            gathered.nested_projects.push(path);
+        } else {
+            gathered.directories.push(Directory { path, files });
+        }
     }
 
     fn read_file(&self, host: &Path, plain: bool) -> Option<ParsedFile> {
-        let text = match read_text(host, plain, Some(self.root)) {
-            Ok(text) => text,
+        let Some(path) = ProjectPath::from_host(self.root, host) else {
+            self.not_utf8(host);
+            return None;
+        };
+        let (text, not_utf8) = match read_text(host, plain, Some(self.root)) {
+            Ok(text) => (text, None),
+            Err(TextError::NotUtf8 { text, offset }) => (text, Some(offset)),
             Err(TextError::Io(source)) => {
                 self.unreadable(host, source);
                 return None;
             }
-            Err(TextError::Content(diagnostic)) => {
-                let path = self.project_path(host)?;
-                self.gathered().diagnostics.push(diagnostic.file(path));
+            Err(TextError::Refused { why, help }) => {
+                let diagnostic = Diagnostic::error(format!("`{}` {why}", path.relative()));
+                let diagnostic = Box::new(diagnostic.file(path.clone()).help(help));
+                self.gathered()
+                    .problems
+                    .push((path, Problem::Text(diagnostic)));
                 return None;
             }
         };
-        let path = self.project_path(host)?;
         let id = FileId(self.next_file.fetch_add(1, Ordering::Relaxed));
-        let parsed = parse(id, &text);
-        let source = SourceFile {
-            path: path.clone(),
-            text,
+        let parsed = match not_utf8 {
+            None => parse(id, &text),
+            Some(offset) => {
+                let offset = u32::try_from(offset).expect("the size is limited");
+                let span = Span {
+                    file: id,
+                    start: offset,
+                    end: offset,
+                };
+                let diagnostic = Diagnostic::error("this file is not UTF-8")
+                    .label(span, "the first byte that is not text");
+                Err(Box::new(diagnostic.help("save the file as UTF-8")))
+            }
         };
         let mut gathered = self.gathered();
-        gathered.sources.push((id, source));
+        gathered.sources.push((
+            id,
+            SourceFile {
+                path: path.clone(),
+                text,
+            },
+        ));
         let body = match parsed {
             Ok(body) => Arc::new(body),
             Err(diagnostic) => {
-                gathered.diagnostics.push(*diagnostic);
+                gathered
+                    .problems
+                    .push((path.clone(), Problem::Text(diagnostic)));
                 Arc::default()
             }
         };
         Some(ParsedFile { path, body })
     }
 
-    /// Returns the place inside the project; a name that is not UTF-8 is reported.
-    fn project_path(&self, host: &Path) -> Option<ProjectPath> {
-        let path = ProjectPath::from_host(self.root, host);
-        if path.is_none() {
-            let message = format!("the path of `{}` is not UTF-8", host.display());
-            let help = "rename the directory, or put an empty file `.orchskip` into it";
-            self.gathered()
-                .diagnostics
-                .push(Diagnostic::error(message).help(help));
-        }
-        path
+    fn not_utf8(&self, host: &Path) {
+        let message = format!("the path of `{}` is not UTF-8", host.display());
+        let help = "rename it, or put an empty file `.orchskip` into the directory";
+        let diagnostic = Box::new(Diagnostic::error(message).help(help));
+        self.gathered()
+            .problems
+            .push((self.nearest(host), Problem::Text(diagnostic)));
     }
 
     fn unreadable(&self, host: &Path, source: io::Error) {
@@ -269,22 +332,27 @@ impl<'a> Reader<'a> {
         } else {
             path
         };
-        let path = path.display().to_string();
-        self.gathered().errors.push(ReadError { path, source });
+        let error = ReadError {
+            path: path.display().to_string(),
+            source,
+        };
+        self.gathered()
+            .problems
+            .push((self.nearest(host), Problem::Unreadable(error)));
     }
 
-    fn finish(self) -> Found {
-        let mut found = Found::default();
-        let gathered = self.finish_into(&mut found.sources);
-        found.directories = gathered.directories;
-        found.nested_projects = gathered.nested_projects;
-        found.diagnostics = gathered.diagnostics;
-        found.errors = gathered.errors;
-        found
+    /// Returns the place itself, or the nearest one above it that can be named.
+    fn nearest(&self, host: &Path) -> ProjectPath {
+        let mut places = host
+            .ancestors()
+            .map(|host| ProjectPath::from_host(self.root, host));
+        places
+            .find_map(|place| place)
+            .unwrap_or_else(ProjectPath::root)
     }
 
     /// Sorts what the tasks gathered and hands the texts over.
-    fn finish_into(self, sources: &mut Sources) -> Gathered {
+    fn finish(self, sources: &mut Sources) -> Gathered {
         let mut gathered = self
             .gathered
             .into_inner()
@@ -298,73 +366,8 @@ impl<'a> Reader<'a> {
             .directories
             .sort_unstable_by(|a, b| a.path.cmp(&b.path));
         gathered.nested_projects.sort_unstable();
-        gathered.errors.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        // Stable: of one directory, problems arise in one task.
+        gathered.problems.sort_by(|(a, _), (b, _)| a.cmp(b));
         gathered
     }
-}
-
-#[derive(Default)]
-struct Listing {
-    /// With whether it is a plain file, not a link or worse.
-    files: Vec<(PathBuf, bool)>,
-    directories: Vec<PathBuf>,
-    skipped: bool,
-}
-
-enum TextError {
-    Io(io::Error),
-    Content(Diagnostic),
-}
-
-/// Reads a configuration file.
-///
-/// What is not a plain file is looked at first: opening a pipe would wait for ever, and a link must
-/// not lead out of the project `root`, whose diagnostics would show lines of foreign files.
-fn read_text(host: &Path, plain: bool, root: Option<&Path>) -> Result<String, TextError> {
-    let content =
-        |message: String, help: &str| TextError::Content(Diagnostic::error(message).help(help));
-    if !plain {
-        let target = host.canonicalize().map_err(TextError::Io)?;
-        if root.is_some_and(|root| !target.starts_with(root)) {
-            return Err(content(
-                "this configuration file is a link that leads out of the project".to_owned(),
-                "copy the file into the project, or link to one inside it",
-            ));
-        }
-        let kind = fs::metadata(&target).map_err(TextError::Io)?.file_type();
-        if kind.is_dir() {
-            return Err(TextError::Io(io::ErrorKind::IsADirectory.into()));
-        } else if !kind.is_file() {
-            return Err(TextError::Io(io::Error::other("not a regular file")));
-        }
-    }
-    let mut bytes = Vec::with_capacity(1024);
-    fs::File::open(host)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(TextError::Io)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(content(
-            format!(
-                "this configuration file is larger than {} MiB",
-                MAX_FILE_BYTES >> 20
-            ),
-            "split it, or give it another name if it is not configuration",
-        ));
-    }
-    if bytes.starts_with(b"\xef\xbb\xbf") {
-        bytes.drain(..3);
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let newlines = error.as_bytes()[..valid]
-            .iter()
-            .filter(|&&byte| byte == b'\n');
-        content(
-            format!(
-                "this file is not UTF-8: line {} has a byte that is not text",
-                newlines.count() + 1
-            ),
-            "save the file as UTF-8",
-        )
-    })
 }

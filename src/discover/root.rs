@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use walkdir::WalkDir;
-
-use super::{is_configuration, read_text};
+use super::is_configuration;
+use super::text::{TextError, read_text};
 use crate::parse::parse;
 use crate::source::FileId;
 use crate::syntax::{Body, ExprKind};
@@ -23,18 +22,34 @@ pub enum RootRule {
     WorkingDirectory,
 }
 
+/// A file above the working directory that may mark the project root and cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("the project root is unknown: `{}` may mark it, but {problem}", file.display())]
+pub struct RootUnknown {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it, for people.
+    pub problem: String,
+}
+
 /// Finds the project root of a working directory, which must be absolute and free of links.
 ///
 /// The nearest ancestor that declares itself the root; else git's top level; else the nearest
-/// ancestor that sets `required_version`; else the working directory. Files that cannot be read or
-/// parsed declare nothing here; if they belong to the project, loading it reports them.
-pub fn find_root(working_directory: &Path) -> (PathBuf, RootRule) {
+/// ancestor that sets `required_version`; else the working directory.
+///
+/// # Errors
+///
+/// If nothing marks the root and a file above the working directory cannot be understood: had it
+/// marked the root, constraints and settings would be lost without a word. In all other cases such a
+/// file belongs to the project, and loading it tells what is wrong.
+pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUnknown> {
     let mut git = None;
     let mut required_version = None;
+    let mut unknown = None;
     for directory in working_directory.ancestors() {
         let declares = root_declarations(directory);
         if declares.root {
-            return (directory.to_path_buf(), RootRule::Declared);
+            return Ok((directory.to_path_buf(), RootRule::Declared));
         }
         if git.is_none() && is_git_top_level(directory) {
             git = Some(directory.to_path_buf());
@@ -42,13 +57,15 @@ pub fn find_root(working_directory: &Path) -> (PathBuf, RootRule) {
         if required_version.is_none() && declares.required_version {
             required_version = Some(directory.to_path_buf());
         }
+        if directory != working_directory {
+            unknown = unknown.or(declares.unknown);
+        }
     }
-    if let Some(git) = git {
-        (git, RootRule::Git)
-    } else if let Some(directory) = required_version {
-        (directory, RootRule::RequiredVersion)
-    } else {
-        (working_directory.to_path_buf(), RootRule::WorkingDirectory)
+    match (git, required_version, unknown) {
+        (Some(git), _, _) => Ok((git, RootRule::Git)),
+        (None, Some(directory), _) => Ok((directory, RootRule::RequiredVersion)),
+        (None, None, Some(unknown)) => Err(unknown),
+        (None, None, None) => Ok((working_directory.to_path_buf(), RootRule::WorkingDirectory)),
     }
 }
 
@@ -64,24 +81,61 @@ fn is_git_top_level(directory: &Path) -> bool {
 struct RootDeclarations {
     root: bool,
     required_version: bool,
+    unknown: Option<RootUnknown>,
 }
 
 fn root_declarations(directory: &Path) -> RootDeclarations {
     let mut found = RootDeclarations::default();
-    let entries = WalkDir::new(directory).min_depth(1).max_depth(1);
-    for entry in entries.into_iter().flatten() {
-        if entry.file_type().is_dir() || !is_configuration(entry.file_name()) {
+    // A directory that cannot be listed marks nothing that anyone could see.
+    let Ok(entries) = fs::read_dir(directory) else {
+        return found;
+    };
+    for entry in entries.flatten() {
+        let plain = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_configuration(&entry.file_name()) || entry.path().is_dir() {
             continue;
         }
-        if let Ok(text) = read_text(entry.path(), entry.file_type().is_file(), None)
-            && let Ok(body) = parse(FileId(0), &text)
-        {
-            found.root |= declares_root(&body);
-            found.required_version |=
-                project_blocks(&body).any(|block| block.attribute("required_version").is_some());
+        match own_blocks(&entry.path(), plain) {
+            Ok(body) => {
+                found.root |= declares_root(&body);
+                found.required_version |= project_blocks(&body)
+                    .any(|block| block.attribute("required_version").is_some());
+            }
+            Err(problem) => {
+                let unknown = RootUnknown {
+                    file: entry.path(),
+                    problem,
+                };
+                let other = found.unknown.take();
+                // The first by name, whatever the directory's own order is.
+                found.unknown = other
+                    .into_iter()
+                    .chain([unknown])
+                    .min_by(|a, b| a.file.cmp(&b.file));
+            }
         }
     }
     found
+}
+
+fn own_blocks(file: &Path, plain: bool) -> Result<Body, String> {
+    let text = match read_text(file, plain, None) {
+        Ok(text) => text,
+        Err(TextError::Io(error)) => return Err(error.to_string()),
+        Err(TextError::NotUtf8 { .. }) => return Err("it is not UTF-8".to_owned()),
+        Err(TextError::Refused { why, .. }) => return Err(format!("it {why}")),
+    };
+    parse(FileId(0), &text).map_err(|diagnostic| {
+        let place = diagnostic.labels.first().map(|label| {
+            let line = text[..label.span.range().start].split('\n').count();
+            format!(" in line {line}: {}", label.text)
+        });
+        format!(
+            "it has a {}{}",
+            diagnostic.message,
+            place.unwrap_or_default()
+        )
+    })
 }
 
 fn project_blocks(body: &Body) -> impl Iterator<Item = &Body> {

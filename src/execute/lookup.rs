@@ -16,10 +16,10 @@ pub enum LookupError {
     /// No directory of the `PATH` has it.
     #[error("program `{0}` was not found in the PATH")]
     NotInPath(String),
-    /// The path leads to nothing.
+    /// The path leads to nothing; a relative one is meant from the stack directory.
     #[error("program `{0}` does not exist")]
     Missing(PathBuf),
-    /// The file may not be executed.
+    /// The file may not be executed; a relative path is meant from the stack directory.
     #[error("program `{0}` is not an executable file")]
     NotExecutable(PathBuf),
 }
@@ -41,20 +41,24 @@ impl ProgramFinder {
         }
     }
 
-    /// Returns the file for a stack directory and the `PATH` that the command will have there.
+    /// Returns the file for a stack directory and the `PATH` that the command will have there, if
+    /// it will have one.
     ///
     /// # Errors
     ///
     /// If there is no such program, or it cannot be executed.
-    pub fn find(&mut self, directory: &Path, path: &OsStr) -> Result<PathBuf, LookupError> {
+    pub fn find(&mut self, directory: &Path, path: Option<&OsStr>) -> Result<PathBuf, LookupError> {
         if is_path(&self.program) {
             let file = directory.join(&self.program);
             return match fs::metadata(&file) {
-                Err(_) => Err(LookupError::Missing(file)),
+                Err(_) => Err(LookupError::Missing(PathBuf::from(&self.program))),
                 Ok(metadata) if os::is_executable(&metadata) => Ok(file),
-                Ok(_) => Err(LookupError::NotExecutable(file)),
+                Ok(_) => Err(LookupError::NotExecutable(PathBuf::from(&self.program))),
             };
         }
+        let Some(path) = path else {
+            return Err(self.not_in_path());
+        };
         // An empty or relative entry means something else in each stack.
         if std::env::split_paths(path).any(|entry| entry.is_relative()) {
             return self.search(directory, path);
@@ -81,8 +85,14 @@ impl ProgramFinder {
         }
         Err(match not_executable {
             Some(file) => LookupError::NotExecutable(file),
-            None => LookupError::NotInPath(self.program.to_string_lossy().into_owned()),
+            None => self.not_in_path(),
         })
+    }
+}
+
+impl ProgramFinder {
+    fn not_in_path(&self) -> LookupError {
+        LookupError::NotInPath(self.program.to_string_lossy().into_owned())
     }
 }
 

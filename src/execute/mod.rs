@@ -49,9 +49,8 @@ pub struct Task {
     pub environment: Environment,
 }
 
-/// A Ctrl-C reaches the command and us at once, but our thread for signals may come second. After a
-/// command that looks interrupted, the loop waits this long for its own signal.
-const INTERRUPT_GRACE: Duration = Duration::from_millis(100);
+/// How long to wait for a signal that has arrived to come through the channel.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What can happen while the loop waits.
 enum Message {
@@ -79,11 +78,12 @@ pub fn execute(
     mut on_event: impl FnMut(&RunEvent),
 ) -> io::Result<RunSummary> {
     let (sender, receiver) = mpsc::channel();
-    let _signals = os::receive_signals(sender.clone())?;
+    let signals_from_os = os::receive_signals(sender.clone())?;
     let mut run = Run {
         begun: Instant::now(),
         sender,
         receiver,
+        signals_from_os,
         summary: RunSummary::default(),
         signals: 0,
         on_event: &mut on_event,
@@ -104,6 +104,7 @@ struct Run<'a> {
     begun: Instant,
     sender: Sender<Message>,
     receiver: Receiver<Message>,
+    signals_from_os: os::Signals,
     summary: RunSummary,
     signals: u32,
     on_event: &'a mut dyn FnMut(&RunEvent),
@@ -112,12 +113,13 @@ struct Run<'a> {
 impl Run<'_> {
     /// Returns the next stack, unless a signal has arrived.
     fn next(&mut self, schedule: &mut Schedule) -> Option<StackIndex> {
-        let grace = match self.summary.endings.last().map(|ending| &ending.outcome) {
-            Some(Outcome::Failed(failure)) if failure.looks_interrupted() => INTERRUPT_GRACE,
-            _ => Duration::ZERO,
-        };
-        while let Ok(Message::Signal(signal)) = self.receiver.recv_timeout(grace) {
+        // A Ctrl-C reaches the command and us at once, and our handler runs before the command can
+        // have ended; only the thread that passes the signal on may be late.
+        let is_late = self.summary.signal.is_none() && self.signals_from_os.has_arrived();
+        let mut patience = if is_late { PATIENCE } else { Duration::ZERO };
+        while let Ok(Message::Signal(signal)) = self.receiver.recv_timeout(patience) {
             self.signal(&signal, None);
+            patience = Duration::ZERO;
         }
         if self.summary.signal.is_some() {
             schedule.stop();

@@ -11,6 +11,13 @@ use crate::event::Failure;
 
 pub(super) struct Signals;
 
+impl Signals {
+    #[expect(clippy::unused_self, reason = "the same shape as on Unix")]
+    pub(super) fn has_arrived(&self) -> bool {
+        false
+    }
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
 pub(super) fn receive_signals(_sender: Sender<Message>) -> io::Result<Signals> {
     Ok(Signals)

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 
@@ -19,16 +21,32 @@ use super::{Message, Signal};
 use crate::event::Failure;
 
 /// While this lives, signals go to the channel.
-pub(super) struct Signals(signal_hook::iterator::Handle);
+pub(super) struct Signals {
+    handle: signal_hook::iterator::Handle,
+    has_arrived: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Says whether a signal has arrived since the last time, be it that the thread that sends it to
+    /// the channel has not got round to it.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.has_arrived.swap(false, Ordering::SeqCst)
+    }
+}
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        self.0.close();
+        self.handle.close();
     }
 }
 
 pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
-    let mut signals = SignalsInfo::<WithOrigin>::new([SIGHUP, SIGINT, SIGTERM])?;
+    let numbers = [SIGHUP, SIGINT, SIGTERM];
+    let has_arrived = Arc::new(AtomicBool::new(false));
+    for number in numbers {
+        signal_hook::flag::register(number, has_arrived.clone())?;
+    }
+    let mut signals = SignalsInfo::<WithOrigin>::new(numbers)?;
     let handle = signals.handle();
     thread::spawn(move || {
         for origin in &mut signals {
@@ -43,7 +61,10 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
             }
         }
     });
-    Ok(Signals(handle))
+    Ok(Signals {
+        handle,
+        has_arrived,
+    })
 }
 
 pub(super) fn set_name(command: &mut Command, name: &OsStr) {

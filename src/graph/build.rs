@@ -106,17 +106,13 @@ impl<'a> Builder<'a> {
     fn single_stacks(&mut self) {
         for kind in [OriginKind::After, OriginKind::Before] {
             for (reference, origin) in self.references(kind) {
-                // A stack is nested in few others, so naming what is nested stays cheap without a
-                // node for it.
-                if let Target::Stack(_) | Target::Nested(_) = reference.target {
-                    for named in self.references.members(&reference.target, self.stacks) {
-                        self.constrain(
-                            Graph::node(named),
-                            Graph::node(reference.from),
-                            kind,
-                            Some(origin),
-                        );
-                    }
+                if let Target::Stack(named) = reference.target {
+                    self.constrain(
+                        Graph::node(named),
+                        Graph::node(reference.from),
+                        kind,
+                        Some(origin),
+                    );
                 }
             }
         }

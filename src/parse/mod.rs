@@ -39,6 +39,15 @@ fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Di
     let offset = text.floor_char_boundary(error.location().offset());
     let message = error.message();
     let here = span(file, &(offset..offset));
+    if message.contains("redefined attribute") {
+        let rest = &text[offset..];
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+        let message = format!("attribute `{}` is set twice in one block", &rest[..length]);
+        return Diagnostic::error(message)
+            .label(span(file, &(offset..offset + length)), "again here")
+            .help("remove one of the two");
+    }
     let Some((at, what, help)) = unbalanced(text) else {
         let diagnostic = Diagnostic::error("syntax error").label(here, message);
         return if message.contains("nested levels") {
@@ -203,11 +212,13 @@ mod tests {
     #[test]
     fn an_attribute_twice_is_an_error() {
         insta::assert_snapshot!(problem("stack {\n  name = \"a\"\n  name = \"b\"\n}\n"), @r#"
-        error: syntax error
+        error: attribute `name` is set twice in one block
          --> stack.tm:3:3
           |
         3 |   name = "b"
-          |   ^ invalid attribute; expected unique attribute key; found redefined attribute
+          |   ^^^^ again here
+          |
+          = help: remove one of the two
         "#);
     }
 

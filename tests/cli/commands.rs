@@ -55,6 +55,8 @@ fn help_has_examples_and_exit_statuses() {
     Options:
       -C, --chdir <DIR>
               Work in this directory instead of the current one
+              
+              Can be repeated: each is relative to the one before.
 
       -v, --verbose...
               Tell on stderr what is going on; more with -vv and -vvv

@@ -16,7 +16,7 @@ fn each_hop_of_a_cycle_is_shown_with_its_place() {
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
-    error: a cycle of 3 stacks, each of which must run before the next and the last before the first: `/a` → `/b` → `/c`
+    error: stacks wait for each other in a cycle: `/a` → `/b` → `/c`
      --> b/stack.tm:2:12
       |
     2 |   after = ["/a"]
@@ -60,7 +60,7 @@ fn a_stack_cannot_run_after_what_is_nested_in_it() {
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
-    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/parent` → `/parent/child`
+    error: stacks wait for each other in a cycle: `/parent` → `/parent/child`
      --> parent/child/stack.tm:1:1
       |
     1 | stack {
@@ -86,7 +86,7 @@ fn a_stack_cannot_run_before_the_stack_it_is_nested_in() {
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
-    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/parent` → `/parent/child`
+    error: stacks wait for each other in a cycle: `/parent` → `/parent/child`
      --> parent/child/stack.tm:1:1
       |
     1 | stack {
@@ -109,7 +109,7 @@ fn nothing_can_run_before_the_stack_at_the_root() {
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
-    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/` → `/a`
+    error: stacks wait for each other in a cycle: `/` → `/a`
      --> a/stack.tm:1:1
       |
     1 | stack {
@@ -137,7 +137,7 @@ fn a_cycle_over_several_levels_of_nesting_lists_each_stack_once() {
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
-    error: a cycle of 4 stacks, each of which must run before the next and the last before the first: `/a` → `/a/b` → `/a/b/c` → `/z`
+    error: stacks wait for each other in a cycle: `/a` → `/a/b` → `/a/b/c` → `/z`
      --> a/b/stack.tm:1:1
       |
     1 | stack {
@@ -170,7 +170,7 @@ fn the_same_stack_in_before_and_after_has_its_own_explanation() {
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
-    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/a` → `/b`
+    error: stacks wait for each other in a cycle: `/a` → `/b`
      --> b/stack.tm:3:12
       |
     2 |   before = ["/a"]
@@ -211,7 +211,7 @@ fn all_cycles_are_reported_at_once() {
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
-    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/a` → `/b`
+    error: stacks wait for each other in a cycle: `/a` → `/b`
      --> b/stack.tm:2:12
       |
     2 |   after = ["/a"]
@@ -224,7 +224,7 @@ fn all_cycles_are_reported_at_once() {
       |
       = help: remove one of these references
 
-    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/c` → `/d`
+    error: stacks wait for each other in a cycle: `/c` → `/d`
      --> d/stack.tm:2:12
       |
     2 |   after = ["/c"]
@@ -267,7 +267,7 @@ fn a_cycle_through_a_directory_names_stacks_and_not_the_directory() {
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
-    error: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/a` → `/dir/s2`
+    error: stacks wait for each other in a cycle: `/a` → `/dir/s2`
      --> dir/s2/stack.tm:2:12
       |
     2 |   after = ["/a"]
@@ -324,7 +324,7 @@ fn a_cycle_elsewhere_is_a_warning() {
     a
     d
     [stderr]
-    warning: a cycle of 2 stacks, each of which must run before the next and the last before the first: `/b` → `/c`
+    warning: stacks wait for each other in a cycle: `/b` → `/c`
      --> c/stack.tm:2:12
       |
     2 |   after = ["/b"]
@@ -349,7 +349,11 @@ fn a_cycle_elsewhere_stops_no_run() {
     );
     let output = sandbox.orch("run --quiet --tags x pwd");
     assert_eq!((output.code(), &*output.stdout), (0, "$ROOT/a\n"));
-    assert!(output.stderr.starts_with("warning: a cycle of 2 stacks"));
+    assert!(
+        output
+            .stderr
+            .starts_with("warning: stacks wait for each other in a cycle")
+    );
 }
 
 #[test]
@@ -375,7 +379,11 @@ fn a_plain_list_needs_no_order_and_only_warns() {
     );
     let output = sandbox.orch("list");
     assert_eq!((output.code(), &*output.stdout), (0, "a\nb\n"));
-    assert!(output.stderr.starts_with("warning: a cycle of 2 stacks"));
+    assert!(
+        output
+            .stderr
+            .starts_with("warning: stacks wait for each other in a cycle")
+    );
 }
 
 #[test]
@@ -388,7 +396,11 @@ fn validate_makes_every_cycle_an_error() {
     );
     let output = sandbox.orch_in("/a", "validate");
     assert_eq!(output.code(), 3);
-    assert!(output.stderr.starts_with("error: a cycle of 2 stacks"));
+    assert!(
+        output
+            .stderr
+            .starts_with("error: stacks wait for each other in a cycle")
+    );
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn tags_have_a_charset() {
 fn an_element_may_stand_only_once_in_a_list() {
     assert_snapshot!(stack_with("tags = [\"a\", \"b\", \"a\"]"), @r#"
     [stderr]
-    error: `a` stands twice in `tags` (element 2)
+    error: `a` stands twice in `tags` (element 3)
      --> s/stack.tm:2:21
       |
     2 |   tags = ["a", "b", "a"]
@@ -257,7 +257,7 @@ fn an_element_may_stand_only_once_in_a_list() {
     "#);
     for attribute in ["after", "before", "wants", "wanted_by", "watch"] {
         let output = stack_with(&format!("{attribute} = [\"/x\", \"/x\"]"));
-        let said = format!("`/x` stands twice in `{attribute}` (element 1)");
+        let said = format!("`/x` stands twice in `{attribute}` (element 2)");
         assert!(output.stderr.contains(&said), "{output}");
     }
 }
@@ -326,11 +326,13 @@ fn an_unknown_attribute_like_nothing_known_comes_without() {
 fn an_attribute_stands_once() {
     assert_snapshot!(stack_with("name = \"a\"\n  name = \"b\""), @r#"
     [stderr]
-    error: syntax error
+    error: attribute `name` is set twice in one block
      --> s/stack.tm:3:3
       |
     3 |   name = "b"
-      |   ^ invalid attribute; expected unique attribute key; found redefined attribute
+      |   ^^^^ again here
+      |
+      = help: remove one of the two
 
     [exit status 3]
     "#);

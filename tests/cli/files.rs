@@ -260,9 +260,8 @@ fn a_link_to_a_file_outside_of_the_project_is_refused() {
     sandbox.symlink("../../decoy.tm", "/a/linked.tm");
     assert_snapshot!(sandbox.orch("list"), @"
     [stderr]
-    error: this configuration file is a link that leads out of the project
-    --> a/linked.tm
-     = help: copy the file into the project, or link to one inside it
+    error: `a/linked.tm` is a link that leads out of the project
+      = help: copy the file into the project, or link to one inside it
 
     [exit status 3]
     ");

@@ -150,7 +150,11 @@ fn a_cycle_is_drawn_rather_than_refused() {
     );
     let dot = sandbox.orch("graph");
     assert_eq!(dot.code(), 0);
-    assert!(dot.stderr.starts_with("warning: a cycle"), "{dot}");
+    assert!(
+        dot.stderr
+            .starts_with("warning: stacks wait for each other in a cycle"),
+        "{dot}"
+    );
     assert_snapshot!(dot.stdout, @r#"
     digraph orch {
       rankdir = LR

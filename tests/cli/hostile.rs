@@ -12,14 +12,18 @@ use crate::sandbox::skipped;
 fn a_file_that_is_not_utf8_is_named() {
     let sandbox = Sandbox::layout("b");
     sandbox.write("/a/stack.tm", b"stack {\n  name = \"caf\xe9\"\n}\n");
-    assert_snapshot!(sandbox.orch("list"), @"
+    assert_snapshot!(sandbox.orch("list"), @r#"
     [stderr]
-    error: this file is not UTF-8: line 2 has a byte that is not text
-    --> a/stack.tm
-     = help: save the file as UTF-8
+    error: this file is not UTF-8
+     --> a/stack.tm:2:14
+      |
+    2 |   name = "caf�"
+      |              ^ the first byte that is not text
+      |
+      = help: save the file as UTF-8
 
     [exit status 3]
-    ");
+    "#);
 }
 
 #[test]
@@ -179,9 +183,8 @@ fn a_file_that_is_too_large_is_named() {
     sandbox.write("/b/big.tm", vec![b'#'; (16 << 20) + 1]);
     assert_snapshot!(sandbox.orch("list"), @"
     [stderr]
-    error: this configuration file is larger than 16 MiB
-    --> b/big.tm
-     = help: split it, or give it another name if it is not configuration
+    error: `b/big.tm` is larger than 16 MiB
+      = help: split it, or give it another name if it is not configuration
 
     [exit status 3]
     ");
@@ -396,9 +399,8 @@ fn a_directory_whose_name_is_not_utf8_is_a_problem_if_it_holds_configuration() {
     std::fs::write(odd.join("stack.tm"), "stack {\n}\n").unwrap();
     assert_snapshot!(sandbox.orch("list"), @"
     [stderr]
-    error: the path of `$ROOT/caf�/stack.tm` is not UTF-8
-     |
-     = help: rename the directory, or put an empty file `.orchskip` into it
+    error: the path of `$ROOT/caf�` is not UTF-8
+      = help: rename it, or put an empty file `.orchskip` into the directory
 
     [exit status 3]
     ");

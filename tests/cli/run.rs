@@ -356,7 +356,7 @@ fn a_program_that_is_missing_in_one_stack_runs_in_none() {
     }
     assert_snapshot!(sandbox.orch("run ./tool.sh"), @"
     [stderr]
-    error: program `$ROOT/c/./tool.sh` does not exist
+    error: program `./tool.sh` does not exist
     note: needed in stack `/c`; nothing was run
     [exit status 5]
     ");
@@ -392,7 +392,7 @@ fn a_file_that_is_not_executable_is_no_program() {
     sandbox.write("/a/tool.sh", "#!/bin/sh\n");
     assert_snapshot!(sandbox.orch("run ./tool.sh"), @"
     [stderr]
-    error: program `$ROOT/a/./tool.sh` is not an executable file
+    error: program `./tool.sh` is not an executable file
     note: needed in stack `/a`; nothing was run
     [exit status 5]
     ");

@@ -57,7 +57,7 @@ fn chdir_to_no_directory_is_a_wrong_command_line() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("-C nowhere list"), @"
     [stderr]
-    error: cannot change to `nowhere`: No such file or directory (os error 2)
+    error: cannot change to `$ROOT/nowhere`: No such file or directory (os error 2)
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("-C a/stack.tm list"), @"
@@ -90,11 +90,11 @@ fn an_empty_selection_is_success_and_says_why() {
     sandbox.mkdir("/plain");
     assert_snapshot!(sandbox.orch_in("/plain", "list"), @"
     [stderr]
-    note: none of the 2 stacks of the project is at or below `/plain`
+    note: the project has 2 stacks, none of them at or below `/plain`
     ");
     assert_snapshot!(sandbox.orch_in("/a/modules", "list"), @"
     [stderr]
-    note: none of the 2 stacks of the project is at or below `/a/modules`; it lies inside the stack `/a`
+    note: the project has 2 stacks, none of them at or below `/a/modules`; it lies inside the stack `/a`
     ");
     assert_snapshot!(sandbox.orch("list --tags y"), @"
     [stderr]

@@ -78,7 +78,7 @@ const EXAMPLES: &[Example] = &[
     example(8, "dir/s1\ndir/s2\ndir/s3\nstack before /dir", Ok(&["/stack", "/dir/s1", "/dir/s2", "/dir/s3"])),
     // Contains: Terramate finds a cycle in what is true already.
     example(9, "stacks\nstacks/child after /stacks", Ok(&["/stacks", "/stacks/child"])),
-    example(10, "stacks after /stacks/child\nstacks/child", Err("a cycle of 2 stacks")),
+    example(10, "stacks after /stacks/child\nstacks/child", Err("stacks wait for each other in a cycle")),
     // Terramate calls it a cycle; it is a reference to nothing but itself.
     example(11, "a after .", Err("names only the stack itself")),
     example(12, "a after nonexisting", Ok(&["/a"])).warning("`nonexisting` in `after` names no stack"),
@@ -127,7 +127,7 @@ const EXAMPLES: &[Example] = &[
     example(29, "a [x] after /q\nb [x]\nq", Ok(&["/a", "/b"])).with("--tags x"),
     // A cycle that does not touch the selection is a warning: Terramate refuses.
     example(30, "a [x] after /u\nu after /v\nv after /u", Ok(&["/a"])).with("--tags x")
-        .warning("warning: a cycle of 2 stacks"),
+        .warning("warning: stacks wait for each other in a cycle"),
     example(32, "test\ntests", Ok(&["/test"])).at("/test"),
 ];
 

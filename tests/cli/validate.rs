@@ -73,7 +73,7 @@ stack {
     assert_eq!(output.code(), 3);
     for said in [
         "`X` cannot be a tag",
-        "a cycle of 2 stacks",
+        "stacks wait for each other in a cycle",
         "`/nowhere` in `after` names no stack",
         "`run.env.NUMBER` must be a string",
         "syntax error",

@@ -164,19 +164,18 @@ impl Model {
             return Meaning::Error;
         };
         let place: Vec<&str> = place.iter().map(String::as_str).collect();
-        let is_own = place == self.names(declaring);
-        let around = !is_own && contains(&place, &self.names(declaring));
-        let mut named: Set = self
+        if place == self.names(declaring) {
+            return Meaning::Error;
+        }
+        let around = contains(&place, &self.names(declaring));
+        let named: Set = self
             .all()
             .filter(|&stack| {
                 let own = self.names(stack);
                 own == place || !around && contains(&place, &own)
             })
             .collect();
-        named.remove(&declaring);
-        if is_own && named.is_empty() {
-            Meaning::Error
-        } else if named.is_empty() {
+        if named.is_empty() {
             Meaning::Nothing
         } else {
             Meaning::Stacks(named)
