@@ -70,6 +70,8 @@ pub enum Failure {
     Signalled(i32),
     /// It could not be started; the text says why.
     NotStarted(String),
+    /// It was started, and how it ended cannot be known; the text says why.
+    Lost(String),
 }
 
 impl fmt::Display for Failure {
@@ -78,6 +80,7 @@ impl fmt::Display for Failure {
             Failure::Exited(status) => write!(f, "exit status {status}"),
             Failure::Signalled(signal) => write!(f, "ended by signal {signal}"),
             Failure::NotStarted(why) => write!(f, "could not be started: {why}"),
+            Failure::Lost(why) => write!(f, "its end is unknown: {why}"),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::stack::{Spanned, Stack, StackIndex, Stacks};
 use crate::tag::TagFilter;
 
 /// Suggestions look at all stacks, so a project full of wrong references gets a few only.
-const MAX_SUGGESTIONS: usize = 50;
+const MAX_SUGGESTIONS: usize = 20;
 
 /// The attribute that a reference stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -204,9 +204,12 @@ impl Resolver<'_> {
                 let unknown = wanted.find(|tag| !stacks.has_tag(tag));
                 let label = "no stack carries such tags";
                 let diagnostic = self.names_nothing(kind, entry, label);
+                self.suggestions += 1;
                 self.problems.push(match unknown {
-                    Some(tag) => diagnostic.did_you_mean(tag, stacks.tags()),
-                    None => diagnostic,
+                    Some(tag) if self.suggestions <= MAX_SUGGESTIONS => {
+                        diagnostic.did_you_mean(tag, stacks.tags())
+                    }
+                    _ => diagnostic,
                 });
                 None
             }

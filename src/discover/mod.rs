@@ -35,6 +35,9 @@ use crate::syntax::Body;
 /// Endings of configuration files. Terramate reads the first two as well.
 const ENDINGS: [&str; 3] = [".tm", ".tm.hcl", ".orch.hcl"];
 
+/// Directories that one task reads: waking a thread for each would cost more than parsing it.
+const BATCH: usize = 32;
+
 /// Files that keep a directory, and all below it, out of the project.
 const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
 
@@ -97,7 +100,11 @@ pub fn read(root: &Path) -> Found {
     let reader = Reader::new(root, 0);
     rayon::scope(|scope| reader.walk(scope));
     let mut found = Found::default();
-    let gathered = reader.finish(&mut found.sources);
+    let gathered = reader
+        .gathered
+        .into_inner()
+        .expect("no task panics while it holds this");
+    let gathered = gathered.sorted(&mut found.sources);
     // A project of its own is noticed when its files have been parsed, while the walk goes on.
     let nested = gathered.nested_projects;
     let is_ours = |path: &ProjectPath| {
@@ -125,8 +132,9 @@ pub fn read(root: &Path) -> Found {
 /// Where that fails, the reason is added to `found`.
 pub fn read_one(root: &Path, path: &ProjectPath, found: &mut Found) -> Option<ParsedFile> {
     let reader = Reader::new(root, found.sources.len());
-    let file = reader.read_file(&path.to_host(root), false);
-    for (path, problem) in reader.finish(&mut found.sources).problems {
+    let mut gathered = Gathered::default();
+    let file = reader.read_file(&path.to_host(root), false, &mut gathered);
+    for (path, problem) in gathered.sorted(&mut found.sources).problems {
         found.add(path, problem);
     }
     file
@@ -182,7 +190,7 @@ impl<'a> Reader<'a> {
             .expect("no task panics while it holds this")
     }
 
-    /// Walks the tree and spawns a task for each directory with configuration files.
+    /// Walks the tree and spawns tasks that read what it finds.
     fn walk<'s>(&'s self, scope: &rayon::Scope<'s>) {
         // The files of a directory before its directories: all of its own files are known, a mark
         // among them, when the walk goes down.
@@ -194,11 +202,10 @@ impl<'a> Reader<'a> {
             .into_iter();
         let mut root_is_marked = false;
         let mut files = Files::new();
-        let spawn = |files: &mut Files| {
-            if !files.is_empty() {
-                let files = std::mem::take(files);
-                scope.spawn(move |_| self.read_directory(files));
-            }
+        let mut batch: Vec<Files> = Vec::new();
+        let spawn = |batch: &mut Vec<Files>| {
+            let batch = std::mem::take(batch);
+            scope.spawn(move |_| self.read_batch(batch));
         };
         while let Some(entry) = walk.next() {
             let entry = match entry {
@@ -208,16 +215,22 @@ impl<'a> Reader<'a> {
                     let source = error
                         .into_io_error()
                         .unwrap_or_else(|| io::Error::other("loop"));
-                    self.unreadable(&path, source);
+                    let problem = self.unreadable(&path, source);
+                    self.gathered().problems.push(problem);
                     continue;
                 }
             };
             let name = entry.file_name();
             if entry.file_type().is_dir() {
-                spawn(&mut files);
+                if !files.is_empty() {
+                    batch.push(std::mem::take(&mut files));
+                }
+                if batch.len() >= BATCH {
+                    spawn(&mut batch);
+                }
                 // The root's own configuration holds even where the mark empties the project.
                 if root_is_marked {
-                    return;
+                    break;
                 }
                 if name.as_encoded_bytes().starts_with(b".") {
                     walk.skip_current_dir();
@@ -236,23 +249,31 @@ impl<'a> Reader<'a> {
                 files.push((entry.into_path(), plain));
             }
         }
-        spawn(&mut files);
+        batch.push(files);
+        spawn(&mut batch);
     }
 
-    fn read_directory(&self, mut files: Files) {
+    fn read_batch(&self, batch: Vec<Files>) {
+        let mut gathered = Gathered::default();
+        for files in batch {
+            self.read_directory(files, &mut gathered);
+        }
+        self.gathered().append(gathered);
+    }
+
+    fn read_directory(&self, mut files: Files, gathered: &mut Gathered) {
         files.sort_unstable();
-        let Some(directory) = files[0].0.parent() else {
+        let Some(directory) = files.first().and_then(|(file, _)| file.parent()) else {
             return;
         };
         let Some(path) = ProjectPath::from_host(self.root, directory) else {
-            self.not_utf8(directory);
+            gathered.problems.push(self.not_utf8(directory));
             return;
         };
         let files: Vec<ParsedFile> = files
             .iter()
-            .filter_map(|(file, plain)| self.read_file(file, *plain))
+            .filter_map(|(file, plain)| self.read_file(file, *plain, gathered))
             .collect();
-        let mut gathered = self.gathered();
         if !path.is_root() && files.iter().any(|file| declares_root(&file.body)) {
             gathered.nested_projects.push(path);
         } else {
@@ -260,24 +281,22 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn read_file(&self, host: &Path, plain: bool) -> Option<ParsedFile> {
+    fn read_file(&self, host: &Path, plain: bool, gathered: &mut Gathered) -> Option<ParsedFile> {
         let Some(path) = ProjectPath::from_host(self.root, host) else {
-            self.not_utf8(host);
+            gathered.problems.push(self.not_utf8(host));
             return None;
         };
         let (text, not_utf8) = match read_text(host, plain, Some(self.root)) {
             Ok(text) => (text, None),
             Err(TextError::NotUtf8 { text, offset }) => (text, Some(offset)),
             Err(TextError::Io(source)) => {
-                self.unreadable(host, source);
+                gathered.problems.push(self.unreadable(host, source));
                 return None;
             }
             Err(TextError::Refused { why, help }) => {
                 let diagnostic = Diagnostic::error(format!("`{}` {why}", path.relative()));
                 let diagnostic = Box::new(diagnostic.file(path.clone()).help(help));
-                self.gathered()
-                    .problems
-                    .push((path, Problem::Text(diagnostic)));
+                gathered.problems.push((path, Problem::Text(diagnostic)));
                 return None;
             }
         };
@@ -296,7 +315,6 @@ impl<'a> Reader<'a> {
                 Err(Box::new(diagnostic.help("save the file as UTF-8")))
             }
         };
-        let mut gathered = self.gathered();
         gathered.sources.push((
             id,
             SourceFile {
@@ -316,16 +334,14 @@ impl<'a> Reader<'a> {
         Some(ParsedFile { path, body })
     }
 
-    fn not_utf8(&self, host: &Path) {
+    fn not_utf8(&self, host: &Path) -> (ProjectPath, Problem) {
         let message = format!("the path of `{}` is not UTF-8", host.display());
         let help = "rename it, or put an empty file `.orchskip` into the directory";
         let diagnostic = Box::new(Diagnostic::error(message).help(help));
-        self.gathered()
-            .problems
-            .push((self.nearest(host), Problem::Text(diagnostic)));
+        (self.nearest(host), Problem::Text(diagnostic))
     }
 
-    fn unreadable(&self, host: &Path, source: io::Error) {
+    fn unreadable(&self, host: &Path, source: io::Error) -> (ProjectPath, Problem) {
         let path = host.strip_prefix(self.root).unwrap_or(host);
         let path = if path.as_os_str().is_empty() {
             host
@@ -336,9 +352,7 @@ impl<'a> Reader<'a> {
             path: path.display().to_string(),
             source,
         };
-        self.gathered()
-            .problems
-            .push((self.nearest(host), Problem::Unreadable(error)));
+        (self.nearest(host), Problem::Unreadable(error))
     }
 
     /// Returns the place itself, or the nearest one above it that can be named.
@@ -350,24 +364,28 @@ impl<'a> Reader<'a> {
             .find_map(|place| place)
             .unwrap_or_else(ProjectPath::root)
     }
+}
+
+impl Gathered {
+    fn append(&mut self, mut other: Gathered) {
+        self.sources.append(&mut other.sources);
+        self.directories.append(&mut other.directories);
+        self.nested_projects.append(&mut other.nested_projects);
+        self.problems.append(&mut other.problems);
+    }
 
     /// Sorts what the tasks gathered and hands the texts over.
-    fn finish(self, sources: &mut Sources) -> Gathered {
-        let mut gathered = self
-            .gathered
-            .into_inner()
-            .expect("no task panics while it holds this");
-        gathered.sources.sort_unstable_by_key(|&(id, _)| id);
-        for (id, source) in gathered.sources.drain(..) {
+    fn sorted(mut self, sources: &mut Sources) -> Self {
+        self.sources.sort_unstable_by_key(|&(id, _)| id);
+        for (id, source) in self.sources.drain(..) {
             let added = sources.add(source);
             assert_eq!(added, id, "files are numbered without gaps");
         }
-        gathered
-            .directories
+        self.directories
             .sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        gathered.nested_projects.sort_unstable();
+        self.nested_projects.sort_unstable();
         // Stable: of one directory, problems arise in one task.
-        gathered.problems.sort_by(|(a, _), (b, _)| a.cmp(b));
-        gathered
+        self.problems.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self
     }
 }

@@ -115,7 +115,14 @@ impl Scope<'_> {
         match &expr.kind {
             ExprKind::Null => Ok(Value::Null),
             ExprKind::Bool(value) => Ok(Value::Bool(*value)),
-            ExprKind::Number(number) => Ok(Value::Number((**number).clone())),
+            ExprKind::Number(number) if value::is_sane(number) => {
+                Ok(Value::Number((**number).clone()))
+            }
+            ExprKind::Number(_) => fail(
+                "this number is too large or too small to work with",
+                expr.span,
+                "beyond a thousand digits",
+            ),
             ExprKind::String(text) => {
                 self.spend(text.len() as u64, expr.span)?;
                 Ok(Value::string(&**text))

@@ -190,4 +190,12 @@ fn hostile_expressions_end() {
     assert!(show(&nested).contains("too large to evaluate"));
     let product = vec!["99999999999999999999"; 120].join(" * ");
     assert_eq!(show(&format!("({product}) > 1")), "true");
+    for number in [
+        "1e-999999999",
+        "[1][1e-999999999]",
+        "\"${1e-99999}\" == 1",
+        "\"1e999999999\" + 1",
+    ] {
+        assert!(show(number).contains("error: "), "{number}");
+    }
 }

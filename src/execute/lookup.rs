@@ -52,7 +52,7 @@ impl ProgramFinder {
             let file = directory.join(&self.program);
             return match fs::metadata(&file) {
                 Err(_) => Err(LookupError::Missing(PathBuf::from(&self.program))),
-                Ok(metadata) if os::is_executable(&metadata) => Ok(file),
+                Ok(_) if os::is_executable(&file) => Ok(file),
                 Ok(_) => Err(LookupError::NotExecutable(PathBuf::from(&self.program))),
             };
         }
@@ -76,10 +76,11 @@ impl ProgramFinder {
         for entry in std::env::split_paths(path) {
             for name in names(&self.program) {
                 let file = directory.join(&entry).join(name);
-                match fs::metadata(&file) {
-                    Ok(metadata) if os::is_executable(&metadata) => return Ok(file),
-                    Ok(metadata) if metadata.is_file() => not_executable = Some(file),
-                    _ => {}
+                if os::is_executable(&file) {
+                    return Ok(file);
+                }
+                if file.is_file() {
+                    not_executable = Some(file);
                 }
             }
         }
@@ -102,13 +103,22 @@ fn is_path(program: &OsStr) -> bool {
     program.as_encoded_bytes().iter().any(is_separator)
 }
 
-/// The file names that a program may have: on Windows also with `.exe`.
+/// The file names that a program may have: on Windows also with the endings of `PATHEXT`.
 fn names(program: &OsStr) -> impl Iterator<Item = OsString> {
-    let suffix = std::env::consts::EXE_SUFFIX;
-    let with_suffix = (!suffix.is_empty()).then(|| {
+    let endings = if cfg!(windows) {
+        std::env::var("PATHEXT").unwrap_or_else(|_| ".EXE;.CMD;.BAT".to_owned())
+    } else {
+        String::new()
+    };
+    let endings: Vec<String> = endings
+        .split(';')
+        .filter(|ending| !ending.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let with_ending = endings.into_iter().map(|ending| {
         let mut name = program.to_owned();
-        name.push(suffix);
+        name.push(ending);
         name
     });
-    std::iter::once(program.to_owned()).chain(with_suffix)
+    std::iter::once(program.to_owned()).chain(with_ending)
 }

@@ -6,10 +6,16 @@
 //!
 //! # Signals
 //!
-//! Commands run serially, in our process group and with our terminal, so prompts work. A Ctrl-C of
-//! the terminal reaches the command without our doing; a signal sent to `orch` alone is passed on
-//! once. That difference matters: terraform gives up its lock cleanly on the first interrupt and
-//! loses it on the second. A second signal terminates the command, a third kills it.
+//! A command must be interrupted exactly once: terraform gives up its lock cleanly on the first
+//! interrupt and loses it on the second. Two cases:
+//!
+//! - At a terminal, commands run in our process group, so that prompts work. A Ctrl-C then reaches
+//!   the command without our doing, and only a signal that a process sent to `orch` is passed on.
+//! - Elsewhere, as in CI, each command has a process group of its own. Whether a signal was sent to
+//!   `orch` alone or to its whole group, the command gets it from us and nobody else, and so do the
+//!   processes that it has started.
+//!
+//! After the first signal nothing new starts; a second one terminates the command, a third kills it.
 
 mod lookup;
 
@@ -20,7 +26,7 @@ mod os;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -55,15 +61,21 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What can happen while the loop waits.
 enum Message {
     Ended(io::Result<ExitStatus>),
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
     Signal(Signal),
 }
 
 /// A signal that `orch` received.
 struct Signal {
     number: i32,
-    /// Whether the running command has received it too, as it does from a terminal.
-    reached_commands: bool,
+    /// Whether a process sent it, rather than the terminal.
+    from_process: bool,
+    at: Instant,
 }
+
+/// A signal that follows an equal one faster than a person could send it is the same one, delivered
+/// to `orch` and again to its process group.
+const ECHO: Duration = Duration::from_millis(30);
 
 /// Runs what the schedule lets run, one command at a time, until nothing is left to do.
 /// `selected` is every stack of the run, in order; `task` gives the command of a stack.
@@ -86,6 +98,7 @@ pub fn execute(
         signals_from_os,
         summary: RunSummary::default(),
         signals: 0,
+        last_signal: None,
         on_event: &mut on_event,
     };
     while let Some(stack) = run.next(&mut schedule) {
@@ -107,6 +120,7 @@ struct Run<'a> {
     signals_from_os: os::Signals,
     summary: RunSummary,
     signals: u32,
+    last_signal: Option<(i32, Instant)>,
     on_event: &'a mut dyn FnMut(&RunEvent),
 }
 
@@ -131,7 +145,7 @@ impl Run<'_> {
     fn one(&mut self, stack: StackIndex, task: &Task) -> Outcome {
         let running = match Running::start(stack, task, self.sender.clone()) {
             Ok(running) => running,
-            Err(error) => return Outcome::Failed(Failure::NotStarted(error.to_string())),
+            Err(error) => return Outcome::Failed(Failure::NotStarted(os::start_problem(&error))),
         };
         loop {
             // The sender that we hold ourselves keeps the channel open.
@@ -140,13 +154,20 @@ impl Run<'_> {
                 Message::Ended(Ok(status)) if status.success() => return Outcome::Succeeded,
                 Message::Ended(Ok(status)) => return Outcome::Failed(os::failure(status)),
                 Message::Ended(Err(error)) => {
-                    return Outcome::Failed(Failure::NotStarted(format!("lost: {error}")));
+                    return Outcome::Failed(Failure::Lost(error.to_string()));
                 }
             }
         }
     }
 
     fn signal(&mut self, signal: &Signal, running: Option<&Running>) {
+        let is_echo = self.last_signal.is_some_and(|(number, at)| {
+            number == signal.number && signal.at.saturating_duration_since(at) < ECHO
+        });
+        self.last_signal = Some((signal.number, signal.at));
+        if is_echo {
+            return;
+        }
         self.signals += 1;
         self.summary.signal.get_or_insert(signal.number);
         let reaction = match self.signals {
@@ -207,13 +228,20 @@ impl Run<'_> {
 struct Running {
     stack: StackIndex,
     process: u32,
+    started: Instant,
+    /// Whether the command has a process group of its own.
+    has_own_group: bool,
     /// Once the process is reaped its number may belong to another, so it is signalled no more.
     is_reaped: Arc<Mutex<bool>>,
 }
 
 impl Running {
     fn start(stack: StackIndex, task: &Task, sender: Sender<Message>) -> io::Result<Self> {
-        debug!(program = %task.program.display(), directory = %task.directory.display(), "start");
+        debug!(
+            program = %task.program.display(),
+            directory = %task.directory.display(),
+            "start"
+        );
         let mut command = Command::new(&task.program);
         os::set_name(&mut command, &task.name);
         command.args(&task.arguments).current_dir(&task.directory);
@@ -223,24 +251,28 @@ impl Running {
                 None => command.env_remove(name),
             };
         }
-        let mut child = command.spawn()?;
-        debug!(process = child.id(), "started");
+        let has_own_group = !os::is_interactive();
+        if has_own_group {
+            os::set_own_group(&mut command);
+        }
+        // The thread that waits exists before there is anything to wait for: a command that nobody
+        // could wait for must not start.
         let is_reaped = Arc::new(Mutex::new(false));
-        let running = Running {
+        let (to_waiter, from_loop) = mpsc::channel::<Child>();
+        let waiter = wait_for(from_loop, is_reaped.clone(), sender);
+        thread::Builder::new().spawn(waiter)?;
+        let started = Instant::now();
+        let child = command.spawn()?;
+        let process = child.id();
+        debug!(process, "started");
+        to_waiter.send(child).expect("the waiter waits for it");
+        Ok(Running {
             stack,
-            process: child.id(),
-            is_reaped: is_reaped.clone(),
-        };
-        thread::spawn(move || {
-            os::wait_without_reaping(child.id());
-            let mut is_reaped = is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
-            let status = child.wait();
-            *is_reaped = true;
-            drop(is_reaped);
-            // If the loop is gone, nobody wants to know.
-            _ = sender.send(Message::Ended(status));
-        });
-        Ok(running)
+            process,
+            started,
+            has_own_group,
+            is_reaped,
+        })
     }
 
     fn react(&self, reaction: Reaction, signal: &Signal) {
@@ -251,11 +283,33 @@ impl Running {
         if *is_reaped {
             return;
         }
+        // The terminal reaches what was running at that moment.
+        let has_reached = !self.has_own_group && !signal.from_process && signal.at > self.started;
         match reaction {
-            Reaction::Wait if signal.reached_commands => {}
-            Reaction::Wait => os::send(self.process, signal.number),
-            Reaction::Terminate => os::terminate(self.process),
-            Reaction::Kill => os::kill(self.process),
+            Reaction::Wait if has_reached => {}
+            Reaction::Wait => os::send(self.process, self.has_own_group, signal.number),
+            Reaction::Terminate => os::terminate(self.process, self.has_own_group),
+            Reaction::Kill => os::kill(self.process, self.has_own_group),
         }
+    }
+}
+
+/// Returns what waits for the end of a command and tells the loop.
+fn wait_for(
+    from_loop: Receiver<Child>,
+    is_reaped: Arc<Mutex<bool>>,
+    sender: Sender<Message>,
+) -> impl FnOnce() {
+    move || {
+        let Ok(mut child) = from_loop.recv() else {
+            return; // it was not started
+        };
+        os::wait_without_reaping(child.id());
+        let mut is_reaped = is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = child.wait();
+        *is_reaped = true;
+        drop(is_reaped);
+        // If the loop is gone, nobody wants to know.
+        _ = sender.send(Message::Ended(status));
     }
 }

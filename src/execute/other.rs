@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::Sender;
 
@@ -23,20 +24,30 @@ pub(super) fn receive_signals(_sender: Sender<Message>) -> io::Result<Signals> {
     Ok(Signals)
 }
 
+pub(super) fn is_interactive() -> bool {
+    true
+}
+
 pub(super) fn set_name(_command: &mut Command, _name: &OsStr) {}
+
+pub(super) fn set_own_group(_command: &mut Command) {}
 
 pub(super) fn failure(status: ExitStatus) -> Failure {
     Failure::Exited(status.code().unwrap_or(1))
 }
 
+pub(super) fn start_problem(error: &io::Error) -> String {
+    error.to_string()
+}
+
 pub(super) fn wait_without_reaping(_process: u32) {}
 
-pub(super) fn send(_process: u32, _signal: i32) {}
+pub(super) fn send(_process: u32, _whole_group: bool, _signal: i32) {}
 
-pub(super) fn terminate(_process: u32) {}
+pub(super) fn terminate(_process: u32, _whole_group: bool) {}
 
-pub(super) fn kill(_process: u32) {}
+pub(super) fn kill(_process: u32, _whole_group: bool) {}
 
-pub(super) fn is_executable(metadata: &std::fs::Metadata) -> bool {
-    metadata.is_file()
+pub(super) fn is_executable(file: &Path) -> bool {
+    file.is_file()
 }

@@ -1,18 +1,19 @@
 //! Processes and signals on Unix.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::Instant;
 
-use nix::sys::signal::{self, Signal as NixSignal};
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
-use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::fs::Access;
+use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
@@ -41,34 +42,57 @@ impl Drop for Signals {
 }
 
 pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
-    let numbers = [SIGHUP, SIGINT, SIGTERM];
+    // Whoever starts us with SIGCHLD ignored would have the kernel throw exit statuses away. A
+    // handler that does nothing undoes that, for us and for the commands.
+    signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)))?;
+    let mut numbers = vec![SIGHUP, SIGINT, SIGTERM];
+    // What was ignored when we started, as under nohup, stays ignored: for us and for the commands.
+    let ignored = ignored_signals();
+    numbers.retain(|number| ignored & (1 << (number - 1)) == 0);
     let has_arrived = Arc::new(AtomicBool::new(false));
-    for number in numbers {
+    for &number in &numbers {
         signal_hook::flag::register(number, has_arrived.clone())?;
     }
     let mut signals = SignalsInfo::<WithOrigin>::new(numbers)?;
     let handle = signals.handle();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         for origin in &mut signals {
-            // What the kernel sends comes from the terminal, which signals the whole process group.
-            let reached_commands = matches!(origin.cause, Cause::Kernel);
             let signal = Signal {
                 number: origin.signal,
-                reached_commands,
+                // A terminal's Ctrl-C comes from the kernel and reaches the whole process group.
+                from_process: matches!(origin.cause, Cause::Sent(_)),
+                at: Instant::now(),
             };
             if sender.send(Message::Signal(signal)).is_err() {
                 return;
             }
         }
-    });
+    })?;
     Ok(Signals {
         handle,
         has_arrived,
     })
 }
 
+/// The signals that this process ignores, as a bit mask; none where the system does not say.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+/// Says whether a person may be at a terminal, who wants to answer prompts and press Ctrl-C.
+pub(super) fn is_interactive() -> bool {
+    io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
+}
+
 pub(super) fn set_name(command: &mut Command, name: &OsStr) {
     command.arg0(name);
+}
+
+pub(super) fn set_own_group(command: &mut Command) {
+    command.process_group(0);
 }
 
 pub(super) fn failure(status: ExitStatus) -> Failure {
@@ -78,33 +102,62 @@ pub(super) fn failure(status: ExitStatus) -> Failure {
     }
 }
 
-fn pid(process: u32) -> Pid {
+/// Says why a program that exists and may be executed did not start.
+pub(super) fn start_problem(error: &io::Error) -> String {
+    match error
+        .raw_os_error()
+        .map(rustix::io::Errno::from_raw_os_error)
+    {
+        Some(rustix::io::Errno::NOENT) => {
+            "the interpreter in its `#!` line does not exist".to_owned()
+        }
+        Some(rustix::io::Errno::NOEXEC) => {
+            "it is no program; a script needs a `#!` line".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn pid(process: u32) -> Option<Pid> {
     Pid::from_raw(process.cast_signed())
 }
 
 /// Returns when the process has ended, and leaves it to be reaped.
 pub(super) fn wait_without_reaping(process: u32) {
-    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-    while waitid(Id::Pid(pid(process)), flags) == Err(nix::errno::Errno::EINTR) {}
+    let Some(pid) = pid(process) else {
+        return;
+    };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while matches!(
+        waitid(WaitId::Pid(pid), options),
+        Err(rustix::io::Errno::INTR)
+    ) {}
 }
 
-/// Sends a signal. That the process has just ended is no error.
-pub(super) fn send(process: u32, signal: i32) {
-    if let Ok(signal) = NixSignal::try_from(signal) {
-        _ = signal::kill(pid(process), signal);
-    }
+/// Sends a signal to a process, or to all of its group. That it has just ended is no error.
+pub(super) fn send(process: u32, whole_group: bool, signal: i32) {
+    let (Some(pid), Some(signal)) = (
+        pid(process),
+        rustix::process::Signal::from_named_raw(signal),
+    ) else {
+        return;
+    };
+    _ = if whole_group {
+        kill_process_group(pid, signal)
+    } else {
+        kill_process(pid, signal)
+    };
 }
 
-pub(super) fn terminate(process: u32) {
-    send(process, SIGTERM);
+pub(super) fn terminate(process: u32, whole_group: bool) {
+    send(process, whole_group, SIGTERM);
 }
 
-pub(super) fn kill(process: u32) {
-    _ = signal::kill(pid(process), NixSignal::SIGKILL);
+pub(super) fn kill(process: u32, whole_group: bool) {
+    send(process, whole_group, signal_hook::consts::SIGKILL);
 }
 
-/// Says whether a file may be executed, by somebody.
-pub(super) fn is_executable(metadata: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+/// Says whether we may execute a file.
+pub(super) fn is_executable(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok()
 }

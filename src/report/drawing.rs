@@ -55,21 +55,29 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Says who demands an arrow, on one line each: `after b/stack.tm:3`.
+    /// Says who demands an arrow, on one line each: `after b/stack.tm:3`. Where thousands of
+    /// unselected stacks lie in between, the first few speak for all.
     fn labels(&self, arrow: &Arrow) -> Vec<String> {
-        let origins = arrow.origins.iter();
+        let origins = arrow.origins.iter().take(MAX_LABELS);
         let mut labels: Vec<String> = origins
             .map(|origin| format!("{} {}", origin.kind, self.project.sources.line(origin.span)))
             .collect();
-        labels.extend(
-            arrow
-                .via
-                .iter()
-                .map(|&stack| format!("via {}", self.path(stack))),
-        );
+        let via = arrow.via.iter().take(MAX_LABELS);
+        labels.extend(via.map(|&stack| format!("via {}", self.path(stack))));
+        let more = arrow
+            .origins
+            .len()
+            .max(arrow.via.len())
+            .saturating_sub(MAX_LABELS);
+        if more > 0 {
+            labels.push(format!("and {more} more"));
+        }
         labels
     }
 }
+
+/// Lines of each kind that an arrow is labelled with.
+const MAX_LABELS: usize = 5;
 
 /// Writes the graph in the language of Graphviz.
 ///

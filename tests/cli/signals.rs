@@ -1,9 +1,11 @@
 //! What interrupts a run, and how it ends then.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output as Raw, Stdio};
+use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use nix::sys::signal::{self, Signal};
@@ -15,7 +17,11 @@ use crate::sandbox::{Output, Sandbox, wait_until};
 struct Background<'s> {
     sandbox: &'s Sandbox,
     orch: Child,
+    signalled: Cell<Option<Instant>>,
 }
+
+/// People do not press Ctrl-C faster; what comes faster counts as the echo of one signal.
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(60);
 
 impl<'s> Background<'s> {
     /// Starts `orch run` of a shell script, in a process group of its own.
@@ -31,7 +37,12 @@ impl<'s> Background<'s> {
         let log = |name: &str| File::create(sandbox.outside().join(name)).unwrap();
         let orch = command.stdout(log("out")).stderr(log("err")).spawn();
         let orch = orch.unwrap();
-        Background { sandbox, orch }
+        let signalled = Cell::new(None);
+        Background {
+            sandbox,
+            orch,
+            signalled,
+        }
     }
 
     fn log(&self, name: &str) -> Vec<u8> {
@@ -55,6 +66,12 @@ impl<'s> Background<'s> {
 
     /// Sends a signal to `orch` and to nobody else.
     fn signal(&self, signal: Signal) {
+        if let Some(last) = self.signalled.replace(Some(Instant::now())) {
+            wait_until("time for another signal", || {
+                last.elapsed() > BETWEEN_SIGNALS
+            });
+            self.signalled.set(Some(Instant::now()));
+        }
         signal::kill(self.pid(), signal).unwrap();
     }
 
@@ -64,10 +81,12 @@ impl<'s> Background<'s> {
 
     fn end(mut self) -> Output {
         let status = self.orch.wait().unwrap();
+        // Signals go to the whole group of the command; the shell says when one ends its `sleep`.
+        let stderr = String::from_utf8(self.log("err")).unwrap();
         self.sandbox.output(&Raw {
             status,
             stdout: self.log("out"),
-            stderr: self.log("err"),
+            stderr: stderr.replace("Terminated\n", "").into_bytes(),
         })
     }
 }
@@ -88,7 +107,7 @@ trap 'echo INT >> "$ORCH_ROOT/signals"' INT
 trap 'echo TERM >> "$ORCH_ROOT/signals"' TERM
 trap 'echo HUP >> "$ORCH_ROOT/signals"' HUP
 echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/started"
-while [ ! -e "$ORCH_ROOT/go" ]; do sleep 0.01; done
+while [ -d "$ORCH_ROOT" ] && [ ! -e "$ORCH_ROOT/go" ]; do sleep 0.01; done
 "#;
 
 fn three_stacks() -> Sandbox {
@@ -250,7 +269,7 @@ fn quiet_still_says_what_an_interrupt_did() {
 #[test]
 fn a_process_that_outlives_its_command_holds_nothing_up() {
     let sandbox = Sandbox::layout("a");
-    let script = "(while [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done) > /dev/null 2>&1 &";
+    let script = "(while [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done) > /dev/null 2>&1 &";
     let run = Background::run(&sandbox, "", script);
     assert_eq!(run.end().code(), 0);
     sandbox.write("/go", "");
@@ -283,4 +302,36 @@ fn a_ctrl_c_of_the_terminal_reaches_the_command_once() {
     drop(stdin);
     assert_eq!(output.code(), 130, "{output}");
     assert_eq!(sandbox.read("/signals"), "INT\n", "exactly once");
+}
+
+#[test]
+fn a_signal_to_the_whole_group_reaches_the_command_once() {
+    let sandbox = three_stacks();
+    let run = Background::run(&sandbox, "", NOTE_SIGNALS);
+    run.wait_for("/started", &["a"]);
+    // What `timeout` and many CI systems do: the process, and then its group once more.
+    run.signal(Signal::SIGTERM);
+    signal::killpg(run.pid(), Signal::SIGTERM).unwrap();
+    run.wait_for("/signals", &["TERM"]);
+    sandbox.write("/go", "");
+    let output = run.end();
+    assert_eq!(sandbox.read("/signals"), "TERM\n", "{output}");
+    assert_eq!(output.code(), 143, "{output}");
+}
+
+#[test]
+fn a_hang_up_that_was_ignored_at_the_start_stays_ignored() {
+    let sandbox = Sandbox::layout("a");
+    let orch = sandbox.command("run --quiet --");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(orch.get_program());
+    command
+        .args(orch.get_args())
+        .current_dir(orch.get_current_dir().unwrap());
+    command.args(["sh", "-c", "kill -HUP $PPID $$; echo alive"]);
+    let output = command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "alive\n");
+    assert!(output.status.success());
 }
