@@ -277,6 +277,12 @@ impl ConfigReader<'_> {
         }
         self.seen.insert(path, attribute.name.span);
         if schema.name == RUN_ENV {
+            if crate::environment::OWN_NAMES.contains(&name) {
+                let message = format!("`{name}` is set by orch, whatever is written here");
+                let diagnostic =
+                    Diagnostic::warning(message).label(attribute.name.span, "no effect");
+                self.problems.push(diagnostic.help("choose another name"));
+            }
             let (name, value) = (attribute.name.clone(), attribute.value.clone());
             self.config.env.push(EnvDefinition { name, value });
             return;

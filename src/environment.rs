@@ -7,10 +7,20 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostic::Diagnostic;
-use crate::evaluate::{Result, Value, evaluate};
+use crate::evaluate::{Result, Value};
 use crate::namespaces::{ProjectNamespaces, is_unset};
 use crate::project::Project;
 use crate::stack::StackIndex;
+
+/// The variables that `orch` itself gives a command; `ORCH_RUN_ID` is new in each run.
+pub const OWN_NAMES: [&str; 6] = [
+    "ORCH_RUN_ID",
+    "ORCH_ROOT",
+    "ORCH_STACK_PATH",
+    "ORCH_STACK_NAME",
+    "ORCH_STACK_ID",
+    "ORCH_STACK_TAGS",
+];
 
 /// Changes to the host's environment, by name; `None` removes the variable.
 pub type Environment = BTreeMap<String, Option<String>>;
@@ -53,7 +63,7 @@ impl<'p> Environments<'p> {
                 let value = if is_unset(&definition.value) {
                     Ok(Value::Null)
                 } else {
-                    evaluate(&definition.value, &namespaces)
+                    namespaces.evaluate(&definition.value)
                 };
                 match value.and_then(|value| variable(value, definition.value.span, name)) {
                     Ok(value) => _ = environment.insert(name.to_owned(), value),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::evaluate::{Namespaces, Result, Value, evaluate};
+use crate::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
 use crate::project::{DirectoryScope, Project};
 use crate::source::Span;
 use crate::stack::{Stack, StackIndex};
@@ -50,6 +50,7 @@ impl<'p> ProjectNamespaces<'p> {
             outer: self,
             stack: &self.project.stacks[stack],
             global: RefCell::default(),
+            budget: Budget::default(),
             evaluating: RefCell::default(),
         }
     }
@@ -113,8 +114,9 @@ impl<'p> ProjectNamespaces<'p> {
 pub struct StackNamespaces<'p> {
     outer: &'p ProjectNamespaces<'p>,
     stack: &'p Stack,
-    /// The globals that were asked for, by their first name.
-    global: RefCell<BTreeMap<Arc<str>, Value>>,
+    /// The globals that were asked for, by their first name, wrong ones too.
+    global: RefCell<BTreeMap<Arc<str>, Result<Option<Value>>>>,
+    budget: Budget,
     /// The globals being worked out, to notice when one needs itself.
     evaluating: RefCell<Vec<String>>,
 }
@@ -137,13 +139,25 @@ impl Namespaces for StackNamespaces<'_> {
                 self.outer.env.clone()
             }
             ("env", []) => self.outer.env.clone(),
-            ("global", &[first, ..]) => self.global(first, span)?,
+            ("global", &[first, ..]) => {
+                let Some(value) = self.global(first, span)? else {
+                    let message = format!("no global `{first}` applies to `{}`", self.stack.path);
+                    let diagnostic = Diagnostic::error(message)
+                        .label(span, "not defined here or in a directory above");
+                    return Err(Box::new(
+                        diagnostic.did_you_mean(first, self.global_names()),
+                    ));
+                };
+                Value::object([(first, value)])
+            }
             ("global", []) => {
-                let names: Vec<&str> = self.global_names();
-                for name in names {
-                    self.global(name, span)?;
+                let mut all = BTreeMap::new();
+                for name in self.global_names() {
+                    if let Some(value) = self.global(name, span)? {
+                        all.insert(name.into(), value);
+                    }
                 }
-                Value::Object(Arc::new(self.global.borrow().clone()))
+                Value::Object(Arc::new(all))
             }
             _ => return Ok(None),
         }))
@@ -153,22 +167,19 @@ impl Namespaces for StackNamespaces<'_> {
         vec!["env", "global", "orch", "terramate"]
     }
 
+    fn has_function(&self, name: &str) -> bool {
+        name == "tm_fileexists"
+    }
+
     fn call(&self, name: &Name, arguments: &[Value]) -> Result {
-        match (&*name.text, arguments) {
-            ("tm_fileexists", [Value::String(path)]) => {
-                // As in Terraform: relative to the directory that the expression is evaluated for.
-                let file = self.stack.path.to_host(&self.outer.project.root).join(&**path);
-                Ok(Value::Bool(file.is_file()))
-            }
-            ("tm_fileexists", _) => Err(Box::new(
-                Diagnostic::error("`tm_fileexists` takes one string, the path of a file").label(name.span, "called here"),
-            )),
-            _ => Err(Box::new(
-                Diagnostic::error(format!("functions are not supported yet: `{}`", name.text))
-                    .label(name.span, "this call cannot be evaluated")
-                    .help("the one function so far is `tm_fileexists`; operators, templates and `for` work"),
-            )),
-        }
+        let [Value::String(path)] = arguments else {
+            let diagnostic = Diagnostic::error(format!("`{}` takes the path of a file", name.text));
+            let diagnostic = diagnostic.label(name.span, "called with something else");
+            return Err(Box::new(diagnostic.help("give it one string")));
+        };
+        // As in Terraform: relative to the directory that the expression is evaluated for.
+        let directory = self.stack.path.to_host(&self.outer.project.root);
+        Ok(Value::Bool(directory.join(&**path).is_file()))
     }
 }
 
@@ -186,40 +197,37 @@ impl<'p> StackNamespaces<'p> {
         definitions.map(|definition| &*definition.path[0]).collect()
     }
 
-    /// Works out the globals whose first name is `first`; the result holds all that are known.
-    fn global(&self, first: &str, span: Span) -> Result {
-        if !self.global.borrow().contains_key(first) {
-            if self.evaluating.borrow().iter().any(|name| name == first) {
-                let diagnostic = Diagnostic::error(format!("`global.{first}` needs its own value"));
-                return Err(Box::new(
-                    diagnostic.label(span, "needed here while it is worked out"),
-                ));
-            }
-            if self.evaluating.borrow().len() == MAX_GLOBAL_DEPTH {
-                let diagnostic = Diagnostic::error(format!(
-                    "more than {MAX_GLOBAL_DEPTH} globals refer to each other"
-                ));
-                return Err(Box::new(diagnostic.label(span, "in a row up to here")));
-            }
-            self.evaluating.borrow_mut().push(first.to_owned());
-            let value = self.merged(first);
-            self.evaluating.borrow_mut().pop();
-            if let Some(value) = value? {
-                self.global.borrow_mut().insert(first.into(), value);
-            }
+    /// Works out an expression of this stack.
+    ///
+    /// # Errors
+    ///
+    /// A diagnostic for the first thing that is wrong.
+    pub fn evaluate(&self, expr: &Expr) -> Result {
+        evaluate_within(expr, self, &self.budget)
+    }
+
+    /// Works out the global whose first name is `first`, once; `None` if there is none.
+    fn global(&self, first: &str, span: Span) -> Result<Option<Value>> {
+        if let Some(known) = self.global.borrow().get(first) {
+            return known.clone();
         }
-        let known = self.global.borrow();
-        if known.contains_key(first) {
-            return Ok(Value::Object(Arc::new(known.clone())));
+        if self.evaluating.borrow().iter().any(|name| name == first) {
+            let diagnostic = Diagnostic::error(format!("`global.{first}` needs its own value"));
+            return Err(Box::new(
+                diagnostic.label(span, "needed here while it is worked out"),
+            ));
         }
-        drop(known);
-        let diagnostic = Diagnostic::error(format!(
-            "no global `{first}` applies to `{}`",
-            self.stack.path
-        ))
-        .label(span, "not defined here or in a directory above")
-        .did_you_mean(first, self.global_names());
-        Err(Box::new(diagnostic))
+        if self.evaluating.borrow().len() == MAX_GLOBAL_DEPTH {
+            let message = format!("more than {MAX_GLOBAL_DEPTH} globals refer to each other");
+            return Err(Box::new(
+                Diagnostic::error(message).label(span, "in a row up to here"),
+            ));
+        }
+        self.evaluating.borrow_mut().push(first.to_owned());
+        let value = self.merged(first);
+        self.evaluating.borrow_mut().pop();
+        self.global.borrow_mut().insert(first.into(), value.clone());
+        value
     }
 
     fn merged(&self, first: &str) -> Result<Option<Value>> {
@@ -233,7 +241,7 @@ impl<'p> StackNamespaces<'p> {
                 let value = if is_unset(&definition.value) {
                     None
                 } else {
-                    Some(evaluate(&definition.value, self)?)
+                    Some(self.evaluate(&definition.value)?)
                 };
                 place(&mut merged, &definition.path[1..], value);
             }

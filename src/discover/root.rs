@@ -1,6 +1,7 @@
 //! Where the project begins.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::is_configuration;
@@ -74,7 +75,16 @@ pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUn
 /// history independent of git.
 fn is_git_top_level(directory: &Path) -> bool {
     let git = directory.join(".git");
-    git.join("HEAD").exists() || fs::read(&git).is_ok_and(|content| content.starts_with(b"gitdir:"))
+    let points_elsewhere = || {
+        let mut start = Vec::new();
+        // Only a plain file is opened: a pipe would be waited for.
+        let read = git.is_file()
+            && fs::File::open(&git)
+                .and_then(|file| file.take(7).read_to_end(&mut start))
+                .is_ok();
+        read && start == b"gitdir:"
+    };
+    git.join("HEAD").exists() || points_elsewhere()
 }
 
 #[derive(Default)]

@@ -24,8 +24,16 @@ use crate::syntax::{Expr, ExprKind, ForExpr, Name, Step, StepKind};
 /// A value, or what is wrong with the expression.
 pub type Result<T = Value> = std::result::Result<T, Box<Diagnostic>>;
 
-/// Steps and bytes that the evaluation of one expression may cost.
-const BUDGET: u64 = 4_000_000;
+/// How much work evaluation may still do, in steps and bytes. Bounds what a hostile file can cost;
+/// shared by expressions that need each other.
+#[derive(Debug)]
+pub struct Budget(Cell<u64>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget(Cell::new(4_000_000))
+    }
+}
 
 /// What names mean.
 pub trait Namespaces {
@@ -41,19 +49,18 @@ pub trait Namespaces {
     /// Returns the names that exist, for suggestions.
     fn names(&self) -> Vec<&str>;
 
-    /// Calls a function.
+    /// Says whether there is a function of that name here.
+    fn has_function(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// Calls a function that exists.
     ///
     /// # Errors
     ///
-    /// If there is no such function here, or the call is wrong.
+    /// If the call is wrong.
     fn call(&self, name: &Name, _arguments: &[Value]) -> Result {
-        let diagnostic =
-            Diagnostic::error(format!("functions are not supported yet: `{}`", name.text));
-        Err(Box::new(
-            diagnostic
-                .label(name.span, "this call cannot be evaluated")
-                .help("write the value itself, or compute it with operators, templates and `for`"),
-        ))
+        unreachable!("there is no function `{}`", name.text)
     }
 }
 
@@ -86,23 +93,37 @@ impl Namespaces for NoNamespaces {
 ///
 /// A diagnostic for the first thing that is wrong.
 pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> Result {
-    let budget = Cell::new(BUDGET);
-    Scope {
+    evaluate_within(expr, namespaces, &Budget::default())
+}
+
+/// Evaluates an expression at the cost of a budget that others share.
+///
+/// # Errors
+///
+/// A diagnostic for the first thing that is wrong.
+pub fn evaluate_within(expr: &Expr, namespaces: &dyn Namespaces, budget: &Budget) -> Result {
+    let scope = Scope {
         namespaces,
-        budget: &budget,
+        budget,
         variable: None,
         outer: None,
-    }
-    .evaluate(expr)
+    };
+    scope.evaluate(expr)
 }
 
 /// Where an expression is evaluated: the namespaces, the `for` variables in force, and how much work
 /// is left.
 struct Scope<'a> {
     namespaces: &'a dyn Namespaces,
-    budget: &'a Cell<u64>,
+    budget: &'a Budget,
     variable: Option<(&'a str, Value)>,
     outer: Option<&'a Scope<'a>>,
+}
+
+fn unknown_function(name: &Name) -> Diagnostic {
+    Diagnostic::error(format!("functions are not supported yet: `{}`", name.text))
+        .label(name.span, "this call cannot be evaluated")
+        .help("write the value itself, or compute it with operators, templates and `for`")
 }
 
 fn fail<T>(message: impl Into<String>, span: Span, label: impl Into<String>) -> Result<T> {
@@ -153,32 +174,28 @@ impl Scope<'_> {
             ExprKind::Conditional(parts) => self.conditional(parts),
             ExprKind::For(for_expr) => self.for_expr(for_expr),
             ExprKind::Call(name, arguments) => {
-                // A function that does not exist is named before its arguments are looked at.
+                if !self.namespaces.has_function(&name.text) {
+                    return Err(Box::new(unknown_function(name)));
+                }
                 let values: Result<Vec<Value>> = arguments
                     .iter()
                     .map(|argument| self.evaluate(argument))
                     .collect();
-                match values {
-                    Ok(values) => self.namespaces.call(name, &values),
-                    Err(diagnostic) => match self.namespaces.call(name, &[]) {
-                        Err(unknown) if unknown.message.contains("not supported") => Err(unknown),
-                        _ => Err(diagnostic),
-                    },
-                }
+                self.namespaces.call(name, &values?)
             }
         }
     }
 
     /// Counts work done.
     fn spend(&self, cost: u64, span: Span) -> Result<()> {
-        let Some(left) = self.budget.get().checked_sub(cost) else {
+        let Some(left) = self.budget.0.get().checked_sub(cost) else {
             return fail(
                 "this expression is too large to evaluate",
                 span,
                 "the limit is reached here",
             );
         };
-        self.budget.set(left);
+        self.budget.0.set(left);
         Ok(())
     }
 

@@ -7,9 +7,6 @@ use super::{Result, Value, fail};
 use crate::source::Span;
 use crate::syntax::{BinaryOperator, UnaryOperator};
 
-/// Digits kept of a quotient: what Terraform's 512-bit numbers hold.
-const QUOTIENT_DIGITS: u64 = 154;
-
 pub(super) fn unary(operator: UnaryOperator, operand: &Value, span: Span) -> Result {
     Ok(match operator {
         UnaryOperator::Neg => Value::Number(-number(operand, span)?),
@@ -50,7 +47,7 @@ pub(super) fn binary(
         Op::Plus => left + right,
         Op::Minus => left - right,
         Op::Mul => left * right,
-        Op::Div => (left / right).with_prec(QUOTIENT_DIGITS),
+        Op::Div => left / right, // to a hundred digits; Terraform has some 150
         Op::Mod => left % right,
         Op::Eq | Op::NotEq | Op::And | Op::Or => unreachable!("answered above"),
     };

@@ -11,7 +11,7 @@ mod build;
 mod cycle;
 mod precedence;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
 use petgraph::Direction;
@@ -82,7 +82,7 @@ pub struct Predecessor {
     /// Who says so, from the earlier stack to the later one; more than one where several say the
     /// same, or where unselected stacks lie in between.
     pub origins: Vec<Origin>,
-    /// The unselected stacks in between, from the earlier stack to the later one.
+    /// The unselected stacks in between, from the earlier stack to the later one; the first sixteen.
     pub via: Vec<StackIndex>,
 }
 
@@ -178,39 +178,68 @@ impl Graph {
         is_end: impl Fn(NodeIndex) -> bool,
     ) -> BTreeMap<NodeIndex, Way> {
         let mut found: BTreeMap<NodeIndex, Way> = BTreeMap::new();
-        let mut visited: HashSet<NodeIndex> = HashSet::new();
-        let mut queue = VecDeque::from([(node, Way::default())]);
-        while let Some((node, way)) = queue.pop_front() {
+        // The next node on the way back to where the search began, and who says so.
+        let mut next: HashMap<NodeIndex, (NodeIndex, Vec<Origin>)> = HashMap::new();
+        let start = node;
+        let mut queue = VecDeque::from([start]);
+        while let Some(node) = queue.pop_front() {
             for edge in self.graph.edges_directed(node, Direction::Incoming) {
-                let source = edge.source();
-                let mut way = way.clone();
-                way.origins.splice(0..0, *edge.weight());
-                if is_end(source) {
-                    let found = found.entry(source).or_insert_with(|| Way {
-                        via: way.via,
-                        ..Way::default()
-                    });
-                    for origin in way.origins {
-                        if !found.origins.contains(&origin) {
-                            found.origins.push(origin);
+                let (source, origin) = (edge.source(), *edge.weight());
+                if !is_end(source) {
+                    if source != start {
+                        let (onwards, origins) = next.entry(source).or_insert_with(|| {
+                            queue.push_back(source);
+                            (node, Vec::new())
+                        });
+                        if *onwards == node {
+                            origins.extend(origin);
                         }
                     }
-                } else if visited.insert(source) {
-                    way.via.splice(0..0, self.stack(source));
-                    queue.push_back((source, way));
+                } else if let Some(known) = found.get_mut(&source) {
+                    // A further way adds who says so only where no stack lies in between.
+                    if known.via.is_empty() {
+                        let way = self.way(origin, node, start, &next);
+                        if way.via.is_empty() {
+                            known.origins.extend(way.origins);
+                        }
+                    }
+                } else {
+                    found.insert(source, self.way(origin, node, start, &next));
                 }
             }
         }
-        for way in found.values_mut() {
-            // Edges come in the reverse order of their making.
-            if way.via.is_empty() {
-                way.origins
-                    .sort_by_key(|origin| (origin.kind, origin.span.start));
-            }
+        for way in found.values_mut().filter(|way| way.via.is_empty()) {
+            way.origins
+                .sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
+            way.origins.dedup();
         }
         found
     }
+
+    /// Follows the way from `node` back to where a search began. `origin` says how it got there.
+    fn way(
+        &self,
+        origin: Option<Origin>,
+        mut node: NodeIndex,
+        start: NodeIndex,
+        next: &HashMap<NodeIndex, (NodeIndex, Vec<Origin>)>,
+    ) -> Way {
+        let mut way = Way {
+            origins: Vec::from_iter(origin),
+            via: Vec::new(),
+        };
+        while node != start && way.via.len() < MAX_VIA {
+            let (onwards, origins) = &next[&node];
+            way.via.extend(self.stack(node));
+            way.origins.extend(origins);
+            node = *onwards;
+        }
+        way
+    }
 }
+
+/// Stacks in between that are named; a chain of thousands is not repeated for each pair of its ends.
+const MAX_VIA: usize = 16;
 
 /// Arrows between single stacks that a group may stand for when drawn.
 const MAX_DRAWN_PAIRS: usize = 1_000;

@@ -71,9 +71,7 @@ impl<'a> Lower<'a> {
         let kind = match expr {
             Expression::Null(_) => ExprKind::Null,
             Expression::Bool(value) => ExprKind::Bool(*value.value()),
-            Expression::Number(number) => {
-                ExprKind::Number(Box::new(self.number(span, *number.value())))
-            }
+            Expression::Number(_) => ExprKind::Number(Box::new(self.number(span))),
             Expression::String(text) => ExprKind::String(text.as_str().into()),
             Expression::Array(array) => ExprKind::List(self.exprs(array)),
             Expression::Object(object) => {
@@ -158,11 +156,11 @@ impl<'a> Lower<'a> {
         Expr { span, kind }
     }
 
-    /// Reads the number from the text: the parser has rounded fractions to 64 bits.
-    fn number(&self, span: Span, rounded: hcl_edit::Number) -> BigDecimal {
-        BigDecimal::from_str(&self.text[span.range()])
-            .or_else(|_| BigDecimal::from_str(&rounded.to_string()))
-            .unwrap_or_default()
+    /// Reads the number from the text: the parser has rounded fractions to 64 bits. One whose
+    /// exponent is beyond all reason becomes one that evaluation refuses.
+    fn number(&self, span: Span) -> BigDecimal {
+        let number = BigDecimal::from_str(&self.text[span.range()]);
+        number.unwrap_or_else(|_| BigDecimal::new(1.into(), i64::MAX))
     }
 
     fn object_key(&self, key: &ObjectKey) -> Expr {

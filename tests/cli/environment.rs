@@ -156,7 +156,25 @@ fn run_env_cannot_change_what_the_command_knows_of_its_stack() {
     );
     let output =
         sandbox.orch("run --quiet -- sh -c 'echo $ORCH_STACK_PATH; test \"$ORCH_RUN_ID\" != mine'");
-    assert_snapshot!(output, @"/a");
+    assert_snapshot!(output, @r#"
+    /a
+    [stderr]
+    warning: `ORCH_STACK_PATH` is set by orch, whatever is written here
+     --> env.tm:5:9
+      |
+    5 |         ORCH_STACK_PATH = "/elsewhere"
+      |         ^^^^^^^^^^^^^^^ no effect
+      |
+      = help: choose another name
+
+    warning: `ORCH_RUN_ID` is set by orch, whatever is written here
+     --> env.tm:6:9
+      |
+    6 |         ORCH_RUN_ID = "mine"
+      |         ^^^^^^^^^^^ no effect
+      |
+      = help: choose another name
+    "#);
 }
 
 #[test]
@@ -443,7 +461,7 @@ fn a_function_call_says_that_functions_come_later() {
       |             ^^^^^^^^ this call cannot be evaluated
       |
       = note: evaluated for stack `/a`
-      = help: the one function so far is `tm_fileexists`; operators, templates and `for` work
+      = help: write the value itself, or compute it with operators, templates and `for`
 
     [exit status 3]
     "#);
