@@ -21,27 +21,34 @@ use crate::exit::ExitStatus;
 const STACK_BYTES: usize = 64 << 20;
 
 fn main() -> ExitCode {
-    let program = thread::Builder::new()
-        .stack_size(STACK_BYTES)
-        .spawn(program);
-    let program = program.expect("a thread can be started");
-    match program.join() {
-        Ok(status) => status.into(),
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+    // Where memory is limited, a smaller stack does for all but hostile expressions.
+    let sizes = [STACK_BYTES, STACK_BYTES / 8];
+    let start = |size| thread::Builder::new().stack_size(size).spawn(program).ok();
+    let status = match sizes.into_iter().find_map(start) {
+        None => program(),
+        Some(program) => match program.join() {
+            Ok(status) => status,
+            Err(panic) => std::panic::resume_unwind(panic),
+        },
+    };
+    status.into()
 }
 
 fn program() -> ExitStatus {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let is_answer = !error.use_stderr();
-            // A closed pipe is no news.
-            _ = error.print();
-            return if is_answer {
-                ExitStatus::Success
-            } else {
+            let status = if error.use_stderr() {
                 ExitStatus::Usage
+            } else {
+                ExitStatus::Success
+            };
+            return match error.print() {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    console::error(&error);
+                    ExitStatus::Surroundings
+                }
+                _ => status,
             };
         }
     };
@@ -52,6 +59,11 @@ fn program() -> ExitStatus {
     match commands::run(cli) {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitStatus::Success,
+        // Only what is written to stdout comes here without an explanation.
+        Err(error) if error.is::<io::Error>() && error.chain().len() == 1 => {
+            console::error(error.context("failed to write to stdout").as_ref());
+            ExitStatus::Surroundings
+        }
         Err(error) => {
             console::error(error.as_ref());
             if error.is::<UsageError>() {

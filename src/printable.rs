@@ -1,4 +1,4 @@
-//! Makes names and texts that come from disk safe and unambiguous to show.
+//! Makes names and texts that come from disk safe to show.
 //!
 //! A stack's directory may hold line feeds, escape sequences or characters that reverse the reading
 //! direction. Printed as they are, they could fake a line of output or repaint the terminal.

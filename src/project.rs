@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use rayon::prelude::*;
 
@@ -82,8 +83,12 @@ pub struct DirectoryScope {
 
 impl Project {
     /// Reads and evaluates the project at `root`.
-    pub fn load(root: &Path) -> Self {
-        pool().install(|| Self::load_here(root))
+    ///
+    /// # Errors
+    ///
+    /// If not a single thread can be started.
+    pub fn load(root: &Path) -> Result<Self, rayon::ThreadPoolBuildError> {
+        Ok(pool()?.install(|| Self::load_here(root)))
     }
 
     fn load_here(root: &Path) -> Self {
@@ -171,13 +176,14 @@ impl Project {
     }
 }
 
-fn pool() -> rayon::ThreadPool {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(processors.max(MIN_THREADS))
-        .stack_size(STACK_BYTES)
-        .build()
-        .expect("threads can be started")
+fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
+    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let build = |n_threads| {
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(n_threads);
+        builder.stack_size(STACK_BYTES).build()
+    };
+    // Where memory or processes are limited, one thread does it too.
+    build(processors.max(MIN_THREADS)).or_else(|_| build(1))
 }
 
 /// What the configuration of one directory says.

@@ -1,7 +1,7 @@
 //! Writes a synthetic repository, to measure and to try `orch` on.
 //!
 //! ```sh
-//! cargo run --release --example generate -- /tmp/big --stacks 10000 --commits 100
+//! cargo run --release --example generate -- big --stacks 10000 --commits 100
 //! ```
 //!
 //! The same arguments give the same bytes.

@@ -11,7 +11,7 @@ mod run;
 mod validate;
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -64,7 +64,7 @@ impl Loaded {
         let mut current =
             std::env::current_dir().context("failed to find the current directory")?;
         current.extend(chdir);
-        let current = current.canonicalize().map_err(|error| {
+        let current = dunce::canonicalize(&current).map_err(|error| {
             UsageError(format!("cannot change to `{}`: {error}", current.display()))
         })?;
         if !current.is_dir() {
@@ -82,7 +82,8 @@ impl Loaded {
                 root.display()
             ));
         }
-        let mut project = Project::load(&root);
+        let mut project =
+            Project::load(&root).context("failed to start the threads that read files")?;
         let directory = ProjectPath::from_host(&root, &current)
             .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
         let mut diagnostics = std::mem::take(&mut project.diagnostics);
@@ -122,9 +123,12 @@ impl Loaded {
             return Ok(None);
         }
         if self.format == Format::Json {
+            // Whoever has stopped reading still learns from the status that something is wrong.
             let mut out = console::stdout();
-            write_diagnostics(&mut out, project, false)?;
-            out.flush()?;
+            match write_diagnostics(&mut out, project, false).and_then(|()| out.flush()) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+                _ => {}
+            }
         }
         let is_configuration = project.diagnostics.iter().any(Diagnostic::is_error);
         Ok(Some(if is_configuration {
@@ -264,6 +268,9 @@ impl Filters {
         for text in &args.tags {
             let filter = TagFilter::parse(text);
             tags.push(filter.map_err(|bad| UsageError(format!("in --tags: {bad}")))?);
+        }
+        if args.tags.iter().any(String::is_empty) {
+            console::note("`--tags` without a tag leaves no stack out");
         }
         tags.retain(|filter| !filter.is_empty());
         let mut no_tags = Vec::new();

@@ -15,13 +15,20 @@ use orch::schedule::OnError;
 use orch::stack::StackIndex;
 use uuid::Uuid;
 
-use super::{CyclesAre, Filters, Loaded};
+use super::{CyclesAre, Filters, Loaded, UsageError};
 use crate::cli::{Format, OnErrorArg, RunArgs};
 use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatus> {
     let filters = Filters::new(&args.select)?;
+    if args
+        .command
+        .first()
+        .is_some_and(|program| program.is_empty())
+    {
+        return Err(UsageError("the name of the program is empty".to_owned()).into());
+    }
     let mut loaded = Loaded::new(chdir, Format::Text)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
@@ -107,7 +114,7 @@ fn tasks(
         let directory = loaded.project.stacks[stack]
             .path
             .to_host(&loaded.project.root);
-        let path = match environment.get("PATH") {
+        let path = match path_of(&environment) {
             Some(path) => path.clone().map(OsString::from),
             None => host_path.clone(),
         };
@@ -144,4 +151,14 @@ fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>
             loaded.names(stacks)
         ));
     }
+}
+
+/// Returns what a stack's own environment says about the `PATH`. On Windows its name may be written
+/// in any case.
+fn path_of(environment: &Environment) -> Option<&Option<String>> {
+    let is_path = |name: &str| name == "PATH" || cfg!(windows) && name.eq_ignore_ascii_case("PATH");
+    environment
+        .iter()
+        .find(|(name, _)| is_path(name))
+        .map(|(_, value)| value)
 }

@@ -32,7 +32,7 @@ pub(super) fn read_text(
     root: Option<&Path>,
 ) -> Result<String, TextError> {
     if !plain {
-        let target = host.canonicalize().map_err(TextError::Io)?;
+        let target = dunce::canonicalize(host).map_err(TextError::Io)?;
         if root.is_some_and(|root| !target.starts_with(root)) {
             return Err(TextError::Refused {
                 why: "is a link that leads out of the project".to_owned(),

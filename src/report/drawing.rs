@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::json::OriginJson;
+use super::json::{FORMAT, OriginJson, ProblemsJson};
 use crate::graph::{Arrow, End, Graph};
 use crate::printable::printable;
 use crate::project::Project;
@@ -196,6 +196,8 @@ pub fn write_graph_json(out: &mut impl Write, drawing: &Drawing) -> io::Result<(
         format: u32,
         nodes: Vec<NodeJson<'a>>,
         edges: Vec<EdgeJson<'a>>,
+        #[serde(flatten)]
+        problems: ProblemsJson<'a>,
     }
     #[derive(Serialize)]
     struct NodeJson<'a> {
@@ -241,9 +243,10 @@ pub fn write_graph_json(out: &mut impl Write, drawing: &Drawing) -> io::Result<(
         cycle: arrow.in_cycle,
     });
     let document = Document {
-        format: 1,
+        format: FORMAT,
         nodes: nodes.collect(),
         edges: edges.collect(),
+        problems: ProblemsJson::new(drawing.project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)

@@ -17,7 +17,7 @@ use crate::select::{Reason, Selection};
 use crate::source::{Sources, Span};
 use crate::stack::{Spanned, Stack, StackIndex};
 
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 
 #[derive(Serialize)]
 struct DiagnosticJson<'a> {
@@ -86,14 +86,14 @@ impl<'a> LabelJson<'a> {
 
 /// What is wrong, in every document.
 #[derive(Serialize)]
-struct ProblemsJson<'a> {
+pub(super) struct ProblemsJson<'a> {
     diagnostics: Vec<DiagnosticJson<'a>>,
     /// What could not be read, as sentences.
     errors: Vec<String>,
 }
 
 impl<'a> ProblemsJson<'a> {
-    fn new(project: &'a Project) -> Self {
+    pub(super) fn new(project: &'a Project) -> Self {
         let errors = project
             .errors
             .iter()

@@ -352,3 +352,42 @@ fn a_current_directory_that_is_gone_is_a_failure_of_the_surroundings() {
     assert_eq!(output.code(), 5, "{output}");
     assert!(output.stderr.starts_with("error: "), "{output}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_does_not_hide_that_something_is_wrong() {
+    let sandbox = Sandbox::new("//- /a/stack.tm\nstack {\n  nonsense = 1\n}\n");
+    for command in ["validate", "list", "graph", "env"] {
+        let mut orch = sandbox.command(&format!("{command} --format json"));
+        let mut orch = orch.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        drop(orch.stdout.take());
+        assert_eq!(orch.wait().unwrap().code(), Some(3), "{command}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named() {
+    let sandbox = Sandbox::layout("a");
+    for command in [
+        "list",
+        "graph",
+        "env",
+        "--help",
+        "--version",
+        "completions bash",
+    ] {
+        let mut orch = sandbox.command(command);
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let output = orch.stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{command}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            stderr.contains("No space left on device"),
+            "{command}: {stderr}"
+        );
+    }
+}

@@ -98,7 +98,9 @@ fn json_has_nodes_and_edges() {
                     "via": [],
                     "cycle": false
                 }
-            ]
+            ],
+            "diagnostics": [],
+            "errors": []
         })
     );
 }
@@ -218,6 +220,6 @@ fn an_empty_graph_is_a_graph() {
     ");
     assert_eq!(
         sandbox.orch("graph --format json").json(),
-        json!({"format": 1, "nodes": [], "edges": []})
+        json!({"format": 1, "nodes": [], "edges": [], "diagnostics": [], "errors": []})
     );
 }

@@ -591,3 +591,36 @@ fn a_line_of_absurd_length_is_not_repeated_in_full() {
         output.stderr.len()
     );
 }
+
+#[test]
+fn a_number_beyond_reason_is_refused_and_not_expanded() {
+    let sandbox = Sandbox::new("//- /a/stack.tm\nstack {\n  tags = [\"a\"][1e-999999999]\n}\n");
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3);
+    assert!(output.stderr.contains("too large or too small"), "{output}");
+}
+
+#[test]
+fn globals_that_multiply_each_others_errors_end() {
+    let mut globals = String::from("globals {\n");
+    for n in 0..28 {
+        let next = n + 1;
+        globals +=
+            &format!("  g{n} = [true ? 1 : global.g{next}, true ? 1 : global.g{next}, null + 1]\n");
+    }
+    let root = "}\norch {\n  config {\n    run {\n      env {\n        X = global.g0\n      }\n    }\n  }\n}\n";
+    let sandbox = Sandbox::new(&format!("//- /a/stack.tm\nstack {{}}\n{globals}{root}"));
+    let output = sandbox.orch("env");
+    assert_eq!(output.code(), 3, "{output}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_repository_is_not_waited_for() {
+    let sandbox = Sandbox::layout("a");
+    let status = std::process::Command::new("mkfifo")
+        .arg(sandbox.path("/a/.git"))
+        .status();
+    assert!(status.unwrap().success());
+    assert_eq!(sandbox.orch_in("/a", "list").stdout, ".\n");
+}

@@ -548,5 +548,7 @@ fn orch_may_run_orch() {
     .
     b
     .
+    [stderr]
+    note: `--tags` without a tag leaves no stack out
     ");
 }

@@ -34,7 +34,7 @@ impl Loaded {
         let root = directory.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
         write(&root, &tree.files());
-        let project = Project::load(&root);
+        let project = Project::load(&root).unwrap();
         assert!(project.errors.is_empty(), "{:?}", project.errors);
         let shown: Vec<String> = project
             .diagnostics

@@ -27,7 +27,7 @@ const NOISE: [&str; 8] = [
 
 /// All that can be seen of a project.
 fn seen(root: &Path) -> String {
-    let mut project = Project::load(root);
+    let mut project = Project::load(root).unwrap();
     let mut diagnostics = std::mem::take(&mut project.diagnostics);
     let references = References::resolve(&project, &mut diagnostics);
     let graph = Graph::new(&project.stacks, &references);

@@ -181,7 +181,7 @@ proptest! {
         fs::write(root.join("stack.tm"), &text).unwrap();
         fs::create_dir(root.join("x")).unwrap();
         fs::write(root.join("x/stack.tm"), "stack {\n  tags = [\"a\"]\n}\n").unwrap();
-        let project = Project::load(&root);
+        let project = Project::load(&root).unwrap();
         let mut problems = project.diagnostics.clone();
         let references = References::resolve(&project, &mut problems);
         for knot in Graph::new(&project.stacks, &references).cycles() {
