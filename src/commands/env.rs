@@ -13,7 +13,7 @@ use crate::exit::ExitStatus;
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
     let filters = Filters::new(&args.select)?;
-    let mut loaded = Loaded::new(chdir, args.format)?;
+    let loaded = Loaded::new(chdir, args.format)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }

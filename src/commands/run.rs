@@ -29,7 +29,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatu
     {
         return Err(UsageError("the name of the program is empty".to_owned()).into());
     }
-    let mut loaded = Loaded::new(chdir, Format::Text)?;
+    let loaded = Loaded::new(chdir, Format::Text)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -52,10 +52,10 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatu
     if direction == Direction::Reverse {
         sequence.reverse();
     }
-    let mut tasks = match tasks(&loaded, &args.command, environments) {
+    let mut tasks = match tasks(loaded, &args.command, environments) {
         Ok(tasks) => tasks,
         Err(missing) => {
-            show_missing(&loaded, &missing);
+            show_missing(loaded, &missing);
             return Ok(ExitStatus::Surroundings);
         }
     };

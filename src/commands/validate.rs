@@ -13,7 +13,7 @@ use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result<ExitStatus> {
-    let mut loaded = Loaded::new(chdir, args.format)?;
+    let loaded = Loaded::new(chdir, args.format)?;
     loaded.graph(CyclesAre::Errors);
     let all: Vec<StackIndex> = loaded
         .project

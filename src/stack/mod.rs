@@ -7,7 +7,6 @@
 mod block;
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 
 pub(crate) use block::from_block;
 
@@ -138,21 +137,24 @@ impl Stacks {
     }
 
     /// Returns all stacks at or below a directory, in path order.
-    pub fn at_or_below(&self, directory: &ProjectPath) -> impl Iterator<Item = StackIndex> + use<> {
+    pub fn at_or_below<'s>(
+        &'s self,
+        directory: &ProjectPath,
+    ) -> impl Iterator<Item = StackIndex> + use<'s> {
         // In path order `/a`, `/a-b`, `/a/c`: what is below a directory is one stretch, but the
         // directory itself may stand apart from it.
-        let (own, below) = if directory.is_root() {
-            (None, 0..self.in_path_order.len())
+        let (own, prefix) = if directory.is_root() {
+            (None, "/".to_owned())
         } else {
-            let prefix = format!("{directory}/");
-            let start = self
-                .in_path_order
-                .partition_point(|stack| *stack.path.as_str() < *prefix);
-            let length = self.in_path_order[start..]
-                .partition_point(|stack| stack.path.as_str().starts_with(&prefix));
-            (self.at(directory.as_str()), start..start + length)
+            (self.at(directory.as_str()), format!("{directory}/"))
         };
-        own.into_iter().chain(indices(below))
+        let start = self
+            .in_path_order
+            .partition_point(|stack| *stack.path.as_str() < *prefix);
+        let rest = self.in_path_order[start..].iter().zip(start..);
+        let below = rest.take_while(move |(stack, _)| stack.path.as_str().starts_with(&prefix));
+        own.into_iter()
+            .chain(below.map(|(_, index)| StackIndex::new(index)))
     }
 
     /// Returns the stacks that a tag filter means, in path order.
@@ -187,10 +189,6 @@ impl Stacks {
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.by_tag.keys().map(String::as_str)
     }
-}
-
-fn indices(range: Range<usize>) -> impl Iterator<Item = StackIndex> {
-    range.map(StackIndex::new)
 }
 
 impl std::ops::Index<StackIndex> for Stacks {
