@@ -14,6 +14,7 @@
 mod root;
 mod text;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -106,9 +107,10 @@ pub fn read(root: &Path) -> Found {
         .expect("no task panics while it holds this");
     let gathered = gathered.sorted(&mut found.sources);
     // A project of its own is noticed when its files have been parsed, while the walk goes on.
-    let nested = gathered.nested_projects;
+    let nested: HashSet<ProjectPath> = gathered.nested_projects.iter().cloned().collect();
     let is_ours = |path: &ProjectPath| {
-        nested.is_empty() || !nested.iter().any(|project| path.is_at_or_below(project))
+        let is_nested = |directory: &str| nested.contains(directory);
+        nested.is_empty() || !is_nested(path.as_str()) && !path.ancestors().any(is_nested)
     };
     found.directories = gathered.directories;
     found
@@ -119,7 +121,7 @@ pub fn read(root: &Path) -> Found {
             found.add(path, problem);
         }
     }
-    found.nested_projects = nested;
+    found.nested_projects = gathered.nested_projects;
     debug!(
         files = found.sources.len(),
         directories = found.directories.len(),

@@ -118,9 +118,22 @@ fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value>
     }
 }
 
-fn wrong_type(attribute: &Attribute, span: Span, wanted: &str, found: &Value) -> Diagnostic {
-    Diagnostic::error(format!("`{}` must be {wanted}", attribute.name.text))
+fn wrong_type(attribute: &Attribute, span: Span, wanted: Wanted, found: &Value) -> Diagnostic {
+    let name = &attribute.name.text;
+    let (wanted, help) = match wanted {
+        Wanted::String => ("a string", format!("write `{name} = \"…\"`")),
+        Wanted::Strings => ("a list of strings", format!("write `{name} = [\"…\"]`")),
+    };
+    Diagnostic::error(format!("`{name}` must be {wanted}"))
         .label(span, format!("this is {}", found.type_name()))
+        .help(help)
+}
+
+/// The types that attributes of a `stack` block have.
+#[derive(Clone, Copy)]
+enum Wanted {
+    String,
+    Strings,
 }
 
 /// Evaluates an attribute that must be a string; the empty string counts as not set.
@@ -139,7 +152,7 @@ fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spann
             span,
         }),
         other => {
-            problems.push(wrong_type(attribute, span, "a string", &other));
+            problems.push(wrong_type(attribute, span, Wanted::String, &other));
             None
         }
     }
@@ -152,11 +165,7 @@ fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::List(items)) => items,
         Some(other) => {
-            let diagnostic = wrong_type(attribute, whole, "a list of strings", &other);
-            problems.push(match other {
-                Value::String(_) => diagnostic.help("put it in brackets: `[…]`"),
-                _ => diagnostic,
-            });
+            problems.push(wrong_type(attribute, whole, Wanted::Strings, &other));
             return Vec::new();
         }
     };
@@ -170,7 +179,7 @@ fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned
     for (index, item) in items.iter().enumerate() {
         let span = written.get(index).map_or(whole, |expr| expr.span);
         let Value::String(text) = item else {
-            problems.push(wrong_type(attribute, span, "a list of strings", item));
+            problems.push(wrong_type(attribute, span, Wanted::Strings, item));
             continue;
         };
         if let Some(&first) = first_places.get(&**text) {

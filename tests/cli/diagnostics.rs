@@ -122,18 +122,24 @@ fn strings_are_not_converted_from_other_types() {
       |
     2 |   id = 5
       |        ^ this is a number
+      |
+      = help: write `id = "…"`
 
     error: `name` must be a string
      --> s/stack.tm:3:10
       |
     3 |   name = true
       |          ^^^^ this is a bool
+      |
+      = help: write `name = "…"`
 
     error: `description` must be a string
      --> s/stack.tm:4:17
       |
     4 |   description = ["x"]
       |                 ^^^^^ this is a list
+      |
+      = help: write `description = "…"`
 
     [exit status 3]
     "#);
@@ -150,19 +156,23 @@ fn lists_must_be_lists_of_strings() {
     2 |   tags = "x"
       |          ^^^ this is a string
       |
-      = help: put it in brackets: `[…]`
+      = help: write `tags = ["…"]`
 
     error: `after` must be a list of strings
      --> s/stack.tm:3:11
       |
     3 |   after = { a = 1 }
       |           ^^^^^^^^^ this is an object
+      |
+      = help: write `after = ["…"]`
 
     error: `wants` must be a list of strings
      --> s/stack.tm:4:11
       |
     4 |   wants = 1
       |           ^ this is a number
+      |
+      = help: write `wants = ["…"]`
 
     [exit status 3]
     "#);
@@ -179,18 +189,24 @@ fn lists_must_be_lists_of_strings() {
       |
     2 |   before = ["/s/x", 5, null, ["y"]]
       |                     ^ this is a number
+      |
+      = help: write `before = ["…"]`
 
     error: `before` must be a list of strings
      --> s/stack.tm:2:24
       |
     2 |   before = ["/s/x", 5, null, ["y"]]
       |                        ^^^^ this is null
+      |
+      = help: write `before = ["…"]`
 
     error: `before` must be a list of strings
      --> s/stack.tm:2:30
       |
     2 |   before = ["/s/x", 5, null, ["y"]]
       |                              ^^^^^ this is a list
+      |
+      = help: write `before = ["…"]`
 
     [exit status 3]
     "#);
