@@ -45,10 +45,11 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
     // Whoever starts us with SIGCHLD ignored would have the kernel throw exit statuses away. A
     // handler that does nothing undoes that, for us and for the commands.
     signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)))?;
-    let mut numbers = vec![SIGHUP, SIGINT, SIGTERM];
-    // What was ignored when we started, as under nohup, stays ignored: for us and for the commands.
-    let ignored = ignored_signals();
-    numbers.retain(|number| ignored & (1 << (number - 1)) == 0);
+    let mut numbers = vec![SIGINT, SIGTERM];
+    // Under nohup a hang-up is ignored, and stays so for us and for the commands.
+    if !is_ignored(SIGHUP) {
+        numbers.push(SIGHUP);
+    }
     let has_arrived = Arc::new(AtomicBool::new(false));
     for &number in &numbers {
         signal_hook::flag::register(number, has_arrived.clone())?;
@@ -74,12 +75,12 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
     })
 }
 
-/// The signals that this process ignores, as a bit mask; none where the system does not say.
-fn ignored_signals() -> u64 {
+/// Says whether this process was started with a signal ignored, where the system tells.
+fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
 /// Says whether a person may be at a terminal, who wants to answer prompts and press Ctrl-C.
