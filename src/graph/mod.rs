@@ -128,14 +128,20 @@ impl Graph {
             .node_weights()
             .filter(|node| **node == Node::Part)
             .count();
-        let is_end = |node: NodeIndex| match &self.graph[node] {
-            Node::Stack(stack) => is_selected(*stack),
-            Node::Group(_) => {
-                let pairs = degree(node, Direction::Incoming) * degree(node, Direction::Outgoing);
-                pairs > MAX_DRAWN_PAIRS
-            }
-            Node::Part => n_parts > MAX_DRAWN_PAIRS,
-        };
+        let ends: Vec<bool> = self
+            .graph
+            .node_indices()
+            .map(|node| match &self.graph[node] {
+                Node::Stack(stack) => is_selected(*stack),
+                Node::Group(_) => {
+                    let pairs =
+                        degree(node, Direction::Incoming) * degree(node, Direction::Outgoing);
+                    pairs > MAX_DRAWN_PAIRS
+                }
+                Node::Part => n_parts > MAX_DRAWN_PAIRS,
+            })
+            .collect();
+        let is_end = |node: NodeIndex| ends[node.index()];
         let knots = self.knots();
         let mut arrows = Vec::new();
         for to in self.graph.node_indices().filter(|&node| is_end(node)) {
