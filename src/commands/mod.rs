@@ -236,8 +236,7 @@ impl Loaded {
         }
     }
 
-    /// Builds the graph and reports its cycles: those that `is_fatal` says are errors, the others
-    /// warnings.
+    /// Builds the graph and adds its cycles to the diagnostics, as bad as `cycles` says.
     fn graph(&mut self, cycles: CyclesAre<'_>) -> Graph {
         let graph = Graph::new(&self.project.stacks, &self.references);
         for knot in graph.cycles() {

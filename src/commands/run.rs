@@ -45,13 +45,11 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatu
     let order = Order::new(&graph, &selection);
     let mut sequence = order.sequence.clone();
     let direction = if args.reverse {
+        sequence.reverse();
         Direction::Reverse
     } else {
         Direction::Forward
     };
-    if direction == Direction::Reverse {
-        sequence.reverse();
-    }
     let mut tasks = match tasks(loaded, &args.command, environments) {
         Ok(tasks) => tasks,
         Err(missing) => {

@@ -89,9 +89,7 @@ impl ProgramFinder {
             None => self.not_in_path(),
         })
     }
-}
 
-impl ProgramFinder {
     fn not_in_path(&self) -> LookupError {
         LookupError::NotInPath(self.program.to_string_lossy().into_owned())
     }
