@@ -45,6 +45,7 @@ pub mod environment;
 pub mod evaluate;
 pub mod event;
 pub mod execute;
+pub mod git;
 pub mod globals;
 pub mod graph;
 mod import;

@@ -22,10 +22,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use root::{RootRule, RootUnknown, find_root};
+pub(crate) use root::{declares_root, git_top_level};
 use tracing::{debug, trace};
 use walkdir::{DirEntry, WalkDir};
 
-use self::root::declares_root;
 use self::text::{TextError, read_text};
 use crate::diagnostic::Diagnostic;
 use crate::parse::parse;

@@ -70,6 +70,14 @@ pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUn
     }
 }
 
+/// Returns the nearest directory at or above this one that git calls a top level.
+///
+/// Goes by `.git` alone: git itself also takes a directory for a repository that merely looks like
+/// one from inside, which anyone can commit, with a configuration that runs programs.
+pub(crate) fn git_top_level(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|above| is_git_top_level(above))
+}
+
 /// Says whether git would call this directory a top level: it has a repository, or a file that
 /// points to one as worktrees and submodules do. Reading it ourselves keeps commands that need no
 /// history independent of git.
@@ -154,7 +162,7 @@ fn project_blocks(body: &Body) -> impl Iterator<Item = &Body> {
 }
 
 /// Says whether a file makes its directory the root of a project.
-pub(super) fn declares_root(body: &Body) -> bool {
+pub(crate) fn declares_root(body: &Body) -> bool {
     project_blocks(body)
         .filter_map(|block| block.attribute("root"))
         .any(|root| matches!(root.value.kind, ExprKind::Bool(true)))

@@ -1,0 +1,63 @@
+//! The answers of the `git` program, taken apart.
+
+use super::{FileChange, GitError, command_line};
+
+/// An answer that consists of fields with a NUL after each.
+pub(super) struct Fields<'a> {
+    rest: &'a [u8],
+    command: String,
+}
+
+impl<'a> Fields<'a> {
+    /// Takes the answer to a command apart.
+    pub(super) fn new(answer: &'a [u8], arguments: &[&str]) -> Self {
+        Fields {
+            rest: answer,
+            command: command_line(arguments),
+        }
+    }
+
+    /// Returns the next field.
+    pub(super) fn next(&mut self) -> Option<&'a [u8]> {
+        let end = self.rest.iter().position(|&byte| byte == 0)?;
+        let field = &self.rest[..end];
+        self.rest = &self.rest[end + 1..];
+        Some(field)
+    }
+
+    /// Says that a field makes no sense.
+    pub(super) fn unexpected(&self, field: &[u8]) -> GitError {
+        let start = &field[..field.len().min(200)];
+        GitError::Unexpected {
+            command: self.command.clone(),
+            answer: String::from_utf8_lossy(start).into_owned(),
+        }
+    }
+}
+
+/// Returns the next object of `git cat-file --batch`.
+pub(super) fn blob<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let line_end = rest.iter().position(|&byte| byte == b'\n')?;
+    let line = str::from_utf8(&rest[..line_end]).ok()?;
+    let [_, "blob", size] = line.split(' ').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let start = line_end + 1;
+    let end = start.checked_add(size.parse().ok()?)?;
+    let content = rest.get(start..end)?;
+    *rest = rest.get(end + 1..)?;
+    Some(content)
+}
+
+/// Returns what a status letter means for a file of these modes.
+pub(super) fn change(status: Option<u8>, modes: &[&[u8]]) -> FileChange {
+    if modes.contains(&&b"160000"[..]) {
+        return FileChange::Repository;
+    }
+    match status {
+        Some(b'A') => FileChange::Added,
+        Some(b'D') => FileChange::Deleted,
+        Some(b'T') => FileChange::Retyped,
+        _ => FileChange::Modified,
+    }
+}

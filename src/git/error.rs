@@ -1,0 +1,99 @@
+//! What git does not tell, and how its commands are shown.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+/// A question that git did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is no repository around the project.
+    #[error("`{}` is not in a git repository", .0.display())]
+    NoRepository(PathBuf),
+    /// The repository has no working tree that contains the project.
+    #[error("`{}` is not in the working tree of its git repository", .0.display())]
+    NoWorkingTree(PathBuf),
+    /// libgit2 failed, and there is no `git` to ask instead.
+    #[error("libgit2 cannot read the repository, and there is no `git` program to ask instead")]
+    Library(#[from] git2::Error),
+    /// The `git` program cannot be started.
+    #[error("failed to start `git`")]
+    Start(#[source] io::Error),
+    /// The `git` program failed.
+    #[error("`{command}` failed ({status}){}", said(.stderr))]
+    Failed {
+        /// What was run.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it said.
+        stderr: String,
+    },
+    /// `git fetch` failed, and has said why on stderr.
+    #[error("`{command}` failed ({status})")]
+    Fetch {
+        /// What was run.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// The `git` program said what nobody understands.
+    #[error("`{command}` gave an unexpected answer: {answer}")]
+    Unexpected {
+        /// What was run.
+        command: String,
+        /// The strange part of the answer.
+        answer: String,
+    },
+}
+
+/// Returns a command of git as a user would type it in a shell.
+pub fn command_line<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> String {
+    // `shell_words` quotes `=`, which no shell minds in an option.
+    let quoted = |word: &str| match word.split_once('=') {
+        Some((option, value)) if option.starts_with("--") => {
+            format!(
+                "{}={}",
+                shell_words::quote(option),
+                shell_words::quote(value)
+            )
+        }
+        _ => shell_words::quote(word).into_owned(),
+    };
+    arguments.into_iter().fold("git".to_owned(), |line, word| {
+        line + " " + &quoted(word.as_ref())
+    })
+}
+
+impl GitError {
+    /// Returns the command that git itself advises: what makes it trust a repository of somebody else.
+    pub fn mend(&self) -> Option<String> {
+        let GitError::Failed { stderr, .. } = self else {
+            return None;
+        };
+        let mut lines = stderr.lines().map(str::trim);
+        let advice =
+            lines.find(|line| line.starts_with("git config --global --add safe.directory "));
+        advice.map(str::to_owned)
+    }
+}
+
+fn said(stderr: &str) -> String {
+    let lines = stderr.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    match lines.join("\n    ") {
+        text if text.is_empty() => text,
+        text => format!(": {text}"),
+    }
+}
+
+/// Chooses which of two failures to tell: git explains itself better than libgit2 does, if it is
+/// there.
+pub(super) fn instead_of(library: git2::Error, program: GitError) -> GitError {
+    match program {
+        GitError::Start(error) if error.kind() == io::ErrorKind::NotFound => {
+            GitError::Library(library)
+        }
+        program => program,
+    }
+}

@@ -1,0 +1,40 @@
+//! A file that differs, as git tells it.
+
+use crate::path::ProjectPath;
+
+/// A file that differs from the base.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ChangedFile {
+    /// Where it is. What is not UTF-8 in its name is replaced: no stack's own path can have it.
+    pub path: ProjectPath,
+    /// What happened to it.
+    pub change: FileChange,
+    /// How far the change has come.
+    pub state: FileState,
+}
+
+/// What happened to a file. A file that is renamed is deleted in one place and added in another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileChange {
+    /// It was not there.
+    Added,
+    /// It is gone.
+    Deleted,
+    /// Its content or its permissions differ.
+    Modified,
+    /// A file became a link, or the like.
+    Retyped,
+    /// It is a repository of its own, at another commit or with changes inside: a submodule.
+    Repository,
+}
+
+/// How far a change has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileState {
+    /// Part of a commit since the base.
+    Committed,
+    /// In the index or in the working tree only.
+    Uncommitted,
+    /// Not known to git.
+    Untracked,
+}

@@ -1,0 +1,371 @@
+//! Questions that libgit2 answers.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use git2::{
+    Commit, Delta, Error, ErrorClass, ErrorCode, FileMode, ObjectType, Oid, RepositoryOpenFlags,
+    Status, StatusEntry, StatusOptions, Tree, TreeEntry,
+};
+
+use super::comparison::{Comparison, mode};
+use super::{ChangedFile, CommitId, FileChange, FileState, project_path, repository_path};
+use crate::path::ProjectPath;
+
+/// The directories that a search for the repository does not leave.
+const NO_CEILINGS: &[&str] = &[];
+
+/// A repository as libgit2 sees it.
+pub(super) struct Library(git2::Repository);
+
+impl CommitId {
+    fn from_oid(oid: Oid) -> Self {
+        CommitId(oid.to_string())
+    }
+}
+
+/// Says whether an error means that a revision names nothing, rather than that it cannot be read.
+pub(super) fn is_no_such_revision(error: &Error) -> bool {
+    use ErrorCode::{Ambiguous, InvalidSpec, NotFound, Peel, UnbornBranch};
+    matches!(
+        error.code(),
+        NotFound | UnbornBranch | InvalidSpec | Peel | Ambiguous
+    )
+}
+
+/// Says whether two paths lead to one directory.
+fn is_same(a: &Path, b: &Path) -> bool {
+    match (dunce::canonicalize(a), dunce::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// Says whether an error means that a tree has no such entry.
+fn is_no_entry(error: &Error) -> bool {
+    error.code() == ErrorCode::NotFound && error.class() == ErrorClass::Tree
+}
+
+/// Turns "not found" into `None`.
+fn optional<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Library {
+    /// Opens the repository of a directory that has a `.git`; with its top level, if it has one.
+    pub(super) fn open(directory: &Path) -> Result<(Self, Option<PathBuf>), Error> {
+        // Unlike `open`, this heeds where a `.git` file was found: there is the top level.
+        let flags = RepositoryOpenFlags::NO_SEARCH;
+        let repository = git2::Repository::open_ext(directory, flags, NO_CEILINGS)?;
+        if is_same(repository.path(), directory) {
+            // The directory was taken for a repository itself: its `.git` is none.
+            let message = format!("`{}` is broken", directory.join(".git").display());
+            return Err(Error::new(
+                ErrorCode::NotFound,
+                ErrorClass::Repository,
+                message,
+            ));
+        }
+        let top = repository.workdir().map(Path::to_path_buf);
+        Ok((Library(repository), top))
+    }
+
+    /// Opens the same repository again; `None` if that does not work.
+    pub(super) fn reopened(self) -> Option<Self> {
+        let (library, _) = Self::open(self.0.workdir()?).ok()?;
+        Some(library)
+    }
+
+    /// Understands the full name of an object, which may be of SHA-256.
+    fn oid(&self, digits: &str) -> Result<Oid, Error> {
+        Oid::from_str_ext(digits, self.0.object_format())
+    }
+
+    fn find(&self, commit: &CommitId) -> Result<Commit<'_>, Error> {
+        self.0.find_commit(self.oid(commit.as_str())?)
+    }
+
+    pub(super) fn commit(&self, revision: &str) -> Result<CommitId, Error> {
+        let commit = self.0.revparse_single(revision)?.peel_to_commit()?;
+        Ok(CommitId::from_oid(commit.id()))
+    }
+
+    pub(super) fn parents(&self, commit: &CommitId) -> Result<Vec<CommitId>, Error> {
+        // The header has the parents that a shallow clone pretends not to know.
+        let commit = self.find(commit)?;
+        let header = commit.raw_header_bytes().split(|&byte| byte == b'\n');
+        header
+            .filter_map(|line| line.strip_prefix(b"parent "))
+            .map(|parent| {
+                let parent = str::from_utf8(parent).unwrap_or_default();
+                self.oid(parent).map(CommitId::from_oid)
+            })
+            .collect()
+    }
+
+    pub(super) fn merge_base(&self, a: &CommitId, b: &CommitId) -> Result<Option<CommitId>, Error> {
+        let base = self
+            .0
+            .merge_base(self.oid(a.as_str())?, self.oid(b.as_str())?);
+        // In a shallow clone it stumbles over commits that are cut off, where git goes on.
+        if self.is_shallow() {
+            return base.map(CommitId::from_oid).map(Some);
+        }
+        Ok(optional(base)?.map(CommitId::from_oid))
+    }
+
+    pub(super) fn branch(&self) -> Result<Option<String>, Error> {
+        let head = self.0.find_reference("HEAD")?;
+        let branch = match head.symbolic_target()? {
+            Some(target) => target.strip_prefix("refs/heads/"),
+            None => None,
+        };
+        Ok(branch.map(str::to_owned))
+    }
+
+    pub(super) fn branches(&self) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        for branch in self.0.branches(Some(git2::BranchType::Local))? {
+            let (branch, _) = branch?;
+            names.push(String::from_utf8_lossy(branch.name_bytes()?).into_owned());
+        }
+        Ok(names)
+    }
+
+    pub(super) fn remotes(&self) -> Result<Vec<String>, Error> {
+        let remotes = self.0.remotes()?;
+        let names = (0..remotes.len()).filter_map(|index| remotes.get_bytes(index));
+        Ok(names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect())
+    }
+
+    pub(super) fn remote_head(&self, remote: &str) -> Result<Option<String>, Error> {
+        let name = format!("refs/remotes/{remote}/HEAD");
+        let Some(head) = optional(self.0.find_reference(&name))? else {
+            return Ok(None);
+        };
+        let Some(target) = head.symbolic_target()? else {
+            return Ok(None);
+        };
+        let branch = target.strip_prefix(&format!("refs/remotes/{remote}/"));
+        Ok(branch.map(str::to_owned))
+    }
+
+    pub(super) fn config(&self, name: &str) -> Result<Option<String>, Error> {
+        optional(self.0.config()?.get_string(name))
+    }
+
+    pub(super) fn is_shallow(&self) -> bool {
+        // libgit2 looks beside HEAD, where a linked worktree does not have it.
+        let boundary = self.0.commondir().join("shallow");
+        boundary.metadata().is_ok_and(|file| file.len() > 0)
+    }
+
+    /// Returns the tree of a directory of a commit; `None` if there is no such directory.
+    fn tree(&self, commit: &CommitId, path: &str) -> Result<Option<Tree<'_>>, Error> {
+        let tree = self.find(commit)?.tree()?;
+        if path.is_empty() {
+            return Ok(Some(tree));
+        }
+        let entry = match tree.get_path(Path::new(path)) {
+            Ok(entry) => entry,
+            Err(error) if is_no_entry(&error) => return Ok(None),
+            // As when a tree on the way is missing in a partial clone.
+            Err(error) => return Err(error),
+        };
+        match entry.kind() {
+            Some(ObjectType::Tree) => self.0.find_tree(entry.id()).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn differs_outside(
+        &self,
+        old: &CommitId,
+        new: &CommitId,
+        prefix: &str,
+    ) -> Result<bool, Error> {
+        let (mut old, mut new) = (self.find(old)?.tree()?, self.find(new)?.tree()?);
+        for name in prefix.split('/') {
+            let others = |tree: &Tree<'_>| -> Vec<(Vec<u8>, Oid, i32)> {
+                let entries = tree.iter();
+                let others = entries.filter(|entry| entry.name_bytes() != name.as_bytes());
+                others
+                    .map(|entry| (entry.name_bytes().to_vec(), entry.id(), entry.filemode()))
+                    .collect()
+            };
+            if others(&old) != others(&new) {
+                return Ok(true);
+            }
+            let below = |tree: &Tree<'_>| {
+                let entry = tree.get_name(name)?;
+                let is_tree = entry.kind() == Some(ObjectType::Tree);
+                is_tree.then(|| self.0.find_tree(entry.id()))
+            };
+            (old, new) = match (below(&old), below(&new)) {
+                (Some(old), Some(new)) => (old?, new?),
+                _ => return Ok(false),
+            };
+        }
+        Ok(false)
+    }
+
+    pub(super) fn differences(
+        &self,
+        old: &CommitId,
+        new: &CommitId,
+        prefix: &str,
+    ) -> Result<Vec<ChangedFile>, Error> {
+        let (old, new) = (self.tree(old, prefix)?, self.tree(new, prefix)?);
+        let mut comparison = Comparison {
+            repository: &self.0,
+            path: Vec::new(),
+            files: Vec::new(),
+        };
+        comparison.trees(old.as_ref(), new.as_ref())?;
+        Ok(comparison.files)
+    }
+
+    pub(super) fn status(&self, prefix: &str) -> Result<Vec<ChangedFile>, Error> {
+        let mut options = StatusOptions::new();
+        options
+            .include_untracked(true)
+            .recurse_untracked_dirs(true)
+            .include_ignored(false);
+        if !prefix.is_empty() {
+            options.pathspec(prefix).disable_pathspec_match(true);
+        }
+        let statuses = self.0.statuses(Some(&mut options))?;
+        let mut not_checked_out: Option<HashSet<Vec<u8>>> = None;
+        let mut files = Vec::new();
+        for entry in statuses.iter() {
+            let Some(path) = project_path(entry.path_bytes(), prefix) else {
+                continue;
+            };
+            let mut status = entry.status();
+            if status.contains(Status::WT_DELETED) {
+                // libgit2 takes what a sparse checkout leaves out for deleted.
+                let paths = match &mut not_checked_out {
+                    Some(paths) => paths,
+                    unknown => unknown.insert(self.not_checked_out()?),
+                };
+                if paths.contains(entry.path_bytes()) {
+                    status.remove(Status::WT_DELETED);
+                }
+                if status.is_empty() {
+                    continue;
+                }
+            }
+            let is_untracked = status == Status::WT_NEW;
+            files.push(ChangedFile {
+                path,
+                change: status_change(&entry, status),
+                state: if is_untracked {
+                    FileState::Untracked
+                } else {
+                    FileState::Uncommitted
+                },
+            });
+        }
+        Ok(files)
+    }
+
+    /// Returns the files that are not in the working tree because the checkout is sparse.
+    fn not_checked_out(&self) -> Result<HashSet<Vec<u8>>, Error> {
+        let skipped = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+        let index = self.0.index()?;
+        let entries = index
+            .iter()
+            .filter(|entry| entry.flags_extended & skipped != 0);
+        Ok(entries.map(|entry| entry.path).collect())
+    }
+
+    pub(super) fn files_in(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        directories: &[ProjectPath],
+    ) -> Result<Vec<Vec<String>>, Error> {
+        let names = directories.iter().map(|directory| {
+            let tree = self.tree(commit, &repository_path(directory, prefix))?;
+            let entries = tree.iter().flat_map(Tree::iter);
+            let files = entries.filter(is_file);
+            let mut names: Vec<String> = files
+                .filter_map(|entry| entry.name().ok().map(str::to_owned))
+                .collect();
+            names.sort_unstable();
+            Ok(names)
+        });
+        names.collect()
+    }
+
+    pub(super) fn directories_below(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        directory: &ProjectPath,
+    ) -> Result<Vec<ProjectPath>, Error> {
+        let mut found = Vec::new();
+        let mut open = Vec::new();
+        let tree = self.tree(commit, &repository_path(directory, prefix))?;
+        open.extend(tree.map(|tree| (directory.clone(), tree)));
+        while let Some((directory, tree)) = open.pop() {
+            for entry in &tree {
+                if let (Some(ObjectType::Tree), Ok(name)) = (entry.kind(), entry.name()) {
+                    open.push((directory.join(name), self.0.find_tree(entry.id())?));
+                }
+            }
+            if tree.iter().any(|entry| is_file(&entry)) {
+                found.push(directory);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn read(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        files: &[ProjectPath],
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let tree = self.find(commit)?.tree()?;
+        let contents = files.iter().map(|file| {
+            let entry = tree.get_path(Path::new(&repository_path(file, prefix)))?;
+            Ok(self.0.find_blob(entry.id())?.content().to_vec())
+        });
+        contents.collect()
+    }
+}
+
+fn is_file(entry: &TreeEntry<'_>) -> bool {
+    matches!(mode(entry), FileMode::Blob | FileMode::BlobExecutable)
+}
+
+fn status_change(entry: &StatusEntry<'_>, status: Status) -> FileChange {
+    let deltas = [entry.head_to_index(), entry.index_to_workdir()];
+    let is_repository = deltas.iter().flatten().any(|delta| {
+        // An untracked directory is only given as such if it is a repository of its own.
+        let is_untracked =
+            || delta.status() == Delta::Untracked && entry.path_bytes().ends_with(b"/");
+        [delta.old_file(), delta.new_file()]
+            .iter()
+            .any(|file| file.mode() == FileMode::Commit)
+            || is_untracked()
+    });
+    if is_repository {
+        FileChange::Repository
+    } else if status.intersects(Status::INDEX_DELETED | Status::WT_DELETED) {
+        FileChange::Deleted
+    } else if status.intersects(Status::INDEX_NEW | Status::WT_NEW) {
+        FileChange::Added
+    } else if status.intersects(Status::INDEX_TYPECHANGE | Status::WT_TYPECHANGE) {
+        FileChange::Retyped
+    } else {
+        FileChange::Modified
+    }
+}

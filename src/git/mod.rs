@@ -1,0 +1,361 @@
+//! What `orch` asks of git: commits, how they are related, and which files differ.
+//!
+//! libgit2 answers, in this process. What it cannot answer (it knows no reftable, no sparse or split
+//! index, and fetches nothing for a partial clone) is asked of the `git` program; where there is
+//! none, its own answer stands. The status is the other way round; see [`Repository::status`].
+//!
+//! Nothing here writes to the repository except [`Repository::fetch`], and nothing here knows what a
+//! base or a stack is.
+
+mod answer;
+mod comparison;
+mod error;
+mod file;
+mod library;
+mod program;
+
+use std::fmt;
+use std::path::Path;
+
+use tracing::debug;
+
+use self::error::instead_of;
+pub use self::error::{GitError, command_line};
+pub use self::file::{ChangedFile, FileChange, FileState};
+use self::library::Library;
+use self::program::Program;
+use crate::discover;
+use crate::path::ProjectPath;
+
+/// The full name of a commit, in lower-case hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CommitId(String);
+
+impl CommitId {
+    /// Returns all digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the first digits, for people.
+    pub fn short(&self) -> &str {
+        self.0.get(..7).unwrap_or(&self.0)
+    }
+}
+
+impl fmt::Display for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The git repository that a project lies in.
+pub struct Repository {
+    /// The project root, relative to git's top level, `/`-separated; empty if they are the same.
+    prefix: String,
+    library: Option<Library>,
+    program: Program,
+}
+
+impl Repository {
+    /// Opens the repository whose working tree contains the project root, which must be absolute and
+    /// free of links.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or neither libgit2 nor git can read it.
+    pub fn open(root: &Path) -> Result<Self, GitError> {
+        let Some(place) = discover::git_top_level(root) else {
+            return Err(GitError::NoRepository(root.to_path_buf()));
+        };
+        let (library, top) = match Library::open(place) {
+            Ok((library, top)) => (Some(library), top),
+            Err(error) => {
+                debug!(%error, "libgit2 cannot open the repository");
+                let top = Program::new(place).top_level();
+                (None, top.map_err(|failure| instead_of(error, failure))?)
+            }
+        };
+        let top = top.and_then(|top| dunce::canonicalize(top).ok());
+        let place = top.and_then(|top| {
+            let prefix = ProjectPath::from_host(&top, root)?.relative().to_owned();
+            Some((top, prefix))
+        });
+        let Some((top, prefix)) = place else {
+            return Err(GitError::NoWorkingTree(root.to_path_buf()));
+        };
+        debug!(top = %top.display(), %prefix, "repository opened");
+        Ok(Repository {
+            prefix,
+            library,
+            program: Program::new(&top),
+        })
+    }
+
+    /// Asks libgit2, and where it cannot tell, the `git` program.
+    fn ask<T>(
+        &self,
+        library: impl FnOnce(&Library) -> Result<T, git2::Error>,
+        program: impl FnOnce(&Program) -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
+        let Some(own) = &self.library else {
+            return program(&self.program);
+        };
+        library(own).or_else(|error| {
+            debug!(%error, "libgit2 cannot tell, asking git");
+            program(&self.program).map_err(|failure| instead_of(error, failure))
+        })
+    }
+
+    /// Returns the commit that a revision means, or `None` if it means none that is present.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn commit(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
+        let asked = self.ask(
+            |library| library.commit(revision).map(Some),
+            |program| program.commit(revision),
+        );
+        match asked {
+            Err(GitError::Library(error)) if library::is_no_such_revision(&error) => Ok(None),
+            asked => asked,
+        }
+    }
+
+    /// Returns the parents of a commit, whether they are present or cut off in a shallow clone.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn parents(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
+        self.ask(
+            |library| library.parents(commit),
+            |program| program.parents(commit),
+        )
+    }
+
+    /// Returns the best common ancestor of two commits, or `None` if none is present.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn merge_base(&self, a: &CommitId, b: &CommitId) -> Result<Option<CommitId>, GitError> {
+        let asked = self.ask(
+            |library| library.merge_base(a, b),
+            |program| program.merge_base(a, b),
+        );
+        match asked {
+            Err(GitError::Library(error)) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            asked => asked,
+        }
+    }
+
+    /// Returns where the history of a commit ends: at commits without parents, and at those whose
+    /// parents a shallow clone lacks.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn ends(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
+        // libgit2 has the parents that are lacking, and nobody needs this who cannot fetch.
+        self.program.ends(commit)
+    }
+
+    /// Returns the name of the branch that is checked out; `None` if HEAD is detached.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn branch(&self) -> Result<Option<String>, GitError> {
+        self.ask(Library::branch, Program::branch)
+    }
+
+    /// Returns the names of the local branches.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn branches(&self) -> Result<Vec<String>, GitError> {
+        self.ask(Library::branches, Program::branches)
+    }
+
+    /// Returns the names of the remotes.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn remotes(&self) -> Result<Vec<String>, GitError> {
+        self.ask(Library::remotes, Program::remotes)
+    }
+
+    /// Returns the branch that a remote's HEAD was seen at, if it was seen.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
+        self.ask(
+            |library| library.remote_head(remote),
+            |program| program.remote_head(remote),
+        )
+    }
+
+    /// Returns a value of git's configuration.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn config(&self, name: &str) -> Result<Option<String>, GitError> {
+        self.ask(
+            |library| library.config(name),
+            |program| program.config(name),
+        )
+    }
+
+    /// Says whether parts of the history are missing.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn is_shallow(&self) -> Result<bool, GitError> {
+        self.ask(|library| Ok(library.is_shallow()), Program::is_shallow)
+    }
+
+    /// Returns the files of the project that differ between two commits, in any order.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn differences(
+        &self,
+        old: &CommitId,
+        new: &CommitId,
+    ) -> Result<Vec<ChangedFile>, GitError> {
+        if old == new {
+            return Ok(Vec::new());
+        }
+        self.ask(
+            |library| library.differences(old, new, &self.prefix),
+            |program| program.differences(old, new, &self.prefix),
+        )
+    }
+
+    /// Says whether files of the repository that lie outside of the project differ between two commits.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn differs_outside(&self, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
+        if old == new || self.prefix.is_empty() {
+            return Ok(false);
+        }
+        self.ask(
+            |library| library.differs_outside(old, new, &self.prefix),
+            |program| program.differs_outside(old, new, &self.prefix),
+        )
+    }
+
+    /// Returns the files of the project that differ between HEAD, the index and the working tree, in
+    /// any order. What git ignores is not among them.
+    ///
+    /// Here git itself comes first, if it is there: libgit2 loses rules that take files out of
+    /// `.gitignore` again and runs no filters (large files, encryption), so it misses files and
+    /// invents changes; and with tens of thousands of files it takes twice the time.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn status(&self) -> Result<Vec<ChangedFile>, GitError> {
+        match self.program.status(&self.prefix) {
+            Err(GitError::Start(error)) => debug!(%error, "there is no git to ask for the status"),
+            asked => return asked,
+        }
+        self.ask(
+            |library| library.status(&self.prefix),
+            |program| program.status(&self.prefix),
+        )
+    }
+
+    /// Returns the files of a commit that lie in the given directories of the project, not below
+    /// them: for each directory their names, sorted. Links and submodules are no files.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn files_in(
+        &self,
+        commit: &CommitId,
+        directories: &[ProjectPath],
+    ) -> Result<Vec<Vec<String>>, GitError> {
+        self.ask(
+            |library| library.files_in(commit, &self.prefix, directories),
+            |program| program.files_in(commit, &self.prefix, directories),
+        )
+    }
+
+    /// Returns all directories of a commit that have files, at or below a directory of the project.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn directories_below(
+        &self,
+        commit: &CommitId,
+        directory: &ProjectPath,
+    ) -> Result<Vec<ProjectPath>, GitError> {
+        self.ask(
+            |library| library.directories_below(commit, &self.prefix, directory),
+            |program| program.directories_below(commit, &self.prefix, directory),
+        )
+    }
+
+    /// Returns the contents of files of a commit, in the order asked for.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell, as when one of the files does not exist.
+    pub fn read(&self, commit: &CommitId, files: &[ProjectPath]) -> Result<Vec<Vec<u8>>, GitError> {
+        self.ask(
+            |library| library.read(commit, &self.prefix, files),
+            |program| program.read(commit, &self.prefix, files),
+        )
+    }
+
+    /// Runs `git fetch` with these arguments, with the user's terminal and credentials. What git
+    /// prints goes to stderr.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started, or fails.
+    pub fn fetch(&mut self, arguments: &[String]) -> Result<(), GitError> {
+        self.program.fetch(arguments)?;
+        // What libgit2 has read of the history may have changed.
+        self.library = self.library.take().and_then(Library::reopened);
+        Ok(())
+    }
+}
+
+/// Returns the place in the project of a path that git gave, relative to its top level; `None` if it
+/// lies outside the project.
+fn project_path(path: &[u8], prefix: &str) -> Option<ProjectPath> {
+    let inside = match prefix {
+        "" => path,
+        prefix => path.strip_prefix(prefix.as_bytes())?.strip_prefix(b"/")?,
+    };
+    // A nested repository that git does not know is given with a slash at its end.
+    let inside = inside.strip_suffix(b"/").unwrap_or(inside);
+    Some(ProjectPath::from_normal(&format!(
+        "/{}",
+        String::from_utf8_lossy(inside)
+    )))
+}
+
+/// Returns the path of a place in the project relative to git's top level.
+fn repository_path(path: &ProjectPath, prefix: &str) -> String {
+    match (prefix, path.relative()) {
+        ("", path) => path.to_owned(),
+        (prefix, "") => prefix.to_owned(),
+        (prefix, path) => format!("{prefix}/{path}"),
+    }
+}

@@ -1,0 +1,442 @@
+//! Questions that the `git` program answers, and what only it can do: fetch.
+//!
+//! Only options that git 2.30 knows are used, and formats that end names with NUL.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::answer::{Fields, blob, change};
+use super::{
+    ChangedFile, CommitId, FileChange, FileState, GitError, command_line, project_path,
+    repository_path,
+};
+use crate::path::ProjectPath;
+
+/// Variables that say which repository git works on, or what it consists of.
+const OF_ANOTHER_REPOSITORY: [&str; 13] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Variables that say how paths on the command line are understood.
+const OF_PATTERNS: [&str; 3] = [
+    "GIT_GLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+];
+
+/// The `git` program, working in one directory.
+pub(super) struct Program {
+    directory: PathBuf,
+}
+
+/// A question asked, with all that its failure wants to say.
+struct Question {
+    command: Command,
+    /// As it could be typed.
+    text: String,
+}
+
+impl Program {
+    pub(super) fn new(directory: &Path) -> Self {
+        Program {
+            directory: directory.to_path_buf(),
+        }
+    }
+
+    fn question(&self, arguments: &[&str]) -> Question {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(&self.directory);
+        // A directory that looks like a repository from inside is none: see `git_top_level`.
+        command.args(["-c", "safe.bareRepository=explicit"]);
+        command.args(arguments);
+        // The repository is the one around the project, even if a hook of another one runs us.
+        for variable in OF_ANOTHER_REPOSITORY.iter().chain(&OF_PATTERNS) {
+            command.env_remove(variable);
+        }
+        // Reading must not write the index, and what git says is to be understood.
+        command.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
+        // Directories have the names they have, also with `*` in them.
+        command.env("GIT_LITERAL_PATHSPECS", "1");
+        let text = command_line(arguments);
+        Question { command, text }
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
+        let question = self.question(arguments);
+        let text = question.text.clone();
+        let output = question.output()?;
+        checked(text, output)
+    }
+
+    fn ask_line(&self, arguments: &[&str]) -> Result<String, GitError> {
+        let answer = self.ask(arguments)?;
+        Ok(String::from_utf8_lossy(&answer).trim_end().to_owned())
+    }
+
+    /// Asks a question to which "no" is given as exit status 1.
+    fn ask_maybe(&self, arguments: &[&str]) -> Result<Option<String>, GitError> {
+        match self.ask_line(arguments) {
+            Ok(line) => Ok(Some(line)),
+            Err(GitError::Failed { status, .. }) if status.code() == Some(1) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the top level of the working tree, if there is one.
+    pub(super) fn top_level(&self) -> Result<Option<PathBuf>, GitError> {
+        let top = self.ask_line(&["rev-parse", "--show-toplevel"])?;
+        Ok(Some(PathBuf::from(top)).filter(|top| !top.as_os_str().is_empty()))
+    }
+
+    pub(super) fn commit(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
+        let peeled = format!("{revision}^{{commit}}");
+        let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
+        let found = self.ask_line(&[&arguments[..], &[&peeled]].concat());
+        match found {
+            // A `^` in front stays there: that is no commit but all that it does not reach.
+            Ok(id) => Ok(is_hexadecimal(&id).then_some(CommitId(id))),
+            // 1 where it names nothing, 128 where it names something that is no commit.
+            Err(GitError::Failed { status, .. }) if matches!(status.code(), Some(1 | 128)) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn parents(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
+        let header = self.ask_line(&["cat-file", "commit", commit.as_str()])?;
+        let lines = header.lines().take_while(|line| !line.is_empty());
+        Ok(lines
+            .filter_map(|line| line.strip_prefix("parent "))
+            .map(|id| CommitId(id.to_owned()))
+            .collect())
+    }
+
+    pub(super) fn merge_base(
+        &self,
+        a: &CommitId,
+        b: &CommitId,
+    ) -> Result<Option<CommitId>, GitError> {
+        let base = self.ask_maybe(&["merge-base", a.as_str(), b.as_str()])?;
+        Ok(base.map(CommitId))
+    }
+
+    pub(super) fn ends(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
+        let ends = self.ask_line(&["rev-list", "--max-parents=0", commit.as_str()])?;
+        Ok(ends.lines().map(|id| CommitId(id.to_owned())).collect())
+    }
+
+    pub(super) fn branch(&self) -> Result<Option<String>, GitError> {
+        let head = self.ask_maybe(&["symbolic-ref", "--quiet", "HEAD"])?;
+        Ok(head.and_then(|head| Some(head.strip_prefix("refs/heads/")?.to_owned())))
+    }
+
+    pub(super) fn branches(&self) -> Result<Vec<String>, GitError> {
+        let format = "--format=%(refname:lstrip=2)";
+        let names = self.ask_line(&["for-each-ref", format, "refs/heads/"])?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
+    pub(super) fn remotes(&self) -> Result<Vec<String>, GitError> {
+        let names = self.ask_line(&["remote"])?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
+    pub(super) fn remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
+        let prefix = format!("refs/remotes/{remote}/");
+        let head = self.ask_maybe(&["symbolic-ref", "--quiet", &format!("{prefix}HEAD")])?;
+        Ok(head.and_then(|head| Some(head.strip_prefix(&prefix)?.to_owned())))
+    }
+
+    pub(super) fn config(&self, name: &str) -> Result<Option<String>, GitError> {
+        self.ask_maybe(&["config", "--get", name])
+    }
+
+    pub(super) fn is_shallow(&self) -> Result<bool, GitError> {
+        let answer = self.ask_line(&["rev-parse", "--is-shallow-repository"])?;
+        Ok(answer == "true")
+    }
+
+    pub(super) fn differs_outside(
+        &self,
+        old: &CommitId,
+        new: &CommitId,
+        prefix: &str,
+    ) -> Result<bool, GitError> {
+        let mut arguments = vec!["diff-tree", "-r", "-z", "--name-only", "--no-renames"];
+        arguments.extend([old.as_str(), new.as_str()]);
+        let answer = self.ask(&arguments)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let mut names = std::iter::from_fn(|| fields.next());
+        Ok(names.any(|name| project_path(name, prefix).is_none()))
+    }
+
+    pub(super) fn differences(
+        &self,
+        old: &CommitId,
+        new: &CommitId,
+        prefix: &str,
+    ) -> Result<Vec<ChangedFile>, GitError> {
+        let mut arguments = vec!["diff-tree", "-r", "-z", "--raw", "--no-renames"];
+        arguments.extend([old.as_str(), new.as_str()]);
+        arguments.extend(limit(prefix));
+        let answer = self.ask(&arguments)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let mut files = Vec::new();
+        // `:100644 100755 old new M`, then the name.
+        while let Some(record) = fields.next() {
+            let (Some(modes), Some(name)) = (record.strip_prefix(b":"), fields.next()) else {
+                return Err(fields.unexpected(record));
+            };
+            let mut words = modes.split(|&byte| byte == b' ');
+            let (Some(old), Some(new)) = (words.next(), words.next()) else {
+                return Err(fields.unexpected(record));
+            };
+            let status = words.next_back().and_then(|word| word.first());
+            files.extend(project_path(name, prefix).map(|path| ChangedFile {
+                path,
+                change: change(status.copied(), &[old, new]),
+                state: FileState::Committed,
+            }));
+        }
+        Ok(files)
+    }
+
+    pub(super) fn status(&self, prefix: &str) -> Result<Vec<ChangedFile>, GitError> {
+        let mut arguments = vec!["status", "--porcelain=v2", "-z", "--no-renames"];
+        arguments.push("--untracked-files=all");
+        arguments.extend(limit(prefix));
+        let answer = self.ask(&arguments)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let mut files = Vec::new();
+        while let Some(record) = fields.next() {
+            // How many words stand before the name, and which of them are modes.
+            let (n_words, modes) = match record.first() {
+                Some(b'1') => (8, 3..6),
+                Some(b'2') => (9, 3..6),
+                Some(b'u') => (10, 3..7),
+                Some(b'?') => (1, 0..0),
+                Some(b'!' | b'#') => continue,
+                _ => return Err(fields.unexpected(record)),
+            };
+            let words: Vec<&[u8]> = record.splitn(n_words + 1, |&byte| byte == b' ').collect();
+            let Some(&name) = words.get(n_words) else {
+                return Err(fields.unexpected(record));
+            };
+            let is_untracked = n_words == 1;
+            let letters = match record.first() {
+                // What the two sides of a conflict did is not what happened to the file.
+                Some(b'?' | b'u') => &b""[..],
+                _ => words[1],
+            };
+            let change = if is_untracked && name.ends_with(b"/") {
+                FileChange::Repository
+            } else {
+                let by_weight = [b'D', b'A', b'T', b'M'];
+                let letter = by_weight
+                    .into_iter()
+                    .find(|letter| letters.contains(letter));
+                let letter = if is_untracked { Some(b'A') } else { letter };
+                change(letter, &words[modes])
+            };
+            let state = if is_untracked {
+                FileState::Untracked
+            } else {
+                FileState::Uncommitted
+            };
+            let mut add = |name: &[u8], change| {
+                files.extend(project_path(name, prefix).map(|path| ChangedFile {
+                    path,
+                    change,
+                    state,
+                }));
+            };
+            add(name, change);
+            // Renames are switched off, but a name that is not taken would spoil all that follow.
+            if record.starts_with(b"2")
+                && let Some(original) = fields.next()
+            {
+                add(original, FileChange::Deleted);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns the regular files of a commit at or below a place of the repository.
+    fn tree(&self, commit: &CommitId, place: &str) -> Result<Vec<String>, GitError> {
+        let mut arguments = vec!["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
+        arguments.extend(limit(place));
+        let answer = self.ask(&arguments)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let mut files = Vec::new();
+        // `100644 blob id`, a tab, the name.
+        while let Some(record) = fields.next() {
+            let Some(tab) = record.iter().position(|&byte| byte == b'\t') else {
+                return Err(fields.unexpected(record));
+            };
+            // A name that is not UTF-8 could not be asked for, and no stack has one.
+            if record.starts_with(b"100")
+                && let Ok(name) = str::from_utf8(&record[tab + 1..])
+            {
+                files.push(name.to_owned());
+            }
+        }
+        Ok(files)
+    }
+
+    pub(super) fn files_in(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        directories: &[ProjectPath],
+    ) -> Result<Vec<Vec<String>>, GitError> {
+        let mut names: BTreeMap<&ProjectPath, Vec<String>> = BTreeMap::new();
+        for directory in directories {
+            names.entry(directory).or_default();
+        }
+        for file in self.tree(commit, prefix)? {
+            let Some(file) = project_path(file.as_bytes(), prefix) else {
+                continue;
+            };
+            let directory = file.parent().unwrap_or_else(ProjectPath::root);
+            if let Some(names) = names.get_mut(&directory) {
+                names.push(file.basename().to_owned());
+            }
+        }
+        for names in names.values_mut() {
+            names.sort_unstable();
+        }
+        Ok(directories
+            .iter()
+            .map(|directory| names[directory].clone())
+            .collect())
+    }
+
+    pub(super) fn directories_below(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        directory: &ProjectPath,
+    ) -> Result<Vec<ProjectPath>, GitError> {
+        let files = self.tree(commit, &repository_path(directory, prefix))?;
+        let files = files
+            .iter()
+            .filter_map(|file| project_path(file.as_bytes(), prefix));
+        let mut directories: Vec<ProjectPath> = files
+            .map(|file| file.parent().unwrap_or_else(ProjectPath::root))
+            .collect();
+        directories.sort_unstable();
+        directories.dedup();
+        Ok(directories)
+    }
+
+    pub(super) fn read(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        files: &[ProjectPath],
+    ) -> Result<Vec<Vec<u8>>, GitError> {
+        // The batch form ends requests with line feeds, which a name may contain; names go by id.
+        let ids = files.iter().map(|file| {
+            let name = format!("{commit}:{}", repository_path(file, prefix));
+            if name.contains('\n') {
+                return self.ask_line(&["rev-parse", "--verify", "--end-of-options", &name]);
+            }
+            Ok(name)
+        });
+        let requests: Vec<String> = ids.collect::<Result<_, _>>()?;
+        let arguments = ["cat-file", "--batch"];
+        let Question { mut command, text } = self.question(&arguments);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(GitError::Start)?;
+        let mut stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // If git has ended, its status tells why.
+                let written = stdin.iter_mut().try_for_each(|stdin| {
+                    let mut requests = requests.iter();
+                    requests.try_for_each(|request| writeln!(stdin, "{request}"))
+                });
+                drop((written, stdin));
+            });
+            child.wait_with_output()
+        });
+        let answer = checked(text, output.map_err(GitError::Start)?)?;
+        let mut rest = &answer[..];
+        let mut contents = Vec::with_capacity(files.len());
+        // `id blob size`, a line feed, the content, a line feed.
+        for _ in files {
+            let content = blob(&mut rest);
+            let unexpected = || Fields::new(rest, &arguments).unexpected(rest);
+            contents.push(content.ok_or_else(unexpected)?.to_vec());
+        }
+        Ok(contents)
+    }
+
+    /// Runs `git fetch`; see [`super::Repository::fetch`].
+    pub(super) fn fetch(&self, arguments: &[String]) -> Result<(), GitError> {
+        let mut words = vec!["fetch"];
+        words.extend(arguments.iter().map(String::as_str));
+        let Question { mut command, text } = self.question(&words);
+        // git reports its progress on stderr; what it prints on stdout must not mix with ours.
+        command.stdout(io::stderr());
+        let status = command.status().map_err(GitError::Start)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(GitError::Fetch {
+            command: text,
+            status,
+        })
+    }
+}
+
+impl Question {
+    fn output(mut self) -> Result<Output, GitError> {
+        self.command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(GitError::Start)
+    }
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn checked(command: String, output: Output) -> Result<Vec<u8>, GitError> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(GitError::Failed {
+        command,
+        status: output.status,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}
+
+/// Returns the arguments that limit a command to a place of the repository.
+fn limit(place: &str) -> Vec<&str> {
+    if place.is_empty() {
+        Vec::new()
+    } else {
+        vec!["--", place]
+    }
+}
