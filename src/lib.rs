@@ -38,6 +38,7 @@
 //! Only `discover`, `import`, `execute` and three look-ups of single files (`watch`, the target of a
 //! reference, `tm_fileexists`) touch the world; the rest takes values and returns values.
 
+pub mod base;
 pub mod config;
 pub mod diagnostic;
 pub mod discover;

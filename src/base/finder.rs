@@ -1,0 +1,453 @@
+//! The chain of rules by which a base is found.
+
+use super::ci::Target;
+use super::{Base, BaseRule, BaseUnknown, BaseWish, Mend, is_branch_name};
+use crate::git::{CommitId, GitError, Repository};
+
+/// A refusal that waits for its way out.
+pub(super) struct Refusal(String);
+
+/// Starts to refuse, with what is missing.
+pub(super) fn refuse(problem: impl Into<String>) -> Refusal {
+    Refusal(problem.into())
+}
+
+impl Refusal {
+    pub(super) fn mend<T>(self, mend: Mend) -> Result<T, BaseUnknown> {
+        Err(BaseUnknown::Refused {
+            problem: self.0,
+            mend,
+        })
+    }
+
+    pub(super) fn advise<T>(self, advice: impl Into<String>) -> Result<T, BaseUnknown> {
+        self.mend(Mend::Advice(advice.into()))
+    }
+}
+
+/// Finds the base of one repository.
+pub(super) struct Finder<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) wish: &'a BaseWish,
+    pub(super) head: CommitId,
+}
+
+impl Finder<'_> {
+    fn base(&self, commit: CommitId, rule: BaseRule, mut reason: String) -> Base {
+        if commit == self.head {
+            reason += ", which is HEAD itself";
+        }
+        Base {
+            commit,
+            rule,
+            reason,
+        }
+    }
+
+    /// The base that the user names: that commit itself, related to HEAD or not.
+    pub(super) fn named(&self, revision: &str) -> Result<Base, BaseUnknown> {
+        if let Some(commit) = self.repository.commit(revision)? {
+            return Ok(self.base(commit, BaseRule::Named, format!("--base {revision}")));
+        }
+        let mut problem = format!("there is no revision `{revision}`");
+        // Which of several remotes is meant is not the question here.
+        let remote = match self.remote() {
+            Err(BaseUnknown::Refused { .. }) => None,
+            remote => remote?,
+        };
+        if let Some(remote) = &remote {
+            // As `git switch` does: a branch that is not here is that of the remote.
+            let qualified = format!("{remote}/{revision}");
+            let reference = format!("refs/remotes/{qualified}");
+            if let Some(commit) = self.repository.commit(&reference)? {
+                let reason = format!("--base {revision}, which is {qualified}");
+                return Ok(self.base(commit, BaseRule::Named, reason));
+            }
+        }
+        if self.repository.is_shallow()? {
+            problem += " in this shallow clone";
+        }
+        let mend = match remote {
+            Some(remote) => self.mend_named(revision, &remote)?,
+            None => None,
+        };
+        match mend {
+            Some(mend) => refuse(problem).mend(mend),
+            None => refuse(problem).advise("name a commit, branch or tag that exists"),
+        }
+    }
+
+    /// Returns what gets a revision that is not there; `None` if nothing does.
+    fn mend_named(&self, revision: &str, remote: &str) -> Result<Option<Mend>, BaseUnknown> {
+        let is_shallow = self.repository.is_shallow()?;
+        // `v1~2` cannot be known before `v1` is.
+        let name = revision.split(['~', '^', ':']).next().unwrap_or(revision);
+        let known = match name {
+            "" => None,
+            name => self.repository.commit(name)?,
+        };
+        if let Some(known) = known {
+            let is_ancestor = revision[name.len()..].starts_with(['~', '^']);
+            return Ok(if !is_shallow || !is_ancestor {
+                None
+            } else if known == self.head {
+                Some(Mend::history(remote, None, &self.head_on(remote)?))
+            } else {
+                Some(Mend::history(remote, None, &[known]))
+            });
+        }
+        let branch = name.strip_prefix(&format!("{remote}/"));
+        if !is_branch_name(branch.unwrap_or(name)) {
+            return Ok(None);
+        }
+        let looks_like_commit = name.len() >= 7 && is_hexadecimal(name);
+        Ok(Some(match branch {
+            Some(branch) => self.mend_one(remote, &[&refspec(remote, branch)])?,
+            None if looks_like_commit => self.mend_commit(remote, name)?,
+            // All tags would be fetched to one depth, and all branches be cut there. Which of the two
+            // it is only the remote knows.
+            None if is_shallow && is_version(name) => self.mend_one(remote, &["tag", name])?,
+            None if is_shallow => self.mend_one(remote, &[&refspec(remote, name)])?,
+            None => Mend::all(remote),
+        }))
+    }
+
+    /// Returns what gets one commit, branch or tag, without its history in a shallow clone.
+    fn mend_one(&self, remote: &str, what: &[&str]) -> Result<Mend, BaseUnknown> {
+        // In a complete clone, a depth would make it shallow.
+        let depth = if self.repository.is_shallow()? {
+            &["--depth=1"][..]
+        } else {
+            &[]
+        };
+        let words = [depth, &[remote], what].concat();
+        Ok(Mend::Fetch(words.into_iter().map(str::to_owned).collect()))
+    }
+
+    fn mend_commit(&self, remote: &str, commit: &str) -> Result<Mend, BaseUnknown> {
+        Ok(if is_full_name(commit) {
+            self.mend_one(remote, &[commit])?
+        } else if self.repository.is_shallow()? {
+            Mend::history(remote, None, &self.head_on(remote)?)
+        } else {
+            Mend::all(remote)
+        })
+    }
+
+    /// A commit that the provider names, related to HEAD or not.
+    pub(super) fn exactly(&self, name: &str, reason: String) -> Result<Base, BaseUnknown> {
+        if let Some(commit) = self.repository.commit(name)? {
+            return Ok(self.base(commit, BaseRule::Ci, reason));
+        }
+        self.missing(name, &reason)
+    }
+
+    /// Refuses because a commit is not in the clone.
+    fn missing<T>(&self, commit: &str, what: &str) -> Result<T, BaseUnknown> {
+        let clone = if self.repository.is_shallow()? {
+            "this shallow clone"
+        } else {
+            "this clone"
+        };
+        let problem = format!("commit {commit} is not in {clone}: {what}");
+        match self.remote()? {
+            Some(remote) => refuse(problem).mend(self.mend_commit(&remote, commit)?),
+            None => refuse(problem).advise("name another base with `--base REV`"),
+        }
+    }
+
+    /// Returns commits of a remote whose history is what a shallow clone lacks of HEAD's: HEAD itself,
+    /// or where the history ends if commits were made here that the remote need not have.
+    fn head_on(&self, remote: &str) -> Result<Vec<CommitId>, BaseUnknown> {
+        let is_of_remote = match self.repository.branch()? {
+            Some(branch) => {
+                let reference = format!("refs/remotes/{remote}/{branch}");
+                self.repository.commit(&reference)?.as_ref() == Some(&self.head)
+            }
+            None => true,
+        };
+        Ok(if is_of_remote {
+            vec![self.head.clone()]
+        } else {
+            self.repository.ends(&self.head)?
+        })
+    }
+
+    /// Where a proposed change left its target.
+    pub(super) fn target(&self, target: &Target, provider: &str) -> Result<Base, BaseUnknown> {
+        let parents = self.repository.parents(&self.head)?;
+        if let ([first, second], Some(proposal)) = (&*parents, &target.proposal)
+            && second.as_str() == proposal
+        {
+            let reason = format!("first parent of the merge commit that {provider} made");
+            return self.exactly(first.as_str(), reason);
+        }
+        let remote = self.remote()?;
+        let mut missing = None;
+        let mut found = Vec::new();
+        // The branch may have moved on since the provider looked, and so may be a better answer:
+        // HEAD may have merged what the branch gained. But once it has HEAD itself, it tells nothing.
+        if let (Some(branch), Some(remote)) = (&target.branch, &remote) {
+            match self
+                .repository
+                .commit(&format!("refs/remotes/{remote}/{branch}"))?
+            {
+                Some(commit) => found.push((commit, format!("{remote}/{branch}"))),
+                None => missing = Some(refspec(remote, branch)),
+            }
+        }
+        if let Some(name) = &target.commit {
+            match self.repository.commit(name)? {
+                Some(commit) => {
+                    let branch = target.branch.as_deref().unwrap_or("the target branch");
+                    let what = format!("{branch} at {}", commit.short());
+                    found.push((commit, what));
+                }
+                None if is_full_name(name) => missing = Some(name.clone()),
+                None => {}
+            }
+        }
+        let mut holds_head = None;
+        for (commit, what) in &found {
+            match self.repository.merge_base(&self.head, commit)? {
+                Some(base) if base == self.head => holds_head = holds_head.or(Some(what)),
+                Some(base) => {
+                    let reason = format!("merge base of HEAD and {what} ({provider})");
+                    return Ok(self.base(base, BaseRule::Ci, reason));
+                }
+                None => {}
+            }
+        }
+        if let Some(what) = holds_head {
+            let head = self.head.short();
+            let problem = format!(
+                "HEAD ({head}) is part of {what}, so it is not the change that {provider} is to check"
+            );
+            return refuse(problem)
+                .advise("check out the change itself, or name a base with `--base REV`");
+        }
+        if let Some((commit, what)) = found.first() {
+            return self.unrelated(commit, what, remote.as_deref());
+        }
+        let what = target.branch.as_ref().or(target.commit.as_ref());
+        let what = what.map_or("the target", String::as_str);
+        let problem =
+            format!("the target of this change, `{what}`, is not in this clone ({provider})");
+        self.fetch_history(problem, remote, missing)
+    }
+
+    /// The first parent of HEAD, or the merge base with the default branch.
+    pub(super) fn by_default_branch(&self) -> Result<Base, BaseUnknown> {
+        let remote = self.remote()?;
+        let (branch, shown, reference) = if let Some(remote) = &remote {
+            let branch = self.remote_branch(remote)?;
+            let shown = format!("{remote}/{branch}");
+            let reference = format!("refs/remotes/{shown}");
+            (branch, shown, reference)
+        } else {
+            let branch = self.local_branch()?;
+            let reference = format!("refs/heads/{branch}");
+            (branch.clone(), branch, reference)
+        };
+        let Some(tip) = self.repository.commit(&reference)? else {
+            let Some(remote) = remote else {
+                let problem = format!("the default branch `{branch}` does not exist");
+                return refuse(problem)
+                    .advise("set `config.git.default_branch`, or name a base with `--base REV`");
+            };
+            let problem = format!("the default branch `{shown}` is not in this clone");
+            let missing = refspec(&remote, &branch);
+            return self.fetch_history(problem, Some(remote), Some(missing));
+        };
+        let current = self.repository.branch()?;
+        let built = self.wish.ci.as_ref().and_then(|ci| ci.branch.as_ref());
+        let is_on_it = match (&current, built) {
+            (Some(current), _) => *current == branch,
+            (None, Some(built)) => *built == branch,
+            (None, None) => self.head == tip,
+        };
+        if is_on_it && self.head == tip {
+            let reason = format!("first parent of HEAD, which is at {shown}");
+            return self.first_parent(reason);
+        }
+        let Some(base) = self.repository.merge_base(&self.head, &tip)? else {
+            return self.unrelated(&tip, &shown, remote.as_deref());
+        };
+        // A provider that builds a commit of the default branch may come late: the branch has moved.
+        if base == self.head
+            && let (Some(ci), true) = (&self.wish.ci, built == Some(&branch))
+        {
+            let reason = format!(
+                "first parent of HEAD, a commit of {shown} ({})",
+                ci.provider
+            );
+            return self.first_parent(reason);
+        }
+        let reason = format!("merge base of HEAD and {shown}");
+        Ok(self.base(base, BaseRule::MergeBase, reason))
+    }
+
+    fn first_parent(&self, reason: String) -> Result<Base, BaseUnknown> {
+        let parents = self.repository.parents(&self.head)?;
+        let Some(parent) = parents.first() else {
+            return refuse(
+                "HEAD is the first commit of the repository and has no parent to compare with",
+            )
+            .advise(
+                "leave out `--changed` to act on all stacks, or name a base with `--base REV`",
+            );
+        };
+        match self.repository.commit(parent.as_str())? {
+            Some(commit) => Ok(self.base(commit, BaseRule::FirstParent, reason)),
+            None => self.missing(parent.as_str(), &reason),
+        }
+    }
+
+    fn unrelated<T>(
+        &self,
+        tip: &CommitId,
+        shown: &str,
+        remote: Option<&str>,
+    ) -> Result<T, BaseUnknown> {
+        let problem = format!("HEAD and {shown} have no commit in common");
+        match remote {
+            Some(remote) if self.repository.is_shallow()? => {
+                let problem = format!("{problem} in this shallow clone");
+                let mut of = self.head_on(remote)?;
+                of.push(tip.clone());
+                refuse(problem).mend(Mend::history(remote, None, &of))
+            }
+            _ => refuse(problem).advise("name a base with `--base REV`"),
+        }
+    }
+
+    fn fetch_history<T>(
+        &self,
+        problem: String,
+        remote: Option<String>,
+        missing: Option<String>,
+    ) -> Result<T, BaseUnknown> {
+        let (Some(remote), Some(missing)) = (remote, missing) else {
+            return refuse(problem).advise("name a base with `--base REV`");
+        };
+        refuse(problem).mend(if self.repository.is_shallow()? {
+            let of = self.head_on(&remote)?;
+            Mend::history(&remote, Some(missing), &of)
+        } else {
+            Mend::Fetch(vec![remote, missing])
+        })
+    }
+
+    /// Returns the remote whose default branch counts; `None` where there is no remote.
+    fn remote(&self) -> Result<Option<String>, BaseUnknown> {
+        let remotes = self.repository.remotes()?;
+        let exists = |name: &String| remotes.contains(name);
+        if let Some(configured) = &self.wish.remote {
+            // Only what git knows as a remote may become an argument of `git fetch`.
+            if !exists(configured) {
+                let problem = format!(
+                    "the repository has no remote `{configured}`, which `config.git.default_remote` names"
+                );
+                return refuse(problem).advise(format!(
+                    "run `git remote add {} URL`, or correct the configuration",
+                    shell_words::quote(configured)
+                ));
+            }
+            return Ok(Some(configured.clone()));
+        }
+        let origin = "origin".to_owned();
+        if exists(&origin) {
+            return Ok(Some(origin));
+        }
+        match &*remotes {
+            [] => Ok(None),
+            [only] => Ok(Some(only.clone())),
+            several => {
+                let branch = self.repository.branch()?;
+                let upstream = match branch {
+                    Some(branch) => self
+                        .repository
+                        .config(&format!("branch.{branch}.remote"))?
+                        .filter(exists),
+                    None => None,
+                };
+                if upstream.is_some() {
+                    return Ok(upstream);
+                }
+                let names = several.join("`, `");
+                let problem = format!("the repository has several remotes, `{names}`");
+                refuse(problem)
+                    .advise("choose one: `config.git.default_remote` in the configuration")
+            }
+        }
+    }
+
+    fn remote_branch(&self, remote: &str) -> Result<String, BaseUnknown> {
+        if let Some(branch) = &self.wish.branch {
+            return checked_branch(branch);
+        }
+        if let Some(branch) = self.repository.remote_head(remote)? {
+            return Ok(branch);
+        }
+        let usual = self.usual_branches()?;
+        for branch in &usual {
+            let reference = format!("refs/remotes/{remote}/{branch}");
+            if self.repository.commit(&reference)?.is_some() {
+                return Ok(branch.clone());
+            }
+        }
+        Ok("main".to_owned())
+    }
+
+    fn local_branch(&self) -> Result<String, BaseUnknown> {
+        if let Some(branch) = &self.wish.branch {
+            return checked_branch(branch);
+        }
+        let branches = self.repository.branches()?;
+        let usual = self.usual_branches()?;
+        if let Some(branch) = usual.into_iter().find(|branch| branches.contains(branch)) {
+            return Ok(branch);
+        }
+        match &*branches {
+            [only] => Ok(only.clone()),
+            _ => refuse("the default branch is unknown: there is neither a remote nor a branch `main` or `master`")
+                .advise("set `config.git.default_branch`, or name a base with `--base REV`"),
+        }
+    }
+
+    /// Names that default branches have where nothing tells.
+    fn usual_branches(&self) -> Result<Vec<String>, GitError> {
+        let configured = self.repository.config("init.defaultBranch")?;
+        let mut names: Vec<String> = configured.into_iter().collect();
+        names.extend(["main", "master"].map(str::to_owned));
+        names.retain(|name| is_branch_name(name));
+        Ok(names)
+    }
+}
+
+fn checked_branch(name: &str) -> Result<String, BaseUnknown> {
+    if is_branch_name(name) {
+        return Ok(name.to_owned());
+    }
+    let problem = format!("`config.git.default_branch` is `{name}`, which cannot be a branch");
+    refuse(problem).advise("correct the configuration")
+}
+
+fn refspec(remote: &str, branch: &str) -> String {
+    format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}")
+}
+
+/// Says whether a text looks like the name of a version, as most tags do.
+fn is_version(text: &str) -> bool {
+    let number = text.strip_prefix('v').unwrap_or(text);
+    number.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Says whether a text is the whole name of a commit: no remote knows abbreviations.
+fn is_full_name(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && is_hexadecimal(text)
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}

@@ -1,0 +1,98 @@
+//! What makes an unknown base known.
+//!
+//! Says which `git fetch` it takes, to a user or to `--fetch`; runs nothing.
+
+use std::iter;
+
+use crate::git::{self, CommitId};
+
+/// What to do so that the base can be known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mend {
+    /// `git fetch` with these arguments.
+    Fetch(Vec<String>),
+    /// Get more of the history of a shallow clone.
+    History {
+        /// Where from.
+        remote: String,
+        /// A refspec that was never fetched.
+        missing: Option<String>,
+        /// What the history is needed of.
+        of: Vec<String>,
+    },
+    /// Something that only the user can do.
+    Advice(String),
+}
+
+/// Depths by which `--fetch` deepens a shallow clone, one after the other. That much history takes
+/// less than a minute to get; whoever needs more should say so.
+const DEEPENINGS: [u32; 4] = [50, 200, 800, 3200];
+
+impl Mend {
+    /// Gets all branches and tags.
+    pub(super) fn all(remote: &str) -> Self {
+        Mend::Fetch(vec!["--tags".to_owned(), remote.to_owned()])
+    }
+
+    /// Gets the history of these commits, after a refspec that was never fetched.
+    pub(super) fn history(remote: &str, missing: Option<String>, of: &[CommitId]) -> Self {
+        Mend::History {
+            remote: remote.to_owned(),
+            missing,
+            of: of.iter().map(CommitId::to_string).collect(),
+        }
+    }
+
+    /// Returns the command to show to the user: it mends at once, whatever it costs.
+    pub fn command(&self) -> Option<String> {
+        let arguments = match self {
+            Mend::Fetch(arguments) => arguments.clone(),
+            Mend::History {
+                remote,
+                missing,
+                of,
+            } => {
+                let mut arguments = vec!["--unshallow".to_owned(), remote.clone()];
+                arguments.extend(missing.iter().chain(of).cloned());
+                arguments
+            }
+            Mend::Advice(_) => return None,
+        };
+        Some(fetch_command(&arguments))
+    }
+
+    /// Says whether fetching is a matter of how much.
+    pub fn is_deepening(&self) -> bool {
+        matches!(self, Mend::History { missing: None, .. })
+    }
+
+    /// Returns the arguments of the `git fetch` to run after `deepened` times of deepening, or `None`
+    /// if it has gone on for long enough.
+    pub fn fetch(&self, deepened: usize) -> Option<Vec<String>> {
+        match self {
+            Mend::Fetch(arguments) => Some(arguments.clone()),
+            Mend::History {
+                remote,
+                missing: Some(missing),
+                ..
+            } => Some(vec![
+                "--depth=1".to_owned(),
+                remote.clone(),
+                missing.clone(),
+            ]),
+            Mend::History { remote, of, .. } => {
+                let depth = DEEPENINGS.get(deepened)?;
+                let mut arguments = vec![format!("--deepen={depth}"), remote.clone()];
+                arguments.extend(of.iter().cloned());
+                Some(arguments)
+            }
+            Mend::Advice(_) => None,
+        }
+    }
+}
+
+/// Returns `git fetch` with these arguments, as a user would type it.
+pub fn fetch_command(arguments: &[String]) -> String {
+    let words = iter::once("fetch").chain(arguments.iter().map(String::as_str));
+    git::command_line(words)
+}

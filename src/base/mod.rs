@@ -1,0 +1,131 @@
+//! The base: the commit that changes are measured from, and why it is that one.
+//!
+//! The first of these that applies: the revision that the user names; what the CI provider knows;
+//! on the default branch at the remote's tip, the first parent of HEAD; the merge base of HEAD and
+//! the default branch. A base that cannot be known is refused, with what mends it: guessing would
+//! select everything or nothing without a word.
+
+pub mod ci;
+mod finder;
+mod mend;
+
+use std::fmt;
+
+use tracing::debug;
+
+use self::ci::{Comparison, Knowledge, Unclear};
+use self::finder::{Finder, refuse};
+pub use self::mend::{Mend, fetch_command};
+use crate::git::{CommitId, GitError, Repository};
+
+/// The commit that changes are measured from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// The commit.
+    pub commit: CommitId,
+    /// What it was chosen by.
+    pub rule: BaseRule,
+    /// Why it is that one, for people.
+    pub reason: String,
+}
+
+/// What a base is chosen by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BaseRule {
+    /// The user named it.
+    Named,
+    /// The CI provider knows it.
+    Ci,
+    /// It is the first parent of HEAD, on the default branch.
+    FirstParent,
+    /// It is the merge base of HEAD and the default branch.
+    MergeBase,
+}
+
+impl fmt::Display for BaseRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BaseRule::Named => "named",
+            BaseRule::Ci => "ci",
+            BaseRule::FirstParent => "first-parent",
+            BaseRule::MergeBase => "merge-base",
+        })
+    }
+}
+
+/// What the choice of a base depends on, besides the repository.
+#[derive(Debug, Default)]
+pub struct BaseWish {
+    /// The revision that the user names.
+    pub revision: Option<String>,
+    /// What the CI provider says.
+    pub ci: Option<Knowledge>,
+    /// `config.git.default_remote`.
+    pub remote: Option<String>,
+    /// `config.git.default_branch`.
+    pub branch: Option<String>,
+}
+
+/// The base cannot be known.
+#[derive(Debug, thiserror::Error)]
+pub enum BaseUnknown {
+    /// What is there does not tell.
+    #[error("{problem}")]
+    Refused {
+        /// What is missing.
+        problem: String,
+        /// What to do about it.
+        mend: Mend,
+    },
+    /// What the CI provider says is unclear.
+    #[error(transparent)]
+    Unclear(#[from] Unclear),
+    /// git did not answer.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// Finds the base.
+///
+/// # Errors
+///
+/// If it cannot be known.
+pub fn find(repository: &Repository, wish: &BaseWish) -> Result<Base, BaseUnknown> {
+    let Some(head) = repository.commit("HEAD")? else {
+        let is_unborn = match repository.branch()? {
+            Some(branch) => !repository.branches()?.contains(&branch),
+            None => false,
+        };
+        if !is_unborn {
+            return refuse("the commit that HEAD names cannot be read: the repository is damaged")
+                .advise("see what `git fsck` says, or clone the repository again");
+        }
+        return refuse("the repository has no commit yet, so nothing can have changed since one")
+            .advise("commit first, or leave out `--changed` to act on all stacks");
+    };
+    let finder = Finder {
+        repository,
+        wish,
+        head,
+    };
+    if let Some(revision) = &wish.revision {
+        return finder.named(revision);
+    }
+    if let Some(ci) = &wish.ci {
+        debug!(?ci, "CI provider");
+        match &ci.comparison {
+            Some(Comparison::Commit { commit, what }) => {
+                let reason = format!("{what} ({})", ci.provider);
+                return finder.exactly(commit, reason);
+            }
+            Some(Comparison::Target(target)) => return finder.target(target, ci.provider),
+            None => {}
+        }
+    }
+    finder.by_default_branch()
+}
+
+/// Says whether a text can be the name of a branch.
+fn is_branch_name(text: &str) -> bool {
+    git2::Branch::name_is_valid(text).unwrap_or(false)
+}
