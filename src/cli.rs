@@ -23,11 +23,13 @@ Examples:
   orch list --order --why             in the order of a run, with the reasons
   orch run terraform plan             run a command in each of them, in order
   orch run --tags prod -- make deploy only in stacks tagged `prod`
+  orch list --changed --why           what has changed, and because of which file
   orch -C prod graph | dot -Tsvg      draw what runs before what
 
 Exit status:
-  0 done, or nothing to do    1 a command failed         3 the configuration is wrong
-  5 the surroundings failed   64 the command line is wrong   128+n ended by signal n"
+  0 done, or nothing to do     1 a command failed         3 the configuration is wrong
+  4 refused: unknown base      5 the surroundings failed  64 the command line is wrong
+  128+n ended by signal n"
 )]
 pub(crate) struct Cli {
     /// Work in this directory instead of the current one
@@ -60,6 +62,52 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SelectArgs {
+    /// Only stacks that have changed since the base
+    ///
+    /// A stack has changed if a file has that lies in it, or that it watches, imports, links to or
+    /// uses in its Terraform or Terragrunt files. What is not committed counts as well.
+    ///
+    /// The base is the commit that the CI provider names; else, on the default branch at the tip of
+    /// the remote, the first parent of HEAD; else the merge base of HEAD and the default branch. If it
+    /// cannot be known, orch refuses.
+    #[arg(short, long)]
+    pub(crate) changed: bool,
+
+    /// Compare with this revision: exactly with it, not with a merge base
+    #[arg(
+        short = 'B',
+        long,
+        value_name = "REV",
+        visible_alias = "git-change-base",
+        requires = "changed",
+        value_parser = clap::builder::NonEmptyStringValueParser::new()
+    )]
+    pub(crate) base: Option<String>,
+
+    /// Run the `git fetch` that is needed to know the base
+    #[arg(long, requires = "changed")]
+    pub(crate) fetch: bool,
+
+    /// Let these count as changed, whatever the configuration says
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT,…",
+        value_delimiter = ',',
+        requires = "changed"
+    )]
+    pub(crate) enable_change_detection: Vec<ChangeSource>,
+
+    /// Do not let these count as changed, whatever the configuration says
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT,…",
+        value_delimiter = ',',
+        requires = "changed"
+    )]
+    pub(crate) disable_change_detection: Vec<ChangeSource>,
+
     /// Only stacks with these tags: `a:b` both, `a,b` either (can be repeated: either)
     #[arg(long, value_name = "FILTER")]
     pub(crate) tags: Vec<String>,
@@ -75,7 +123,7 @@ pub(crate) struct SelectArgs {
 
 /// List stacks, one per line
 ///
-/// Paths are relative to the current directory. Stacks at and below it are listed that pass the tag
+/// Paths are relative to the current directory. Stacks at and below it are listed that pass the
 /// filters, and what these want: exactly the stacks that `run` would act on.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
@@ -105,6 +153,7 @@ pub(crate) struct ListArgs {
 Examples:
   orch run terraform plan
   orch run --dry-run -- terraform apply -auto-approve
+  orch run --changed -- terraform apply -auto-approve
   orch run --reverse terraform destroy
   orch run --on-error skip-dependents -- sh -c 'echo $ORCH_STACK_PATH'")]
 pub(crate) struct RunArgs {
@@ -190,6 +239,14 @@ pub(crate) enum Format {
     Text,
     /// For programs
     Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChangeSource {
+    /// Files that git does not know
+    GitUntracked,
+    /// What differs from HEAD
+    GitUncommitted,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

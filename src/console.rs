@@ -7,6 +7,7 @@
 use std::io::{self, BufWriter, Stdout, StdoutLock, Write};
 
 use anstream::AutoStream;
+use orch::base::Base;
 use orch::diagnostic::{self, Diagnostic, Style};
 use orch::printable::printable_lines;
 use orch::source::Sources;
@@ -52,6 +53,21 @@ pub(crate) fn error(error: &dyn std::error::Error) {
         source = cause.source();
     }
     _ = writeln!(out, "{RED}error{RED:#}{BOLD}:{BOLD:#} {message}");
+}
+
+/// Says what to do about what was said before.
+pub(crate) fn help(message: &str) {
+    _ = writeln!(stderr(), "  = help: {}", printable_lines(message));
+}
+
+/// Says since which commit things have changed.
+pub(crate) fn base(base: &Base) {
+    let reason = printable_lines(&base.reason);
+    _ = writeln!(
+        stderr(),
+        "{BOLD}base {}:{BOLD:#} {reason}",
+        base.commit.short()
+    );
 }
 
 /// Says something that is worth knowing.

@@ -166,7 +166,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> Strin
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let title = printable_lines(&diagnostic.message);
+    let title = printable(&diagnostic.message).into_owned();
     let mut group = Group::with_title(level.primary_title(title));
     let mut labels = diagnostic.labels.as_slice();
     while let Some(first) = labels.first() {
@@ -203,8 +203,19 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> Strin
     renderer.render(&[group]) + "\n"
 }
 
+/// Bytes of one line that several labels may share.
+const MAX_LINE: usize = 2_000;
+
 /// Bytes of context kept on either side of a label on a very long line.
 const CONTEXT: usize = 200;
+
+/// Returns where the first of some labels begins and the last one ends.
+fn extent(labels: &[Label]) -> (usize, usize) {
+    let ranges = || labels.iter().map(|label| label.span.range());
+    let first = ranges().map(|range| range.start).min();
+    let last = ranges().map(|range| range.end).max();
+    (first.unwrap_or_default(), last.unwrap_or_default())
+}
 
 fn snippet<'a>(
     labels: &[Label],
@@ -215,16 +226,14 @@ fn snippet<'a>(
     let text = file.text.as_str();
     // The drawing crate looks at all it is given, so it gets the lines concerned and no more; of a
     // line of megabytes, the part around the labels.
-    let first = labels
-        .iter()
-        .map(|label| label.span.range().start)
-        .min()
-        .unwrap_or_default();
-    let last = labels
-        .iter()
-        .map(|label| label.span.range().end)
-        .max()
-        .unwrap_or_default();
+    let (mut labels, (mut first, mut last)) = (labels, extent(labels));
+    let is_long = |line: &str| line.len() > MAX_LINE;
+    if text[first..last].lines().any(is_long) {
+        // Further places are not worth a line that fills many screens.
+        labels = &labels[..1];
+        (first, last) = extent(labels);
+        last = last.min(text.floor_char_boundary(first + MAX_LINE));
+    }
     let line_start = text[..first].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = text[last..]
         .find('\n')
@@ -244,7 +253,7 @@ fn snippet<'a>(
         let range_end = text[range.clone()]
             .find('\n')
             .map_or(range.end, |newline| range.start + newline);
-        let range = range.start - start..range_end - start;
+        let range = range.start - start..range_end.min(end) - start;
         kind.span(range).label(printable(&label.text).into_owned())
     });
     Snippet::source(shown)
@@ -330,6 +339,19 @@ mod tests {
             Style::Plain,
         );
         assert!(drawn.len() < 2_000, "{}", drawn.len());
+    }
+
+    #[test]
+    fn places_far_apart_on_a_line_do_not_bring_the_line_along() {
+        let (sources, span) = sources(&format!("near{}far", "x".repeat(1_000_000)));
+        let diagnostic = Diagnostic::error("long").label(span("far"), "here");
+        let diagnostic = diagnostic.label(span("near"), "there");
+        let drawn = render(&diagnostic, &sources, Style::Plain);
+        assert!(
+            drawn.len() < 2_000 && drawn.contains("here"),
+            "{}",
+            drawn.len()
+        );
     }
 
     #[test]

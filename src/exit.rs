@@ -11,6 +11,8 @@ pub(crate) enum ExitStatus {
     CommandFailed,
     /// The configuration is wrong.
     Configuration,
+    /// What is asked for is refused: the base of changes is unknown.
+    Refused,
     /// The surroundings failed: file system, programs.
     Surroundings,
     /// The command line is wrong.
@@ -25,6 +27,7 @@ impl From<ExitStatus> for ExitCode {
             ExitStatus::Success => 0,
             ExitStatus::CommandFailed => 1,
             ExitStatus::Configuration => 3,
+            ExitStatus::Refused => 4,
             ExitStatus::Surroundings => 5,
             ExitStatus::Usage => 64,
             ExitStatus::Signal(signal) => 128 + u8::try_from(signal).unwrap_or(127),

@@ -15,15 +15,28 @@ use globset::GlobBuilder;
 use crate::diagnostic::Diagnostic;
 use crate::discover::{self, Found, ParsedFile};
 use crate::path::ProjectPath;
-use crate::source::Span;
+use crate::pattern::Pattern;
+use crate::source::{Span, Spanned};
 use crate::syntax::{Block, Body, ExprKind};
 
 /// How many files may import each other in a row.
 const MAX_DEPTH: usize = 64;
 
-/// Returns, by directory, the files that it imports, in the order in which they apply: an imported
-/// file after those that it imports itself. Directories that import nothing are missing.
-pub(crate) fn resolve(root: &Path, found: &mut Found) -> HashMap<ProjectPath, Vec<Arc<Body>>> {
+/// An imported file, with the place of the `import` that names it, and what it says.
+pub(crate) type Imported = (Spanned<ProjectPath>, Arc<Body>);
+
+/// What a directory imports.
+#[derive(Default)]
+pub(crate) struct Imports {
+    /// The files, in the order in which they apply: an imported file after those that it imports
+    /// itself.
+    pub(crate) files: Vec<Imported>,
+    /// The wildcards among the sources, which may have matched other files before.
+    pub(crate) patterns: Vec<Spanned<Pattern>>,
+}
+
+/// Returns, by directory, what it imports. Directories that import nothing are missing.
+pub(crate) fn resolve(root: &Path, found: &mut Found) -> HashMap<ProjectPath, Imports> {
     let files = found
         .directories
         .iter()
@@ -44,16 +57,20 @@ pub(crate) fn resolve(root: &Path, found: &mut Found) -> HashMap<ProjectPath, Ve
         let mut import = Import {
             directory: &directory,
             seen: HashMap::new(),
-            bodies: Vec::new(),
+            imports: Imports::default(),
             depth: 0,
         };
         for file in files {
             resolver.imports(&file.path, &file.body, &mut import);
         }
-        let bodies = import.bodies;
-        imported.insert(directory, bodies);
+        let imports = import.imports;
+        imported.insert(directory, imports);
     }
     imported
+}
+
+fn is_pattern(source: &str) -> bool {
+    source.contains(['*', '?', '['])
 }
 
 fn has_imports(body: &Body) -> bool {
@@ -79,7 +96,7 @@ struct Import<'a> {
     directory: &'a ProjectPath,
     /// The files taken in, and where each was first asked for.
     seen: HashMap<ProjectPath, Span>,
-    bodies: Vec<Arc<Body>>,
+    imports: Imports,
     depth: usize,
 }
 
@@ -108,6 +125,13 @@ impl Resolver<'_> {
             );
             return;
         };
+        if is_pattern(&source) {
+            // Braces are ordinary characters here.
+            let written = source.replace('{', "[{]").replace('}', "[}]");
+            let pattern = Pattern::new(&base, &written).ok();
+            let spanned = pattern.map(|value| Spanned { value, span });
+            import.imports.patterns.extend(spanned);
+        }
         let matches = self.expand(&path);
         if matches.is_empty() {
             let diagnostic = Diagnostic::error(format!("no file matches the import `{source}`"))
@@ -169,7 +193,7 @@ impl Resolver<'_> {
     fn expand(&self, path: &ProjectPath) -> Vec<ProjectPath> {
         let mut matches = vec![ProjectPath::root()];
         for component in path.components() {
-            let is_pattern = component.contains(['*', '?', '[']);
+            let is_pattern = is_pattern(component);
             // Braces are ordinary characters in these patterns.
             let escaped = component.replace('{', "[{]").replace('}', "[}]");
             let pattern = GlobBuilder::new(&escaped)
@@ -265,7 +289,11 @@ impl Resolver<'_> {
         import.depth += 1;
         self.imports(path, &body, import);
         import.depth -= 1;
-        import.bodies.push(body);
+        let file = Spanned {
+            value: path.clone(),
+            span,
+        };
+        import.imports.files.push((file, body));
     }
 
     fn body(&mut self, path: &ProjectPath) -> Option<Arc<Body>> {

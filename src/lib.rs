@@ -15,6 +15,8 @@
 //! | stack path | absolute inside the project, `/`-separated: `/prod/network` |
 //! | stack | a directory whose configuration has a `stack` block |
 //! | reference | an entry of `after`, `before`, `wants`, `wanted_by`: a path or `tag:…` |
+//! | change | a file that differs from the base, and the rule that ties it to a stack |
+//! | base | the commit that changes are measured from, with the reason it was chosen |
 //! | selection | the stacks a command acts on, each with the reasons it is in |
 //! | constraint | "u before v", with its origin (nesting, `before`, `after`) and place |
 //! | graph | all constraints of the project |
@@ -25,20 +27,23 @@
 //!
 //! # Modules, in reading order
 //!
-//! - Places: [`path`], [`source`].
+//! - Places: [`path`], [`pattern`], [`source`].
 //! - Bad news about the configuration: [`diagnostic`]; [`printable`] makes names safe to show.
 //! - Files to syntax: [`discover`], [`parse`], [`syntax`].
 //! - Syntax to meaning: [`evaluate`] (expressions), [`config`], [`globals`], [`stack`], [`tag`],
 //!   [`version`], joined by [`project`].
+//! - What has changed: [`git`] (which files), [`base`] (since when), [`change`] (which stacks, by the
+//!   files that they use).
 //! - Which and why: [`mod@reference`], [`select`].
 //! - In which order: [`graph`], [`schedule`], [`order`].
 //! - Running: [`namespaces`] and [`environment`], [`execute`], [`event`].
 //! - Telling: [`report`].
 //!
-//! Only `discover`, `import`, `execute` and three look-ups of single files (`watch`, the target of a
-//! reference, `tm_fileexists`) touch the world; the rest takes values and returns values.
+//! Only `discover`, `import`, `git`, `change::inputs`, `execute` and three look-ups (`watch`, the target
+//! of a reference, `tm_fileexists`) touch the world; the rest takes values and returns values.
 
 pub mod base;
+pub mod change;
 pub mod config;
 pub mod diagnostic;
 pub mod discover;
@@ -54,6 +59,7 @@ pub mod namespaces;
 pub mod order;
 pub mod parse;
 pub mod path;
+pub mod pattern;
 pub mod printable;
 pub mod project;
 pub mod reference;

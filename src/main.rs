@@ -14,7 +14,7 @@ use orch::discover::RootUnknown;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::Cli;
-use crate::commands::UsageError;
+use crate::commands::{Refused, UsageError};
 use crate::exit::ExitStatus;
 
 /// Reading a project is mostly small allocations on several threads, which takes the system's
@@ -71,7 +71,10 @@ fn program() -> ExitStatus {
         }
         Err(error) => {
             console::error(error.as_ref());
-            if error.is::<UsageError>() {
+            if let Some(refused) = error.downcast_ref::<Refused>() {
+                console::help(&refused.help());
+                ExitStatus::Refused
+            } else if error.is::<UsageError>() {
                 ExitStatus::Usage
             } else if error.is::<RootUnknown>() {
                 ExitStatus::Configuration

@@ -6,18 +6,19 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread;
 
 use rayon::prelude::*;
 
-use crate::config::{self, EnvDefinition, Place};
+use crate::config::{self, EnvDefinition, Place, Settings};
 use crate::diagnostic::Diagnostic;
-use crate::discover::{self, Directory, ReadError};
+use crate::discover::{self, Directory, Listing, ReadError};
 use crate::globals::GlobalDefinition;
+use crate::import::{Imported, Imports};
 use crate::path::ProjectPath;
-use crate::source::Sources;
-use crate::stack::{self, Stack, Stacks};
+use crate::pattern::Pattern;
+use crate::source::{SourceFile, Sources, Spanned};
+use crate::stack::{self, Stack, Stacks, Watch};
 use crate::syntax::{Block, Body};
 use crate::{globals, import};
 
@@ -58,10 +59,13 @@ pub struct Project {
     pub sources: Sources,
     /// All stacks.
     pub stacks: Stacks,
-    /// `config.run.env` and `globals` of the directories that have any.
+    /// What directories hand down, of those that hand down anything.
     pub scopes: HashMap<ProjectPath, DirectoryScope>,
-    /// Whether references that name nothing are errors.
-    pub strict_references: bool,
+    /// What the configuration says about the project as a whole.
+    pub settings: Settings,
+    /// The files that a directory imports, also the patterns by which it does; only of directories
+    /// that import any.
+    pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
     /// Files and directories of which not everything is known, for the reasons below.
@@ -79,6 +83,14 @@ pub struct DirectoryScope {
     pub env: Vec<EnvDefinition>,
     /// `globals`, in the order in which they apply.
     pub globals: Vec<GlobalDefinition>,
+    /// `config.change_detection.ignore`: changed files that do not count.
+    pub ignore: Vec<Pattern>,
+}
+
+impl DirectoryScope {
+    fn is_empty(&self) -> bool {
+        self.env.is_empty() && self.globals.is_empty() && self.ignore.is_empty()
+    }
 }
 
 impl Project {
@@ -88,17 +100,29 @@ impl Project {
     ///
     /// If not a single thread can be started.
     pub fn load(root: &Path) -> Result<Self, rayon::ThreadPoolBuildError> {
-        Ok(pool()?.install(|| Self::load_here(root)))
+        Ok(pool()?.install(|| Self::evaluate(root, discover::read(root))))
     }
 
-    fn load_here(root: &Path) -> Self {
-        let mut found = discover::read(root);
+    /// Does what [`Self::load`] does, and lists what else the project has.
+    ///
+    /// # Errors
+    ///
+    /// If not a single thread can be started.
+    pub fn load_with_listing(root: &Path) -> Result<(Self, Listing), rayon::ThreadPoolBuildError> {
+        Ok(pool()?.install(|| {
+            let (found, listing) = discover::read_with_listing(root);
+            (Self::evaluate(root, found), listing)
+        }))
+    }
+
+    fn evaluate(root: &Path, mut found: discover::Found) -> Self {
         let imported = import::resolve(root, &mut found);
         let evaluated: Vec<Evaluated> = found
             .directories
             .into_par_iter()
             .map(|directory| {
-                let imported = imported.get(&directory.path).map_or(&[][..], Vec::as_slice);
+                let imports = imported.get(&directory.path);
+                let imported = imports.map_or(&[][..], |imports| &imports.files);
                 Evaluated::new(directory, imported, root)
             })
             .collect();
@@ -116,17 +140,31 @@ impl Project {
             path,
             stack,
             scope,
-            strict_references,
+            settings,
             problems,
         } in evaluated
         {
             stacks.extend(stack);
             project.diagnostics.extend(problems);
-            project.strict_references |= strict_references;
-            if !scope.env.is_empty() || !scope.globals.is_empty() {
+            if path.is_root() {
+                project.settings = settings;
+            }
+            if !scope.is_empty() {
                 project.scopes.insert(path, scope);
             }
         }
+        let names_only = |(directory, imports): (ProjectPath, Imports)| {
+            let files = imports.files.into_iter().map(|(file, _)| Spanned {
+                value: Watch::File(file.value),
+                span: file.span,
+            });
+            let patterns = imports.patterns.into_iter().map(|pattern| Spanned {
+                value: Watch::Pattern(pattern.value),
+                span: pattern.span,
+            });
+            (directory, files.chain(patterns).collect())
+        };
+        project.imports = imported.into_iter().map(names_only).collect();
         project.check_ids(&mut stacks);
         project.stacks = Stacks::new(stacks);
         project
@@ -170,13 +208,25 @@ impl Project {
             .filter_map(|directory| self.scopes.get(directory))
     }
 
+    /// Takes in what is wrong with a file that is not configuration. Its text is needed if a
+    /// diagnostic points into it; the places need not name a file yet.
+    pub(crate) fn adopt(&mut self, source: SourceFile, mut diagnostics: Vec<Diagnostic>) {
+        let mut labels = diagnostics.iter_mut().flat_map(|it| &mut it.labels);
+        if let Some(first) = labels.next() {
+            let file = self.sources.add(source);
+            first.span.file = file;
+            labels.for_each(|label| label.span.file = file);
+        }
+        self.diagnostics.append(&mut diagnostics);
+    }
+
     /// Says whether any problem is an error.
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty() || self.diagnostics.iter().any(Diagnostic::is_error)
     }
 }
 
-fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
+pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
     let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let build = |n_threads| {
         let builder = rayon::ThreadPoolBuilder::new().num_threads(n_threads);
@@ -191,19 +241,19 @@ struct Evaluated {
     path: ProjectPath,
     stack: Option<Stack>,
     scope: DirectoryScope,
-    strict_references: bool,
+    settings: Settings,
     problems: Vec<Diagnostic>,
 }
 
 impl Evaluated {
-    fn new(directory: Directory, imported: &[Arc<Body>], root: &Path) -> Self {
+    fn new(directory: Directory, imported: &[Imported], root: &Path) -> Self {
         let Directory { path, files } = directory;
         let mut problems = Vec::new();
         for file in &files {
             check_top_level(&file.body, &mut problems);
         }
         let local = || files.iter().flat_map(|file| &file.body.blocks);
-        let imported = || imported.iter().flat_map(|body| &body.blocks);
+        let imported = || imported.iter().flat_map(|(_, body)| &body.blocks);
         let is_tool = |block: &&Block| matches!(&*block.kind.text, "terramate" | "orch");
         let is_globals = |block: &&Block| &*block.kind.text == "globals";
         let place = if path.is_root() {
@@ -222,6 +272,9 @@ impl Evaluated {
             local().filter(is_globals),
             &mut problems,
         );
+        let ignore = config.ignore.iter();
+        let ignore = ignore.filter_map(|entry| ignored(entry, &path, &mut problems));
+        let ignore = ignore.collect();
         let mut blocks = local().filter(|block| &*block.kind.text == "stack");
         let first = blocks.next();
         let stack = first.map(|block| stack::from_block(block, &path, root, &mut problems));
@@ -240,11 +293,56 @@ impl Evaluated {
             scope: DirectoryScope {
                 env: config.env,
                 globals,
+                ignore,
             },
-            strict_references: config.strict_references,
+            settings: config.settings,
             problems,
         }
     }
+}
+
+/// Resolves an entry of `config.change_detection.ignore`. One without a `/` is the name of files
+/// anywhere below; none concerns files outside its directory.
+fn ignored(
+    entry: &Spanned<String>,
+    directory: &ProjectPath,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Pattern> {
+    let written = &entry.value;
+    let wrong = |label: String, help: &str| {
+        let message = format!("`{written}` cannot be ignored");
+        let diagnostic = Diagnostic::error(message).label(entry.span, label);
+        diagnostic.help(help)
+    };
+    if written.starts_with('!') {
+        let label = "`!` does not bring files back".to_owned();
+        problems.push(wrong(label, "list only what is to be ignored"));
+        return None;
+    }
+    if written.trim_matches('/').is_empty() {
+        let label = "names no file".to_owned();
+        problems.push(wrong(label, "for everything in a directory, write `**`"));
+        return None;
+    }
+    let is_name = !written.trim_end_matches('/').contains('/');
+    let pattern = if is_name {
+        Pattern::new(directory, &format!("**/{written}"))
+    } else {
+        Pattern::new(directory, written)
+    };
+    match pattern {
+        Err(problem) => problems.push(wrong(
+            problem.to_string(),
+            "`*` and `?` match within a name, `**` across directories, `{a,b}` either of two",
+        )),
+        Ok(pattern) if !pattern.directory().is_at_or_below(directory) => {
+            let label = format!("lies outside `{directory}`");
+            let help = "write it into a file of the directory that it concerns, or of one above";
+            problems.push(wrong(label, help));
+        }
+        Ok(pattern) => return Some(pattern),
+    }
+    None
 }
 
 /// Checks that a file holds known blocks and nothing else.

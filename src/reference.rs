@@ -16,8 +16,8 @@ use std::path::Path;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::path::ProjectPath;
 use crate::project::Project;
-use crate::source::Span;
-use crate::stack::{Spanned, Stack, StackIndex, Stacks};
+use crate::source::{Span, Spanned};
+use crate::stack::{Stack, StackIndex, Stacks};
 use crate::tag::TagFilter;
 
 /// Suggestions look at all stacks, so a project full of wrong references gets a few only.
@@ -295,7 +295,7 @@ impl Resolver<'_> {
     ) -> Diagnostic {
         let mut diagnostic =
             Diagnostic::warning(format!("`{}` in `{kind}` names no stack", entry.value));
-        if self.project.strict_references {
+        if self.project.settings.strict_references {
             diagnostic.severity = Severity::Error;
             diagnostic = diagnostic.note("the project says `references = \"strict\"`");
         }

@@ -1,10 +1,11 @@
 //! Which stacks a command acts on, and why: one selector for all commands.
 //!
-//! All stacks → current directory → tags → `wants` and `wanted_by`, closed transitively and
-//! regardless of the filters before them.
+//! All stacks → changed → current directory → tags → `wants` and `wanted_by`, closed transitively
+//! and regardless of the filters before them.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
+use crate::change::{Cause, Changes, Since};
 use crate::path::ProjectPath;
 use crate::reference::{ReferenceKind, References, Target};
 use crate::source::Span;
@@ -14,6 +15,8 @@ use crate::tag::TagFilter;
 /// What the user asks for.
 #[derive(Debug, Clone)]
 pub struct Wish {
+    /// The stacks that have changed, where only those are wanted.
+    pub changed: Option<Changes>,
     /// The directory that limits the selection.
     pub directory: ProjectPath,
     /// How it limits it.
@@ -36,6 +39,8 @@ pub enum Scope {
 /// Why a stack is selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
+    /// It has changed.
+    Changed(Cause),
     /// It lies at or below the directory, or is the stack at it.
     Directory(ProjectPath, Scope),
     /// It matches a tag filter of the command line.
@@ -50,12 +55,18 @@ pub enum Reason {
 #[derive(Debug, Default)]
 pub struct Selection {
     stacks: BTreeMap<StackIndex, Vec<Reason>>,
+    since: Option<Since>,
 }
 
 impl Selection {
     /// Returns the stacks in path order.
     pub fn stacks(&self) -> impl Iterator<Item = StackIndex> {
         self.stacks.keys().copied()
+    }
+
+    /// Returns what changes are measured from, where only what has changed was wanted.
+    pub fn since(&self) -> Option<&Since> {
+        self.since.as_ref()
     }
 
     /// Returns how many stacks are selected.
@@ -86,10 +97,20 @@ pub fn select(stacks: &Stacks, references: &References, wish: &Wish) -> Selectio
         Scope::Recursive => stacks.at_or_below(&wish.directory).collect(),
         Scope::Exact => stacks.at(wish.directory.as_str()).into_iter().collect(),
     };
-    let mut selection = Selection::default();
+    let mut selection = Selection {
+        stacks: BTreeMap::new(),
+        since: wish.changed.as_ref().map(|changes| changes.since.clone()),
+    };
     for candidate in candidates {
         let stack = &stacks[candidate];
-        let mut reasons = vec![Reason::Directory(wish.directory.clone(), wish.scope)];
+        let mut reasons = Vec::with_capacity(1);
+        if let Some(changed) = &wish.changed {
+            match changed.stacks.get(&candidate) {
+                Some(cause) => reasons.push(Reason::Changed(cause.clone())),
+                None => continue,
+            }
+        }
+        reasons.push(Reason::Directory(wish.directory.clone(), wish.scope));
         if !wish.tags.is_empty() {
             match wish
                 .tags

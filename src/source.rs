@@ -28,6 +28,15 @@ impl Span {
     }
 }
 
+/// A value and the place where it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// The place.
+    pub span: Span,
+}
+
 /// A line and column, both counted from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {

@@ -60,6 +60,16 @@ impl Body {
             .iter()
             .filter(move |block| &*block.kind.text == kind)
     }
+
+    /// Visits every function call, at any depth.
+    pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
+        for attribute in &self.attributes {
+            attribute.value.each_call(visit);
+        }
+        for block in &self.blocks {
+            block.body.each_call(visit);
+        }
+    }
 }
 
 /// An expression and its place.
@@ -69,6 +79,56 @@ pub struct Expr {
     pub span: Span,
     /// What it is.
     pub kind: ExprKind,
+}
+
+impl Expr {
+    /// Visits every function call in the expression, outer ones first.
+    pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
+        let mut each = |exprs: &'a [Expr]| exprs.iter().for_each(|expr| expr.each_call(visit));
+        match &self.kind {
+            ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::Number(_)
+            | ExprKind::String(_)
+            | ExprKind::Variable(_) => {}
+            ExprKind::Template(parts) => {
+                for part in parts {
+                    part.each_call(visit);
+                }
+            }
+            ExprKind::List(items) => each(items),
+            ExprKind::Object(entries) => {
+                for (key, value) in entries {
+                    key.each_call(visit);
+                    value.each_call(visit);
+                }
+            }
+            ExprKind::Traversal(base, steps) => {
+                base.each_call(visit);
+                for step in steps {
+                    if let StepKind::Index(index) = &step.kind {
+                        index.each_call(visit);
+                    }
+                }
+            }
+            ExprKind::Unary(_, operand) => operand.each_call(visit),
+            ExprKind::Binary(_, operands) => each(&**operands),
+            ExprKind::Conditional(parts) => each(&**parts),
+            ExprKind::For(for_expr) => {
+                for_expr.collection.each_call(visit);
+                for inner in [&for_expr.key, &for_expr.condition].into_iter().flatten() {
+                    inner.each_call(visit);
+                }
+                for_expr.value.each_call(visit);
+            }
+            ExprKind::Call(name, arguments) => {
+                visit(name, arguments);
+                for argument in arguments {
+                    argument.each_call(visit);
+                }
+            }
+        }
+    }
 }
 
 /// The kinds of expression that HCL has.
@@ -174,4 +234,26 @@ pub enum TemplatePart {
         /// The text of each round.
         body: Vec<TemplatePart>,
     },
+}
+
+impl TemplatePart {
+    /// Visits every function call in the part.
+    pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
+        let (expr, inner): (_, [&[TemplatePart]; 2]) = match self {
+            TemplatePart::Literal(_) => return,
+            TemplatePart::Interpolation(expr) => (expr, [&[], &[]]),
+            TemplatePart::If {
+                condition,
+                then,
+                otherwise,
+            } => (condition, [then, otherwise]),
+            TemplatePart::For {
+                collection, body, ..
+            } => (collection, [body, &[]]),
+        };
+        expr.each_call(visit);
+        for part in inner.into_iter().flatten() {
+            part.each_call(visit);
+        }
+    }
 }

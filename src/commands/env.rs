@@ -13,7 +13,7 @@ use crate::exit::ExitStatus;
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
     let filters = Filters::new(&args.select)?;
-    let loaded = Loaded::new(chdir, args.format)?;
+    let loaded = Loaded::new(chdir, args.format, args.select.changed)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -24,7 +24,7 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatu
     }
     let mut out = console::stdout();
     match args.format {
-        Format::Json => write_environments(&mut out, &loaded.project, &environments)?,
+        Format::Json => write_environments(&mut out, &loaded.project, &selection, &environments)?,
         Format::Text => {
             for (stack, environment) in &environments {
                 let path = loaded.project.stacks[*stack]

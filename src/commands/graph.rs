@@ -16,7 +16,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> anyhow::Result<ExitS
         GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,
     };
     let filters = Filters::new(&args.select)?;
-    let loaded = Loaded::new(chdir, format)?;
+    let loaded = Loaded::new(chdir, format, args.select.changed)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use orch::order::Order;
 use orch::printable::printable;
-use orch::report::{reason_text, write_list};
+use orch::report::{List, reason_text, write_list};
 use orch::stack::StackIndex;
 
 use super::{CyclesAre, Filters, Loaded};
@@ -15,7 +15,7 @@ use crate::exit::ExitStatus;
 
 pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus> {
     let filters = Filters::new(&args.select)?;
-    let loaded = Loaded::new(chdir, args.format)?;
+    let loaded = Loaded::new(chdir, args.format, args.select.changed)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -37,7 +37,13 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitSta
     let project = &loaded.project;
     let mut out = console::stdout();
     if let (Format::Json, Some(order)) = (args.format, &order) {
-        write_list(&mut out, project, &graph, &selection, order, &listed)?;
+        let list = List {
+            graph: &graph,
+            selection: &selection,
+            order,
+            listed: &listed,
+        };
+        write_list(&mut out, project, &list)?;
     } else {
         for &stack in &listed {
             let path = project.stacks[stack].path.relative_to(&loaded.directory);

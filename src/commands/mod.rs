@@ -3,6 +3,7 @@
 //! What all of them share is here: finding and loading the project, reporting what is wrong with it,
 //! and selecting stacks.
 
+mod changed;
 mod completions;
 mod env;
 mod graph;
@@ -16,10 +17,11 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use orch::diagnostic::{self, Diagnostic, Severity};
-use orch::discover::{self, RootRule};
+use orch::discover::{self, Listing, RootRule};
 use orch::environment::{Environment, Environments};
 use orch::graph::Graph;
 use orch::path::ProjectPath;
+use orch::printable::printable;
 use orch::project::Project;
 use orch::reference::References;
 use orch::report::write_diagnostics;
@@ -28,6 +30,8 @@ use orch::stack::StackIndex;
 use orch::tag::{TagFilter, tag_problem};
 use tracing::{debug, info};
 
+pub(crate) use self::changed::Refused;
+use self::changed::{ChangeWish, Reading};
 use crate::cli::{Cli, Command, Format, SelectArgs};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -54,6 +58,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
 struct Loaded {
     project: Project,
     references: References,
+    /// What is being read of git meanwhile, where changes are asked for.
+    reading: Option<Reading>,
+    listing: Listing,
     /// Where the user is.
     directory: ProjectPath,
     format: Format,
@@ -62,9 +69,15 @@ struct Loaded {
 impl Loaded {
     /// Loads the project that the user is in.
     ///
+    /// Where changes are asked for, git is read at the same time.
+    ///
     /// It lives as long as the program, which is about to end when it is no longer needed: taking
     /// tens of thousands of stacks apart first would cost a tenth of the time of a listing.
-    fn new(chdir: &[PathBuf], format: Format) -> anyhow::Result<&'static mut Self> {
+    fn new(
+        chdir: &[PathBuf],
+        format: Format,
+        wants_changes: bool,
+    ) -> anyhow::Result<&'static mut Self> {
         let mut current =
             std::env::current_dir().context("failed to find the current directory")?;
         current.extend(chdir);
@@ -86,8 +99,13 @@ impl Loaded {
                 root.display()
             ));
         }
-        let mut project =
-            Project::load(&root).context("failed to start the threads that read files")?;
+        let reading = wants_changes.then(|| Reading::start(&root));
+        let what = "failed to start the threads that read files";
+        let (mut project, listing) = if wants_changes {
+            Project::load_with_listing(&root).context(what)?
+        } else {
+            (Project::load(&root).context(what)?, Listing::default())
+        };
         let directory = ProjectPath::from_host(&root, &current)
             .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
         let mut diagnostics = std::mem::take(&mut project.diagnostics);
@@ -101,6 +119,8 @@ impl Loaded {
         Ok(Box::leak(Box::new(Loaded {
             project,
             references,
+            reading,
+            listing,
             directory,
             format,
         })))
@@ -143,38 +163,49 @@ impl Loaded {
     }
 
     /// Selects stacks; says so where there are none.
-    fn select(&self, filters: Filters) -> anyhow::Result<Selection> {
+    fn select(&mut self, filters: Filters) -> anyhow::Result<Selection> {
         let Filters {
             tags,
             no_tags,
             scope,
+            change,
         } = filters;
-        let stacks = &self.project.stacks;
-        if scope == Scope::Exact && stacks.at(self.directory.as_str()).is_none() {
+        let is_stack = self.project.stacks.at(self.directory.as_str()).is_some();
+        if scope == Scope::Exact && !is_stack {
             let message = format!(
                 "--no-recursive needs a stack, and `{}` is not one",
                 self.directory
             );
             return Err(UsageError(message).into());
         }
-        let has_tag_filters = !tags.is_empty() || !no_tags.is_empty();
+        let changed = match change {
+            Some(wish) => Some(self.changes(&wish)?),
+            None => None,
+        };
         let wish = Wish {
+            changed,
             directory: self.directory.clone(),
             scope,
             tags,
             no_tags,
         };
-        let selection = select(stacks, &self.references, &wish);
+        let selection = select(&self.project.stacks, &self.references, &wish);
         if selection.is_empty() {
-            console::note(&self.why_nothing(has_tag_filters));
+            console::note(&self.why_nothing(&wish));
         }
         info!(selected = selection.len(), "selection");
         Ok(selection)
     }
 
-    fn why_nothing(&self, has_tag_filters: bool) -> String {
+    /// Explains an empty selection.
+    fn why_nothing(&self, wish: &Wish) -> String {
         let stacks = &self.project.stacks;
-        let directory = &self.directory;
+        let directory = &wish.directory;
+        let shown = printable(directory.as_str());
+        let place = match wish.scope {
+            Scope::Recursive => format!("at or below `{shown}`"),
+            Scope::Exact => format!("at `{shown}`"),
+        };
         if stacks.is_empty() {
             let mut message = format!("there are no stacks in `{}`", self.project.root.display());
             if let Some(nested) = self.project.nested_projects.first() {
@@ -183,18 +214,33 @@ impl Loaded {
             return message;
         }
         if stacks.at_or_below(directory).next().is_some() {
-            debug_assert!(
-                has_tag_filters,
-                "only tags can leave out what is below the directory"
-            );
-            return format!("no stack at or below `{directory}` passes the tag filters");
+            let has_tag_filters = !wish.tags.is_empty() || !wish.no_tags.is_empty();
+            let Some(changes) = &wish.changed else {
+                debug_assert!(
+                    has_tag_filters,
+                    "only tags can leave out what is below the directory"
+                );
+                return format!("no stack {place} passes the tag filters");
+            };
+            let since = changes.since.base.commit.short();
+            let passes = if has_tag_filters {
+                " passes the tag filters"
+            } else {
+                ""
+            };
+            return match changes.stacks.len() {
+                0 => format!("no stack has changed since {since}"),
+                1 => format!("1 stack has changed since {since}, but none {place}{passes}"),
+                n => format!("{n} stacks have changed since {since}, but none {place}{passes}"),
+            };
         }
         let mut message = format!(
-            "the project has {}, none of them at or below `{directory}`",
+            "the project has {}, none of them {place}",
             count(stacks.len(), "stack")
         );
         if let Some(above) = stacks.nearest_above(directory) {
-            message += &format!("; it lies inside the stack `{}`", stacks[above].path);
+            let above = printable(stacks[above].path.as_str());
+            message += &format!("; it lies inside the stack `{above}`");
         }
         message
     }
@@ -260,6 +306,7 @@ impl Loaded {
 
 /// The selection flags, understood.
 struct Filters {
+    change: Option<ChangeWish>,
     tags: Vec<TagFilter>,
     no_tags: Vec<String>,
     scope: Scope,
@@ -267,6 +314,7 @@ struct Filters {
 
 impl Filters {
     fn new(args: &SelectArgs) -> Result<Self, UsageError> {
+        let change = ChangeWish::new(args)?;
         let mut tags = Vec::new();
         for text in &args.tags {
             let filter = TagFilter::parse(text);
@@ -291,6 +339,7 @@ impl Filters {
             Scope::Recursive
         };
         Ok(Filters {
+            change,
             tags,
             no_tags,
             scope,

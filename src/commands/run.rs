@@ -29,7 +29,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatu
     {
         return Err(UsageError("the name of the program is empty".to_owned()).into());
     }
-    let loaded = Loaded::new(chdir, Format::Text)?;
+    let loaded = Loaded::new(chdir, Format::Text, args.select.changed)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use orch::diagnostic::Severity;
 use orch::report::write_diagnostics;
-use orch::stack::StackIndex;
+use orch::stack::{self, StackIndex};
 
 use super::{CyclesAre, Loaded, count};
 use crate::cli::{Format, ValidateArgs};
@@ -13,7 +13,7 @@ use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result<ExitStatus> {
-    let loaded = Loaded::new(chdir, args.format)?;
+    let loaded = Loaded::new(chdir, args.format, false)?;
     loaded.graph(CyclesAre::Errors);
     let all: Vec<StackIndex> = loaded
         .project
@@ -22,6 +22,9 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result
         .map(|(stack, _)| stack)
         .collect();
     loaded.environments(all.into_iter());
+    let project = &mut loaded.project;
+    let unmatched = stack::unmatched(&project.stacks, &project.root);
+    project.diagnostics.extend(unmatched);
     for diagnostic in &mut loaded.project.diagnostics {
         diagnostic.severity = Severity::Error;
     }

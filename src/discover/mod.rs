@@ -11,6 +11,7 @@
 //! Knows what a configuration file is called and that one may declare a root; knows nothing else of
 //! what files mean.
 
+mod listing;
 mod root;
 mod text;
 
@@ -21,6 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+pub use listing::Listing;
+pub(crate) use listing::{Listed, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform};
 pub use root::{RootRule, RootUnknown, find_root};
 pub(crate) use root::{declares_root, git_top_level};
 use tracing::{debug, trace};
@@ -96,9 +99,26 @@ pub fn is_configuration(name: &OsStr) -> bool {
         && endings.any(|ending| name.len() > ending.len() && name.ends_with(ending))
 }
 
+/// Says whether a file of that name keeps its directory, and all below it, out of the project.
+pub fn is_skip_mark(name: &OsStr) -> bool {
+    SKIP_MARKS.iter().any(|mark| name == OsStr::new(mark))
+}
+
 /// Reads all configuration files of the project, on the pool of threads that this is called on.
 pub fn read(root: &Path) -> Found {
-    let reader = Reader::new(root, 0);
+    read_project(Reader::new(root, 0)).0
+}
+
+/// Does what [`read`] does, and lists what else there is.
+pub fn read_with_listing(root: &Path) -> (Found, Listing) {
+    let reader = Reader {
+        lists: true,
+        ..Reader::new(root, 0)
+    };
+    read_project(reader)
+}
+
+fn read_project(reader: Reader) -> (Found, Listing) {
     rayon::scope(|scope| reader.walk(scope));
     let mut found = Found::default();
     let gathered = reader
@@ -106,6 +126,10 @@ pub fn read(root: &Path) -> Found {
         .into_inner()
         .expect("no task panics while it holds this");
     let gathered = gathered.sorted(&mut found.sources);
+    let mut listing = Listing {
+        directories: gathered.listed.into_iter().collect(),
+        left_out: gathered.left_out,
+    };
     // A project of its own is noticed when its files have been parsed, while the walk goes on.
     let nested: HashSet<ProjectPath> = gathered.nested_projects.iter().cloned().collect();
     let is_ours = |path: &ProjectPath| {
@@ -116,6 +140,10 @@ pub fn read(root: &Path) -> Found {
     found
         .directories
         .retain(|directory| is_ours(&directory.path));
+    if !nested.is_empty() {
+        listing.directories.retain(|path, _| is_ours(path));
+        listing.left_out.retain(is_ours);
+    }
     for (path, problem) in gathered.problems {
         if is_ours(&path) {
             found.add(path, problem);
@@ -127,7 +155,7 @@ pub fn read(root: &Path) -> Found {
         directories = found.directories.len(),
         "configuration read"
     );
-    found
+    (found, listing)
 }
 
 /// Reads one more file, which need not have a configuration file's name: what an import names.
@@ -155,6 +183,8 @@ impl Found {
 /// What the tasks of a walk share.
 struct Reader<'a> {
     root: &'a Path,
+    /// Whether to list what is not configuration.
+    lists: bool,
     next_file: AtomicU32,
     gathered: Mutex<Gathered>,
 }
@@ -163,6 +193,8 @@ struct Reader<'a> {
 struct Gathered {
     sources: Vec<(FileId, SourceFile)>,
     directories: Vec<Directory>,
+    listed: Vec<(ProjectPath, Listed)>,
+    left_out: Vec<ProjectPath>,
     nested_projects: Vec<ProjectPath>,
     /// With the file or directory that has it.
     problems: Vec<(ProjectPath, Problem)>,
@@ -173,14 +205,21 @@ enum Problem {
     Unreadable(ReadError),
 }
 
-/// The configuration files of a directory, each with whether it is a plain file, not a link or worse.
-type Files = Vec<(PathBuf, bool)>;
+/// What the walk met in one directory.
+#[derive(Default)]
+struct Files {
+    /// The configuration files, each with whether it is a plain file, not a link or worse.
+    configuration: Vec<(PathBuf, bool)>,
+    /// The directory and what it has besides, if that is asked for.
+    listed: Option<(PathBuf, Listed)>,
+}
 
 impl<'a> Reader<'a> {
     fn new(root: &'a Path, n_files: usize) -> Self {
         let next_file = u32::try_from(n_files).expect("fewer than four billion files");
         Reader {
             root,
+            lists: false,
             next_file: AtomicU32::new(next_file),
             gathered: Mutex::default(),
         }
@@ -203,7 +242,20 @@ impl<'a> Reader<'a> {
             .sort_by(directories_last)
             .into_iter();
         let mut root_is_marked = false;
-        let mut files = Files::new();
+        let listed = |directory: &Path| {
+            let lists = self.lists;
+            lists.then(|| (directory.to_path_buf(), Listed::default()))
+        };
+        let mut files = Files {
+            listed: listed(self.root),
+            ..Files::default()
+        };
+        let mut left_out: Vec<ProjectPath> = Vec::new();
+        let mut leave_out = |directory: &Path| {
+            if self.lists {
+                left_out.extend(ProjectPath::from_host(self.root, directory));
+            }
+        };
         let mut batch: Vec<Files> = Vec::new();
         let spawn = |batch: &mut Vec<Files>| {
             let batch = std::mem::take(batch);
@@ -224,7 +276,7 @@ impl<'a> Reader<'a> {
             };
             let name = entry.file_name();
             if entry.file_type().is_dir() {
-                if !files.is_empty() {
+                if !files.configuration.is_empty() || files.listed.is_some() {
                     batch.push(std::mem::take(&mut files));
                 }
                 if batch.len() >= BATCH {
@@ -235,24 +287,37 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 if name.as_encoded_bytes().starts_with(b".") {
+                    if !is_cache(name) {
+                        leave_out(entry.path());
+                    }
                     walk.skip_current_dir();
                 } else {
                     trace!(directory = %entry.path().display(), "enter");
+                    files.listed = listed(entry.path());
                 }
-            } else if SKIP_MARKS.iter().any(|mark| name == OsStr::new(mark)) {
+            } else if is_skip_mark(name) {
                 if entry.depth() > 1 {
-                    files.clear();
+                    files = Files::default();
+                    entry.path().parent().into_iter().for_each(&mut leave_out);
                     walk.skip_current_dir();
                 } else {
                     root_is_marked = true;
                 }
-            } else if is_configuration(name) {
-                let plain = entry.file_type().is_file();
-                files.push((entry.into_path(), plain));
+            } else {
+                let kind = entry.file_type();
+                if let Some((_, listed)) = &mut files.listed {
+                    listed.add(name, kind);
+                }
+                if is_configuration(name) {
+                    files
+                        .configuration
+                        .push((entry.into_path(), kind.is_file()));
+                }
             }
         }
         batch.push(files);
         spawn(&mut batch);
+        self.gathered().left_out = left_out;
     }
 
     fn read_batch(&self, batch: Vec<Files>) {
@@ -263,15 +328,30 @@ impl<'a> Reader<'a> {
         self.gathered().append(gathered);
     }
 
-    fn read_directory(&self, mut files: Files, gathered: &mut Gathered) {
+    fn read_directory(&self, files: Files, gathered: &mut Gathered) {
+        let Files {
+            configuration: mut files,
+            listed,
+        } = files;
         files.sort_unstable();
-        let Some(directory) = files.first().and_then(|(file, _)| file.parent()) else {
+        let first = files.first().and_then(|(file, _)| file.parent());
+        let listed_directory = listed.as_ref().map(|(directory, _)| &**directory);
+        let Some(directory) = first.or(listed_directory) else {
             return;
         };
         let Some(path) = ProjectPath::from_host(self.root, directory) else {
-            gathered.problems.push(self.not_utf8(directory));
+            if first.is_some() {
+                gathered.problems.push(self.not_utf8(directory));
+            }
             return;
         };
+        if let Some((_, mut listed)) = listed {
+            listed.sort();
+            gathered.listed.push((path.clone(), listed));
+        }
+        if files.is_empty() {
+            return;
+        }
         let files: Vec<ParsedFile> = files
             .iter()
             .filter_map(|(file, plain)| self.read_file(file, *plain, gathered))
@@ -372,6 +452,8 @@ impl Gathered {
     fn append(&mut self, mut other: Gathered) {
         self.sources.append(&mut other.sources);
         self.directories.append(&mut other.directories);
+        self.listed.append(&mut other.listed);
+        self.left_out.append(&mut other.left_out);
         self.nested_projects.append(&mut other.nested_projects);
         self.problems.append(&mut other.problems);
     }
@@ -385,6 +467,7 @@ impl Gathered {
         }
         self.directories
             .sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self.left_out.sort_unstable();
         self.nested_projects.sort_unstable();
         // Stable: of one directory, problems arise in one task.
         self.problems.sort_by(|(a, _), (b, _)| a.cmp(b));

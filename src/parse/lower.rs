@@ -58,6 +58,11 @@ impl<'a> Lower<'a> {
         lowered
     }
 
+    /// Lowers what stands between the quotes of a string.
+    pub(super) fn template(&self, template: &Template) -> Vec<TemplatePart> {
+        self.elements(template.iter(), Edges::QUOTED)
+    }
+
     fn label(&self, label: &BlockLabel) -> Name {
         self.name(label.as_str(), label)
     }

@@ -9,12 +9,12 @@ mod lower;
 use std::ops::Range;
 use std::str::FromStr;
 
-use hcl_edit::structure;
+use hcl_edit::{structure, template};
 
 use self::lower::Lower;
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Span};
-use crate::syntax::Body;
+use crate::syntax::{Body, TemplatePart};
 
 /// Top-level blocks whose content `orch` reads.
 const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
@@ -25,13 +25,44 @@ const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
 ///
 /// A diagnostic for the first syntax error.
 pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
-    let body = structure::Body::from_str(text)
-        .map_err(|error| Box::new(syntax_error(file, text, &error)))?;
-    let lower = Lower::new(file, text);
-    let mut lowered = lower.body(&body, |block| USED.contains(&block.ident.as_str()));
+    let mut lowered = parse_keeping(file, text, |block| USED.contains(&block.ident.as_str()))
+        .map_err(|diagnostic| {
+            let mut labels = diagnostic.labels.iter();
+            if labels.any(|label| label.text.contains("nested levels")) {
+                let help = "split the expression: name its inner parts in `globals`";
+                Box::new(diagnostic.help(help))
+            } else {
+                diagnostic
+            }
+        })?;
     lowered.attributes.shrink_to_fit();
     lowered.blocks.shrink_to_fit();
     Ok(lowered)
+}
+
+/// Parses a file of another language that is HCL, and keeps everything.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub(crate) fn parse_whole(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
+    parse_keeping(file, text, |_| true)
+}
+
+/// Parses what stands between the quotes of a string; `None` if it has a syntax error.
+pub(crate) fn parse_template(file: FileId, text: &str) -> Option<Vec<TemplatePart>> {
+    let template = template::Template::from_str(text).ok()?;
+    Some(Lower::new(file, text).template(&template))
+}
+
+fn parse_keeping(
+    file: FileId,
+    text: &str,
+    keep: fn(&structure::Block) -> bool,
+) -> Result<Body, Box<Diagnostic>> {
+    let body = structure::Body::from_str(text)
+        .map_err(|error| Box::new(syntax_error(file, text, &error)))?;
+    Ok(Lower::new(file, text).body(&body, keep))
 }
 
 fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Diagnostic {
@@ -49,12 +80,7 @@ fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Di
             .help("remove one of the two");
     }
     let Some((at, what, help)) = unbalanced(text) else {
-        let diagnostic = Diagnostic::error("syntax error").label(here, message);
-        return if message.contains("nested levels") {
-            diagnostic.help("split the expression: name its inner parts in `globals`")
-        } else {
-            diagnostic
-        };
+        return Diagnostic::error("syntax error").label(here, message);
     };
     let diagnostic = Diagnostic::error("syntax error").label(span(file, &(at..at + 1)), what);
     if at == offset {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::changes::SinceJson;
 use super::json::{FORMAT, OriginJson, ProblemsJson};
 use crate::graph::{Arrow, End, Graph};
 use crate::printable::printable;
@@ -16,6 +17,7 @@ use crate::stack::StackIndex;
 #[derive(Debug)]
 pub struct Drawing<'a> {
     project: &'a Project,
+    selection: &'a Selection,
     /// The selected stacks in path order, then groups.
     nodes: Vec<End>,
     arrows: Vec<Arrow>,
@@ -23,7 +25,7 @@ pub struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     /// Collects nodes and arrows.
-    pub fn new(project: &'a Project, graph: &Graph, selection: &Selection) -> Self {
+    pub fn new(project: &'a Project, graph: &Graph, selection: &'a Selection) -> Self {
         let mut arrows = graph.arrows(|stack| selection.contains(stack));
         arrows.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
         let mut nodes: Vec<End> = selection.stacks().map(End::Stack).collect();
@@ -37,6 +39,7 @@ impl<'a> Drawing<'a> {
         nodes.extend(groups);
         Drawing {
             project,
+            selection,
             nodes,
             arrows,
         }
@@ -194,6 +197,8 @@ pub fn write_graph_json(out: &mut impl Write, drawing: &Drawing) -> io::Result<(
     #[derive(Serialize)]
     struct Document<'a> {
         format: u32,
+        #[serde(flatten)]
+        since: Option<SinceJson<'a>>,
         nodes: Vec<NodeJson<'a>>,
         edges: Vec<EdgeJson<'a>>,
         #[serde(flatten)]
@@ -244,6 +249,7 @@ pub fn write_graph_json(out: &mut impl Write, drawing: &Drawing) -> io::Result<(
     });
     let document = Document {
         format: FORMAT,
+        since: drawing.selection.since().map(SinceJson::new),
         nodes: nodes.collect(),
         edges: edges.collect(),
         problems: ProblemsJson::new(drawing.project),

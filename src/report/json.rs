@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
+use super::changes::{CauseJson, SinceJson};
 use super::text::reason_text;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::environment::Environment;
@@ -14,8 +15,8 @@ use crate::order::Order;
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::select::{Reason, Selection};
-use crate::source::{Sources, Span};
-use crate::stack::{Spanned, Stack, StackIndex};
+use crate::source::{Sources, Span, Spanned};
+use crate::stack::{Stack, StackIndex};
 
 pub(super) const FORMAT: u32 = 1;
 
@@ -138,6 +139,38 @@ pub fn write_diagnostics(
     writeln!(out)
 }
 
+/// Writes that a command was refused, and what mends that, if a command does.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_refusal(
+    out: &mut impl Write,
+    project: &Project,
+    problem: &str,
+    command: Option<&str>,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format: u32,
+        refused: RefusedJson<'a>,
+        #[serde(flatten)]
+        problems: ProblemsJson<'a>,
+    }
+    #[derive(Serialize)]
+    struct RefusedJson<'a> {
+        problem: &'a str,
+        command: Option<&'a str>,
+    }
+    let document = Document {
+        format: FORMAT,
+        refused: RefusedJson { problem, command },
+        problems: ProblemsJson::new(project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
 #[derive(Serialize)]
 struct StackJson<'a> {
     path: &'a str,
@@ -150,16 +183,18 @@ struct StackJson<'a> {
     before: Vec<&'a str>,
     wants: Vec<&'a str>,
     wanted_by: Vec<&'a str>,
-    watch: Vec<&'a str>,
-    reasons: Vec<ReasonJson>,
+    watch: Vec<String>,
+    reasons: Vec<ReasonJson<'a>>,
     wave: u32,
     runs_after: Vec<PredecessorJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct ReasonJson {
+struct ReasonJson<'a> {
     kind: &'static str,
     detail: String,
+    #[serde(flatten)]
+    cause: Option<CauseJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -201,9 +236,24 @@ fn strings<T>(list: &[Spanned<T>], text: impl Fn(&T) -> &str) -> Vec<&str> {
 #[derive(Serialize)]
 struct ListJson<'a, T> {
     format: u32,
+    #[serde(flatten)]
+    since: Option<SinceJson<'a>>,
     stacks: T,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
+}
+
+/// What `orch list` shows.
+#[derive(Debug)]
+pub struct List<'a> {
+    /// All constraints.
+    pub graph: &'a Graph,
+    /// The stacks.
+    pub selection: &'a Selection,
+    /// Their order.
+    pub order: &'a Order,
+    /// The stacks once more, in the sequence in which they are shown.
+    pub listed: &'a [StackIndex],
 }
 
 /// Stacks that are made into JSON one at a time: a stack that runs after thousands would otherwise be
@@ -220,19 +270,18 @@ impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for Streamed<'_, F> {
     }
 }
 
-/// Writes the stacks of a selection. `listed` gives the sequence.
+/// Writes the stacks of a selection.
 ///
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_list(
-    out: &mut impl Write,
-    project: &Project,
-    graph: &Graph,
-    selection: &Selection,
-    order: &Order,
-    listed: &[StackIndex],
-) -> io::Result<()> {
+pub fn write_list(out: &mut impl Write, project: &Project, list: &List<'_>) -> io::Result<()> {
+    let List {
+        graph,
+        selection,
+        order,
+        listed,
+    } = *list;
     let mut wave_of = vec![0; project.stacks.len()];
     for (stack, wave) in order.sequence.iter().zip(order.waves(selection)) {
         wave_of[stack.get()] = wave;
@@ -255,7 +304,11 @@ pub fn write_list(
             before: strings(&stack.before, String::as_str),
             wants: strings(&stack.wants, String::as_str),
             wanted_by: strings(&stack.wanted_by, String::as_str),
-            watch: strings(&stack.watch, |path| path.as_str()),
+            watch: stack
+                .watch
+                .iter()
+                .map(|entry| entry.value.to_string())
+                .collect(),
             reasons: selection
                 .reasons(index)
                 .iter()
@@ -270,6 +323,7 @@ pub fn write_list(
     };
     let document = ListJson {
         format: FORMAT,
+        since: selection.since().map(SinceJson::new),
         stacks: Streamed(listed, stack_json),
         problems: ProblemsJson::new(project),
     };
@@ -277,8 +331,9 @@ pub fn write_list(
     writeln!(out)
 }
 
-fn reason_json(reason: &Reason, project: &Project) -> ReasonJson {
+fn reason_json<'a>(reason: &'a Reason, project: &Project) -> ReasonJson<'a> {
     let kind = match reason {
+        Reason::Changed(_) => "changed",
         Reason::Directory(..) => "directory",
         Reason::Tags(_) => "tags",
         Reason::Wants(..) => "wants",
@@ -287,6 +342,10 @@ fn reason_json(reason: &Reason, project: &Project) -> ReasonJson {
     ReasonJson {
         kind,
         detail: reason_text(reason, &project.stacks, &project.sources),
+        cause: match reason {
+            Reason::Changed(cause) => Some(CauseJson::new(cause)),
+            _ => None,
+        },
     }
 }
 
@@ -311,11 +370,14 @@ fn predecessor_json<'a>(predecessor: &Predecessor, project: &'a Project) -> Pred
 pub fn write_environments(
     out: &mut impl Write,
     project: &Project,
+    selection: &Selection,
     environments: &[(StackIndex, Environment)],
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {
         format: u32,
+        #[serde(flatten)]
+        since: Option<SinceJson<'a>>,
         stacks: Vec<EnvironmentJson<'a>>,
         #[serde(flatten)]
         problems: ProblemsJson<'a>,
@@ -332,6 +394,7 @@ pub fn write_environments(
     });
     let document = Document {
         format: FORMAT,
+        since: selection.since().map(SinceJson::new),
         stacks: stacks.collect(),
         problems: ProblemsJson::new(project),
     };

@@ -4,10 +4,11 @@
 //! through [`crate::printable`]. JSON has structs of its own, so that a change of the domain cannot
 //! silently change the format.
 
+mod changes;
 mod drawing;
 mod json;
 mod text;
 
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
-pub use json::{write_diagnostics, write_environments, write_list};
+pub use json::{List, write_diagnostics, write_environments, write_list, write_refusal};
 pub use text::{RunText, reason_text};

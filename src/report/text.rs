@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
+use super::changes::cause_text;
 use crate::event::{CancelCause, Ending, Outcome, Reaction, RunEvent, RunSummary};
 use crate::printable::printable;
 use crate::select::{Reason, Scope};
@@ -19,6 +20,7 @@ const PALE: Style = AnsiColor::Yellow.on_default().bold();
 /// Says why a stack is selected.
 pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> String {
     match reason {
+        Reason::Changed(cause) => cause_text(cause),
         Reason::Directory(directory, Scope::Recursive) => format!("at or below {directory}"),
         Reason::Directory(directory, Scope::Exact) => format!("the stack at {directory}"),
         Reason::Tags(filter) => format!("matches --tags {filter}"),

@@ -1,14 +1,14 @@
 //! From a `stack` block to a [`Stack`]: types, defaults and checks of its attributes.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
-use super::{Spanned, Stack};
+use super::Stack;
+use super::watch::watched;
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::{NoNamespaces, Value, evaluate};
 use crate::path::ProjectPath;
-use crate::source::Span;
+use crate::source::{Span, Spanned};
 use crate::syntax::{Attribute, Block, ExprKind};
 use crate::tag::tag_problem;
 
@@ -230,33 +230,4 @@ fn check_tag(tag: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
     let message = format!("`{}` cannot be a tag", tag.value);
     problems.push(Diagnostic::error(message).label(tag.span, problem));
     false
-}
-
-/// Resolves an entry of `watch`. A file that does not exist is fine: it may have been deleted, or be
-/// about to appear.
-fn watched(
-    entry: &Spanned<String>,
-    stack: &ProjectPath,
-    root: &Path,
-    problems: &mut Vec<Diagnostic>,
-) -> Option<Spanned<ProjectPath>> {
-    let Ok(path) = stack.resolve(&entry.value) else {
-        let message = format!("`{}` leads out of the project", entry.value);
-        let diagnostic =
-            Diagnostic::error(message).label(entry.span, "climbs above the project root");
-        problems.push(
-            diagnostic.help("watch files inside the project; a leading `/` is the project root"),
-        );
-        return None;
-    };
-    if fs::metadata(path.to_host(root)).is_ok_and(|metadata| !metadata.is_file()) {
-        let message = format!("`watch` names files, and `{path}` is not one");
-        let diagnostic = Diagnostic::error(message).label(entry.span, "not a regular file");
-        problems.push(diagnostic.help("name the files in it one by one"));
-        return None;
-    }
-    Some(Spanned {
-        value: path,
-        span: entry.span,
-    })
 }

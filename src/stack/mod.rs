@@ -5,23 +5,16 @@
 //! What a reference names is not known here; see [`crate::reference`].
 
 mod block;
+mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use block::from_block;
+pub use watch::{Watch, unmatched};
 
 use crate::path::ProjectPath;
-use crate::source::Span;
+use crate::source::{Span, Spanned};
 use crate::tag::TagFilter;
-
-/// A value and the place where it is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spanned<T> {
-    /// The value.
-    pub value: T,
-    /// The place.
-    pub span: Span,
-}
 
 /// A directory with a `stack` block.
 #[derive(Debug, Clone)]
@@ -44,8 +37,8 @@ pub struct Stack {
     pub wants: Vec<Spanned<String>>,
     /// `wanted_by`, as written.
     pub wanted_by: Vec<Spanned<String>>,
-    /// `watch`: files, resolved.
-    pub watch: Vec<Spanned<ProjectPath>>,
+    /// `watch`, resolved.
+    pub watch: Vec<Spanned<Watch>>,
     /// The word `stack` that opens the block.
     pub span: Span,
 }

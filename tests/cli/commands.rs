@@ -74,11 +74,13 @@ fn help_has_examples_and_exit_statuses() {
       orch list --order --why             in the order of a run, with the reasons
       orch run terraform plan             run a command in each of them, in order
       orch run --tags prod -- make deploy only in stacks tagged `prod`
+      orch list --changed --why           what has changed, and because of which file
       orch -C prod graph | dot -Tsvg      draw what runs before what
 
     Exit status:
-      0 done, or nothing to do    1 a command failed         3 the configuration is wrong
-      5 the surroundings failed   64 the command line is wrong   128+n ended by signal n
+      0 done, or nothing to do     1 a command failed         3 the configuration is wrong
+      4 refused: unknown base      5 the surroundings failed  64 the command line is wrong
+      128+n ended by signal n
     ");
 }
 

@@ -438,7 +438,7 @@ stack {
     2 |   watch = ["/dir/file.tf", "missing.tf", "../dir/file.tf", "/dir", "../../decoy.tm"]
       |                                                            ^^^^^^ not a regular file
       |
-      = help: name the files in it one by one
+      = help: for everything below it, write `/dir/**`
 
     error: `../../decoy.tm` leads out of the project
      --> s/stack.tm:2:68

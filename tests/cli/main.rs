@@ -2,21 +2,35 @@
 //!
 //! What a function does in detail is tested beside the function; here stands what a user sees.
 
+mod remote;
+#[cfg(unix)]
+mod repository;
 mod sandbox;
 
+mod base; // the base of `--changed`: what it is, and when it is refused
+#[cfg(unix)]
+mod changed; // which changes of files count, and for which stacks
+#[cfg(unix)]
+mod checkouts; // worktrees, links, sparse and partial checkouts, formats of repositories
 mod commands; // help, version, completions, usage errors, exit statuses, broken pipes
 mod cycles; // how cycles are reported, and when they are fatal
 mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
 mod files; // roots, file names, skipped directories, merging, imports, project settings
 mod graph; // the three drawings
 mod hostile; // names and contents that nobody would write on purpose
+mod inputs; // which stacks change with modules, files that are read, links
 mod list; // `orch list`: text, reasons, JSON
 mod order; // what runs before what
 mod readme; // the README and the examples tell the truth
 mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names
+#[cfg(unix)]
+mod removed; // stacks that the base had and that are no more
 mod select; // which stacks a command acts on
+mod terragrunt; // which stacks change with what Terragrunt reads
 mod terramate; // the worked examples of Terramate's behaviour
 mod validate; // `orch validate`
+#[cfg(unix)]
+mod watch; // `watch`, `import` and `config.change_detection.ignore`
 
 // The commands that these run are Unix programs.
 #[cfg(unix)]

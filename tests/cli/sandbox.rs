@@ -96,6 +96,12 @@ impl Sandbox {
         fs::create_dir_all(self.path(path)).unwrap();
     }
 
+    /// Removes a file or a link.
+    #[cfg(unix)]
+    pub(crate) fn remove(&self, path: &str) {
+        fs::remove_file(self.path(path)).unwrap();
+    }
+
     /// Writes a program.
     #[cfg(unix)]
     pub(crate) fn write_program(&self, path: &str, text: &str) {
@@ -170,7 +176,7 @@ impl Sandbox {
     }
 
     /// Keeps the host's environment away from a command.
-    fn isolate(&self, command: &mut Command) {
+    pub(crate) fn isolate(&self, command: &mut Command) {
         command.env_clear();
         for kept in ["PATH", "SystemRoot"] {
             if let Some(value) = std::env::var_os(kept) {

@@ -82,6 +82,7 @@ impl Loaded {
 
     pub(crate) fn select(&self, wish: &ModelWish) -> Selection {
         let wish = Wish {
+            changed: None,
             directory: ProjectPath::root().resolve(&wish.directory).unwrap(),
             scope: if wish.recursive {
                 Scope::Recursive

@@ -22,6 +22,7 @@ proptest! {
             prop_assert!(!reasons.is_empty());
             for reason in reasons {
                 let (by, kind, span) = match reason {
+                    Reason::Changed(_) => unreachable!("nobody asked for changes"),
                     Reason::Directory(directory, _) => {
                         prop_assert_eq!(directory.as_str(), &wish.directory);
                         prop_assert!(filtered.contains(&stack));

@@ -1,16 +1,19 @@
 //! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses of them.
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
-//! hold for the project and belong into its root; only `config.run.env` is allowed in every
-//! directory. Keys that concern code generation, cloud or telemetry are checked and not used.
+//! hold for the project and belong into its root; only `config.run.env` and
+//! `config.change_detection.ignore` are allowed in every directory. Keys that concern code generation, cloud or telemetry are checked and not used.
+
+mod schema;
 
 use std::collections::HashMap;
 
 use semver::Version;
 
+use self::schema::{CHANGE_DETECTION, RUN_ENV, SCHEMA, Schema, Type};
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::{NoNamespaces, Value, evaluate};
-use crate::source::Span;
+use crate::source::{Span, Spanned};
 use crate::syntax::{Attribute, Block, Expr, ExprKind, Name};
 use crate::version::Constraint;
 
@@ -28,8 +31,41 @@ pub struct EnvDefinition {
 pub struct Config {
     /// `config.run.env`; a name occurs once, local definitions before imported ones.
     pub env: Vec<EnvDefinition>,
+    /// `config.change_detection.ignore`, as written.
+    pub ignore: Vec<Spanned<String>>,
+    /// What holds for the whole project; the defaults in every directory but the root.
+    pub settings: Settings,
+}
+
+/// Settings of the whole project.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
+pub struct Settings {
     /// `config.references = "strict"`: references that name nothing are errors.
     pub strict_references: bool,
+    /// `config.git.default_remote`.
+    pub default_remote: Option<String>,
+    /// `config.git.default_branch`.
+    pub default_branch: Option<String>,
+    /// `config.change_detection.git.untracked`: files that git does not know count.
+    pub untracked: bool,
+    /// `config.change_detection.git.uncommitted`: what is not committed counts.
+    pub uncommitted: bool,
+    /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
+    pub terragrunt: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            strict_references: false,
+            default_remote: None,
+            default_branch: None,
+            untracked: true,
+            uncommitted: true,
+            terragrunt: true,
+        }
+    }
 }
 
 /// Which directory a block belongs to.
@@ -37,137 +73,8 @@ pub struct Config {
 pub enum Place {
     /// The project root, where all settings hold.
     Root,
-    /// Any other directory, where only `config.run.env` holds.
+    /// Any other directory, where only `config.run.env` and `config.change_detection.ignore` hold.
     Below,
-}
-
-/// The type of an attribute.
-enum Type {
-    String,
-    Bool,
-    /// `"on"`, `"off"` or a bool.
-    Switch,
-    OneOf(&'static [&'static str]),
-    Strings,
-    StringsOf(&'static [&'static str]),
-}
-
-struct Schema {
-    /// The block, with its path in messages: `config.run`.
-    name: &'static str,
-    attributes: &'static [(&'static str, Type)],
-    blocks: &'static [Schema],
-    /// Whether attributes of any name are allowed, and not evaluated here.
-    open: bool,
-}
-
-const fn block(
-    name: &'static str,
-    attributes: &'static [(&'static str, Type)],
-    blocks: &'static [Schema],
-) -> Schema {
-    Schema {
-        name,
-        attributes,
-        blocks,
-        open: false,
-    }
-}
-
-const fn open_block(name: &'static str) -> Schema {
-    Schema {
-        name,
-        attributes: &[],
-        blocks: &[],
-        open: true,
-    }
-}
-
-const SAFEGUARDS: &[&str] = &[
-    "all",
-    "none",
-    "git",
-    "git-untracked",
-    "git-uncommitted",
-    "git-out-of-sync",
-    "outdated-code",
-];
-
-const RUN_ENV: &str = "config.run.env";
-
-/// Everything that the two blocks may hold.
-static SCHEMA: Schema = block(
-    "terramate",
-    &[
-        ("required_version", Type::String),
-        ("required_version_allow_prereleases", Type::Bool),
-        ("root", Type::Bool),
-    ],
-    &[block(
-        "config",
-        &[
-            ("experiments", Type::Strings),
-            ("disable_safeguards", Type::StringsOf(SAFEGUARDS)),
-            ("references", Type::OneOf(&["strict", "warn"])),
-        ],
-        &[
-            block(
-                "config.git",
-                &[
-                    ("default_remote", Type::String),
-                    ("default_branch", Type::String),
-                    ("check_untracked", Type::Bool),
-                    ("check_uncommitted", Type::Bool),
-                    ("check_remote", Type::Bool),
-                ],
-                &[],
-            ),
-            block(
-                "config.run",
-                &[("check_gen_code", Type::Bool)],
-                &[open_block(RUN_ENV)],
-            ),
-            block(
-                "config.change_detection",
-                &[],
-                &[
-                    block(
-                        "config.change_detection.git",
-                        &[("untracked", Type::Switch), ("uncommitted", Type::Switch)],
-                        &[],
-                    ),
-                    block(
-                        "config.change_detection.terragrunt",
-                        &[("enabled", Type::OneOf(&["auto", "off", "force"]))],
-                        &[],
-                    ),
-                ],
-            ),
-            block(
-                "config.generate",
-                &[("hcl_magic_header_comment_style", Type::OneOf(&["//", "#"]))],
-                &[],
-            ),
-            block(
-                "config.cloud",
-                &[("organization", Type::String), ("location", Type::String)],
-                &[block(
-                    "config.cloud.targets",
-                    &[("enabled", Type::Bool)],
-                    &[],
-                )],
-            ),
-            block("config.telemetry", &[("enabled", Type::Switch)], &[]),
-            open_block("config.targets"),
-        ],
-    )],
-);
-
-impl Schema {
-    /// The last word of the name: what the user writes.
-    fn keyword(&self) -> &'static str {
-        self.name.rsplit('.').next().unwrap_or(self.name)
-    }
 }
 
 /// Reads the `terramate` and `orch` blocks of a directory. What is set locally overrides what is
@@ -287,7 +194,8 @@ impl ConfigReader<'_> {
             self.config.env.push(EnvDefinition { name, value });
             return;
         }
-        if self.place == Place::Below && name != "root" {
+        let is_ignore = schema.name == CHANGE_DETECTION;
+        if self.place == Place::Below && name != "root" && !is_ignore {
             self.misplaced.push(attribute.name.span);
         }
         let Some((_, wanted)) = known else {
@@ -296,8 +204,31 @@ impl ConfigReader<'_> {
         let Some(value) = self.value(attribute, wanted) else {
             return;
         };
-        if schema.name == "config" && name == "references" && self.place == Place::Root {
-            self.config.strict_references = value == Value::string("strict");
+        if is_ignore {
+            self.config.ignore = spanned_strings(attribute, &value);
+        } else if self.place == Place::Root {
+            self.setting(schema.name, name, &value);
+        }
+    }
+
+    /// Takes over a setting of which `orch` makes use.
+    fn setting(&mut self, block: &str, name: &str, value: &Value) {
+        let settings = &mut self.config.settings;
+        let text = || match value {
+            Value::String(text) if !text.is_empty() => Some(text.to_string()),
+            _ => None,
+        };
+        let is_on = !matches!(value, Value::Bool(false)) && *value != Value::string("off");
+        match (block, name) {
+            ("config", "references") => {
+                settings.strict_references = *value == Value::string("strict");
+            }
+            ("config.git", "default_remote") => settings.default_remote = text(),
+            ("config.git", "default_branch") => settings.default_branch = text(),
+            ("config.change_detection.git", "untracked") => settings.untracked = is_on,
+            ("config.change_detection.git", "uncommitted") => settings.uncommitted = is_on,
+            ("config.change_detection.terragrunt", "enabled") => settings.terragrunt = is_on,
+            _ => {}
         }
     }
 
@@ -426,11 +357,37 @@ impl ConfigReader<'_> {
             for &span in rest {
                 diagnostic = diagnostic.label(span, "ignored too");
             }
-            let help = "move it to the root directory of the project; `config.run.env` may stay";
+            let help = "move it to the root directory of the project; `config.run.env` and `config.change_detection.ignore` may stay";
             self.problems.push(diagnostic.help(help));
         }
         self.config
     }
+}
+
+/// Returns the elements of a list of strings, each with its own place where the list is written out.
+fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spanned<String>> {
+    let Value::List(items) = value else {
+        return Vec::new();
+    };
+    let written = match &attribute.value.kind {
+        ExprKind::List(written) => written.as_slice(),
+        _ => &[],
+    };
+    let place = |index: usize| {
+        written
+            .get(index)
+            .map_or(attribute.value.span, |expr| expr.span)
+    };
+    let items = items.iter().enumerate();
+    items
+        .filter_map(|(index, item)| match item {
+            Value::String(text) => Some(Spanned {
+                value: text.to_string(),
+                span: place(index),
+            }),
+            _ => None,
+        })
+        .collect()
 }
 
 fn are_strings(value: &Value, fits: impl Fn(&str) -> bool) -> bool {

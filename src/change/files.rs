@@ -1,0 +1,126 @@
+//! The files that differ from the base, and the look-ups that the rules need.
+
+use crate::git::{ChangedFile, FileChange};
+use crate::path::ProjectPath;
+use crate::stack::Stacks;
+
+/// The files that differ from the base, by path.
+#[derive(Debug, Default)]
+pub struct ChangedFiles {
+    /// By path; a path occurs once.
+    in_path_order: Vec<ChangedFile>,
+}
+
+impl ChangedFiles {
+    /// Takes files in, in any order. Of several changes of one file, the one that has come furthest
+    /// counts.
+    pub fn new(mut files: Vec<ChangedFile>) -> Self {
+        files.sort_unstable_by(|a, b| (&a.path, a.state).cmp(&(&b.path, b.state)));
+        files.dedup_by(|later, kept| later.path == kept.path);
+        ChangedFiles {
+            in_path_order: files,
+        }
+    }
+
+    /// Returns all of them, by path.
+    pub fn iter(&self) -> impl Iterator<Item = &ChangedFile> {
+        self.in_path_order.iter()
+    }
+
+    /// Says whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.in_path_order.is_empty()
+    }
+
+    /// Returns the change at exactly this path.
+    pub fn at(&self, path: &str) -> Option<&ChangedFile> {
+        let index = self
+            .in_path_order
+            .binary_search_by(|file| file.path.as_str().cmp(path));
+        index.ok().map(|index| &self.in_path_order[index])
+    }
+
+    /// Returns the changes below a directory, by path.
+    pub fn below(&self, directory: &ProjectPath) -> impl Iterator<Item = &ChangedFile> {
+        let prefix = match directory.as_str() {
+            "/" => "/".to_owned(),
+            path => format!("{path}/"),
+        };
+        let start = self
+            .in_path_order
+            .partition_point(|file| *file.path.as_str() < *prefix);
+        self.in_path_order[start..]
+            .iter()
+            .take_while(move |file| file.path.as_str().starts_with(&prefix))
+    }
+
+    /// Returns a change that may alter what is found at `path`: of the file itself, of something
+    /// below it, or of what should be a directory above it but is a link or a submodule.
+    pub fn touching(&self, path: &ProjectPath) -> Option<&ChangedFile> {
+        if self.is_empty() {
+            return None;
+        }
+        self.touching_above(path)
+            .or_else(|| self.below(path).next())
+    }
+
+    /// Returns a change of the file itself, or of what should be a directory above it but is a link
+    /// or a submodule.
+    pub fn touching_above(&self, path: &ProjectPath) -> Option<&ChangedFile> {
+        let mut places = std::iter::once(path.as_str()).chain(path.ancestors());
+        places.find_map(|place| self.at(place))
+    }
+
+    /// Keeps some of them.
+    pub(super) fn filter(mut self, keep: impl FnMut(&ChangedFile) -> bool) -> Self {
+        self.in_path_order.retain(keep);
+        self
+    }
+}
+
+/// Returns the stacks that a change concerns because of where it is: the nearest stack at or above
+/// the file, and of a repository inside the project, all stacks in it.
+pub(super) fn stacks_of<'s>(
+    file: &ChangedFile,
+    stacks: &'s Stacks,
+) -> impl Iterator<Item = crate::stack::StackIndex> + use<'s> {
+    let inside = (file.change == FileChange::Repository)
+        .then(|| stacks.at_or_below(&file.path))
+        .into_iter()
+        .flatten();
+    inside.chain(stacks.nearest_above(&file.path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::FileState;
+
+    fn path(text: &str) -> ProjectPath {
+        ProjectPath::root().resolve(text).unwrap()
+    }
+
+    fn files(paths: &[&str]) -> ChangedFiles {
+        let file = |text: &&str| ChangedFile {
+            path: path(text),
+            change: FileChange::Modified,
+            state: FileState::Committed,
+        };
+        ChangedFiles::new(paths.iter().map(file).collect())
+    }
+
+    #[test]
+    fn a_sibling_with_the_same_prefix_is_not_touched() {
+        let files = files(&["/a-b/x", "/ab", "/link"]);
+        let touching = |text: &str| {
+            files
+                .touching(&path(text))
+                .map(|file| file.path.to_string())
+        };
+        assert_eq!(touching("/a"), None);
+        assert_eq!(touching("/a-b"), Some("/a-b/x".into()));
+        assert_eq!(touching("/a-b/x"), Some("/a-b/x".into()));
+        assert_eq!(touching("/link/deep/below"), Some("/link".into()));
+        assert_eq!(touching("/"), Some("/a-b/x".into()));
+    }
+}

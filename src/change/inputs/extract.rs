@@ -1,0 +1,357 @@
+//! What one file of Terraform names: modules and files, as written.
+//!
+//! Nothing is looked up here.
+
+use memchr::memmem;
+
+use super::text::NO_FILE;
+use super::tree::MAX_PATH_BYTES;
+use crate::diagnostic::Diagnostic;
+use crate::parse::parse_whole;
+use crate::source::Span;
+use crate::syntax::{Block, Body, Expr, ExprKind, Name, StepKind, TemplatePart};
+
+/// Functions that read the file that their first argument names.
+const READERS: [&str; 10] = [
+    "file",
+    "filebase64",
+    "filebase64sha256",
+    "filebase64sha512",
+    "fileexists",
+    "filemd5",
+    "filesha1",
+    "filesha256",
+    "filesha512",
+    "templatefile",
+];
+
+/// Something that a file names.
+pub(super) struct Named {
+    /// Where; unknown in JSON.
+    pub(super) span: Option<Span>,
+    pub(super) what: What,
+}
+
+/// What a file names.
+pub(super) enum What {
+    /// A local module, by its source.
+    Module(Box<str>),
+    /// A module of this name, whose source only Terraform knows.
+    Unknown(Box<str>),
+    /// A file that a function reads.
+    Read(Read),
+}
+
+/// A call of a function that reads.
+pub(super) struct Read {
+    pub(super) function: Box<str>,
+    pub(super) base: Base,
+    /// Relative to the base; of `fileset`, the directory.
+    pub(super) path: Box<str>,
+    /// The second argument of `fileset`.
+    pub(super) pattern: Option<Box<str>>,
+}
+
+/// What a path is relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    /// The directory of the file.
+    Module,
+    /// The directory that Terraform is run in.
+    Root,
+}
+
+/// Says whether a native file need be parsed. Most need not: no word in them could open a `module`
+/// block or call a function that reads, and their brackets and quotes look complete.
+pub(super) fn is_worth_parsing(text: &str) -> bool {
+    has_module(text.as_bytes()) || has_reader(text.as_bytes()) || !is_balanced(text.as_bytes())
+}
+
+fn has_module(text: &[u8]) -> bool {
+    memmem::find_iter(text, "module").any(|at| {
+        let before = at.checked_sub(1).map(|before| text[before]);
+        let after = text.get(at + "module".len()).copied();
+        !before.is_some_and(|byte| byte == b'.' || is_word(byte))
+            && after.is_some_and(|byte| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'/'))
+    })
+}
+
+fn has_reader(text: &[u8]) -> bool {
+    memmem::find_iter(text, "file").any(|at| {
+        let mut rest = text[at..].iter().skip_while(|byte| is_word(**byte));
+        let next = rest.find(|byte| !byte.is_ascii_whitespace());
+        // What a comment hides is not worth finding out.
+        matches!(next, Some(b'(' | b'/' | b'#'))
+    })
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii()
+}
+
+fn is_balanced(text: &[u8]) -> bool {
+    let mut counts = [0_u32; 256];
+    for &byte in text {
+        counts[usize::from(byte)] += 1;
+    }
+    let count = |byte: u8| counts[usize::from(byte)];
+    count(b'{') == count(b'}')
+        && count(b'(') == count(b')')
+        && count(b'[') == count(b']')
+        && count(b'"').is_multiple_of(2)
+}
+
+/// Returns what a native file names, in the order written.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub(super) fn native(text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
+    let body = parse_whole(NO_FILE, text)?;
+    let mut named = Vec::new();
+    for block in body.blocks("module") {
+        if let Some(source) = block.body.attribute("source")
+            && let Some(what) = module(name_of(block), &source.value)
+        {
+            named.push(Named {
+                span: Some(source.value.span),
+                what,
+            });
+        }
+    }
+    reads(&body, &mut named);
+    named.sort_by_key(|named| named.span.map(|span| span.start));
+    Ok(named)
+}
+
+fn name_of(block: &Block) -> &str {
+    block.labels.first().map_or("", |label| &label.text)
+}
+
+fn reads(body: &Body, named: &mut Vec<Named>) {
+    body.each_call(&mut |name, arguments| {
+        named.extend(read(name, arguments).map(|read| Named {
+            span: Some(name.span),
+            what: What::Read(read),
+        }));
+    });
+}
+
+/// Returns what the source of a module names; `None` if that is elsewhere.
+pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
+    let path = match literal(source) {
+        Some(path) => path,
+        None => match literal_path(source) {
+            Some((Base::Module, path)) => path,
+            _ if is_elsewhere(source) => return None,
+            _ => return Some(What::Unknown(name.into())),
+        },
+    };
+    // A heredoc ends with a line.
+    let path = path.trim_end_matches(['\n', '\r']);
+    is_local(path).then(|| What::Module(path.into()))
+}
+
+/// Says whether a source begins with text that makes it no directory relative to the file, whatever
+/// follows.
+fn is_elsewhere(source: &Expr) -> bool {
+    let ExprKind::Template(parts) = &source.kind else {
+        return false;
+    };
+    let literals = parts.iter().map_while(|part| match part {
+        TemplatePart::Literal(text) => Some(text.to_string()),
+        TemplatePart::Interpolation(expr) => literal(expr),
+        TemplatePart::If { .. } | TemplatePart::For { .. } => None,
+    });
+    let start: String = literals.collect();
+    let may_be_local = start.starts_with("./") || start.starts_with("../");
+    !may_be_local && !matches!(&*start, "" | "." | "..")
+}
+
+/// Says whether a source is a directory relative to the file.
+pub(super) fn is_local(source: &str) -> bool {
+    let starts = ["./", "../"].iter().any(|start| source.starts_with(start));
+    (starts || matches!(source, "." | "..")) && source.len() <= MAX_PATH_BYTES
+}
+
+/// Returns what a call reads.
+pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<Read> {
+    let function = name.text.strip_prefix("core::").unwrap_or(&name.text);
+    let is_set = function == "fileset";
+    if !is_set && !READERS.contains(&function) {
+        return None;
+    }
+    let (base, path) = literal_path(arguments.first()?)?;
+    let pattern = match arguments.get(1) {
+        Some(pattern) if is_set => Some(literal(pattern)?.into()),
+        None if is_set => return None,
+        _ => None,
+    };
+    Some(Read {
+        function: function.into(),
+        base,
+        path: path.into(),
+        pattern,
+    })
+}
+
+/// Returns the path that an expression is made of, if it is made of text and places only, and lies
+/// neither at the root of the machine nor in the home directory.
+fn literal_path(expr: &Expr) -> Option<(Base, String)> {
+    let parts = match &expr.kind {
+        ExprKind::Template(parts) => parts.as_slice(),
+        _ => {
+            return place(expr).map(|base| (base, ".".to_owned())).or_else(|| {
+                let path = literal(expr)?;
+                is_relative(&path).then_some((Base::Root, path))
+            });
+        }
+    };
+    // `./` in front of a place changes nothing.
+    let parts = match parts {
+        [TemplatePart::Literal(text), rest @ ..] if matches!(&**text, "" | "./") => rest,
+        parts => parts,
+    };
+    let (base, rest) = match parts.split_first()? {
+        (TemplatePart::Interpolation(first), rest) => match place(first) {
+            Some(base) => (Some(base), rest),
+            None => (None, parts),
+        },
+        _ => (None, parts),
+    };
+    let mut path = String::new();
+    for part in rest {
+        match part {
+            TemplatePart::Literal(text) => path.push_str(text),
+            TemplatePart::Interpolation(expr) => path.push_str(&literal(expr)?),
+            TemplatePart::If { .. } | TemplatePart::For { .. } => return None,
+        }
+    }
+    match base {
+        // `${path.module}x` names a sibling, which nobody means.
+        Some(_) if !path.is_empty() && !path.starts_with('/') => None,
+        Some(base) if path.len() <= MAX_PATH_BYTES => {
+            Some((base, format!("./{}", path.trim_start_matches('/'))))
+        }
+        None if is_relative(&path) => Some((Base::Root, path)),
+        _ => None,
+    }
+}
+
+fn is_relative(path: &str) -> bool {
+    !path.starts_with(['/', '~']) && !path.is_empty() && path.len() <= MAX_PATH_BYTES
+}
+
+fn literal(expr: &Expr) -> Option<String> {
+    match &expr.kind {
+        ExprKind::String(text) => Some(text.to_string()),
+        ExprKind::Template(parts) => parts
+            .iter()
+            .map(|part| match part {
+                TemplatePart::Literal(text) => Some(text.to_string()),
+                TemplatePart::Interpolation(expr) => literal(expr),
+                TemplatePart::If { .. } | TemplatePart::For { .. } => None,
+            })
+            .collect(),
+        _ => None,
+    }
+}
+
+/// Returns what `path.module`, `path.root` and `path.cwd` mean.
+fn place(expr: &Expr) -> Option<Base> {
+    let ExprKind::Traversal(base, steps) = &expr.kind else {
+        return None;
+    };
+    let ExprKind::Variable(name) = &base.kind else {
+        return None;
+    };
+    let [step] = steps.as_slice() else {
+        return None;
+    };
+    match (&**name, &step.kind) {
+        ("path", StepKind::Attribute(name)) => match &**name {
+            "module" => Some(Base::Module),
+            "root" | "cwd" => Some(Base::Root),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns what a file names as the tests read it.
+#[cfg(test)]
+pub(super) fn show(named: Vec<Named>) -> Vec<String> {
+    let show = |named: Named| match named.what {
+        What::Module(source) => format!("module {source}"),
+        What::Unknown(name) => format!("unknown {name}"),
+        What::Read(read) => {
+            let Read {
+                function,
+                base,
+                path,
+                pattern,
+            } = read;
+            let pattern = pattern.map(|pattern| format!(" {pattern}"));
+            format!("{function} {base:?} {path}{}", pattern.unwrap_or_default())
+        }
+    };
+    named.into_iter().map(show).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_literal_and_local_is_named() {
+        let text = r#"
+            module "a" {
+              source = "../a"
+              x      = [for k in fileset(path.module, "c/*.json") : core::file("x/${"y"}.json")]
+            }
+            module "b" { source = "registry/b/c" }
+            module "c" { source = "git::${var.x}/c" }
+            module "d" { source = "${"../d"}" }
+            module "e" { source = "${path.module}/../${"e"}" }
+            module "f" { source = "${var.x}/f" }
+            module "g" { source = local.g }
+            locals {
+              a = templatefile("${path.module}/t", { b = filemd5("${path.root}/m") })
+              b = "${file("${path.cwd}/in-template")}"
+              c = file(var.x)
+              d = file("/etc/passwd")
+              e = file("~/x")
+              f = file("${path.module}x")
+              h = file("./${path.module}/h")
+              g = profile("x")
+            }
+        "#;
+        assert!(is_worth_parsing(text));
+        assert_eq!(
+            show(native(text).unwrap()),
+            [
+                "module ../a",
+                "fileset Module . c/*.json",
+                "file Root x/y.json",
+                "module ../d",
+                "module ./../e",
+                "unknown f",
+                "unknown g",
+                "templatefile Module ./t",
+                "filemd5 Root ./m",
+                "file Root ./in-template",
+                "file Module ./h",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_could_name_an_input_is_parsed() {
+        assert!(is_worth_parsing("module\n\"a\" {}"));
+        assert!(is_worth_parsing("a = filebase64 (\"x\")"));
+        assert!(is_worth_parsing("a = {"));
+        assert!(is_worth_parsing("a = \""));
+        assert!(!is_worth_parsing("profile = module.a.file + path.module"));
+        assert!(!is_worth_parsing("a = { b = \"(\" + \")\" }"));
+    }
+}

@@ -1,0 +1,305 @@
+//! The graph of stacks and modules, and how a change goes through it.
+//!
+//! A node is a directory; an edge leads from a directory to a module that it uses. The graph is read
+//! level by level, each level in parallel, from the candidates on. Modules that a change touches are
+//! where it ends: what they use makes no difference any more.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::atomic::AtomicBool;
+
+use rayon::prelude::*;
+
+use super::terraform::{self, touch_read};
+use super::terragrunt::Units;
+use super::tree::{Touch, Tree};
+use crate::change::{Cause, Use};
+use crate::git::ChangedFile;
+use crate::path::ProjectPath;
+use crate::source::Span;
+use crate::stack::StackIndex;
+
+/// Steps of a chain that are told. Nobody reads more, and a hostile project has a chain of thousands
+/// for each of thousands of stacks.
+const MAX_CHAIN: usize = 256;
+
+/// A directory and what it uses.
+pub(super) struct Node<'a> {
+    pub(super) path: ProjectPath,
+    /// The first change that one gets to without another module, and how.
+    touch: Option<(Vec<Use>, &'a ChangedFile)>,
+    /// The modules it uses, in the order written.
+    pub(super) edges: Vec<Edge>,
+    /// Files that are another one for each stack.
+    pub(super) root_reads: Vec<RootRead>,
+}
+
+/// The use of a module that no change touches.
+pub(super) struct Edge {
+    steps: Vec<Use>,
+    directory: ProjectPath,
+    /// The node of the directory, once it has one.
+    target: usize,
+}
+
+/// A file that is read relative to the directory that Terraform is run in.
+pub(super) struct RootRead {
+    pub(super) step: Use,
+    /// Where; unknown in JSON.
+    pub(super) span: Option<Span>,
+    pub(super) path: Box<str>,
+    pub(super) pattern: Option<Box<str>>,
+    /// Whether it has been said that the path leads out of the project.
+    pub(super) is_warned_of: AtomicBool,
+}
+
+impl<'a> Node<'a> {
+    /// Starts a node without inputs.
+    pub(super) fn new(path: ProjectPath) -> Self {
+        Node {
+            path,
+            touch: None,
+            edges: Vec::new(),
+            root_reads: Vec::new(),
+        }
+    }
+
+    /// Takes in that a change touches an input, unless that is known already.
+    pub(super) fn touch(&mut self, mut steps: Vec<Use>, touch: Touch<'a>) {
+        self.touch.get_or_insert_with(|| {
+            steps.extend(touch.links);
+            (steps, touch.file)
+        });
+    }
+}
+
+impl Edge {
+    /// Starts an edge to a module directory that is free of links.
+    pub(super) fn new(steps: Vec<Use>, directory: &ProjectPath) -> Self {
+        Edge {
+            steps,
+            directory: directory.clone(),
+            target: usize::MAX,
+        }
+    }
+}
+
+/// How a change gets to a node.
+#[derive(Clone, Copy)]
+enum Way {
+    /// By an input of its own.
+    Own,
+    /// By this edge.
+    Edge(usize),
+}
+
+/// All directories that the candidates use, and which of them a change gets to.
+pub(super) struct Graph<'a> {
+    /// The candidates first, in their order.
+    nodes: Vec<Node<'a>>,
+    /// Nodes by the directory that was read.
+    by_path: HashMap<ProjectPath, usize>,
+    /// What Terragrunt does with a candidate, by the candidate's node. Nodes of their own: whoever
+    /// uses a stack as a module has nothing to do with its Terragrunt.
+    units: HashMap<usize, usize>,
+    /// By node, the nodes that use it.
+    users: Vec<Vec<usize>>,
+    /// By node.
+    ways: Vec<Option<Way>>,
+}
+
+impl<'a> Graph<'a> {
+    /// Reads what the candidates use, and follows the changes through it.
+    pub(super) fn new(tree: &Tree<'a>, candidates: &[ProjectPath], terragrunt: bool) -> Self {
+        let mut graph = Graph::read(tree, candidates, terragrunt);
+        graph.propagate();
+        graph
+    }
+
+    /// Says whether the files of a directory have been read.
+    pub(super) fn has_read(&self, directory: &ProjectPath) -> bool {
+        self.by_path.contains_key(directory)
+    }
+
+    /// Returns the candidates that a change gets to, each with the shortest way to one. They are
+    /// given once more, as stacks.
+    pub(super) fn changed_stacks(
+        &self,
+        tree: &Tree<'a>,
+        candidates: &[StackIndex],
+    ) -> BTreeMap<StackIndex, Cause> {
+        let leads = self.leads_to_root_reads();
+        let cause = |(index, &stack): (usize, &StackIndex)| {
+            let unit = self.units.get(&index).copied();
+            let cause = std::iter::once(index)
+                .chain(unit)
+                .find_map(|node| self.cause(node))
+                .or_else(|| self.root_read(index, tree, &leads))?;
+            Some((stack, cause))
+        };
+        let causes = candidates.par_iter().enumerate().filter_map(cause);
+        causes.collect::<Vec<_>>().into_iter().collect()
+    }
+
+    fn read(tree: &Tree<'a>, candidates: &[ProjectPath], terragrunt: bool) -> Self {
+        let mut by_path: HashMap<ProjectPath, usize> = HashMap::with_capacity(candidates.len());
+        by_path.extend(candidates.iter().cloned().zip(0..));
+        let units = if terragrunt {
+            let units = Units::new(tree);
+            let read = |(index, path)| Some((index, units.node(path)?));
+            let read = candidates.par_iter().enumerate().filter_map(read);
+            read.collect()
+        } else {
+            Vec::new()
+        };
+        let mut graph = Graph {
+            nodes: Vec::with_capacity(candidates.len()),
+            by_path: HashMap::new(),
+            units: HashMap::with_capacity(units.len()),
+            users: Vec::new(),
+            ways: Vec::new(),
+        };
+        let read_all = |level: &[ProjectPath]| -> Vec<Node<'a>> {
+            let read = |buffer: &mut Vec<u8>, path| terraform::node(tree, path, buffer);
+            level.par_iter().map_init(Vec::new, read).collect()
+        };
+        let mut level_nodes = read_all(candidates);
+        for (candidate, unit) in units {
+            graph.units.insert(candidate, level_nodes.len());
+            level_nodes.push(unit);
+        }
+        while !level_nodes.is_empty() {
+            let next_index = graph.nodes.len() + level_nodes.len();
+            let mut next: Vec<ProjectPath> = Vec::new();
+            for edge in level_nodes.iter_mut().flat_map(|node| &mut node.edges) {
+                let known = by_path.get(&edge.directory);
+                edge.target = known.copied().unwrap_or_else(|| {
+                    let target = next_index + next.len();
+                    by_path.insert(edge.directory.clone(), target);
+                    next.push(edge.directory.clone());
+                    target
+                });
+            }
+            graph.nodes.append(&mut level_nodes);
+            level_nodes = read_all(&next);
+        }
+        graph.by_path = by_path;
+        graph.users.resize_with(graph.nodes.len(), Vec::new);
+        for (user, node) in graph.nodes.iter().enumerate() {
+            for edge in &node.edges {
+                graph.users[edge.target].push(user);
+            }
+        }
+        graph
+    }
+
+    /// Finds out which nodes a change gets to, nearest first. Of several ways of one length, a node
+    /// takes the one that is written first.
+    fn propagate(&mut self) {
+        let own = |node: &Node| node.touch.as_ref().map(|_| Way::Own);
+        self.ways = self.nodes.iter().map(own).collect();
+        let mut reached: Vec<usize> = (0..self.nodes.len())
+            .filter(|&node| self.ways[node].is_some())
+            .collect();
+        while !reached.is_empty() {
+            let users = reached.iter().flat_map(|&node| &self.users[node]).copied();
+            let mut next: Vec<usize> = users.filter(|&user| self.ways[user].is_none()).collect();
+            next.sort_unstable();
+            next.dedup();
+            let ways: Vec<Option<Way>> = next
+                .iter()
+                .map(|&user| {
+                    let mut edges = self.nodes[user].edges.iter();
+                    let edge = edges.position(|edge| self.ways[edge.target].is_some());
+                    edge.map(Way::Edge)
+                })
+                .collect();
+            for (&user, way) in next.iter().zip(ways) {
+                self.ways[user] = way;
+            }
+            reached = next;
+        }
+    }
+
+    /// Returns the change that gets to a node, and the way to it.
+    fn cause(&self, mut node: usize) -> Option<Cause> {
+        let mut chain = Vec::new();
+        loop {
+            let here = &self.nodes[node];
+            match self.ways[node]? {
+                Way::Own => {
+                    let (steps, file) = here.touch.as_ref()?;
+                    chain.extend_from_slice(steps);
+                    let file = (*file).clone();
+                    return Some(Cause { file, chain });
+                }
+                Way::Edge(edge) => {
+                    let edge = &here.edges[edge];
+                    if chain.len() < MAX_CHAIN {
+                        chain.extend_from_slice(&edge.steps);
+                    }
+                    node = edge.target;
+                }
+            }
+        }
+    }
+
+    /// Says of each node whether it, or a module below it, reads files relative to the stack.
+    fn leads_to_root_reads(&self) -> Vec<bool> {
+        let has_any = |node: &Node| !node.root_reads.is_empty();
+        let mut leads: Vec<bool> = self.nodes.iter().map(has_any).collect();
+        let mut open: Vec<usize> = (0..leads.len()).filter(|&node| leads[node]).collect();
+        while let Some(node) = open.pop() {
+            for &user in &self.users[node] {
+                if !leads[user] {
+                    leads[user] = true;
+                    open.push(user);
+                }
+            }
+        }
+        leads
+    }
+
+    /// Returns the change of a file that a stack, or a module that it uses, reads relative to the
+    /// stack.
+    fn root_read(&self, stack: usize, tree: &Tree<'a>, leads: &[bool]) -> Option<Cause> {
+        if !leads[stack] {
+            return None;
+        }
+        let directory = &self.nodes[stack].path;
+        // How one gets to a node: from which one, by which of its edges.
+        let mut from: HashMap<usize, (usize, usize)> = HashMap::new();
+        let mut seen = HashSet::from([stack]);
+        let mut open = VecDeque::from([stack]);
+        while let Some(node) = open.pop_front() {
+            for read in &self.nodes[node].root_reads {
+                let RootRead { step, path, .. } = read;
+                let Some(path) = tree.resolve(directory, path) else {
+                    terraform::warn_of_root_read(tree, read);
+                    continue;
+                };
+                let Some(touch) = touch_read(tree, &path, read.pattern.as_deref()) else {
+                    continue;
+                };
+                let mut edges = Vec::new();
+                let mut at = node;
+                while let Some(&(user, edge)) = from.get(&at) {
+                    edges.push(&self.nodes[user].edges[edge]);
+                    at = user;
+                }
+                let steps = edges.iter().rev().take(MAX_CHAIN);
+                let mut chain: Vec<Use> = steps.flat_map(|edge| edge.steps.clone()).collect();
+                chain.push(step.clone());
+                chain.extend(touch.links);
+                let file = touch.file.clone();
+                return Some(Cause { file, chain });
+            }
+            for (edge, Edge { target, .. }) in self.nodes[node].edges.iter().enumerate() {
+                if leads[*target] && seen.insert(*target) {
+                    from.insert(*target, (node, edge));
+                    open.push_back(*target);
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,192 @@
+//! What one file of Terraform in JSON names.
+//!
+//! A key may occur several times in an object, and Terraform sees every one of them.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::extract::{Named, What, module, read};
+use super::text::{NO_FILE, span};
+use crate::diagnostic::Diagnostic;
+use crate::parse::parse_template;
+use crate::syntax::{Expr, ExprKind, Name};
+
+/// A value, as far as it can name something.
+enum Json {
+    String(Box<str>),
+    Array(Vec<Json>),
+    /// In the order written; keys may repeat.
+    Object(Vec<(Box<str>, Json)>),
+    Other,
+}
+
+impl Json {
+    fn entries(&self) -> &[(Box<str>, Json)] {
+        match self {
+            Json::Object(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// Returns all values of a key.
+    fn get<'j>(&'j self, key: &'static str) -> impl Iterator<Item = &'j Json> {
+        let entries = self.entries().iter();
+        entries.filter_map(move |(name, value)| (&**name == key).then_some(value))
+    }
+
+    /// Returns the items of an array, or the value itself.
+    fn one_or_many(&self) -> &[Json] {
+        match self {
+            Json::Array(items) => items,
+            single => std::slice::from_ref(single),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
+        Ok(Json::String(text.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element()? {
+            array.push(item);
+        }
+        Ok(Json::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
+        let mut object = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            object.push(entry);
+        }
+        Ok(Json::Object(object))
+    }
+}
+
+/// Returns what a file names.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub(super) fn json(text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
+    let json: Json = serde_json::from_str(text).map_err(|error| {
+        let line = error.line().saturating_sub(1);
+        let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+        let at = start + error.column().saturating_sub(1);
+        let at = text.floor_char_boundary(at);
+        let message = error.to_string();
+        // The place is shown, not told.
+        let message = message.split(" at line ").next().unwrap_or_default();
+        Box::new(Diagnostic::error("syntax error").label(span(at, at), message))
+    })?;
+    let mut named = Vec::new();
+    let bodies = json.one_or_many().iter();
+    let modules = bodies.flat_map(|body| body.get("module").flat_map(Json::one_or_many));
+    for (name, blocks) in modules.flat_map(Json::entries) {
+        let blocks = blocks.one_or_many().iter();
+        for source in blocks.flat_map(|block| block.get("source")) {
+            if let Json::String(written) = source
+                && let Some(what) = template(written).and_then(|source| module(name, &source))
+            {
+                named.push(Named { span: None, what });
+            }
+        }
+    }
+    reads(&json, &mut named);
+    Ok(named)
+}
+
+fn reads(json: &Json, named: &mut Vec<Named>) {
+    match json {
+        Json::String(text) if is_template(text) && text.contains("file") => {
+            let mut add = |name: &Name, arguments: &[Expr]| {
+                named.extend(read(name, arguments).map(|read| Named {
+                    span: None,
+                    what: What::Read(read),
+                }));
+            };
+            for part in parse_template(NO_FILE, text).iter().flatten() {
+                part.each_call(&mut |name, arguments| add(name, arguments));
+            }
+        }
+        Json::Array(items) => items.iter().for_each(|item| reads(item, named)),
+        Json::Object(entries) => entries.iter().for_each(|(_, value)| reads(value, named)),
+        Json::String(_) | Json::Other => {}
+    }
+}
+
+/// Returns a text as the expression that it is.
+fn template(text: &str) -> Option<Expr> {
+    let kind = if is_template(text) {
+        ExprKind::Template(parse_template(NO_FILE, text)?)
+    } else {
+        ExprKind::String(text.into())
+    };
+    let span = span(0, 0);
+    Some(Expr { span, kind })
+}
+
+fn is_template(text: &str) -> bool {
+    text.contains("${") || text.contains("%{")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::extract::show;
+    use super::*;
+
+    #[test]
+    fn json_has_modules_and_templates() {
+        let text = r#"{
+            "module": [{"a": {"source": "./a"}}, {"b": [{"source": "../b"}, {"source": "x"}]}],
+            "module": {"c": {"source": "./c"}, "c": {"source": "./d"}},
+            "locals": {"x": "${jsondecode(file(\"${path.module}/x.json\"))}", "y": "file(\"y\")"}
+        }"#;
+        let expected = [
+            "module ./a",
+            "module ../b",
+            "module ./c",
+            "module ./d",
+            "file Module ./x.json",
+        ];
+        assert_eq!(show(json(text).unwrap()), expected);
+        assert!(json("{\n \"a\": }").is_err());
+    }
+}

@@ -1,0 +1,56 @@
+//! Which stacks have an input that changed, and by which chain one gets from the stack to it.
+//!
+//! Inputs are the modules that a stack's Terraform files name, the files that they read, what
+//! symbolic links lead to, and what Terragrunt reads. All of it is a guess at what another tool will
+//! do, so whatever cannot be understood is a warning and never an error.
+//!
+//! Each file is read once. A change goes through the graph of modules once, from the directories it
+//! touches back to the stacks; only what means another file for each stack is looked at per stack.
+//!
+//! Not known here: how files came to be changed, and which stacks the other rules have found.
+
+mod covered;
+mod extract;
+mod graph;
+mod hidden;
+mod json;
+mod links;
+mod problems;
+mod terraform;
+mod terragrunt;
+mod text;
+mod tree;
+
+use std::collections::BTreeMap;
+
+pub(super) use self::problems::Problems;
+pub(super) use self::tree::{Touch, Tree};
+use crate::change::Cause;
+use crate::path::ProjectPath;
+use crate::stack::{StackIndex, Stacks};
+
+/// Finds the candidates that have an input that changed, each with the shortest way to one, on the
+/// pool of threads that this is called on. The candidates must be in path order.
+///
+/// Changed files of Terraform are checked whether a candidate needs them or not: who has just broken
+/// one wants to know.
+pub(super) fn changed_inputs(
+    tree: &Tree,
+    stacks: &Stacks,
+    candidates: &[StackIndex],
+    terragrunt: bool,
+) -> BTreeMap<StackIndex, Cause> {
+    let directories = candidates.iter().map(|&stack| stacks[stack].path.clone());
+    let directories: Vec<ProjectPath> = directories.collect();
+    let graph = graph::Graph::new(tree, &directories, terragrunt);
+    terraform::check_changed(tree, |directory| graph.has_read(directory));
+    let mut found = graph.changed_stacks(tree, candidates);
+    let by_links = links::changed_stacks(tree, stacks, |stack| {
+        !found.contains_key(&stack) && candidates.binary_search(&stack).is_ok()
+    });
+    found.extend(by_links);
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! What is wrong with the files that name inputs, gathered from all threads.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
+
+use crate::diagnostic::Diagnostic;
+use crate::path::ProjectPath;
+use crate::source::SourceFile;
+
+/// Problems of one file that are shown. More of them help nobody, and a hostile file has a million.
+const MAX_PER_FILE: usize = 50;
+
+/// Problems by file; one that is found several times counts once.
+#[derive(Default)]
+pub(crate) struct Problems(Mutex<BTreeMap<ProjectPath, OfFile>>);
+
+#[derive(Default)]
+struct OfFile {
+    text: String,
+    /// In the order in which they were found.
+    diagnostics: Vec<Diagnostic>,
+    seen: HashSet<Diagnostic>,
+}
+
+impl Problems {
+    /// Adds a problem of a file, whose text is kept if the problem points into it.
+    pub(super) fn add(&self, file: &ProjectPath, text: &str, diagnostic: Diagnostic) {
+        let mut files = self.0.lock().expect("no task panics while it holds this");
+        let of_file = files.entry(file.clone()).or_default();
+        if of_file.seen.len() >= MAX_PER_FILE || !of_file.seen.insert(diagnostic.clone()) {
+            return;
+        }
+        if of_file.text.is_empty() && !diagnostic.labels.is_empty() {
+            text.clone_into(&mut of_file.text);
+        }
+        of_file.diagnostics.push(diagnostic);
+    }
+
+    /// Returns everything, by file and place; for [`crate::project::Project::adopt`].
+    pub(crate) fn into_files(self) -> Vec<(SourceFile, Vec<Diagnostic>)> {
+        let files = self.0.into_inner();
+        let files = files.expect("no task panics while it holds this");
+        let problems = files.into_iter().map(|(path, mut of_file)| {
+            of_file.diagnostics.sort_by_cached_key(|diagnostic| {
+                let start = diagnostic.labels.first().map(|label| label.span.start);
+                (start, diagnostic.message.clone())
+            });
+            let source = SourceFile {
+                path,
+                text: of_file.text,
+            };
+            (source, of_file.diagnostics)
+        });
+        problems.collect()
+    }
+}

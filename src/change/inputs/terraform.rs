@@ -1,0 +1,287 @@
+//! The inputs of one directory of Terraform files.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use super::extract::{self, Base, Named, Read, What};
+use super::graph::{Edge, Node, RootRead};
+use super::json::json;
+use super::text::{self, Lines};
+use super::tree::{Absent, Touch, Tree};
+use crate::change::{Place, Use, UseKind};
+use crate::diagnostic::Diagnostic;
+use crate::discover::is_terraform;
+use crate::git::ChangedFile;
+use crate::path::ProjectPath;
+use crate::printable::printable;
+use crate::source::Span;
+
+/// Reads the files of a directory into a node. A directory that the walk has not seen is a module
+/// in a place that orch does not look for stacks in: what it has is read from disk.
+pub(super) fn node<'a>(tree: &Tree<'a>, directory: &ProjectPath, buffer: &mut Vec<u8>) -> Node<'a> {
+    let mut node = Node::new(directory.clone());
+    let from_disk;
+    let files = if let Some(listed) = tree.listing.get(directory.as_str()) {
+        &listed.files
+    } else {
+        from_disk = files_on_disk(tree, directory);
+        &from_disk
+    };
+    // What the rules before have seen need not be looked for again.
+    let any_changed = tree.changed.below(directory).next().is_some();
+    let mut host = directory.to_host(tree.root);
+    for (name, plain) in files {
+        if !is_terraform(name) {
+            continue;
+        }
+        let file = directory.join(&name.to_string_lossy());
+        host.push(name);
+        let read = text::read(tree, &file, &host, *plain, buffer);
+        host.pop();
+        // Links in directories that the walk has seen are looked at elsewhere, too; no others are.
+        if !plain && let Some(touch) = tree.touch(&file) {
+            node.touch(Vec::new(), touch);
+        }
+        let Some(text) = read else {
+            continue;
+        };
+        let is_json = name.as_encoded_bytes().ends_with(b".json");
+        let is_changed = || any_changed && tree.changed.at(file.as_str()).is_some();
+        if !is_json && !extract::is_worth_parsing(text) && !is_changed() {
+            continue;
+        }
+        match named(name, text) {
+            Ok(named) if named.is_empty() => {}
+            Ok(named) => File {
+                tree,
+                directory,
+                path: &file,
+                text,
+                lines: Lines::new(text),
+            }
+            .add(named, &mut node),
+            Err(diagnostic) => text::broken(tree, &file, text, *diagnostic),
+        }
+    }
+    node
+}
+
+/// Checks the changed files in directories that were not read.
+pub(super) fn check_changed(tree: &Tree, has_read: impl Fn(&ProjectPath) -> bool + Sync) {
+    let changed: Vec<&ChangedFile> = tree.changed.iter().collect();
+    changed
+        .into_par_iter()
+        .for_each_init(Vec::new, |buffer, file| {
+            let name = OsStr::new(file.path.basename());
+            let directory = file.path.parent().unwrap_or_else(ProjectPath::root);
+            if !is_terraform(name) || has_read(&directory) {
+                return;
+            }
+            let host = file.path.to_host(tree.root);
+            if let Some(text) = text::read(tree, &file.path, &host, false, buffer)
+                && let Err(diagnostic) = named(name, text)
+            {
+                text::broken(tree, &file.path, text, *diagnostic);
+            }
+        });
+}
+
+/// Returns what a file names.
+fn named(name: &OsStr, text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
+    if name.as_encoded_bytes().ends_with(b".json") {
+        json(text)
+    } else {
+        extract::native(text)
+    }
+}
+
+fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> Vec<(OsString, bool)> {
+    let host = directory.to_host(tree.root);
+    let entries = match fs::read_dir(host) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let name = printable(directory.relative());
+            let message = format!("`{name}` cannot be read: {error}");
+            let diagnostic = Diagnostic::warning(message).file(directory.clone());
+            let note = "changes of what this module uses cannot be seen";
+            tree.problems.add(directory, "", diagnostic.note(note));
+            return Vec::new();
+        }
+    };
+    let mut files: Vec<(OsString, bool)> = entries
+        .flatten()
+        .filter(|entry| is_terraform(&entry.file_name()))
+        .filter_map(|entry| {
+            let kind = entry.file_type().ok()?;
+            (!kind.is_dir()).then(|| (entry.file_name(), kind.is_file()))
+        })
+        .collect();
+    files.sort_unstable();
+    files
+}
+
+/// A file that names inputs.
+struct File<'f, 'a> {
+    tree: &'f Tree<'a>,
+    directory: &'f ProjectPath,
+    path: &'f ProjectPath,
+    text: &'f str,
+    lines: Lines,
+}
+
+impl<'a> File<'_, 'a> {
+    fn add(&self, named: Vec<Named>, node: &mut Node<'a>) {
+        for Named { span, what } in named {
+            let place = Place {
+                file: self.path.clone(),
+                line: span.map(|span| self.lines.at(span)),
+            };
+            match what {
+                What::Module(source) => self.module(source, span, place, node),
+                What::Unknown(name) => {
+                    let diagnostic = unknown_module(&name, span, self.path);
+                    self.tree.problems.add(self.path, self.text, diagnostic);
+                }
+                What::Read(read) => self.read(read, span, place, node),
+            }
+        }
+    }
+
+    fn module(&self, source: Box<str>, span: Option<Span>, place: Place, node: &mut Node<'a>) {
+        let directory = self.tree.resolve(self.directory, &source);
+        let module = directory.map(|directory| self.tree.module(&directory));
+        let absent = module.as_ref().map_or(Some(Absent::Outside), |module| {
+            module.directory.as_ref().err().copied()
+        });
+        if let Some(absent) = absent {
+            let diagnostic = absent_module(&source, absent, span, self.path);
+            self.tree.problems.add(self.path, self.text, diagnostic);
+        }
+        let Some(module) = module else {
+            return;
+        };
+        let step = Use {
+            kind: UseKind::Module(source),
+            place,
+        };
+        match (&module.touch, &module.directory) {
+            (Some(touch), _) => node.touch(vec![step], touch.clone()),
+            (None, Ok(directory)) => node.edges.push(Edge::new(vec![step], directory)),
+            (None, Err(_)) => {}
+        }
+    }
+
+    fn read(&self, read: Read, span: Option<Span>, place: Place, node: &mut Node<'a>) {
+        let step = Use {
+            kind: UseKind::Read(read.function),
+            place,
+        };
+        let (path, pattern) = (read.path, read.pattern);
+        match read.base {
+            Base::Module => {
+                let Some(place) = self.tree.resolve(self.directory, &path) else {
+                    let diagnostic = outside(&path, span, self.path);
+                    self.tree.problems.add(self.path, self.text, diagnostic);
+                    return;
+                };
+                if let Some(touch) = touch_read(self.tree, &place, pattern.as_deref()) {
+                    node.touch(vec![step], touch);
+                }
+            }
+            Base::Root => node.root_reads.push(RootRead {
+                step,
+                span,
+                path,
+                pattern,
+                is_warned_of: AtomicBool::new(false),
+            }),
+        }
+    }
+}
+
+/// Says of a file that is read relative to a stack that it lies outside of the project; once.
+pub(super) fn warn_of_root_read(tree: &Tree, read: &RootRead) {
+    if read.is_warned_of.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let file = &read.step.place.file;
+    let mut buffer = Vec::new();
+    // The text has been let go of: hardly any file needs it again.
+    let host = file.to_host(tree.root);
+    if let Some(text) = text::read(tree, file, &host, false, &mut buffer) {
+        let diagnostic = outside(&read.path, read.span, file);
+        tree.problems.add(file, text, diagnostic);
+    }
+}
+
+fn unknown_module(name: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
+    let name = printable(name);
+    let diagnostic = if let Some(span) = span {
+        let message = format!("the source of module `{name}` cannot be worked out");
+        Diagnostic::warning(message).label(span, "more than text and `path.module`")
+    } else {
+        let user = printable(file.relative());
+        let message =
+            format!("the source of module `{name}`, which `{user}` uses, cannot be worked out");
+        Diagnostic::warning(message).file(file.clone())
+    };
+    diagnostic.note("changes of it cannot be seen")
+}
+
+fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
+    let path = printable(path);
+    let diagnostic = if let Some(span) = span {
+        let message = format!("the path `{path}` leads out of the project");
+        Diagnostic::warning(message).label(span, "reads what is not below the project root")
+    } else {
+        let user = printable(file.relative());
+        let message = format!("the path `{path}`, which `{user}` reads, leads out of the project");
+        Diagnostic::warning(message).file(file.clone())
+    };
+    diagnostic.note("changes there cannot be seen")
+}
+
+/// Returns the change of what is read at a path.
+pub(super) fn touch_read<'a>(
+    tree: &Tree<'a>,
+    path: &ProjectPath,
+    pattern: Option<&str>,
+) -> Option<Touch<'a>> {
+    match pattern {
+        Some(pattern) => tree.touch_set(path, pattern),
+        None => tree.touch(path),
+    }
+}
+
+/// Says that the directory of a module is not where its source says.
+pub(super) fn absent_module(
+    source: &str,
+    absent: Absent,
+    span: Option<Span>,
+    file: &ProjectPath,
+) -> Diagnostic {
+    let (what, label, help) = match absent {
+        Absent::Outside => (
+            "leads out of the project",
+            "not below the project root",
+            "changes there cannot be seen; move the module into the project",
+        ),
+        Absent::Missing => (
+            "does not exist",
+            "no such directory",
+            "correct the path; changes of this module cannot be seen",
+        ),
+    };
+    let source = printable(source);
+    let diagnostic = if let Some(span) = span {
+        Diagnostic::warning(format!("the module `{source}` {what}")).label(span, label)
+    } else {
+        let user = printable(file.relative());
+        let message = format!("the module `{source}`, which `{user}` uses, {what}");
+        Diagnostic::warning(message).file(file.clone())
+    };
+    diagnostic.help(help)
+}

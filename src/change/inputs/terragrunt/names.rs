@@ -1,0 +1,205 @@
+//! What can be worked out of Terragrunt's expressions without running it: text, locals that are
+//! text, and the functions that name places.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+use super::{File, Role, Units, Visit};
+use crate::diagnostic::Diagnostic;
+use crate::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
+use crate::path::ProjectPath;
+use crate::source::Span;
+use crate::syntax::{Expr, Name};
+
+/// Functions that name places.
+const FUNCTIONS: [&str; 10] = [
+    "dirname",
+    "find_in_parent_folders",
+    "get_original_terragrunt_dir",
+    "get_parent_terragrunt_dir",
+    "get_path_from_repo_root",
+    "get_path_to_repo_root",
+    "get_repo_root",
+    "get_terragrunt_dir",
+    "path_relative_from_include",
+    "path_relative_to_include",
+];
+
+/// What `find_in_parent_folders()` looks for.
+const CONFIGURATIONS: [&str; 2] = ["terragrunt.hcl", "root.hcl"];
+
+/// How many locals may refer to each other in a row.
+const MAX_LOCAL_DEPTH: usize = 32;
+
+/// What names mean in one file that is read for a stack.
+pub(super) struct Names<'n, 't, 'a> {
+    units: &'n Units<'t, 'a>,
+    stack: &'n ProjectPath,
+    pub(super) file: &'n File,
+    pub(super) visit: &'n Visit,
+    /// The directories of what the file includes, by label.
+    pub(super) includes: Vec<(Box<str>, ProjectPath)>,
+    file_directory: ProjectPath,
+    budget: Budget,
+    depth: Cell<usize>,
+    locals: RefCell<HashMap<String, Result>>,
+}
+
+/// Returns the file names that `find_in_parent_folders` looks for.
+pub(super) fn wanted(written: Option<&str>) -> Vec<&str> {
+    match written {
+        None => CONFIGURATIONS.to_vec(),
+        // As a path from the root it would be found whatever the directory is.
+        Some(name) if name.is_empty() || name.starts_with('/') => Vec::new(),
+        Some(name) => vec![name],
+    }
+}
+
+impl<'n, 't, 'a> Names<'n, 't, 'a> {
+    pub(super) fn new(
+        units: &'n Units<'t, 'a>,
+        stack: &'n ProjectPath,
+        file: &'n File,
+        visit: &'n Visit,
+    ) -> Self {
+        Names {
+            units,
+            stack,
+            file,
+            visit,
+            includes: Vec::new(),
+            file_directory: file.path.parent().unwrap_or_else(ProjectPath::root),
+            budget: Budget::default(),
+            depth: Cell::new(0),
+            locals: RefCell::default(),
+        }
+    }
+
+    /// Returns the text that an expression gives, if it can be worked out.
+    pub(super) fn text(&self, expr: &Expr) -> Option<String> {
+        match evaluate_within(expr, self, &self.budget) {
+            Ok(Value::String(text)) => Some(text.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Returns the directories that a relative path in this file may be relative to: versions of
+    /// Terragrunt differ in files that are included.
+    pub(super) fn bases(&self) -> impl Iterator<Item = &ProjectPath> {
+        let of_file = Some(&self.file_directory).filter(|it| **it != self.visit.directory);
+        std::iter::once(&self.visit.directory).chain(of_file)
+    }
+
+    /// Returns the directory of the file that includes, or is included.
+    fn included(&self, label: Option<&str>) -> Option<&ProjectPath> {
+        if self.visit.role == Role::Included {
+            return Some(&self.file_directory);
+        }
+        let mut includes = self.includes.iter();
+        let found = match label {
+            Some(label) => includes.find(|(other, _)| **other == *label),
+            None => includes.next(),
+        };
+        found.map(|(_, directory)| directory)
+    }
+
+    fn local(&self, name: &str, span: Span) -> Result {
+        if let Some(known) = self.locals.borrow().get(name) {
+            return known.clone();
+        }
+        let mut blocks = self.file.body.blocks("locals");
+        let Some(local) = blocks.find_map(|block| block.body.attribute(name)) else {
+            return unknown(span);
+        };
+        if self.depth.get() >= MAX_LOCAL_DEPTH {
+            return unknown(span);
+        }
+        self.depth.update(|depth| depth + 1);
+        let value = evaluate_within(&local.value, self, &self.budget);
+        self.depth.update(|depth| depth - 1);
+        let mut locals = self.locals.borrow_mut();
+        locals.insert(name.to_owned(), value.clone());
+        value
+    }
+
+    fn find_in_parents(&self, name: Option<&str>) -> Option<String> {
+        let wanted = wanted(name);
+        let mut places = Units::parents(&self.visit.directory, &wanted);
+        let found = places.find(|place| self.units.exists(place))?;
+        Some(self.units.absolute(&found))
+    }
+}
+
+/// Gives up on an expression; nobody sees why.
+fn unknown<T>(span: Span) -> Result<T> {
+    Err(Box::new(Diagnostic::warning("unknown").label(span, "")))
+}
+
+impl Namespaces for Names<'_, '_, '_> {
+    fn get(&self, name: &str, rest: &[&str], span: Span) -> Result<Option<Value>> {
+        match (name, rest) {
+            ("local", [first, ..]) => {
+                let value = self.local(first, span)?;
+                Ok(Some(Value::object([(*first, value)])))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        FUNCTIONS.contains(&name)
+    }
+
+    fn call(&self, name: &Name, arguments: &[Value]) -> Result {
+        let mut texts = arguments.iter().map(|argument| match argument {
+            Value::String(text) => Some(&**text),
+            _ => None,
+        });
+        let first = texts.next().flatten();
+        let root = ProjectPath::root();
+        let directory = &self.visit.directory;
+        let absolute = |path: &ProjectPath| self.units.absolute(path);
+        let text = match (&*name.text, first) {
+            ("dirname", Some(path)) => match path.rfind('/') {
+                Some(0) => "/".to_owned(),
+                Some(cut) => path[..cut].to_owned(),
+                None => ".".to_owned(),
+            },
+            ("find_in_parent_folders", first) => {
+                let fallback = || texts.next().flatten().map(str::to_owned);
+                match self.find_in_parents(first).or_else(fallback) {
+                    Some(found) => found,
+                    None => return unknown(name.span),
+                }
+            }
+            ("get_repo_root", _) => self.units.repository.clone(),
+            ("get_path_to_repo_root", _) => {
+                let n_above = self.units.project_in_repository().split('/');
+                let n_above = n_above.filter(|name| !name.is_empty()).count();
+                root.relative_to(directory) + &"/..".repeat(n_above)
+            }
+            ("get_path_from_repo_root", _) => match self.units.project_in_repository() {
+                "" => directory.relative_to(&root),
+                above => format!("{above}{directory}"),
+            },
+            ("get_terragrunt_dir", _) => absolute(directory),
+            ("get_original_terragrunt_dir", _) => absolute(self.stack),
+            ("get_parent_terragrunt_dir", label) => {
+                absolute(self.included(label).unwrap_or(directory))
+            }
+            ("path_relative_to_include", label) => {
+                directory.relative_to(self.included(label).unwrap_or(directory))
+            }
+            ("path_relative_from_include", label) => {
+                let included = self.included(label).unwrap_or(directory);
+                included.relative_to(directory)
+            }
+            _ => return unknown(name.span),
+        };
+        Ok(Value::string(text))
+    }
+}

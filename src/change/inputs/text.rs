@@ -1,0 +1,127 @@
+//! The text of one file that may name inputs.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use memchr::memchr_iter;
+
+use super::tree::Tree;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::path::ProjectPath;
+use crate::printable::printable;
+use crate::source::{FileId, Span};
+
+/// Stands in for the file in places until the text is adopted.
+pub(super) const NO_FILE: FileId = FileId(u32::MAX);
+
+/// The largest native file that is read. Its parser needs a hundred times as much memory.
+const MAX_NATIVE_BYTES: u64 = 2 << 20;
+
+/// The largest file in JSON that is read.
+const MAX_JSON_BYTES: u64 = 16 << 20;
+
+/// What makes a broken file matter.
+const CONSEQUENCE: &str = "changes of what this file uses cannot be seen";
+
+/// Reads a file into a buffer, or says what is wrong with it. `None` if it is a link that leads to
+/// no file, or no longer there: nothing to read.
+///
+/// What is not a plain file is looked at first: opening a pipe would wait for ever.
+pub(super) fn read<'b>(
+    tree: &Tree,
+    file: &ProjectPath,
+    host: &Path,
+    plain: bool,
+    buffer: &'b mut Vec<u8>,
+) -> Option<&'b str> {
+    let refuse = |why: String| {
+        let message = format!("`{}` {why}", printable(file.relative()));
+        let diagnostic = Diagnostic::warning(message).file(file.clone());
+        tree.problems.add(file, "", diagnostic.note(CONSEQUENCE));
+    };
+    if !plain {
+        let way = tree.follow(file);
+        let Some(target) = &way.end else {
+            if !way.is_circle() {
+                refuse("is a link that leads out of the project".to_owned());
+            }
+            return None;
+        };
+        let kind = fs::metadata(target.to_host(tree.root)).ok()?.file_type();
+        if kind.is_dir() {
+            return None;
+        } else if !kind.is_file() {
+            refuse("is not a regular file".to_owned());
+            return None;
+        }
+    }
+    let max_bytes = if host.extension().is_some_and(|ending| ending == "json") {
+        MAX_JSON_BYTES
+    } else {
+        MAX_NATIVE_BYTES
+    };
+    buffer.clear();
+    let read = fs::File::open(host).and_then(|file| file.take(max_bytes + 1).read_to_end(buffer));
+    match read {
+        Ok(_) if buffer.len() as u64 > max_bytes => {
+            refuse(format!("is larger than {} MiB", max_bytes >> 20));
+            return None;
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            refuse(format!("cannot be read: {error}"));
+            return None;
+        }
+    }
+    let bytes = buffer.strip_prefix(b"\xef\xbb\xbf").unwrap_or(buffer);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            let diagnostic = Diagnostic::warning("this file is not UTF-8").label(
+                span(error.valid_up_to(), error.valid_up_to()),
+                "the first byte that is not text",
+            );
+            let diagnostic = diagnostic.note(CONSEQUENCE).help("save the file as UTF-8");
+            let text = String::from_utf8_lossy(bytes);
+            tree.problems.add(file, &text, diagnostic);
+            None
+        }
+    }
+}
+
+/// Adds what the parser says about a file as a warning.
+pub(super) fn broken(tree: &Tree, file: &ProjectPath, text: &str, diagnostic: Diagnostic) {
+    let diagnostic = Diagnostic {
+        severity: Severity::Warning,
+        ..diagnostic.note(CONSEQUENCE)
+    };
+    tree.problems.add(file, text, diagnostic);
+}
+
+/// Returns a stretch of a text.
+pub(super) fn span(start: usize, end: usize) -> Span {
+    let offset = |at: usize| u32::try_from(at).expect("the size is limited");
+    Span {
+        file: NO_FILE,
+        start: offset(start),
+        end: offset(end),
+    }
+}
+
+/// Where the lines of a text begin.
+pub(super) struct Lines(Vec<u32>);
+
+impl Lines {
+    /// Goes through a text, which is worth it for one that names an input.
+    pub(super) fn new(text: &str) -> Self {
+        let feeds = memchr_iter(b'\n', text.as_bytes());
+        Lines(feeds.map(|at| span(at, at).start).collect())
+    }
+
+    /// Returns the line, from 1, at which a span starts.
+    pub(super) fn at(&self, span: Span) -> usize {
+        self.0.partition_point(|&feed| feed < span.start) + 1
+    }
+}

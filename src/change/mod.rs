@@ -1,0 +1,203 @@
+//! From changed files to changed stacks, each with the file and the rule that ties them.
+//!
+//! A stack has changed if one of its own files has (the nearest stack at or above a file owns it), a
+//! file that it watches or imports, or one that its Terraform or Terragrunt files use; `inputs` knows
+//! these. Which files have changed is git's affair, and since which commit that of [`crate::base`].
+
+mod cause;
+mod files;
+mod inputs;
+mod removed;
+
+use std::collections::{BTreeMap, HashMap};
+
+pub use cause::{Cause, Place, Use, UseKind};
+pub use files::ChangedFiles;
+
+use self::inputs::{Problems, Touch, Tree};
+use crate::base::Base;
+use crate::discover::Listing;
+use crate::git::{ChangedFile, FileChange, FileState, GitError, Repository};
+use crate::path::ProjectPath;
+use crate::pattern::Pattern;
+use crate::project::{self, Project};
+use crate::stack::{self, StackIndex, Watch};
+
+/// The stacks that have changed since a base.
+#[derive(Debug, Clone)]
+pub struct Changes {
+    /// Since when, and what is no more.
+    pub since: Since,
+    /// The stacks that have changed, each with one cause.
+    pub stacks: BTreeMap<StackIndex, Cause>,
+}
+
+/// What changes are measured from.
+#[derive(Debug, Clone)]
+pub struct Since {
+    /// The base.
+    pub base: Base,
+    /// The stacks that the base had and that are no more, by path.
+    pub removed: Vec<ProjectPath>,
+    /// Whether files of the repository outside of the project differ too: these select nothing.
+    pub outside: bool,
+}
+
+/// Which changes count besides those that are committed.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    /// Files that git does not know.
+    pub untracked: bool,
+    /// What differs from HEAD.
+    pub uncommitted: bool,
+}
+
+impl Counted {
+    fn counts(self, file: &ChangedFile) -> bool {
+        match file.state {
+            FileState::Committed => true,
+            FileState::Uncommitted => self.uncommitted,
+            FileState::Untracked => self.untracked,
+        }
+    }
+}
+
+/// Finds what has changed since `base`: in commits up to HEAD, and by the `status` of the working tree
+/// as far as that is `counted`. What is suspicious goes to the diagnostics of the project.
+///
+/// # Errors
+///
+/// If git cannot tell the differences, or no thread can be started.
+pub fn find(
+    project: &mut Project,
+    listing: &Listing,
+    repository: &Repository,
+    base: Base,
+    status: Vec<ChangedFile>,
+    counted: Counted,
+) -> Result<Changes, ChangeError> {
+    let head = repository.commit("HEAD")?;
+    let (mut files, outside) = match &head {
+        Some(head) => (
+            repository.differences(&base.commit, head)?,
+            repository.differs_outside(&base.commit, head)?,
+        ),
+        None => (Vec::new(), false),
+    };
+    let status = status.into_iter().filter(|file| counted.counts(file));
+    let status = ChangedFiles::new(status.collect());
+    files.extend(status.iter().cloned());
+    let files = ChangedFiles::new(files);
+    let removed = removed::removed(project, repository, &base.commit, &files, &status)?;
+    let files = without_ignored(files, project);
+    // Even if nothing in the project has changed, what stacks use outside of it may have: then it is
+    // said that this cannot be seen.
+    let stacks = if files.is_empty() && !outside {
+        BTreeMap::new()
+    } else {
+        changed_stacks(project, listing, &files)?
+    };
+    let warnings = stack::unmatched(&project.stacks, &project.root);
+    project.diagnostics.extend(warnings);
+    Ok(Changes {
+        since: Since {
+            base,
+            removed,
+            outside,
+        },
+        stacks,
+    })
+}
+
+/// Why changes could not be found.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// git did not answer.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// Not a single thread could be started.
+    #[error("failed to start the threads that read files")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+}
+
+fn without_ignored(files: ChangedFiles, project: &Project) -> ChangedFiles {
+    let patterns: HashMap<&str, &[Pattern]> = project
+        .scopes
+        .iter()
+        .filter(|(_, scope)| !scope.ignore.is_empty())
+        .map(|(directory, scope)| (directory.as_str(), &*scope.ignore))
+        .collect();
+    if patterns.is_empty() {
+        return files;
+    }
+    files.filter(|file| {
+        let mut patterns = file
+            .path
+            .ancestors()
+            .filter_map(|above| patterns.get(above));
+        let is_ignored = |pattern: &Pattern| {
+            pattern.matches(&file.path)
+                || file.change == FileChange::Repository && pattern.matches_all_below(&file.path)
+        };
+        !patterns.any(|patterns| patterns.iter().any(is_ignored))
+    })
+}
+
+fn changed_stacks(
+    project: &mut Project,
+    listing: &Listing,
+    files: &ChangedFiles,
+) -> Result<BTreeMap<StackIndex, Cause>, ChangeError> {
+    let mut changed: BTreeMap<StackIndex, Cause> = BTreeMap::new();
+    for file in files.iter() {
+        for stack in files::stacks_of(file, &project.stacks) {
+            changed.entry(stack).or_insert_with(|| Cause {
+                file: file.clone(),
+                chain: Vec::new(),
+            });
+        }
+    }
+    let problems = Problems::default();
+    let tree = Tree::new(&project.root, listing, files, &problems);
+    let mut others = Vec::new();
+    for (index, stack) in project.stacks.iter() {
+        if changed.contains_key(&index) {
+            continue;
+        }
+        let watched = stack.watch.iter().filter_map(|entry| {
+            let touch = touch_watched(&tree, &entry.value)?;
+            Some((touch, UseKind::Watch, entry.span))
+        });
+        let imports = project.imports.get(&stack.path).into_iter().flatten();
+        let imported = imports.filter_map(|entry| {
+            let touch = touch_watched(&tree, &entry.value)?;
+            Some((touch, UseKind::Import, entry.span))
+        });
+        match watched.chain(imported).next() {
+            Some((touch, kind, span)) => {
+                let place = Place::of(span, project);
+                let mut chain = vec![Use { kind, place }];
+                chain.extend(touch.links);
+                let file = touch.file.clone();
+                changed.insert(index, Cause { file, chain });
+            }
+            None => others.push(index),
+        }
+    }
+    let terragrunt = project.settings.terragrunt;
+    let find = || inputs::changed_inputs(&tree, &project.stacks, &others, terragrunt);
+    changed.extend(project::pool()?.install(find));
+    drop(tree);
+    for (source, diagnostics) in problems.into_files() {
+        project.adopt(source, diagnostics);
+    }
+    Ok(changed)
+}
+
+/// Returns a change of what an entry of `watch`, or an import, names.
+fn touch_watched<'a>(tree: &Tree<'a>, watch: &Watch) -> Option<Touch<'a>> {
+    match watch {
+        Watch::File(path) => tree.touch(path),
+        Watch::Pattern(pattern) => tree.touch_matching(pattern),
+    }
+}

@@ -1,0 +1,179 @@
+//! Globs over the files of the project, for `watch`, `ignore` and what Terraform reads.
+//!
+//! `*`, `?` and `[…]` match within one component, `**` any number of components, `{a,b}` either.
+//! A pattern is matched as text: what exists at a path is not known here.
+
+use std::fmt;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::path::{LeavesProject, ProjectPath};
+
+/// A glob, resolved in the project.
+#[derive(Clone)]
+pub struct Pattern {
+    /// Where everything lies that can match.
+    directory: ProjectPath,
+    /// The rest, as written.
+    rest: String,
+    /// Matches paths relative to the root.
+    matcher: GlobMatcher,
+}
+
+/// A text that is no pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadPattern {
+    /// It climbs above the project root.
+    #[error("climbs above the project root")]
+    LeavesProject,
+    /// Its brackets or braces make no sense.
+    #[error("{0}")]
+    Syntax(String),
+}
+
+impl Pattern {
+    /// Says whether a text has characters that make it a pattern rather than a path.
+    pub fn is_pattern(written: &str) -> bool {
+        written.contains(['*', '?', '[', '{'])
+    }
+
+    /// Resolves what a user wrote in a file of `directory`: from the project root if it starts with
+    /// `/`, else from `directory`. A pattern that ends in `/` matches everything below.
+    ///
+    /// # Errors
+    ///
+    /// If it is no pattern, or leads out of the project.
+    pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
+        // Only what stands before the first wildcard is a path; `..` after one has no meaning.
+        let literal = written
+            .split_inclusive('/')
+            .take_while(|component| !Self::is_pattern(component) && component.ends_with('/'))
+            .map(str::len)
+            .sum();
+        let (literal, rest) = written.split_at(literal);
+        let directory = directory
+            .resolve(if literal.is_empty() { "." } else { literal })
+            .map_err(|LeavesProject| BadPattern::LeavesProject)?;
+        let rest = match rest {
+            "" => "**".to_owned(),
+            rest if rest.ends_with('/') => format!("{rest}**"),
+            rest => rest.to_owned(),
+        };
+        let mut names = rest.split('/');
+        if names.any(|name| matches!(name, "." | "..")) {
+            let problem = "`.` and `..` must stand before the first wildcard";
+            return Err(BadPattern::Syntax(problem.to_owned()));
+        }
+        let mut pattern = globset::escape(directory.relative());
+        if !pattern.is_empty() {
+            pattern.push('/');
+        }
+        pattern += &rest;
+        let glob = GlobBuilder::new(&pattern)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .empty_alternates(true)
+            .build()
+            .map_err(|error| BadPattern::Syntax(error.kind().to_string()))?;
+        Ok(Pattern {
+            directory,
+            rest,
+            matcher: glob.compile_matcher(),
+        })
+    }
+
+    /// Returns a directory that contains everything that can match.
+    pub fn directory(&self) -> &ProjectPath {
+        &self.directory
+    }
+
+    /// Returns what follows the directory, as written.
+    pub fn rest(&self) -> &str {
+        &self.rest
+    }
+
+    /// Says whether everything matches that is below a directory, or could be.
+    pub fn matches_all_below(&self, directory: &ProjectPath) -> bool {
+        let is_open = self.rest == "**" || self.rest.ends_with("/**");
+        is_open && self.matches(&directory.join("any"))
+    }
+
+    /// Says whether something could match that is below a directory, which must be below
+    /// [`Self::directory`]; goes by depth alone.
+    pub fn may_match_below(&self, directory: &ProjectPath) -> bool {
+        let depth = self.directory.components().count() + self.rest.split('/').count();
+        self.rest.contains("**") || depth > directory.components().count()
+    }
+
+    /// Says whether a file matches.
+    pub fn matches(&self, file: &ProjectPath) -> bool {
+        self.matcher.is_match(file.relative())
+    }
+}
+
+/// Written from the project root.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.directory.join(&self.rest).as_str())
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.directory == other.directory && self.rest == other.rest
+    }
+}
+
+impl Eq for Pattern {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> ProjectPath {
+        ProjectPath::root().resolve(text).unwrap()
+    }
+
+    fn matches(written: &str, file: &str) -> bool {
+        let pattern = Pattern::new(&path("/a/b"), written).unwrap();
+        let matches = pattern.matches(&path(file));
+        assert!(!matches || path(file).is_at_or_below(pattern.directory()));
+        matches
+    }
+
+    #[test]
+    fn a_star_stays_within_a_component_and_two_cross_them() {
+        assert!(matches("*.json", "/a/b/x.json"));
+        assert!(!matches("*.json", "/a/b/c/x.json"));
+        assert!(matches("**/*.json", "/a/b/x.json"));
+        assert!(matches("**/*.json", "/a/b/c/d/x.json"));
+        assert!(!matches("**/*.json", "/a/x.json"));
+        assert!(matches("../**", "/a/c"));
+        assert!(matches("/shared/{x,y}?.tf", "/shared/y1.tf"));
+        assert!(matches("/shared/{,sub/}x.tf", "/shared/x.tf"));
+        assert!(matches("/shared/{,sub/}x.tf", "/shared/sub/x.tf"));
+        assert!(matches("conf/", "/a/b/conf/c/d"));
+        assert!(!matches("conf/", "/a/b/configuration"));
+    }
+
+    #[test]
+    fn the_directory_of_a_pattern_is_no_pattern() {
+        let pattern = Pattern::new(&path("/a[1]/{b}"), "*").unwrap();
+        assert!(pattern.matches(&path("/a[1]/{b}/c")));
+        assert!(!pattern.matches(&path("/a1/b/c")));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let bad = |written: &str| Pattern::new(&path("/a"), written).unwrap_err();
+        assert_eq!(bad("../../*"), BadPattern::LeavesProject);
+        assert!(matches!(bad("[a"), BadPattern::Syntax(_)));
+        assert!(matches!(bad("*/../x"), BadPattern::Syntax(_)));
+    }
+}

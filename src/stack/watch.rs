@@ -1,0 +1,147 @@
+//! What `watch` names: files that belong to a stack though they lie elsewhere.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use walkdir::WalkDir;
+
+use super::Stacks;
+use crate::diagnostic::Diagnostic;
+use crate::path::ProjectPath;
+use crate::pattern::{BadPattern, Pattern};
+use crate::source::Spanned;
+
+/// An entry of `watch`, resolved in the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watch {
+    /// One file, which need not exist: it may have been deleted, or be about to appear.
+    File(ProjectPath),
+    /// All files that match.
+    Pattern(Pattern),
+}
+
+impl fmt::Display for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Watch::File(path) => write!(f, "{path}"),
+            Watch::Pattern(pattern) => write!(f, "{pattern}"),
+        }
+    }
+}
+
+/// Resolves an entry of the `watch` of the stack at `stack`. What is wrong goes to `problems`.
+pub(super) fn watched(
+    entry: &Spanned<String>,
+    stack: &ProjectPath,
+    root: &Path,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Spanned<Watch>> {
+    let written = &entry.value;
+    let spanned = |value| {
+        let span = entry.span;
+        Some(Spanned { value, span })
+    };
+    let path = stack.resolve(written).ok();
+    let kind = path
+        .as_ref()
+        .and_then(|path| fs::metadata(path.to_host(root)).ok());
+    let problem = match (path, kind) {
+        (Some(path), Some(kind)) if kind.is_file() => return spanned(Watch::File(path)),
+        (Some(path), Some(_)) => {
+            let message = format!("`watch` names files, and `{path}` is not one");
+            let diagnostic = Diagnostic::error(message).label(entry.span, "not a regular file");
+            let below = written.trim_end_matches('/');
+            diagnostic.help(format!("for everything below it, write `{below}/**`"))
+        }
+        _ if Pattern::is_pattern(written) => match Pattern::new(stack, written) {
+            Ok(pattern) => return spanned(Watch::Pattern(pattern)),
+            Err(BadPattern::LeavesProject) => leaves_project(entry),
+            Err(BadPattern::Syntax(problem)) => {
+                let message = format!("`{written}` is not a pattern of file names");
+                let diagnostic = Diagnostic::error(message).label(entry.span, problem);
+                diagnostic.help(
+                    "`*` and `?` match within a name, `**` across directories, `{a,b}` either of two",
+                )
+            }
+        },
+        (Some(path), None) => return spanned(Watch::File(path)),
+        (None, _) => leaves_project(entry),
+    };
+    problems.push(problem);
+    None
+}
+
+fn leaves_project(entry: &Spanned<String>) -> Diagnostic {
+    let message = format!("`{}` leads out of the project", entry.value);
+    let diagnostic = Diagnostic::error(message).label(entry.span, "climbs above the project root");
+    diagnostic.help("watch files inside the project; a leading `/` is the project root")
+}
+
+/// Returns a warning for each entry of `watch` that names nothing that exists.
+pub fn unmatched(stacks: &Stacks, root: &Path) -> Vec<Diagnostic> {
+    let mut open: Vec<(&Spanned<Watch>, &Pattern)> = Vec::new();
+    let mut problems = Vec::new();
+    for (_, stack) in stacks.iter() {
+        for entry in &stack.watch {
+            match &entry.value {
+                Watch::File(path) if path.to_host(root).symlink_metadata().is_err() => {
+                    let message = format!("`watch` names `{path}`, which does not exist");
+                    problems.push(Diagnostic::warning(message).label(entry.span, "no such file"));
+                }
+                Watch::File(_) => {}
+                Watch::Pattern(pattern) => open.push((entry, pattern)),
+            }
+        }
+    }
+    // Patterns of one directory are looked up in one walk, which ends when all have matched.
+    open.sort_by(|(_, a), (_, b)| a.directory().cmp(b.directory()));
+    for patterns in open.chunk_by(|(_, a), (_, b)| a.directory() == b.directory()) {
+        let Some((_, first)) = patterns.first() else {
+            continue;
+        };
+        let matched = matched(patterns, &first.directory().to_host(root), root);
+        let missing = patterns
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !matched.contains(index));
+        problems.extend(missing.map(|(_, (entry, pattern))| {
+            let message = format!("no file matches `{pattern}`, which `watch` names");
+            Diagnostic::warning(message).label(entry.span, "nothing to watch now")
+        }));
+    }
+    problems
+}
+
+fn matched(
+    patterns: &[(&Spanned<Watch>, &Pattern)],
+    directory: &Path,
+    root: &Path,
+) -> HashSet<usize> {
+    let mut open: Vec<usize> = (0..patterns.len()).collect();
+    let mut matched = HashSet::new();
+    let entries = WalkDir::new(directory).into_iter();
+    for entry in entries
+        .filter_entry(|entry| entry.file_name() != ".git")
+        .flatten()
+    {
+        if entry.file_type().is_dir() {
+            continue;
+        }
+        let Some(file) = ProjectPath::from_host(root, entry.path()) else {
+            continue;
+        };
+        open.retain(|&index| {
+            let is_match = patterns[index].1.matches(&file);
+            if is_match {
+                matched.insert(index);
+            }
+            !is_match
+        });
+        if open.is_empty() {
+            break;
+        }
+    }
+    matched
+}
