@@ -3,6 +3,8 @@
 //!
 //! `PROPTEST_CASES` sets how many trees each law sees.
 
+#[cfg(unix)]
+mod changed;
 mod commands;
 mod cycles;
 mod loaded;

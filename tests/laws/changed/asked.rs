@@ -1,0 +1,369 @@
+//! What is asked of `orch`, what it answers, and what the model expects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::generate::{Switches, WantedBase};
+use super::paths::parent;
+use super::repository::Repository;
+use super::rules::{Input, Paths, Tree};
+use super::texts::{File, Item, Snapshot, quoted};
+
+pub(super) fn orch() -> &'static Path {
+    assert_cmd::cargo::cargo_bin!("orch")
+}
+
+/// A question.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) arguments: Vec<String>,
+    /// The commits that are right as a base.
+    pub(super) bases: BTreeSet<usize>,
+}
+
+impl Asked {
+    pub(super) fn new(repository: &Repository, base: WantedBase, switches: Switches) -> Self {
+        let mut arguments = vec!["--changed".to_owned()];
+        let named = match base {
+            WantedBase::Usual => None,
+            WantedBase::Head => Some(repository.head()),
+            WantedBase::Commit(n) => Some(n % repository.commits.len()),
+        };
+        if let Some(commit) = named {
+            arguments.extend(["--base".to_owned(), repository.commits[commit].id.clone()]);
+        }
+        let all = [
+            (switches.untracked, "git-untracked"),
+            (switches.uncommitted, "git-uncommitted"),
+        ];
+        for (_, name) in all.iter().filter(|(is_on, _)| !is_on) {
+            arguments.push(format!("--disable-change-detection={name}"));
+        }
+        Asked {
+            arguments,
+            bases: named.map_or_else(|| repository.usual_bases(), |commit| [commit].into()),
+        }
+    }
+
+    pub(super) fn list(&self, repository: &Repository) -> Answer {
+        let mut command = repository.command(orch());
+        let output = command
+            .args(["list", "--format", "json"])
+            .args(&self.arguments)
+            .output()
+            .unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let list = |name: &str| document[name].as_array().cloned().unwrap_or_default();
+        let path = |value: &Value| value["path"].as_str().unwrap().to_owned();
+        let changed = list("stacks").into_iter().map(|stack| {
+            let reasons = stack["reasons"].as_array().unwrap();
+            let reason = reasons.iter().find(|reason| reason["kind"] == "changed");
+            (path(&stack), reason.unwrap().clone())
+        });
+        Answer {
+            status: output.status.code().expect("orch ends by itself"),
+            base: document["base"]["commit"].as_str().map(str::to_owned),
+            changed: changed.collect(),
+            removed: list("removed")
+                .iter()
+                .map(|stack| relative(&path(stack)))
+                .collect(),
+        }
+    }
+}
+
+fn relative(path: &str) -> String {
+    path.trim_start_matches('/').to_owned()
+}
+
+/// An answer.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Answer {
+    pub(super) status: i32,
+    pub(super) base: Option<String>,
+    /// The reason for each stack.
+    changed: BTreeMap<String, Value>,
+    removed: Paths,
+}
+
+impl Answer {
+    pub(super) fn base(&self, repository: &Repository) -> Option<usize> {
+        let base = self.base.as_ref()?;
+        repository
+            .commits
+            .iter()
+            .position(|commit| commit.id == *base)
+    }
+
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.changed.keys().cloned().collect()
+    }
+
+    pub(super) fn stacks(&self) -> Paths {
+        self.changed.keys().map(|path| relative(path)).collect()
+    }
+
+    pub(super) fn removed(&self) -> &Paths {
+        &self.removed
+    }
+}
+
+/// What the model says.
+pub(super) struct Expected {
+    /// What differs, with how far that has come.
+    files: BTreeMap<String, &'static str>,
+    /// The stacks that changed, each with the files that it owns and those that it depends on.
+    changed: BTreeMap<String, BTreeSet<(&'static str, String)>>,
+    pub(super) removed: Paths,
+    /// The stacks that only something hides that does not count: they may be told as removed.
+    hidden: Paths,
+}
+
+impl Expected {
+    pub(super) fn new(repository: &Repository, base: usize, switches: Switches) -> Self {
+        let tree = Tree(&repository.working);
+        let base = &repository.commits[base].files;
+        let files = changed_files(repository, base, switches);
+        let mut counted = files.clone();
+        counted.retain(|file, _| !tree.is_ignored(file));
+        let mut changed: BTreeMap<String, BTreeSet<_>> = BTreeMap::new();
+        for file in counted.keys() {
+            if let Some(owner) = tree.owner(file) {
+                changed
+                    .entry(owner)
+                    .or_default()
+                    .insert(("own", file.clone()));
+            }
+        }
+        for (stack, inputs) in tree.inputs().unwrap_or_default() {
+            for Input { rule, what } in inputs {
+                let taken = counted.keys().filter(|file| what.takes(file));
+                for file in taken {
+                    changed
+                        .entry(stack.clone())
+                        .or_default()
+                        .insert((rule, file.clone()));
+                }
+            }
+        }
+        let mut removed = Tree(base).stacks();
+        let alive = tree.stacks();
+        let counted_tree = counted_tree(repository, switches);
+        let left = Tree(&counted_tree).stacks();
+        removed.retain(|stack| !alive.contains(stack));
+        let mut hidden = removed.clone();
+        hidden.retain(|stack| left.contains(stack) && tree.declares_stack(stack));
+        removed.retain(|stack| !left.contains(stack));
+        Expected {
+            files,
+            changed,
+            removed,
+            hidden,
+        }
+    }
+
+    /// Leaves out what may be told or not.
+    pub(super) fn certainly_removed(&self, answer: &Answer) -> Paths {
+        answer.removed.difference(&self.hidden).cloned().collect()
+    }
+
+    pub(super) fn stacks(&self) -> Paths {
+        self.changed.keys().cloned().collect()
+    }
+}
+
+/// Returns what differs, by path, with how far that has come.
+fn changed_files(
+    repository: &Repository,
+    base: &Snapshot,
+    switches: Switches,
+) -> BTreeMap<String, &'static str> {
+    let head = &repository.commits[repository.head()].files;
+    let (index, working) = (&repository.index, &repository.working);
+    let differs = |a: &Snapshot, b: &Snapshot, path: &String| match (a.get(path), b.get(path)) {
+        (Some(a), Some(b)) => a.differs(b),
+        (None, None) => false,
+        _ => true,
+    };
+    let mut changed = BTreeMap::new();
+    for path in [base, head, index, working]
+        .into_iter()
+        .flat_map(Snapshot::keys)
+    {
+        let is_untracked = !index.contains_key(path)
+            && working.contains_key(path)
+            && !repository.is_git_ignored(path);
+        let is_uncommitted =
+            differs(head, index, path) || index.contains_key(path) && differs(index, working, path);
+        if differs(base, head, path) {
+            changed.insert(path.clone(), "committed");
+        } else if switches.uncommitted && is_uncommitted {
+            changed.insert(path.clone(), "uncommitted");
+        } else if switches.untracked && is_untracked {
+            changed.insert(path.clone(), "untracked");
+        }
+    }
+    changed
+}
+
+/// The tree as far as it counts.
+fn counted_tree(repository: &Repository, switches: Switches) -> Snapshot {
+    let head = &repository.commits[repository.head()].files;
+    let mut counted = head.clone();
+    for path in repository.index.keys().chain(head.keys()) {
+        if switches.uncommitted {
+            match repository.working.get(path) {
+                Some(file) => drop(counted.insert(path.clone(), file.clone())),
+                None => drop(counted.remove(path)),
+            }
+        }
+    }
+    for (path, file) in &repository.working {
+        let is_untracked = !repository.index.contains_key(path) && !repository.is_git_ignored(path);
+        if switches.untracked && is_untracked {
+            counted.insert(path.clone(), file.clone());
+        }
+    }
+    counted
+}
+
+/// Checks that what `orch` says of each stack is so.
+pub(super) fn check_reasons(
+    answer: &Answer,
+    expected: &Expected,
+    repository: &Repository,
+) -> Result<(), String> {
+    for (stack, reason) in &answer.changed {
+        let stack = relative(stack);
+        let file = reason["file"].as_str().unwrap();
+        let rule = reason["rule"].as_str().unwrap();
+        let told = |what: &str| format!("{what}: {stack} by {reason}");
+        let reasons = &expected.changed[&stack];
+        if !reasons
+            .iter()
+            .any(|known| *known == (rule, file.to_owned()))
+        {
+            return Err(told("not a reason"));
+        }
+        let is_own = reasons.iter().any(|(rule, _)| *rule == "own");
+        if is_own != (rule == "own") {
+            return Err(told("not the plainest reason"));
+        }
+        if reason["state"].as_str() != Some(expected.files[file]) {
+            return Err(told("not the state"));
+        }
+        let via = reason["via"].as_array().unwrap();
+        check_way(&stack, via, file, repository).map_err(|problem| told(&problem))?;
+    }
+    Ok(())
+}
+
+/// Goes from a stack to a file by the steps that are told.
+fn check_way(
+    stack: &str,
+    via: &[Value],
+    file: &str,
+    repository: &Repository,
+) -> Result<(), String> {
+    let tree = Tree(&repository.working);
+    let mut directory = stack.to_owned();
+    // Where the last step leads.
+    let mut whats = Vec::new();
+    for step in via {
+        let kind = step["kind"].as_str().unwrap();
+        let place = step["file"].as_str().unwrap();
+        let line = step["line"]
+            .as_u64()
+            .and_then(|line| usize::try_from(line).ok());
+        let text = repository.working.get(place).ok_or("no such file")?;
+        match kind {
+            "watch" | "import" => {
+                let lines = text.render();
+                let line = lines
+                    .lines()
+                    .nth(line.ok_or("no line")? - 1)
+                    .ok_or("no such line")?;
+                if parent(place) != stack && kind == "watch" {
+                    return Err("not the file of the stack".to_owned());
+                }
+                let configuration = text.configuration().ok_or("no configuration")?;
+                let watched = configuration.stack.iter().flatten();
+                let imported = &configuration.imports;
+                let written: Vec<&String> = match kind {
+                    "watch" => watched.collect(),
+                    _ => imported.iter().collect(),
+                };
+                if !written
+                    .iter()
+                    .any(|written| line.contains(&quoted(written)))
+                {
+                    return Err("not written there".to_owned());
+                }
+                let watched = written.iter().map(|entry| tree.watched(stack, entry));
+                whats = watched.flatten().flatten().collect();
+                if kind == "import" {
+                    return Ok(());
+                }
+            }
+            "link" => {
+                text.link().ok_or("not a link")?;
+                whats = tree.found_at(place);
+            }
+            _ => {
+                let detail = step["detail"].as_str().unwrap();
+                let found = tree.terraform(&directory).find(|(path, _)| *path == place);
+                let (_, items) = found.ok_or("not a file of the module")?;
+                let is_meant = |item: &Item| match item {
+                    Item::Module(source) => kind == "module" && detail.contains(&**source),
+                    Item::Read { function, .. } => kind == "read" && detail.contains(function),
+                    Item::Set { .. } => kind == "read" && detail.contains("fileset"),
+                };
+                let meant = items
+                    .iter()
+                    .filter(|(at, item)| *at == line && is_meant(item));
+                let meant: Vec<&Item> = meant.map(|(_, item)| *item).collect();
+                if let (Some(line), [item]) = (line, &*meant) {
+                    check_line(&text_of(place, repository)?, line, item)?;
+                }
+                let taken = meant
+                    .iter()
+                    .flat_map(|item| tree.taken(item, &directory, stack));
+                whats = taken.collect();
+                let module = meant.iter().find_map(|item| tree.module(item, &directory));
+                directory = module.unwrap_or(directory);
+            }
+        }
+    }
+    let is_there = match via {
+        [] => true,
+        _ => whats.iter().any(|what| what.takes(file)),
+    };
+    is_there
+        .then_some(())
+        .ok_or_else(|| "the way leads elsewhere".to_owned())
+}
+
+/// The text of a file, by way of links.
+fn text_of(path: &str, repository: &Repository) -> Result<String, String> {
+    let end = Tree(&repository.working).way(path).end;
+    let file = end.and_then(|end| repository.working.get(&end));
+    file.map(File::render).ok_or_else(|| "no text".to_owned())
+}
+
+/// Checks that something is written in a line.
+fn check_line(text: &str, line: usize, item: &Item) -> Result<(), String> {
+    let written = match item {
+        Item::Module(source) => format!("source = {}", quoted(source)),
+        Item::Read { function, .. } => format!("{function}("),
+        Item::Set { pattern, .. } => quoted(pattern),
+    };
+    let found = text
+        .lines()
+        .nth(line - 1)
+        .is_some_and(|line| line.contains(&written));
+    found
+        .then_some(())
+        .ok_or_else(|| format!("line {line} does not say {written}"))
+}

@@ -1,0 +1,268 @@
+//! The rules by which a stack has changed, by brute force: everything that a stack depends on, held
+//! against everything that differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::links::What;
+use super::paths::{above, basename, below, is_at_or_below, matches, parent, resolve};
+use super::texts::{Configuration, File, From, Item, Snapshot};
+
+pub(super) type Paths = BTreeSet<String>;
+
+/// A configuration that `orch` refuses.
+pub(super) struct Refused(pub(super) String);
+
+/// Something that a stack depends on, by the rule of that name.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) rule: &'static str,
+    pub(super) what: What,
+}
+
+/// The directories of a chain, without the root.
+fn at_or_above(directory: &str) -> impl Iterator<Item = &str> {
+    let chain = std::iter::once(directory).chain(above(directory));
+    chain.filter(|path| !path.is_empty())
+}
+
+/// A tree, and what it says.
+pub(super) struct Tree<'a>(pub(super) &'a Snapshot);
+
+impl<'a> Tree<'a> {
+    fn is_directory(&self, path: &str) -> bool {
+        path.is_empty() || self.0.keys().any(|file| below(file, path).is_some())
+    }
+
+    fn files_in(&self, directory: &str) -> impl Iterator<Item = (&'a str, &'a File)> {
+        let files = self.0.iter().map(|(path, file)| (path.as_str(), file));
+        files.filter(move |(path, _)| parent(path) == directory)
+    }
+
+    pub(super) fn configurations(
+        &self,
+        directory: &str,
+    ) -> impl Iterator<Item = (&'a str, &'a Configuration)> {
+        self.files_in(directory)
+            .filter_map(|(path, file)| Some((path, file.configuration()?)))
+    }
+
+    fn directories(&self) -> Paths {
+        let mut all: Paths = Paths::from([String::new()]);
+        for file in self.0.keys() {
+            all.extend(above(file).into_iter().map(str::to_owned));
+        }
+        all
+    }
+
+    /// Says whether a directory is out of the project.
+    pub(super) fn is_hidden(&self, directory: &str) -> bool {
+        at_or_above(directory).any(|path| self.is_left_out(path) || self.is_project(path))
+    }
+
+    /// Says whether a directory lies in a project of its own.
+    pub(super) fn is_foreign(&self, directory: &str) -> bool {
+        at_or_above(directory).any(|path| {
+            let mut around = at_or_above(path);
+            self.is_project(path) && !around.any(|path| self.is_left_out(path))
+        })
+    }
+
+    fn is_left_out(&self, directory: &str) -> bool {
+        let mut files = self.files_in(directory);
+        basename(directory).starts_with('.')
+            || files.any(|(file, _)| matches!(basename(file), ".tmskip" | ".orchskip"))
+    }
+
+    fn is_project(&self, directory: &str) -> bool {
+        let mut configurations = self.configurations(directory);
+        configurations.any(|(_, configuration)| configuration.is_root)
+    }
+
+    /// Says whether a directory is a stack, unless it is hidden.
+    pub(super) fn declares_stack(&self, directory: &str) -> bool {
+        let mut configurations = self.configurations(directory);
+        configurations.any(|(_, configuration)| configuration.stack.is_some())
+    }
+
+    pub(super) fn stacks(&self) -> Paths {
+        let is_stack =
+            |directory: &String| self.declares_stack(directory) && !self.is_hidden(directory);
+        self.directories().into_iter().filter(is_stack).collect()
+    }
+
+    /// The nearest stack that a file lies in.
+    pub(super) fn owner(&self, file: &str) -> Option<String> {
+        let stacks = self.stacks();
+        let owner = above(file).into_iter().find(|path| stacks.contains(*path));
+        owner.map(str::to_owned)
+    }
+
+    /// Says whether a file is never to count as changed.
+    pub(super) fn is_ignored(&self, file: &str) -> bool {
+        above(file).into_iter().any(|directory| {
+            let rest = below(file, directory).expect("it is above");
+            let mut configurations = self.configurations(directory);
+            configurations.any(|(_, configuration)| {
+                let mut patterns = configuration.ignore.iter();
+                patterns.any(|pattern| {
+                    let is_name = !pattern.trim_end_matches('/').contains('/');
+                    let anywhere = if is_name { "**/" } else { "" };
+                    let inside = if pattern.ends_with('/') { "**" } else { "" };
+                    let pattern = pattern.trim_start_matches('/');
+                    matches(&format!("{anywhere}{pattern}{inside}"), rest)
+                })
+            }) && !self.is_hidden(directory)
+        })
+    }
+
+    /// Everything that each stack depends on, besides its own files.
+    pub(super) fn inputs(&self) -> Result<BTreeMap<String, Vec<Input>>, Refused> {
+        let mut all = BTreeMap::new();
+        for directory in self.directories() {
+            if self.is_hidden(&directory) {
+                continue;
+            }
+            let mut inputs = Vec::new();
+            let mut imported = Paths::new();
+            for (file, configuration) in self.configurations(&directory) {
+                for entry in configuration.stack.iter().flatten() {
+                    let found = self.watched(&directory, entry)?.into_iter();
+                    let rule = "watch";
+                    inputs.extend(found.map(|what| Input { rule, what }));
+                }
+                self.imported(&directory, file, configuration, &mut imported)?;
+            }
+            if !self.stacks().contains(&directory) {
+                continue;
+            }
+            inputs.extend(imported.into_iter().map(|file| Input {
+                rule: "import",
+                what: What::Place(file),
+            }));
+            self.used(&directory, &directory, None, &mut Paths::new(), &mut inputs);
+            for link in self.links("") {
+                if self.owner(link).as_ref() == Some(&directory) {
+                    let found = self.found_at(link).into_iter();
+                    let rule = "link";
+                    inputs.extend(found.map(|what| Input { rule, what }));
+                }
+            }
+            all.insert(directory, inputs);
+        }
+        Ok(all)
+    }
+
+    /// What an entry of `watch` takes in.
+    pub(super) fn watched(&self, stack: &str, entry: &str) -> Result<Vec<What>, Refused> {
+        let refused = || Refused(format!("{stack} watches {entry}"));
+        let path = resolve(stack, entry).ok_or_else(refused)?;
+        let way = self.way(&path);
+        let end = way.end.as_deref();
+        if end.is_some_and(|end| self.is_directory(end)) {
+            return Err(refused());
+        }
+        let exists = end.is_some_and(|end| self.0.contains_key(end));
+        if exists || !entry.contains(['*', '?', '{']) {
+            return Ok(self.found_at(&path));
+        }
+        let names: Vec<&str> = path.split('/').collect();
+        let literal = names
+            .iter()
+            .take_while(|name| !name.contains(['*', '?', '{']));
+        let directory = names[..literal.count()].join("/");
+        let pattern = below(&path, &directory).expect("it begins so");
+        Ok(self.matched(&directory, pattern))
+    }
+
+    fn imported(
+        &self,
+        directory: &str,
+        file: &str,
+        configuration: &Configuration,
+        imported: &mut Paths,
+    ) -> Result<(), Refused> {
+        for source in &configuration.imports {
+            let refused = || Refused(format!("{file} imports {source} into {directory}"));
+            let path = resolve(parent(file), source).ok_or_else(refused)?;
+            let found = self.0.get(&path).and_then(File::configuration);
+            let found = found.ok_or_else(refused)?;
+            let is_above = is_at_or_below(directory, parent(&path));
+            if found.stack.is_some() || is_above || !imported.insert(path.clone()) {
+                return Err(refused());
+            }
+            self.imported(directory, &path, found, imported)?;
+        }
+        Ok(())
+    }
+
+    /// The Terraform files of a directory, which Terraform reads.
+    pub(super) fn terraform(
+        &self,
+        directory: &str,
+    ) -> impl Iterator<Item = (&'a str, Vec<(Option<usize>, &'a Item)>)> {
+        self.files_in(directory).filter_map(|(path, _)| {
+            let is_json = path.ends_with(".tf.json");
+            let is_terraform = path.split('.').next_back() == Some("tf") || is_json;
+            let text = self.0.get(&self.way(path).end?)?;
+            is_terraform.then(|| (path, text.items(is_json)))
+        })
+    }
+
+    /// Adds what the Terraform files of a directory use, for a stack.
+    fn used(
+        &self,
+        directory: &str,
+        stack: &str,
+        rule: Option<&'static str>,
+        seen: &mut Paths,
+        inputs: &mut Vec<Input>,
+    ) {
+        if !seen.insert(directory.to_owned()) {
+            return;
+        }
+        for (_, item) in self.terraform(directory).flat_map(|(_, items)| items) {
+            let usual = match item {
+                Item::Module(_) => "module",
+                Item::Read { .. } | Item::Set { .. } => "read",
+            };
+            let rule = rule.unwrap_or(usual);
+            let found = self.taken(item, directory, stack).into_iter();
+            inputs.extend(found.map(|what| Input { rule, what }));
+            if let Some(module) = self.module(item, directory) {
+                self.used(&module, stack, Some(rule), seen, inputs);
+            }
+        }
+    }
+
+    /// The directory of the module that is named in a Terraform file of another directory.
+    pub(super) fn module(&self, item: &Item, directory: &str) -> Option<String> {
+        let Item::Module(source) = item else {
+            return None;
+        };
+        let end = self.way(&resolve(directory, source)?).end?;
+        self.is_directory(&end).then_some(end)
+    }
+
+    /// What an item of a Terraform file of a directory takes in, not counting what the files of a
+    /// module name in turn.
+    pub(super) fn taken(&self, item: &Item, directory: &str, stack: &str) -> Vec<What> {
+        let (base, path) = match item {
+            Item::Module(source) => (directory, source),
+            Item::Read { from, path, .. } | Item::Set { from, path, .. } => match from {
+                From::Module => (directory, path),
+                From::Root | From::Bare => (stack, path),
+            },
+        };
+        let Some(place) = resolve(base, path) else {
+            return Vec::new();
+        };
+        if let Item::Set { pattern, .. } = item {
+            return self.matched(&place, pattern);
+        }
+        let mut all = self.found_at(&place);
+        if let Some(module) = self.module(item, directory) {
+            all.extend(self.covered(&module));
+        }
+        all
+    }
+}

@@ -1,0 +1,223 @@
+//! What files say, in a form that the model need not parse.
+
+use std::collections::BTreeMap;
+
+/// The files of a project at one moment, by path relative to its root. There are no empty
+/// directories.
+pub(super) type Snapshot = BTreeMap<String, File>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct File {
+    pub(super) text: Text,
+    /// Any number, so that a file can change and still mean the same.
+    pub(super) salt: u8,
+    pub(super) is_executable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Text {
+    /// Text that nothing reads.
+    Plain,
+    Configuration(Configuration),
+    Terraform(Vec<Item>),
+    /// The same in JSON.
+    Json(Vec<Item>),
+    /// Terraform with a syntax error.
+    Broken,
+    GitIgnore(Vec<&'static str>),
+    /// A symbolic link, to this target.
+    Link(String),
+}
+
+/// What a configuration file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Configuration {
+    /// What the stack watches, if this declares one.
+    pub(super) stack: Option<Vec<String>>,
+    pub(super) imports: Vec<String>,
+    pub(super) ignore: Vec<&'static str>,
+    pub(super) is_root: bool,
+}
+
+/// What a Terraform file names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Item {
+    Module(String),
+    Read {
+        function: &'static str,
+        from: From,
+        path: String,
+    },
+    /// `fileset`, with its pattern.
+    Set {
+        from: From,
+        path: String,
+        pattern: &'static str,
+    },
+}
+
+/// What a path is relative to, and how that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    Module,
+    /// `path.root`.
+    Root,
+    /// Nothing, which means the same.
+    Bare,
+}
+
+impl File {
+    pub(super) fn new(text: Text) -> Self {
+        File {
+            text,
+            salt: 0,
+            is_executable: false,
+        }
+    }
+
+    /// Says whether git sees a difference.
+    pub(super) fn differs(&self, other: &File) -> bool {
+        (self.link(), self.render(), self.is_executable)
+            != (other.link(), other.render(), other.is_executable)
+    }
+
+    pub(super) fn link(&self) -> Option<&str> {
+        match &self.text {
+            Text::Link(target) => Some(target),
+            _ => None,
+        }
+    }
+
+    pub(super) fn configuration(&self) -> Option<&Configuration> {
+        match &self.text {
+            Text::Configuration(configuration) => Some(configuration),
+            _ => None,
+        }
+    }
+
+    /// What a Terraform file of this name names, each with its line where it has one.
+    pub(super) fn items(&self, is_json: bool) -> Vec<(Option<usize>, &Item)> {
+        match &self.text {
+            Text::Terraform(items) if !is_json => {
+                let line = |index| Some(ITEM_LINES * index + FIRST_ITEM_LINE);
+                (0..).map(line).zip(items).collect()
+            }
+            Text::Json(items) if is_json => items.iter().map(|item| (None, item)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The text on disk; nothing for a link.
+    pub(super) fn render(&self) -> String {
+        let salt = self.salt;
+        match &self.text {
+            Text::Plain => format!("plain {salt}\n"),
+            Text::Broken => format!("# {salt}\nmodule \"broken\" {{\n  source = \"./x\"\n"),
+            Text::GitIgnore(lines) => format!("# {salt}\n{}\n", lines.join("\n")),
+            Text::Link(_) => String::new(),
+            Text::Configuration(configuration) => {
+                format!("# {salt}\n{}", configuration.render())
+            }
+            Text::Terraform(items) => {
+                let items = items.iter().enumerate();
+                let items: String = items.map(|(n, item)| item.render(n)).collect();
+                format!("# {salt}\n{items}")
+            }
+            Text::Json(items) => {
+                let mut modules = serde_json::Map::new();
+                let mut reads = serde_json::Map::new();
+                for (n, item) in items.iter().enumerate() {
+                    let name = format!("n{n}");
+                    match item {
+                        Item::Module(source) => {
+                            modules.insert(name, serde_json::json!({ "source": source }));
+                        }
+                        _ => drop(reads.insert(name, format!("${{{}}}", item.call()).into())),
+                    }
+                }
+                let locals = serde_json::json!({ "module": modules, "locals": reads });
+                format!("{}{locals}\n", " ".repeat(salt.into()))
+            }
+        }
+    }
+}
+
+const FIRST_ITEM_LINE: usize = 3;
+const ITEM_LINES: usize = 3;
+
+impl Configuration {
+    fn render(&self) -> String {
+        let mut text = String::new();
+        if let Some(watch) = &self.stack {
+            let watch: Vec<String> = watch.iter().map(|path| quoted(path)).collect();
+            text += &format!("stack {{\n  watch = [{}]\n}}\n", watch.join(", "));
+        }
+        for source in &self.imports {
+            text += &format!("import {{\n  source = {}\n}}\n", quoted(source));
+        }
+        if !self.ignore.is_empty() {
+            let ignore = &self.ignore;
+            text += &format!(
+                "orch {{\n  config {{\n    change_detection {{\n      ignore = {ignore:?}\n    }}\n  }}\n}}\n"
+            );
+        }
+        if self.is_root {
+            text += "orch {\n  root = true\n}\n";
+        }
+        text
+    }
+}
+
+impl Item {
+    /// Always three lines, of which the second is the one that is reported.
+    fn render(&self, n: usize) -> String {
+        match self {
+            Item::Module(source) => {
+                let source = quoted(source);
+                format!("module \"n{n}\" {{\n  source = {source}\n}}\n")
+            }
+            _ => format!("locals {{\n  n{n} = upper(\"${{{}}}\")\n}}\n", self.call()),
+        }
+    }
+
+    fn call(&self) -> String {
+        match self {
+            Item::Module(_) => unreachable!("a module is no call"),
+            Item::Read {
+                function,
+                from,
+                path,
+            } => {
+                let variables = if *function == "templatefile" {
+                    ", {}"
+                } else {
+                    ""
+                };
+                format!("{function}({}{variables})", from.written(path))
+            }
+            Item::Set {
+                from,
+                path,
+                pattern,
+            } => format!("fileset({}, {})", from.written(path), quoted(pattern)),
+        }
+    }
+}
+
+impl From {
+    fn written(self, path: &str) -> String {
+        let path = quoted(path);
+        let path = path.trim_matches('"');
+        match self {
+            From::Module => format!("\"${{path.module}}/{path}\""),
+            From::Root => format!("\"${{path.root}}/{path}\""),
+            From::Bare => format!("\"{path}\""),
+        }
+    }
+}
+
+/// Writes a string as both languages have it.
+pub(super) fn quoted(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", text.replace("${", "$${"))
+}
