@@ -1,6 +1,7 @@
 //! Running programs and measuring them.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -37,32 +38,54 @@ impl Job {
             .args(&self.arguments)
             .current_dir(&self.directory)
             .env("CHECKPOINT_DISABLE", "1") // terramate must not ask the network for its version
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stdin(Stdio::null());
         command
     }
 
-    /// Runs it to its end. That it fails is an error.
+    /// Runs it to its end. That it fails is an error, which holds what it says about it.
     pub(crate) fn run(&self) -> Result<()> {
-        let status = self.command().status();
-        let status = status.with_context(|| format!("failed to start {self:?}"))?;
-        ensure!(status.success(), "{status} from {self:?}");
+        self.finish(self.command().stdout(Stdio::null()))?;
         Ok(())
+    }
+
+    /// Runs it to its end and returns how many lines it prints.
+    pub(crate) fn count_lines(&self) -> Result<usize> {
+        let output = self.finish(&mut self.command())?;
+        Ok(output.split_inclusive(|&byte| byte == b'\n').count())
+    }
+
+    fn finish(&self, command: &mut Command) -> Result<Vec<u8>> {
+        let output = command.output();
+        let output = output.with_context(|| format!("failed to start {self}"))?;
+        ensure!(
+            output.status.success(),
+            "{} from {self}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(output.stdout)
+    }
+}
+
+impl Display for Job {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.program.display())?;
+        for argument in &self.arguments {
+            write!(f, " {}", argument.display())?;
+        }
+        write!(f, " in {}", self.directory.display())
     }
 }
 
 /// Times steps in turn, round after round, so that a slow spell of the machine meets all of them, and
-/// returns the median of each. A round before the first one warms the caches and does not count.
-pub(crate) fn medians(steps: &[&dyn Fn() -> Result<()>], rounds: usize) -> Result<Vec<Duration>> {
+/// returns the median of each.
+pub(crate) fn medians(steps: &[impl Fn() -> Result<()>], rounds: usize) -> Result<Vec<Duration>> {
     let mut times = vec![Vec::with_capacity(rounds); steps.len()];
-    for round in 0..=rounds {
+    for _ in 0..rounds {
         for (step, times) in steps.iter().zip(&mut times) {
             let start = Instant::now();
             step()?;
-            if round > 0 {
-                times.push(start.elapsed());
-            }
+            times.push(start.elapsed());
         }
     }
     let medians = times.into_iter().map(|mut times| {
@@ -73,16 +96,13 @@ pub(crate) fn medians(steps: &[&dyn Fn() -> Result<()>], rounds: usize) -> Resul
 }
 
 /// Returns the peak memory of a job in MB. The system keeps the largest value of all children, so
-/// each measurement has a process of its own, `wrapper`, which carries out [`print_peak_memory`].
-pub(crate) fn peak_memory(wrapper: &Path, job: &Job) -> Result<Option<f64>> {
-    let output = Command::new(wrapper)
-        .arg("--peak-memory")
-        .arg(&job.program)
-        .args(&job.arguments)
-        .current_dir(&job.directory)
-        .output()?;
-    ensure!(output.status.success(), "no memory measured of {job:?}");
-    Ok(String::from_utf8(output.stdout)?.trim().parse().ok())
+/// each measurement has a process of its own, which carries out [`print_peak_memory`].
+pub(crate) fn peak_memory(job: &Job) -> Result<Option<f64>> {
+    let wrapper = Job::new(std::env::current_exe()?, &job.directory)
+        .args([OsStr::new("--peak-memory"), &job.program])
+        .args(&job.arguments);
+    let output = wrapper.finish(&mut wrapper.command())?;
+    Ok(String::from_utf8(output)?.trim().parse().ok())
 }
 
 /// Runs a program and prints the peak of its memory in MB, or nothing where that is unknown.

@@ -7,6 +7,7 @@
 //! The same arguments give the same bytes.
 #![expect(clippy::print_stdout, reason = "this is a program of its own")]
 
+mod history;
 mod repository;
 
 use std::path::PathBuf;

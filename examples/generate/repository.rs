@@ -4,13 +4,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use walkdir::WalkDir;
+
+use crate::history::{History, git, import, mark, succeed};
 
 /// How many stacks share a directory in [`Shape::Tree`].
 const STACKS_PER_GROUP: usize = 10;
@@ -46,6 +46,10 @@ pub(crate) struct Options {
     /// Shared modules that stacks use
     #[arg(long, default_value_t = 20)]
     pub(crate) modules: usize,
+
+    /// Let every stack use the first module, and each module the next
+    #[arg(long)]
+    pub(crate) module_chain: bool,
 
     /// Commits of the git history; without any there is no git repository
     #[arg(long, default_value_t = 0)]
@@ -104,7 +108,7 @@ pub(crate) fn generate(root: &Path, options: &Options) -> Result<Vec<String>> {
     write(root, "terramate.tm.hcl", version)?;
     write(root, ".gitignore", ".terraform/\n")?;
     for module in 0..options.modules {
-        write_module(root, module, &mut random)?;
+        write_module(root, module, options, &mut random)?;
     }
     for (number, plan) in plans.iter().enumerate() {
         write_stack(root, number, plan, options, &mut random)?;
@@ -286,26 +290,34 @@ fn write_stack(
     let directory = root.join(&plan.directory);
     write(&directory, "stack.tm.hcl", &text)?;
     for file in 0..options.files {
-        const NAMES: [&str; 5] = ["main", "variables", "outputs", "versions", "locals"];
-        let name = match NAMES.get(file) {
-            Some(name) => format!("{name}.tf"),
-            None => format!("file-{file}.tf"),
-        };
         let mut text = terraform(random);
-        if file == 0 && options.modules > 0 && random.one_in(2) {
+        if file == 0 && options.modules > 0 && (options.module_chain || random.one_in(2)) {
             let up = "../".repeat(plan.directory.split('/').count());
-            let module = random.below(options.modules);
+            let module = if options.module_chain {
+                0
+            } else {
+                random.below(options.modules)
+            };
             _ = writeln!(
                 text,
                 "\nmodule \"shared\" {{\n  source = \"{up}modules/module-{module:03}\"\n}}"
             );
         }
-        write(&directory, &name, &text)?;
+        write(&directory, &file_name(file), &text)?;
     }
     if options.files > 0 && random.one_in(8) {
         write_dot_directory(&directory)?;
     }
     Ok(())
+}
+
+/// Returns the name of an ordinary file beside a stack file, counted from 0.
+pub(crate) fn file_name(file: usize) -> String {
+    const NAMES: [&str; 5] = ["main", "variables", "outputs", "versions", "locals"];
+    match NAMES.get(file) {
+        Some(name) => format!("{name}.tf"),
+        None => format!("file-{file}.tf"),
+    }
 }
 
 /// What `terraform init` leaves behind. Whoever enters it stumbles over a broken file.
@@ -320,11 +332,15 @@ fn write_dot_directory(stack: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Modules use at most one module with a higher number.
-fn write_module(root: &Path, number: usize, random: &mut Random) -> Result<()> {
+/// A module uses at most one other, always of a lower number or always of a higher one.
+fn write_module(root: &Path, number: usize, options: &Options, random: &mut Random) -> Result<()> {
     let mut text = terraform(random);
-    if number > 0 && random.one_in(3) {
-        let used = random.below(number);
+    let used = if options.module_chain {
+        Some(number + 1).filter(|&next| next < options.modules)
+    } else {
+        (number > 0 && random.one_in(3)).then(|| random.below(number))
+    };
+    if let Some(used) = used {
         _ = writeln!(
             text,
             "\nmodule \"inner\" {{\n  source = \"../module-{used:03}\"\n}}"
@@ -364,109 +380,62 @@ fn write(directory: &Path, name: &str, text: &str) -> Result<()> {
 
 /// Makes a history: everything at first, then one change of a file per commit, with merges.
 fn commit(root: &Path, stacks: &[String], commits: usize, random: &mut Random) -> Result<()> {
-    let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        command.arg("-C").arg(root).args(arguments);
-        command
-    };
-    succeed(git(&["init", "--quiet", "--initial-branch=main"]).status())?;
-    let mut import = git(&["fast-import", "--quiet"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .context("failed to start git")?;
-    let input = import.stdin.take().context("git has an input")?;
-    let written = History(BufWriter::new(input)).write(root, stacks, commits, random);
-    succeed(import.wait())?;
-    written.context("failed to write to git")?;
-    succeed(git(&["reset", "--quiet", "--hard", "main"]).status())
+    succeed(git(root, &["init", "--quiet", "--initial-branch=main"]).status())?;
+    import(root, |history| {
+        write_history(history, root, stacks, commits, random)
+    })?;
+    succeed(git(root, &["reset", "--quiet", "--hard", "main"]).status())
 }
 
-fn succeed(status: std::io::Result<std::process::ExitStatus>) -> Result<()> {
-    let status = status.context("failed to run git")?;
-    ensure!(status.success(), "git failed: {status}");
+/// Writes these commits, numbered from 1.
+fn write_history(
+    history: &mut History,
+    root: &Path,
+    stacks: &[String],
+    commits: usize,
+    random: &mut Random,
+) -> Result<()> {
+    history.commit("main", 1, &[])?;
+    add_whole_tree(history, root)?;
+    let mut change = |number: usize| -> Result<(String, String)> {
+        let directory = random.pick(stacks);
+        let path = format!("{directory}/stack.tm.hcl");
+        let text = fs::read_to_string(root.join(&path))?;
+        Ok((path, format!("// Changed by commit {number}.\n{text}")))
+    };
+    let mut tip = 1;
+    for number in 2..=commits {
+        if number.is_multiple_of(COMMITS_PER_MERGE) && number < commits {
+            let (path, text) = change(number)?;
+            history.commit("branch", number, &[&mark(tip)])?;
+            history.file(&path, text.as_bytes())?;
+            history.commit("main", number + 1, &[&mark(tip), &mark(number)])?;
+            history.file(&path, text.as_bytes())?;
+            tip = number + 1;
+        } else if number > tip {
+            let (path, text) = change(number)?;
+            history.commit("main", number, &[&mark(tip)])?;
+            history.file(&path, text.as_bytes())?;
+            tip = number;
+        }
+    }
     Ok(())
 }
 
-/// The input of `git fast-import`. Commits are marked with their number, from 1.
-struct History<W>(W);
-
-impl<W: Write> History<W> {
-    fn write(
-        mut self,
-        root: &Path,
-        stacks: &[String],
-        commits: usize,
-        random: &mut Random,
-    ) -> Result<()> {
-        self.commit("main", 1, &[])?;
-        self.whole_tree(root)?;
-        let mut change = |number: usize| -> Result<(String, String)> {
-            let directory = random.pick(stacks);
-            let path = format!("{directory}/stack.tm.hcl");
-            let text = fs::read_to_string(root.join(&path))?;
-            Ok((path, format!("// Changed by commit {number}.\n{text}")))
-        };
-        let mut tip = 1;
-        for number in 2..=commits {
-            if number.is_multiple_of(COMMITS_PER_MERGE) && number < commits {
-                let (path, text) = change(number)?;
-                self.commit("branch", number, &[tip])?;
-                self.file(&path, text.as_bytes())?;
-                self.commit("main", number + 1, &[tip, number])?;
-                self.file(&path, text.as_bytes())?;
-                tip = number + 1;
-            } else if number > tip {
-                let (path, text) = change(number)?;
-                self.commit("main", number, &[tip])?;
-                self.file(&path, text.as_bytes())?;
-                tip = number;
-            }
+fn add_whole_tree(history: &mut History, root: &Path) -> Result<()> {
+    let entries = WalkDir::new(root).sort_by_file_name().into_iter();
+    for entry in entries.filter_entry(|entry| {
+        let name = entry.file_name();
+        entry.depth() == 0 || (name != ".git" && name != ".terraform")
+    }) {
+        let entry = entry?;
+        if entry.file_type().is_file() {
+            let path = entry.path().strip_prefix(root)?;
+            let path = path.to_str().context("generated names are UTF-8")?;
+            history.file(&path.replace('\\', "/"), &fs::read(entry.path())?)?;
         }
-        self.0.flush()?;
-        Ok(())
     }
-
-    fn commit(&mut self, branch: &str, number: usize, parents: &[usize]) -> Result<()> {
-        let message = format!("commit {number}");
-        let time = 1_700_000_000 + 60 * number;
-        write!(
-            self.0,
-            "commit refs/heads/{branch}
-mark :{number}
-committer Generator <generator@example.com> {time} +0000
-data {}
-{message}
-",
-            message.len()
-        )?;
-        for (index, parent) in parents.iter().enumerate() {
-            let word = if index == 0 { "from" } else { "merge" };
-            writeln!(self.0, "{word} :{parent}")?;
-        }
-        Ok(())
-    }
-
-    fn whole_tree(&mut self, root: &Path) -> Result<()> {
-        let entries = WalkDir::new(root).sort_by_file_name().into_iter();
-        for entry in entries.filter_entry(|entry| {
-            let name = entry.file_name();
-            entry.depth() == 0 || (name != ".git" && name != ".terraform")
-        }) {
-            let entry = entry?;
-            if entry.file_type().is_file() {
-                let path = entry.path().strip_prefix(root)?;
-                let path = path.to_str().context("generated names are UTF-8")?;
-                self.file(&path.replace('\\', "/"), &fs::read(entry.path())?)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn file(&mut self, path: &str, content: &[u8]) -> Result<()> {
-        writeln!(self.0, "M 100644 inline {path}\ndata {}", content.len())?;
-        self.0.write_all(content)?;
-        Ok(writeln!(self.0)?)
-    }
+    Ok(())
 }
 
 /// `SplitMix64`: small, and the same everywhere.
