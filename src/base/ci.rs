@@ -8,6 +8,8 @@
 
 use serde_json::Value;
 
+use crate::git::is_hexadecimal;
+
 /// What a provider knows about the base of what it builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Knowledge {
@@ -95,7 +97,7 @@ type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 fn commit(text: Option<String>) -> Option<String> {
     text.filter(|text| {
         (7..=64).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && is_hexadecimal(text)
             && text.bytes().any(|byte| byte != b'0')
     })
 }

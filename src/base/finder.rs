@@ -2,7 +2,7 @@
 
 use super::ci::Target;
 use super::{Base, BaseRule, BaseUnknown, BaseWish, Mend, is_branch_name};
-use crate::git::{CommitId, GitError, Repository};
+use crate::git::{CommitId, GitError, Repository, is_hexadecimal};
 
 /// A refusal that waits for its way out.
 pub(super) struct Refusal(String);
@@ -446,8 +446,4 @@ fn is_version(text: &str) -> bool {
 /// Says whether a text is the whole name of a commit: no remote knows abbreviations.
 fn is_full_name(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && is_hexadecimal(text)
-}
-
-fn is_hexadecimal(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -43,6 +43,11 @@ impl CommitId {
     }
 }
 
+/// Says whether a text consists of the digits that names of commits have.
+pub(crate) fn is_hexadecimal(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 impl fmt::Display for CommitId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

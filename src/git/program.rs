@@ -9,8 +9,8 @@ use std::process::{Command, Output, Stdio};
 
 use super::answer::{Fields, blob, change};
 use super::{
-    ChangedFile, CommitId, FileChange, FileState, GitError, command_line, project_path,
-    repository_path,
+    ChangedFile, CommitId, FileChange, FileState, GitError, command_line, is_hexadecimal,
+    project_path, repository_path,
 };
 use crate::path::ProjectPath;
 
@@ -415,10 +415,6 @@ impl Question {
             .output()
             .map_err(GitError::Start)
     }
-}
-
-fn is_hexadecimal(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn checked(command: String, output: Output) -> Result<Vec<u8>, GitError> {

@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::syntax::{Block, Body, Expr, ExprKind, Name, StepKind, TemplatePart};
 
 /// Functions that read the file that their first argument names.
-const READERS: [&str; 10] = [
+pub(super) const READERS: [&str; 10] = [
     "file",
     "filebase64",
     "filebase64sha256",

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use self::names::Names;
+use super::extract::READERS;
 use super::graph::Node;
 use super::text::{self, Lines};
 use super::tree::{MAX_PATH_BYTES, Tree};
@@ -24,21 +25,11 @@ use crate::printable::printable;
 use crate::source::Span;
 use crate::syntax::{Block, Body, Expr};
 
-/// Functions that read the file that their first argument names.
-const READERS: [&str; 13] = [
-    "file",
-    "filebase64",
-    "filebase64sha256",
-    "filebase64sha512",
-    "fileexists",
-    "filemd5",
-    "filesha1",
-    "filesha256",
-    "filesha512",
+/// Functions that read the file that their first argument names, besides those of Terraform.
+const OWN_READERS: [&str; 3] = [
     "read_terragrunt_config",
     "read_tfvars_file",
     "sops_decrypt_file",
-    "templatefile",
 ];
 
 /// Reads what Terragrunt does in stacks; shared by all threads.
@@ -255,7 +246,7 @@ impl Reading<'_, '_, '_> {
         file.body
             .each_call(&mut |name, arguments| match &*name.text {
                 "find_in_parent_folders" => self.found_in_parents(name.span, arguments, &names),
-                function if READERS.contains(&function) => {
+                function if READERS.contains(&function) || OWN_READERS.contains(&function) => {
                     if let Some(argument) = arguments.first() {
                         self.read(function, name.span, argument, &names);
                     }
