@@ -143,6 +143,15 @@ impl ProjectPath {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
+    /// Returns the text that the paths below this directory begin with, and no others.
+    pub(crate) fn prefix_of_below(&self) -> String {
+        if self.is_root() {
+            "/".to_owned()
+        } else {
+            format!("{self}/")
+        }
+    }
+
     /// Returns how to get here from the directory `from`: `.` for itself, `../x` for what lies
     /// outside.
     pub fn relative_to(&self, from: &ProjectPath) -> String {

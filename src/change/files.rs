@@ -42,10 +42,7 @@ impl ChangedFiles {
 
     /// Returns the changes below a directory, by path.
     pub fn below(&self, directory: &ProjectPath) -> impl Iterator<Item = &ChangedFile> {
-        let prefix = match directory.as_str() {
-            "/" => "/".to_owned(),
-            path => format!("{path}/"),
-        };
+        let prefix = directory.prefix_of_below();
         let start = self
             .in_path_order
             .partition_point(|file| *file.path.as_str() < *prefix);

@@ -136,11 +136,9 @@ impl Stacks {
     ) -> impl Iterator<Item = StackIndex> + use<'s> {
         // In path order `/a`, `/a-b`, `/a/c`: what is below a directory is one stretch, but the
         // directory itself may stand apart from it.
-        let (own, prefix) = if directory.is_root() {
-            (None, "/".to_owned())
-        } else {
-            (self.at(directory.as_str()), format!("{directory}/"))
-        };
+        let prefix = directory.prefix_of_below();
+        // The root's own path begins like those below it.
+        let own = self.at(directory.as_str()).filter(|_| !directory.is_root());
         let start = self
             .in_path_order
             .partition_point(|stack| *stack.path.as_str() < *prefix);

@@ -159,10 +159,7 @@ impl<'a> Tree<'a> {
         &self,
         directory: &ProjectPath,
     ) -> impl Iterator<Item = ProjectPath> + use<'a, '_> {
-        let prefix = match directory.as_str() {
-            "/" => "/".to_owned(),
-            path => format!("{path}/"),
-        };
+        let prefix = directory.prefix_of_below();
         let own = self
             .links
             .binary_search_by(|(path, _)| (*path).cmp(directory));

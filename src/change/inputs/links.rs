@@ -10,8 +10,8 @@ use crate::path::ProjectPath;
 use crate::stack::{StackIndex, Stacks};
 
 /// Returns the wanted stacks that have a link to something that changed, each with the first such
-/// link by path, those in directories that the walk left out last. A link belongs to the nearest stack at or above it; one that leads out of the
-/// project, or round in a circle, leads to nothing.
+/// link by path, those in directories that the walk left out last. A link belongs to the nearest
+/// stack at or above it; one that leads out of the project, or round in a circle, leads to nothing.
 pub(super) fn changed_stacks(
     tree: &Tree,
     stacks: &Stacks,

@@ -64,6 +64,14 @@ pub(crate) struct Touch<'a> {
     pub(crate) links: Vec<Use>,
 }
 
+impl<'a> Touch<'a> {
+    /// A changed file that is met without a link.
+    fn direct(file: &'a ChangedFile) -> Self {
+        let links = Vec::new();
+        Touch { file, links }
+    }
+}
+
 /// A module directory.
 pub(super) struct Module<'a> {
     /// What changed in it, or on the way to it.
@@ -208,10 +216,7 @@ impl<'a> Tree<'a> {
     }
 
     fn touch_by_way(&self, path: &ProjectPath, way: &Way) -> Option<Touch<'a>> {
-        let direct = self.changed.touching(path).map(|file| Touch {
-            file,
-            links: Vec::new(),
-        });
+        let direct = self.changed.touching(path).map(Touch::direct);
         direct.or_else(|| self.touch_beyond(path, way)).or_else(|| {
             let end = way.end.as_ref()?;
             let is_around = !way.links.is_empty() && path.is_at_or_below(end);
@@ -247,11 +252,8 @@ impl<'a> Tree<'a> {
     /// Returns the change of a file that a pattern matches, or of the file of that very name.
     pub(crate) fn touch_matching(&self, pattern: &Pattern) -> Option<Touch<'a>> {
         let named = || self.changed.at(&pattern.to_string());
-        if let Some(file) = self.matching(pattern).or_else(named) {
-            let links = Vec::new();
-            return Some(Touch { file, links });
-        }
-        self.find_by_links(pattern)
+        let direct = self.matching(pattern).or_else(named).map(Touch::direct);
+        direct.or_else(|| self.find_by_links(pattern))
     }
 
     /// Returns the change of a file that a pattern below a directory matches, as `fileset` takes it.
@@ -269,10 +271,7 @@ impl<'a> Tree<'a> {
             // A leading slash has no meaning here: the pattern goes on from the directory.
             let pattern = Pattern::new(directory, pattern.trim_start_matches('/')).ok();
             let found = pattern.and_then(|pattern| {
-                let direct = self.matching(&pattern).map(|file| Touch {
-                    file,
-                    links: Vec::new(),
-                });
+                let direct = self.matching(&pattern).map(Touch::direct);
                 direct.or_else(|| self.find_by_links(&pattern))
             });
             let mut sets = self.sets.write().expect("no task panics");
@@ -311,10 +310,7 @@ impl<'a> Tree<'a> {
         });
         by_link.or_else(|| {
             let pattern = Pattern::new(way.end.as_ref()?, pattern.rest()).ok()?;
-            let direct = self.matching(&pattern).map(|file| Touch {
-                file,
-                links: Vec::new(),
-            });
+            let direct = self.matching(&pattern).map(Touch::direct);
             let touch = direct.or_else(|| self.touch_covered_by(&pattern))?;
             let links = passed(way.links.len()).chain(touch.links).collect();
             Some(Touch { links, ..touch })
