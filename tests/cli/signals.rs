@@ -108,6 +108,7 @@ trap 'echo TERM >> "$ORCH_ROOT/signals"' TERM
 trap 'echo HUP >> "$ORCH_ROOT/signals"' HUP
 echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/started"
 while [ -d "$ORCH_ROOT" ] && [ ! -e "$ORCH_ROOT/go" ]; do sleep 0.01; done
+true # the signal may have ended the last `sleep`, which would be the status of the loop
 "#;
 
 fn three_stacks() -> Sandbox {
