@@ -70,4 +70,6 @@ pub mod source;
 pub mod stack;
 pub mod syntax;
 pub mod tag;
+pub mod trigger;
 pub mod version;
+pub mod why;

@@ -4,6 +4,7 @@
 //! A pattern is matched as text: what exists at a path is not known here.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use globset::{GlobBuilder, GlobMatcher};
 
@@ -131,6 +132,13 @@ impl PartialEq for Pattern {
 }
 
 impl Eq for Pattern {}
+
+impl Hash for Pattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.directory.hash(state);
+        self.rest.hash(state);
+    }
+}
 
 #[cfg(test)]
 mod tests {

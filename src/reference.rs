@@ -133,6 +133,18 @@ impl References {
             Target::Tag(group) => self.tag_group(*group).members.clone(),
         }
     }
+
+    /// Says whether a target stands for a stack, as one of [`Self::members`].
+    pub fn means(&self, target: &Target, stack: StackIndex, stacks: &Stacks) -> bool {
+        match target {
+            Target::Stack(named) => *named == stack,
+            Target::Directory(directory) => stacks[stack].path.is_at_or_below(directory),
+            Target::Tag(group) => {
+                let members = &self.tag_group(*group).members;
+                members.binary_search(&stack).is_ok()
+            }
+        }
+    }
 }
 
 struct Resolver<'a> {

@@ -1,7 +1,10 @@
 //! Why a stack counts as changed.
 
+use std::fmt;
+
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
+use crate::pattern::Pattern;
 use crate::project::Project;
 use crate::source::Span;
 
@@ -12,6 +15,37 @@ pub struct Cause {
     pub file: ChangedFile,
     /// How one gets from the stack to the file; empty if the file is the stack's own.
     pub chain: Vec<Use>,
+}
+
+/// Something that a stack depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Where it is.
+    pub place: InputPlace,
+    /// How one gets from the stack to it; empty for the stack's own directory.
+    pub chain: Vec<Use>,
+    /// A change of it, if there is one.
+    pub change: Option<ChangedFile>,
+    /// The links that lead from it to the change, if the change is elsewhere.
+    pub links: Vec<Use>,
+}
+
+/// Where an input is. What exists there is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum InputPlace {
+    /// A file, or a directory with everything below it.
+    Path(ProjectPath),
+    /// The files that a pattern matches.
+    Matching(Pattern),
+}
+
+impl fmt::Display for InputPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InputPlace::Path(path) => write!(f, "{path}"),
+            InputPlace::Matching(pattern) => write!(f, "{pattern}"),
+        }
+    }
 }
 
 /// One step from a stack towards a file that it depends on.

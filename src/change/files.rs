@@ -5,7 +5,7 @@ use crate::path::ProjectPath;
 use crate::stack::Stacks;
 
 /// The files that differ from the base, by path.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ChangedFiles {
     /// By path; a path occurs once.
     in_path_order: Vec<ChangedFile>,

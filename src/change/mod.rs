@@ -7,21 +7,26 @@
 mod cause;
 mod files;
 mod inputs;
+mod listed;
 mod removed;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub use cause::{Cause, Place, Use, UseKind};
+pub use cause::{Cause, Input, InputPlace, Place, Use, UseKind};
 pub use files::ChangedFiles;
+pub use listed::inputs_of;
 
 use self::inputs::{Problems, Touch, Tree};
+use self::listed::Inputs;
 use crate::base::Base;
 use crate::discover::Listing;
 use crate::git::{ChangedFile, FileChange, FileState, GitError, Repository};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::{self, Project};
+use crate::source::Spanned;
 use crate::stack::{self, StackIndex, Watch};
+use crate::trigger::Trigger;
 
 /// The stacks that have changed since a base.
 #[derive(Debug, Clone)]
@@ -30,6 +35,24 @@ pub struct Changes {
     pub since: Since,
     /// The stacks that have changed, each with one cause.
     pub stacks: BTreeMap<StackIndex, Cause>,
+    /// The stacks that somebody wants to count as changed, each with the first such trigger by path.
+    pub triggered: BTreeMap<StackIndex, Trigger>,
+    /// The stacks that somebody wants not to count as changed, whatever else says so.
+    pub dismissed: BTreeMap<StackIndex, Trigger>,
+    /// The files that differ from the base, without those that are ignored.
+    pub files: ChangedFiles,
+}
+
+impl Changes {
+    /// Returns how many stacks count as changed.
+    pub fn count(&self) -> usize {
+        let triggered = self.triggered.keys();
+        let triggered = triggered.filter(|stack| !self.stacks.contains_key(stack));
+        let counting = self.stacks.keys().chain(triggered);
+        counting
+            .filter(|stack| !self.dismissed.contains_key(stack))
+            .count()
+    }
 }
 
 /// What changes are measured from.
@@ -106,6 +129,9 @@ pub fn find(
             outside,
         },
         stacks,
+        triggered: BTreeMap::new(),
+        dismissed: BTreeMap::new(),
+        files,
     })
 }
 
@@ -160,20 +186,15 @@ fn changed_stacks(
     let problems = Problems::default();
     let tree = Tree::new(&project.root, listing, files, &problems);
     let mut others = Vec::new();
-    for (index, stack) in project.stacks.iter() {
+    for (index, _) in project.stacks.iter() {
         if changed.contains_key(&index) {
             continue;
         }
-        let watched = stack.watch.iter().filter_map(|entry| {
+        let mut touched = named(project, index).filter_map(|(kind, entry)| {
             let touch = touch_watched(&tree, &entry.value)?;
-            Some((touch, UseKind::Watch, entry.span))
+            Some((touch, kind, entry.span))
         });
-        let imports = project.imports.get(&stack.path).into_iter().flatten();
-        let imported = imports.filter_map(|entry| {
-            let touch = touch_watched(&tree, &entry.value)?;
-            Some((touch, UseKind::Import, entry.span))
-        });
-        match watched.chain(imported).next() {
+        match touched.next() {
             Some((touch, kind, span)) => {
                 let place = Place::of(span, project);
                 let mut chain = vec![Use { kind, place }];
@@ -192,6 +213,14 @@ fn changed_stacks(
         project.adopt(source, diagnostics);
     }
     Ok(changed)
+}
+
+/// Returns what the configuration of a stack names: what it watches, then what it imports.
+fn named(project: &Project, stack: StackIndex) -> impl Iterator<Item = (UseKind, &Spanned<Watch>)> {
+    let stack = &project.stacks[stack];
+    let watched = stack.watch.iter().map(|entry| (UseKind::Watch, entry));
+    let imports = project.imports.get(&stack.path).into_iter().flatten();
+    watched.chain(imports.map(|entry| (UseKind::Import, entry)))
 }
 
 /// Returns a change of what an entry of `watch`, or an import, names.

@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use orch::base::{self, Base, BaseUnknown, BaseWish, Mend, ci};
-use orch::change::{self, Changes, Counted};
+use orch::change::{self, Changes, Counted, Since};
 use orch::git::{ChangedFile, GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
@@ -26,11 +26,8 @@ pub(super) struct ChangeWish {
 }
 
 impl ChangeWish {
-    /// Understands the flags; `None` without `--changed`.
-    pub(super) fn new(args: &SelectArgs) -> Result<Option<Self>, UsageError> {
-        if !args.changed {
-            return Ok(None);
-        }
+    /// Understands the flags.
+    pub(super) fn new(args: &SelectArgs) -> Result<Self, UsageError> {
         let switch = |source: ChangeSource, name: &str| {
             let is_enabled = args.enable_change_detection.contains(&source);
             let is_disabled = args.disable_change_detection.contains(&source);
@@ -42,12 +39,12 @@ impl ChangeWish {
                 _ => Ok(Some(is_enabled)),
             }
         };
-        Ok(Some(ChangeWish {
+        Ok(ChangeWish {
             base: args.base.clone(),
             fetch: args.fetch,
             untracked: switch(ChangeSource::GitUntracked, "git-untracked")?,
             uncommitted: switch(ChangeSource::GitUncommitted, "git-uncommitted")?,
-        }))
+        })
     }
 }
 
@@ -130,8 +127,23 @@ impl Reading {
     }
 }
 
+/// Says what has changed that selects nothing.
+pub(super) fn note_unselectable(since: &Since) {
+    for removed in &since.removed {
+        console::note(&format!(
+            "stack `{}` was removed since the base; nothing is run for it",
+            printable(removed.as_str())
+        ));
+    }
+    if since.outside {
+        console::note(
+            "files of the repository outside of the project have changed; these select nothing",
+        );
+    }
+}
+
 impl Loaded {
-    /// Finds what has changed, and says since when and which stacks are no more.
+    /// Finds what has changed, and says since when.
     pub(super) fn changes(&mut self, wish: &ChangeWish) -> anyhow::Result<Changes> {
         let reading = self.reading.take().context("git was not read")?;
         let (read, base) = match self.base(reading, wish) {
@@ -168,17 +180,6 @@ impl Loaded {
         .context("failed to find what has changed")?;
         let is_here = |path: &ProjectPath| path.is_at_or_below(&self.directory);
         changes.since.removed.retain(is_here);
-        for removed in &changes.since.removed {
-            console::note(&format!(
-                "stack `{}` was removed since the base; nothing is run for it",
-                printable(removed.as_str())
-            ));
-        }
-        if changes.since.outside {
-            console::note(
-                "files of the repository outside of the project have changed; these select nothing",
-            );
-        }
         info!(
             changed = changes.stacks.len(),
             removed = changes.since.removed.len(),

@@ -6,18 +6,19 @@ use std::path::PathBuf;
 use orch::printable::printable;
 use orch::report::write_environments;
 
-use super::{Filters, Loaded};
+use super::{Filters, Loaded, Reads};
 use crate::cli::{EnvArgs, Format};
 use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
     let filters = Filters::new(&args.select)?;
-    let loaded = Loaded::new(chdir, args.format, args.select.changed)?;
+    let loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let selection = loaded.select(filters)?;
+    let wish = loaded.wish(filters)?;
+    let selection = loaded.select(&wish);
     let environments = loaded.environments(selection.stacks());
     if let Some(status) = loaded.report()? {
         return Ok(status);

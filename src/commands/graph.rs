@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use orch::report::{Drawing, write_dot, write_graph_json, write_mermaid};
 
-use super::{CyclesAre, Filters, Loaded};
+use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::cli::{Format, GraphArgs, GraphFormat};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -16,16 +16,17 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> anyhow::Result<ExitS
         GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,
     };
     let filters = Filters::new(&args.select)?;
-    let loaded = Loaded::new(chdir, format, args.select.changed)?;
+    let loaded = Loaded::new(chdir, format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let selection = loaded.select(filters)?;
-    let graph = loaded.graph(CyclesAre::Warnings);
+    let wish = loaded.wish(filters)?;
+    let selection = loaded.select(&wish);
+    loaded.check_cycles(CyclesAre::Warnings);
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
-    let drawing = Drawing::new(&loaded.project, &graph, &selection);
+    let drawing = Drawing::new(&loaded.project, &loaded.graph, &selection);
     let mut out = console::stdout();
     match args.format {
         GraphFormat::Dot => write_dot(&mut out, &drawing)?,

@@ -6,10 +6,12 @@
 mod changed;
 mod completions;
 mod env;
+mod filters;
 mod graph;
 mod list;
 mod run;
 mod validate;
+mod why;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -21,17 +23,16 @@ use orch::discover::{self, Listing, RootRule};
 use orch::environment::{Environment, Environments};
 use orch::graph::Graph;
 use orch::path::ProjectPath;
-use orch::printable::printable;
 use orch::project::Project;
 use orch::reference::References;
 use orch::report::write_diagnostics;
-use orch::select::{Scope, Selection, Wish, select};
+use orch::select::Selection;
 use orch::stack::StackIndex;
-use orch::tag::{TagFilter, tag_problem};
 use tracing::{debug, info};
 
+use self::changed::Reading;
 pub(crate) use self::changed::Refused;
-use self::changed::{ChangeWish, Reading};
+use self::filters::Filters;
 use crate::cli::{Cli, Command, Format, SelectArgs};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
     match cli.command {
         Command::List(args) => list::list(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
+        Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),
         Command::Validate(args) => validate::validate(&chdir, &args),
         Command::Env(args) => env::env(&chdir, &args),
@@ -54,15 +56,40 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
     }
 }
 
+/// What a command reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// The configuration.
+    Configuration,
+    /// What inputs are found by, too.
+    Inputs,
+    /// What git knows, too.
+    Changes,
+}
+
+impl Reads {
+    /// Returns what a selection needs.
+    fn for_selection(args: &SelectArgs) -> Self {
+        if args.changed {
+            Reads::Changes
+        } else {
+            Reads::Configuration
+        }
+    }
+}
+
 /// A project that has been read, whatever is wrong with it.
 struct Loaded {
     project: Project,
     references: References,
+    graph: Graph,
     /// What is being read of git meanwhile, where changes are asked for.
     reading: Option<Reading>,
     listing: Listing,
     /// Where the user is.
     directory: ProjectPath,
+    /// The same on this machine.
+    current: PathBuf,
     format: Format,
 }
 
@@ -73,11 +100,7 @@ impl Loaded {
     ///
     /// It lives as long as the program, which is about to end when it is no longer needed: taking
     /// tens of thousands of stacks apart first would cost a tenth of the time of a listing.
-    fn new(
-        chdir: &[PathBuf],
-        format: Format,
-        wants_changes: bool,
-    ) -> anyhow::Result<&'static mut Self> {
+    fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> anyhow::Result<&'static mut Self> {
         let mut current =
             std::env::current_dir().context("failed to find the current directory")?;
         current.extend(chdir);
@@ -99,18 +122,19 @@ impl Loaded {
                 root.display()
             ));
         }
-        let reading = wants_changes.then(|| Reading::start(&root));
+        let reading = (reads == Reads::Changes).then(|| Reading::start(&root));
         let what = "failed to start the threads that read files";
-        let (mut project, listing) = if wants_changes {
-            Project::load_with_listing(&root).context(what)?
-        } else {
+        let (mut project, listing) = if reads == Reads::Configuration {
             (Project::load(&root).context(what)?, Listing::default())
+        } else {
+            Project::load_with_listing(&root).context(what)?
         };
         let directory = ProjectPath::from_host(&root, &current)
             .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
         let mut diagnostics = std::mem::take(&mut project.diagnostics);
         let references = References::resolve(&project, &mut diagnostics);
         project.diagnostics = diagnostics;
+        let graph = Graph::new(&project.stacks, &references);
         debug!(
             files = project.sources.len(),
             stacks = project.stacks.len(),
@@ -119,9 +143,11 @@ impl Loaded {
         Ok(Box::leak(Box::new(Loaded {
             project,
             references,
+            graph,
             reading,
             listing,
             directory,
+            current,
             format,
         })))
     }
@@ -162,89 +188,6 @@ impl Loaded {
         }))
     }
 
-    /// Selects stacks; says so where there are none.
-    fn select(&mut self, filters: Filters) -> anyhow::Result<Selection> {
-        let Filters {
-            tags,
-            no_tags,
-            scope,
-            change,
-        } = filters;
-        let is_stack = self.project.stacks.at(self.directory.as_str()).is_some();
-        if scope == Scope::Exact && !is_stack {
-            let message = format!(
-                "--no-recursive needs a stack, and `{}` is not one",
-                self.directory
-            );
-            return Err(UsageError(message).into());
-        }
-        let changed = match change {
-            Some(wish) => Some(self.changes(&wish)?),
-            None => None,
-        };
-        let wish = Wish {
-            changed,
-            directory: self.directory.clone(),
-            scope,
-            tags,
-            no_tags,
-        };
-        let selection = select(&self.project.stacks, &self.references, &wish);
-        if selection.is_empty() {
-            console::note(&self.why_nothing(&wish));
-        }
-        info!(selected = selection.len(), "selection");
-        Ok(selection)
-    }
-
-    /// Explains an empty selection.
-    fn why_nothing(&self, wish: &Wish) -> String {
-        let stacks = &self.project.stacks;
-        let directory = &wish.directory;
-        let shown = printable(directory.as_str());
-        let place = match wish.scope {
-            Scope::Recursive => format!("at or below `{shown}`"),
-            Scope::Exact => format!("at `{shown}`"),
-        };
-        if stacks.is_empty() {
-            let mut message = format!("there are no stacks in `{}`", self.project.root.display());
-            if let Some(nested) = self.project.nested_projects.first() {
-                message += &format!("; `{nested}` is a project of its own, change into it");
-            }
-            return message;
-        }
-        if stacks.at_or_below(directory).next().is_some() {
-            let has_tag_filters = !wish.tags.is_empty() || !wish.no_tags.is_empty();
-            let Some(changes) = &wish.changed else {
-                debug_assert!(
-                    has_tag_filters,
-                    "only tags can leave out what is below the directory"
-                );
-                return format!("no stack {place} passes the tag filters");
-            };
-            let since = changes.since.base.commit.short();
-            let passes = if has_tag_filters {
-                " passes the tag filters"
-            } else {
-                ""
-            };
-            return match changes.stacks.len() {
-                0 => format!("no stack has changed since {since}"),
-                1 => format!("1 stack has changed since {since}, but none {place}{passes}"),
-                n => format!("{n} stacks have changed since {since}, but none {place}{passes}"),
-            };
-        }
-        let mut message = format!(
-            "the project has {}, none of them {place}",
-            count(stacks.len(), "stack")
-        );
-        if let Some(above) = stacks.nearest_above(directory) {
-            let above = printable(stacks[above].path.as_str());
-            message += &format!("; it lies inside the stack `{above}`");
-        }
-        message
-    }
-
     /// Works out the environments of stacks; what is wrong with them goes to the diagnostics.
     fn environments(
         &mut self,
@@ -282,10 +225,9 @@ impl Loaded {
         }
     }
 
-    /// Builds the graph and adds its cycles to the diagnostics, as bad as `cycles` says.
-    fn graph(&mut self, cycles: CyclesAre<'_>) -> Graph {
-        let graph = Graph::new(&self.project.stacks, &self.references);
-        for knot in graph.cycles() {
+    /// Adds the cycles of the graph to the diagnostics, as bad as `cycles` says.
+    fn check_cycles(&mut self, cycles: CyclesAre<'_>) {
+        for knot in self.graph.cycles() {
             let is_fatal = match cycles {
                 CyclesAre::Errors => true,
                 CyclesAre::Warnings => false,
@@ -300,50 +242,6 @@ impl Loaded {
                 self.project.diagnostics.push(diagnostic);
             }
         }
-        graph
-    }
-}
-
-/// The selection flags, understood.
-struct Filters {
-    change: Option<ChangeWish>,
-    tags: Vec<TagFilter>,
-    no_tags: Vec<String>,
-    scope: Scope,
-}
-
-impl Filters {
-    fn new(args: &SelectArgs) -> Result<Self, UsageError> {
-        let change = ChangeWish::new(args)?;
-        let mut tags = Vec::new();
-        for text in &args.tags {
-            let filter = TagFilter::parse(text);
-            tags.push(filter.map_err(|bad| UsageError(format!("in --tags: {bad}")))?);
-        }
-        if args.tags.iter().any(String::is_empty) {
-            console::note("`--tags` without a tag leaves no stack out");
-        }
-        tags.retain(|filter| !filter.is_empty());
-        let mut no_tags = Vec::new();
-        for tag in args.no_tags.iter().flat_map(|list| list.split(',')) {
-            if let Some(problem) = tag_problem(tag) {
-                let message = format!("in --no-tags: `{tag}` is not a tag: {problem}");
-                return Err(UsageError(message));
-            }
-            no_tags.push(tag.to_owned());
-        }
-        no_tags.retain(|tag| !tag.is_empty());
-        let scope = if args.no_recursive {
-            Scope::Exact
-        } else {
-            Scope::Recursive
-        };
-        Ok(Filters {
-            change,
-            tags,
-            no_tags,
-            scope,
-        })
     }
 }
 

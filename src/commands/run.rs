@@ -15,7 +15,7 @@ use orch::schedule::OnError;
 use orch::stack::StackIndex;
 use uuid::Uuid;
 
-use super::{CyclesAre, Filters, Loaded, UsageError};
+use super::{CyclesAre, Filters, Loaded, Reads, UsageError};
 use crate::cli::{Format, OnErrorArg, RunArgs};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -29,12 +29,13 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatu
     {
         return Err(UsageError("the name of the program is empty".to_owned()).into());
     }
-    let loaded = Loaded::new(chdir, Format::Text, args.select.changed)?;
+    let loaded = Loaded::new(chdir, Format::Text, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let selection = loaded.select(filters)?;
-    let graph = loaded.graph(CyclesAre::ErrorsWithin(&selection));
+    let wish = loaded.wish(filters)?;
+    let selection = loaded.select(&wish);
+    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
     let environments = loaded.environments(selection.stacks());
     if let Some(status) = loaded.report()? {
         return Ok(status);
@@ -42,7 +43,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatu
     if selection.is_empty() {
         return Ok(ExitStatus::Success);
     }
-    let order = Order::new(&graph, &selection);
+    let order = Order::new(&loaded.graph, &selection);
     let mut sequence = order.sequence.clone();
     let direction = if args.reverse {
         sequence.reverse();

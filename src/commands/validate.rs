@@ -7,14 +7,14 @@ use orch::diagnostic::Severity;
 use orch::report::write_diagnostics;
 use orch::stack::{self, StackIndex};
 
-use super::{CyclesAre, Loaded, count};
+use super::{CyclesAre, Loaded, Reads, count};
 use crate::cli::{Format, ValidateArgs};
 use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result<ExitStatus> {
-    let loaded = Loaded::new(chdir, args.format, false)?;
-    loaded.graph(CyclesAre::Errors);
+    let loaded = Loaded::new(chdir, args.format, Reads::Configuration)?;
+    loaded.check_cycles(CyclesAre::Errors);
     let all: Vec<StackIndex> = loaded
         .project
         .stacks

@@ -9,6 +9,7 @@
 
 mod build;
 mod cycle;
+mod neighbours;
 mod precedence;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -20,6 +21,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
 pub use cycle::{Cycle, Cycles, Hop};
+pub use neighbours::{Step, Towards};
 pub use precedence::Precedence;
 
 use crate::source::Span;

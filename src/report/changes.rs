@@ -2,36 +2,55 @@
 
 use serde::Serialize;
 
-use crate::change::{Cause, Since, Use, UseKind};
+use crate::change::{Cause, Input, Since, Use, UseKind};
 use crate::git::{ChangedFile, FileChange, FileState};
+use crate::trigger::Trigger;
 
 /// Says which file makes a stack count as changed, and how one gets from the stack to the file.
 pub(super) fn cause_text(cause: &Cause) -> String {
-    let ChangedFile {
-        path,
-        change,
-        state,
-    } = &cause.file;
-    let state = match state {
+    let file = file_text(&cause.file);
+    match chain_text(&cause.chain) {
+        chain if chain.is_empty() => format!("changed: {file}"),
+        chain => format!("changed: {file}, {chain}"),
+    }
+}
+
+/// Names a changed file, and says what happened to it unless that is obvious.
+pub(super) fn file_text(file: &ChangedFile) -> String {
+    let state = state_word(file.state);
+    let change = match file.change {
+        FileChange::Modified => None,
+        FileChange::Added if file.state == FileState::Untracked => None,
+        change => Some(change_word(change)),
+    };
+    let path = file.path.relative();
+    match (state, change) {
+        (Some(state), Some(change)) => format!("{path} ({state}, {change})"),
+        (Some(word), None) | (None, Some(word)) => format!("{path} ({word})"),
+        (None, None) => path.to_owned(),
+    }
+}
+
+/// Says how one gets from a stack to a file.
+pub(super) fn chain_text(chain: &[Use]) -> String {
+    let steps: Vec<String> = chain.iter().map(use_text).collect();
+    steps.join(", ")
+}
+
+/// Repeats the reason that a trigger gives, and says where it is written.
+pub(super) fn trigger_text(trigger: &Trigger) -> String {
+    let state = state_word(trigger.state).map_or_else(String::new, |state| format!(", {state}"));
+    let file = trigger.file.relative();
+    format!("{} ({file}{state})", trigger.reason)
+}
+
+/// The word for how far a change has come, unless it is committed.
+fn state_word(state: FileState) -> Option<&'static str> {
+    match state {
         FileState::Committed => None,
         FileState::Uncommitted => Some("uncommitted"),
         FileState::Untracked => Some("untracked"),
-    };
-    let change = match change {
-        FileChange::Modified => None,
-        FileChange::Added if state == Some("untracked") => None,
-        change => Some(change_word(*change)),
-    };
-    let mut text = format!("changed: {}", path.relative());
-    match (state, change) {
-        (Some(state), Some(change)) => text += &format!(" ({state}, {change})"),
-        (Some(word), None) | (None, Some(word)) => text += &format!(" ({word})"),
-        (None, None) => {}
     }
-    for step in &cause.chain {
-        text += &format!(", {}", use_text(step));
-    }
-    text
 }
 
 /// The word for what happened to a file, in text and in JSON.
@@ -105,14 +124,34 @@ impl<'a> SinceJson<'a> {
     }
 }
 
+/// A file that differs.
+#[derive(Serialize)]
+pub(super) struct FileJson<'a> {
+    file: &'a str,
+    change: &'static str,
+    state: &'static str,
+}
+
+impl<'a> FileJson<'a> {
+    pub(super) fn new(file: &'a ChangedFile) -> Self {
+        FileJson {
+            file: file.path.relative(),
+            change: match file.change {
+                FileChange::Retyped => "type_changed",
+                change => change_word(change),
+            },
+            state: state_word(file.state).unwrap_or("committed"),
+        }
+    }
+}
+
 /// Why a stack counts as changed.
 #[derive(Serialize)]
 pub(super) struct CauseJson<'a> {
     /// What makes the file an input of the stack: `own`, or the kind of the first step.
     rule: &'static str,
-    file: &'a str,
-    change: &'static str,
-    state: &'static str,
+    #[serde(flatten)]
+    file: FileJson<'a>,
     /// The steps from the stack to the file.
     via: Vec<UseJson<'a>>,
 }
@@ -128,21 +167,60 @@ struct UseJson<'a> {
 impl<'a> CauseJson<'a> {
     pub(super) fn new(cause: &'a Cause) -> Self {
         CauseJson {
-            rule: cause
-                .chain
-                .first()
-                .map_or("own", |step| use_kind(&step.kind)),
-            file: cause.file.path.relative(),
-            change: match cause.file.change {
-                FileChange::Retyped => "type_changed",
-                change => change_word(change),
-            },
-            state: match cause.file.state {
-                FileState::Committed => "committed",
-                FileState::Uncommitted => "uncommitted",
-                FileState::Untracked => "untracked",
-            },
+            rule: rule(&cause.chain),
+            file: FileJson::new(&cause.file),
             via: cause.chain.iter().map(UseJson::new).collect(),
+        }
+    }
+}
+
+/// Something that a stack depends on.
+#[derive(Serialize)]
+pub(super) struct InputJson<'a> {
+    /// Absolute in the project; with wildcards where it stands for all that they match.
+    place: String,
+    rule: &'static str,
+    via: Vec<UseJson<'a>>,
+    /// The file that has changed there, or where its links lead; `null` if none has, or if changes
+    /// are not asked for.
+    changed: Option<FileJson<'a>>,
+    /// The links from the place to the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    links: Vec<UseJson<'a>>,
+}
+
+impl<'a> InputJson<'a> {
+    pub(super) fn new(input: &'a Input) -> Self {
+        InputJson {
+            place: input.place.to_string(),
+            rule: rule(&input.chain),
+            via: input.chain.iter().map(UseJson::new).collect(),
+            changed: input.change.as_ref().map(FileJson::new),
+            links: input.links.iter().map(UseJson::new).collect(),
+        }
+    }
+}
+
+/// Names the rule by which a chain makes something an input of a stack.
+fn rule(chain: &[Use]) -> &'static str {
+    chain.first().map_or("own", |step| use_kind(&step.kind))
+}
+
+/// Who wants a stack to count as changed, or not to.
+#[derive(Serialize)]
+pub(super) struct TriggerJson<'a> {
+    file: &'a str,
+    state: &'static str,
+    /// What the trigger itself says.
+    trigger_reason: &'a str,
+}
+
+impl<'a> TriggerJson<'a> {
+    pub(super) fn new(trigger: &'a Trigger) -> Self {
+        TriggerJson {
+            file: trigger.file.relative(),
+            state: state_word(trigger.state).unwrap_or("committed"),
+            trigger_reason: &trigger.reason,
         }
     }
 }

@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
-use super::changes::{CauseJson, SinceJson};
+use super::changes::{CauseJson, SinceJson, TriggerJson};
 use super::text::reason_text;
+use crate::change::Since;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::environment::Environment;
-use crate::graph::{Graph, Origin, Predecessor};
+use crate::graph::{Graph, Origin, Predecessor, Towards};
 use crate::order::Order;
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -190,11 +191,29 @@ struct StackJson<'a> {
 }
 
 #[derive(Serialize)]
-struct ReasonJson<'a> {
-    kind: &'static str,
-    detail: String,
+pub(super) struct ReasonJson<'a> {
+    pub(super) kind: &'static str,
+    pub(super) detail: String,
     #[serde(flatten)]
-    cause: Option<CauseJson<'a>>,
+    pub(super) evidence: Option<EvidenceJson<'a>>,
+}
+
+/// What a reason rests on, for those that rest on more than the command line.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum EvidenceJson<'a> {
+    Cause(CauseJson<'a>),
+    Trigger(TriggerJson<'a>),
+    Line {
+        file: &'a str,
+        line: usize,
+    },
+    /// Another stack, and where one of the two refers to the other.
+    Stack {
+        stack: &'a str,
+        file: &'a str,
+        line: usize,
+    },
 }
 
 #[derive(Serialize)]
@@ -224,7 +243,7 @@ impl<'a> OriginJson<'a> {
     }
 }
 
-fn place(span: Span, sources: &Sources) -> (&str, usize) {
+pub(super) fn place(span: Span, sources: &Sources) -> (&str, usize) {
     let (file, position) = sources.locate(span);
     (file.path.relative(), position.line)
 }
@@ -331,21 +350,55 @@ pub fn write_list(out: &mut impl Write, project: &Project, list: &List<'_>) -> i
     writeln!(out)
 }
 
-fn reason_json<'a>(reason: &'a Reason, project: &Project) -> ReasonJson<'a> {
-    let kind = match reason {
-        Reason::Changed(_) => "changed",
-        Reason::Directory(..) => "directory",
-        Reason::Tags(_) => "tags",
-        Reason::Wants(..) => "wants",
-        Reason::WantedBy(..) => "wanted_by",
+/// Writes the stacks that are no more, in a list that has no others.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_removed(out: &mut impl Write, project: &Project, since: &Since) -> io::Result<()> {
+    let document = ListJson {
+        format: FORMAT,
+        since: Some(SinceJson::new(since)),
+        stacks: [(); 0],
+        problems: ProblemsJson::new(project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+pub(super) fn reason_json<'a>(reason: &'a Reason, project: &'a Project) -> ReasonJson<'a> {
+    let stack = |stack: StackIndex, span: Span| {
+        let (file, line) = place(span, &project.sources);
+        let stack = project.stacks[stack].path.as_str();
+        Some(EvidenceJson::Stack { stack, file, line })
+    };
+    let (kind, evidence) = match reason {
+        Reason::Changed(cause) => {
+            let evidence = EvidenceJson::Cause(CauseJson::new(cause));
+            ("changed", Some(evidence))
+        }
+        Reason::Triggered(trigger) => {
+            let evidence = EvidenceJson::Trigger(TriggerJson::new(trigger));
+            ("triggered", Some(evidence))
+        }
+        Reason::Directory(..) => ("directory", None),
+        Reason::Glob(_) => ("match", None),
+        Reason::Named(file, line) => ("named", Some(EvidenceJson::Line { file, line: *line })),
+        Reason::Tags(_) => ("tags", None),
+        Reason::Wants(by, span) => ("wants", stack(*by, *span)),
+        Reason::WantedBy(by, span) => ("wanted_by", stack(*by, *span)),
+        Reason::Neighbour(reach, step) => {
+            let kind = match reach.towards {
+                Towards::Dependencies => "dependency",
+                Towards::Dependents => "dependent",
+            };
+            (kind, stack(step.from, step.origin.span))
+        }
     };
     ReasonJson {
         kind,
         detail: reason_text(reason, &project.stacks, &project.sources),
-        cause: match reason {
-            Reason::Changed(cause) => Some(CauseJson::new(cause)),
-            _ => None,
-        },
+        evidence,
     }
 }
 

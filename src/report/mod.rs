@@ -8,7 +8,11 @@ mod changes;
 mod drawing;
 mod json;
 mod text;
+mod why;
 
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
-pub use json::{List, write_diagnostics, write_environments, write_list, write_refusal};
+pub use json::{
+    List, write_diagnostics, write_environments, write_list, write_refusal, write_removed,
+};
 pub use text::{RunText, reason_text};
+pub use why::{Story, write_why, write_why_json};

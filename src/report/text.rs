@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::changes::cause_text;
+use super::changes::{cause_text, trigger_text};
 use crate::event::{CancelCause, Ending, Outcome, Reaction, RunEvent, RunSummary};
+use crate::graph::{Origin, Step, Towards};
+use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::select::{Reason, Scope};
 use crate::source::Sources;
@@ -21,8 +23,10 @@ const PALE: Style = AnsiColor::Yellow.on_default().bold();
 pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> String {
     match reason {
         Reason::Changed(cause) => cause_text(cause),
-        Reason::Directory(directory, Scope::Recursive) => format!("at or below {directory}"),
-        Reason::Directory(directory, Scope::Exact) => format!("the stack at {directory}"),
+        Reason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
+        Reason::Directory(directory, scope) => directory_text(directory, *scope),
+        Reason::Glob(filter) => format!("matches --match {filter}"),
+        Reason::Named(source, line) => format!("named in {source}, line {line}"),
         Reason::Tags(filter) => format!("matches --tags {filter}"),
         Reason::Wants(by, span) => {
             format!("wanted by {} ({})", stacks[*by].path, sources.line(*span))
@@ -34,7 +38,42 @@ pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> Strin
                 sources.line(*span)
             )
         }
+        Reason::Neighbour(reach, step) => {
+            format!(
+                "{} ({reach})",
+                step_text(reach.towards, step, stacks, sources)
+            )
+        }
     }
+}
+
+/// Says how a directory limits a selection.
+pub(super) fn directory_text(directory: &ProjectPath, scope: Scope) -> String {
+    match scope {
+        Scope::Recursive => format!("at or below {directory}"),
+        Scope::Exact => format!("the stack at {directory}"),
+    }
+}
+
+/// Says when a neighbour runs, seen from where one comes.
+pub(super) fn direction(towards: Towards) -> &'static str {
+    match towards {
+        Towards::Dependencies => "before",
+        Towards::Dependents => "after",
+    }
+}
+
+/// Says how a neighbour is reached, from its own point of view.
+pub(super) fn step_text(
+    towards: Towards,
+    step: &Step,
+    stacks: &Stacks,
+    sources: &Sources,
+) -> String {
+    let direction = direction(towards);
+    let other = &stacks[step.from].path;
+    let Origin { kind, span } = step.origin;
+    format!("runs {direction} {other}, {kind} {}", sources.line(span))
 }
 
 /// Writes the events of a run as lines, and a summary at the end.

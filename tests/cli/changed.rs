@@ -906,9 +906,9 @@ fn what_is_switched_on_and_off_is_a_wrong_command_line() {
     assert_snapshot!(repository.orch("list --disable-change-detection git-untracked"), @"
     [stderr]
     error: the following required arguments were not provided:
-      --changed
+      <--removed|--changed>
 
-    Usage: orch list --changed --disable-change-detection <WHAT,…>
+    Usage: orch list --disable-change-detection <WHAT,…> <--removed|--changed>
 
     For more information, try '--help'.
     [exit status 64]

@@ -47,6 +47,7 @@ fn help_has_examples_and_exit_statuses() {
     Commands:
       list         List stacks, one per line
       run          Run a command in each stack, in order
+      why          Tell the whole story of one stack
       graph        Draw which stack runs before which
       validate     Check everything that can be wrong with the configuration
       env          Show what a run adds to the environment of each stack

@@ -246,7 +246,13 @@ fn json_paths_do_not_depend_on_the_current_directory() {
     assert_eq!(stacks[0]["dir"], ".");
     assert_eq!(
         stacks[0]["reasons"],
-        json!([{"kind": "wants", "detail": "wanted by /a/b (a/b/stack.tm:2)"}])
+        json!([{
+            "kind": "wants",
+            "detail": "wanted by /a/b (a/b/stack.tm:2)",
+            "stack": "/a/b",
+            "file": "a/b/stack.tm",
+            "line": 2
+        }])
     );
     assert_eq!(stacks[1]["path"], "/a/b");
     assert_eq!(stacks[1]["dir"], "a/b");

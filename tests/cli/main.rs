@@ -31,6 +31,7 @@ mod terramate; // the worked examples of Terramate's behaviour
 mod validate; // `orch validate`
 #[cfg(unix)]
 mod watch; // `watch`, `import` and `config.change_detection.ignore`
+mod why; // the whole story of one stack
 
 // The commands that these run are Unix programs.
 #[cfg(unix)]

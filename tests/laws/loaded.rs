@@ -95,8 +95,13 @@ impl Loaded {
                 .map(|filter| TagFilter::parse(filter).unwrap())
                 .collect(),
             no_tags: wish.no_tags.clone(),
+            globs: Vec::new(),
+            named: None,
+            neighbours: Vec::new(),
+            exclude: Vec::new(),
         };
-        select(&self.project.stacks, &self.references, &wish)
+        let graph = Graph::new(&self.project.stacks, &self.references);
+        select(&self.project.stacks, &self.references, &graph, &wish)
     }
 
     pub(crate) fn selected(&self, selection: &Selection) -> Set {

@@ -22,7 +22,11 @@ proptest! {
             prop_assert!(!reasons.is_empty());
             for reason in reasons {
                 let (by, kind, span) = match reason {
-                    Reason::Changed(_) => unreachable!("nobody asked for changes"),
+                    Reason::Changed(_)
+                    | Reason::Triggered(_)
+                    | Reason::Glob(_)
+                    | Reason::Named(..)
+                    | Reason::Neighbour(..) => unreachable!("nobody asked for it"),
                     Reason::Directory(directory, _) => {
                         prop_assert_eq!(directory.as_str(), &wish.directory);
                         prop_assert!(filtered.contains(&stack));

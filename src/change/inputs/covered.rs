@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::RwLock;
 
+use super::links::links_in;
 use super::tree::{MAX_PATH_BYTES, Touch, Tree, Way, link_use};
 use crate::change::Use;
 use crate::git::{ChangedFile, FileChange};
@@ -172,10 +173,7 @@ impl<'a> Tree<'a> {
         // The root's own are below `/` as well, as text.
         let own = own.filter(|(path, _)| !path.is_root());
         let listed = own.into_iter().chain(below);
-        let listed = listed.flat_map(|&(directory, listed)| {
-            let names = listed.links.iter();
-            names.map(|name| directory.join(&name.to_string_lossy()))
-        });
+        let listed = listed.flat_map(|&(directory, listed)| links_in(directory, listed));
         listed.chain(self.hidden_links(directory))
     }
 }

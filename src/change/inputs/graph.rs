@@ -2,17 +2,19 @@
 //!
 //! A node is a directory; an edge leads from a directory to a module that it uses. The graph is read
 //! level by level, each level in parallel, from the candidates on. Modules that a change touches are
-//! where it ends: what they use makes no difference any more.
+//! where it ends, unless inputs are recorded: what they use makes no difference any more.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
 use super::terraform::{self, touch_read};
 use super::terragrunt::Units;
-use super::tree::{Touch, Tree};
-use crate::change::{Cause, Use};
+use super::told::Told;
+use super::tree::{Module, Touch, Tree};
+use super::walk::Walk;
+use crate::change::{Cause, InputPlace, Use};
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::source::Span;
@@ -20,25 +22,42 @@ use crate::stack::StackIndex;
 
 /// Steps of a chain that are told. Nobody reads more, and a hostile project has a chain of thousands
 /// for each of thousands of stacks.
-const MAX_CHAIN: usize = 256;
+pub(super) const MAX_CHAIN: usize = 256;
 
 /// A directory and what it uses.
 pub(super) struct Node<'a> {
     pub(super) path: ProjectPath,
     /// The first change that one gets to without another module, and how.
     touch: Option<(Vec<Use>, &'a ChangedFile)>,
+    /// Everything that one gets to without another module, if that is recorded.
+    record: Option<Record<'a>>,
     /// The modules it uses, in the order written.
     pub(super) edges: Vec<Edge>,
     /// Files that are another one for each stack.
     pub(super) root_reads: Vec<RootRead>,
 }
 
-/// The use of a module that no change touches.
+/// The inputs that a node has met.
+#[derive(Default)]
+struct Record<'a> {
+    met: Vec<Met<'a>>,
+    told: Told,
+}
+
+/// An input, from the node that it is one of.
+pub(super) struct Met<'a> {
+    pub(super) place: InputPlace,
+    /// How one gets to it from the node.
+    pub(super) steps: Vec<Use>,
+    pub(super) touch: Option<Touch<'a>>,
+}
+
+/// The use of a module.
 pub(super) struct Edge {
-    steps: Vec<Use>,
+    pub(super) steps: Vec<Use>,
     directory: ProjectPath,
     /// The node of the directory, once it has one.
-    target: usize,
+    pub(super) target: usize,
 }
 
 /// A file that is read relative to the directory that Terraform is run in.
@@ -54,32 +73,73 @@ pub(super) struct RootRead {
 
 impl<'a> Node<'a> {
     /// Starts a node without inputs.
-    pub(super) fn new(path: ProjectPath) -> Self {
+    pub(super) fn new(tree: &Tree<'a>, path: ProjectPath) -> Self {
         Node {
             path,
             touch: None,
+            record: tree.records.then(Record::default),
             edges: Vec::new(),
             root_reads: Vec::new(),
         }
     }
 
-    /// Takes in that a change touches an input, unless that is known already.
-    pub(super) fn touch(&mut self, mut steps: Vec<Use>, touch: Touch<'a>) {
+    /// Takes in an input, and what touches it. Where it is matters only if inputs are recorded.
+    pub(super) fn input(
+        &mut self,
+        steps: &[Use],
+        touch: Option<Touch<'a>>,
+        place: impl FnOnce() -> Option<InputPlace>,
+    ) {
+        self.record(|told| {
+            Some(Met {
+                place: place()?,
+                steps: told.chain(steps.iter()),
+                touch: touch.clone(),
+            })
+        });
+        if let Some(touch) = touch {
+            self.touch(steps, touch);
+        }
+    }
+
+    /// Takes in a module that is used. Where it is matters only if inputs are recorded.
+    pub(super) fn module(
+        &mut self,
+        steps: Vec<Use>,
+        module: &Module<'a>,
+        place: impl FnOnce() -> Option<InputPlace>,
+    ) {
+        self.input(&steps, module.touch.clone(), place);
+        if let Ok(directory) = &module.directory
+            && (module.touch.is_none() || self.record.is_some())
+        {
+            self.edges.push(Edge {
+                steps,
+                directory: directory.clone(),
+                target: usize::MAX,
+            });
+        }
+    }
+
+    /// Takes in that a change touches an input, unless one does already.
+    pub(super) fn touch(&mut self, steps: &[Use], touch: Touch<'a>) {
         self.touch.get_or_insert_with(|| {
+            let mut steps = steps.to_vec();
             steps.extend(touch.links);
             (steps, touch.file)
         });
     }
-}
 
-impl Edge {
-    /// Starts an edge to a module directory that is free of links.
-    pub(super) fn new(steps: Vec<Use>, directory: &ProjectPath) -> Self {
-        Edge {
-            steps,
-            directory: directory.clone(),
-            target: usize::MAX,
+    /// Takes in an input, if inputs are recorded.
+    pub(super) fn record(&mut self, met: impl FnOnce(&mut Told) -> Option<Met<'a>>) {
+        if let Some(record) = &mut self.record {
+            record.met.extend(met(&mut record.told));
         }
+    }
+
+    /// Returns the inputs that were recorded, in the order in which they were met.
+    pub(super) fn recorded(&self) -> &[Met<'a>] {
+        self.record.as_ref().map_or(&[], |record| &record.met)
     }
 }
 
@@ -95,12 +155,12 @@ enum Way {
 /// All directories that the candidates use, and which of them a change gets to.
 pub(super) struct Graph<'a> {
     /// The candidates first, in their order.
-    nodes: Vec<Node<'a>>,
+    pub(super) nodes: Vec<Node<'a>>,
     /// Nodes by the directory that was read.
     by_path: HashMap<ProjectPath, usize>,
     /// What Terragrunt does with a candidate, by the candidate's node. Nodes of their own: whoever
     /// uses a stack as a module has nothing to do with its Terragrunt.
-    units: HashMap<usize, usize>,
+    pub(super) units: HashMap<usize, usize>,
     /// By node, the nodes that use it.
     users: Vec<Vec<usize>>,
     /// By node.
@@ -266,38 +326,19 @@ impl<'a> Graph<'a> {
             return None;
         }
         let directory = &self.nodes[stack].path;
-        // How one gets to a node: from which one, by which of its edges.
-        let mut from: HashMap<usize, (usize, usize)> = HashMap::new();
-        let mut seen = HashSet::from([stack]);
-        let mut open = VecDeque::from([stack]);
-        while let Some(node) = open.pop_front() {
+        let mut walk = Walk::new(stack);
+        while let Some(node) = walk.next(&self.nodes, |target| leads[target]) {
             for read in &self.nodes[node].root_reads {
-                let RootRead { step, path, .. } = read;
-                let Some(path) = tree.resolve(directory, path) else {
-                    terraform::warn_of_root_read(tree, read);
+                let path = terraform::root_read(tree, directory, read);
+                let touch = path.and_then(|path| touch_read(tree, &path, read.pattern.as_deref()));
+                let Some(touch) = touch else {
                     continue;
                 };
-                let Some(touch) = touch_read(tree, &path, read.pattern.as_deref()) else {
-                    continue;
-                };
-                let mut edges = Vec::new();
-                let mut at = node;
-                while let Some(&(user, edge)) = from.get(&at) {
-                    edges.push(&self.nodes[user].edges[edge]);
-                    at = user;
-                }
-                let steps = edges.iter().rev().take(MAX_CHAIN);
-                let mut chain: Vec<Use> = steps.flat_map(|edge| edge.steps.clone()).collect();
-                chain.push(step.clone());
+                let steps = walk.way(&self.nodes, node).into_iter();
+                let mut chain: Vec<Use> = steps.chain([&read.step]).cloned().collect();
                 chain.extend(touch.links);
                 let file = touch.file.clone();
                 return Some(Cause { file, chain });
-            }
-            for (edge, Edge { target, .. }) in self.nodes[node].edges.iter().enumerate() {
-                if leads[*target] && seen.insert(*target) {
-                    from.insert(*target, (node, edge));
-                    open.push_back(*target);
-                }
             }
         }
         None

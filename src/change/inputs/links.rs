@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::tree::Tree;
-use crate::change::Cause;
+use super::graph::{Met, Node};
+use super::tree::{Touch, Tree, link_use};
+use crate::change::{Cause, InputPlace, Inputs, Use};
+use crate::discover::Listed;
 use crate::path::ProjectPath;
 use crate::stack::{StackIndex, Stacks};
 
@@ -17,12 +19,7 @@ pub(super) fn changed_stacks(
     stacks: &Stacks,
     is_wanted: impl Fn(StackIndex) -> bool + Sync,
 ) -> BTreeMap<StackIndex, Cause> {
-    let of_directory = |directory: &ProjectPath| {
-        let stack = stacks
-            .at(directory.as_str())
-            .or_else(|| stacks.nearest_above(directory))?;
-        is_wanted(stack).then_some(stack)
-    };
+    let wanted = |directory: &ProjectPath| owner(stacks, directory).filter(|&it| is_wanted(it));
     let cause = |link: &ProjectPath| {
         let touch = tree.touch(link)?;
         let file = touch.file.clone();
@@ -30,13 +27,12 @@ pub(super) fn changed_stacks(
         Some(Cause { file, chain })
     };
     let listed = tree.links.par_iter().map(|&(directory, listed)| {
-        let stack = of_directory(directory)?;
-        let mut links = listed.links.iter();
-        let found = links.find_map(|name| cause(&directory.join(&name.to_string_lossy())));
+        let stack = wanted(directory)?;
+        let found = links_in(directory, listed).find_map(|link| cause(&link));
         Some((stack, found?))
     });
     let left_out = tree.listing.left_out().par_iter().map(|directory| {
-        let stack = of_directory(directory)?;
+        let stack = wanted(directory)?;
         let links = tree.links_on_disk(directory);
         Some((stack, links.iter().find_map(cause)?))
     });
@@ -46,4 +42,75 @@ pub(super) fn changed_stacks(
         found.entry(stack).or_insert(cause);
     }
     found
+}
+
+/// Adds where the links of a stack lead.
+pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs: &mut Inputs) {
+    let is_own = |directory: &ProjectPath| owner(stacks, directory) == Some(stack);
+    let mut add = |link: &ProjectPath| {
+        if let Some(Met {
+            place,
+            steps,
+            touch,
+        }) = met(tree, link, tree.touch(link))
+        {
+            inputs.add(place, &[], &steps, touch);
+        }
+    };
+    for &(directory, listed) in tree.links.iter().filter(|(directory, _)| is_own(directory)) {
+        links_in(directory, listed).for_each(|link| add(&link));
+    }
+    let left_out = tree.listing.left_out().iter();
+    for directory in left_out.filter(|directory| is_own(directory)) {
+        tree.links_on_disk(directory).iter().for_each(&mut add);
+    }
+}
+
+/// Takes into a node that something in its directory is no plain file, but a link in most cases.
+pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut Node<'a>) {
+    let touch = tree.touch(file);
+    node.record(|_| met(tree, file, touch.clone()));
+    if let Some(touch) = touch {
+        node.touch(&[], touch);
+    }
+}
+
+fn owner(stacks: &Stacks, directory: &ProjectPath) -> Option<StackIndex> {
+    let own = stacks.at(directory.as_str());
+    own.or_else(|| stacks.nearest_above(directory))
+}
+
+/// Returns the links that lie in a directory.
+pub(super) fn links_in(
+    directory: &ProjectPath,
+    listed: &Listed,
+) -> impl Iterator<Item = ProjectPath> {
+    let names = listed.links.iter();
+    names.map(|name| directory.join(&name.to_string_lossy()))
+}
+
+/// Returns where a link leads, as an input; `None` if that is nowhere and nothing has changed. The link
+/// itself is part of the directory that it lies in.
+fn met<'a>(tree: &Tree<'a>, link: &ProjectPath, mut touch: Option<Touch<'a>>) -> Option<Met<'a>> {
+    let way = tree.follow(link);
+    let next = match &*way.links {
+        [] => None,
+        [_, next, ..] => Some(next),
+        [_] => way.end.as_ref(),
+    };
+    if next.is_none() && touch.is_none() {
+        return None;
+    }
+    let steps: Vec<Use> = way.links.first().map(link_use).into_iter().collect();
+    if let Some(touch) = &mut touch
+        && !touch.links.is_empty()
+        && touch.links.first() == steps.first()
+    {
+        touch.links.remove(0);
+    }
+    Some(Met {
+        place: InputPlace::Path(next.unwrap_or(link).clone()),
+        steps,
+        touch,
+    })
 }

@@ -1,4 +1,5 @@
-//! Which stacks have an input that changed, and by which chain one gets from the stack to it.
+//! Which stacks have an input that changed, and by which chain one gets from the stack to it; and all
+//! inputs of one stack, found on the same way.
 //!
 //! Inputs are the modules that a stack's Terraform files name, the files that they read, what
 //! symbolic links lead to, and what Terragrunt reads. All of it is a guess at what another tool will
@@ -19,13 +20,16 @@ mod problems;
 mod terraform;
 mod terragrunt;
 mod text;
+mod told;
 mod tree;
+mod walk;
 
 use std::collections::BTreeMap;
 
 pub(super) use self::problems::Problems;
+pub(super) use self::told::Told;
 pub(super) use self::tree::{Touch, Tree};
-use crate::change::Cause;
+use crate::change::{Cause, Inputs};
 use crate::path::ProjectPath;
 use crate::stack::{StackIndex, Stacks};
 
@@ -50,6 +54,19 @@ pub(super) fn changed_inputs(
     });
     found.extend(by_links);
     found
+}
+
+/// Adds what a stack uses, on the pool of threads that this is called on. The tree must record.
+pub(super) fn add_inputs(
+    tree: &Tree,
+    stacks: &Stacks,
+    stack: StackIndex,
+    terragrunt: bool,
+    inputs: &mut Inputs,
+) {
+    let directory = stacks[stack].path.clone();
+    graph::Graph::new(tree, &[directory], terragrunt).add_inputs(tree, inputs);
+    links::add_inputs(tree, stacks, stack, inputs);
 }
 
 #[cfg(test)]

@@ -7,22 +7,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::extract::{self, Base, Named, Read, What};
-use super::graph::{Edge, Node, RootRead};
+use super::graph::{Node, RootRead};
 use super::json::json;
+use super::links;
 use super::text::{self, Lines};
 use super::tree::{Absent, Touch, Tree};
-use crate::change::{Place, Use, UseKind};
+use crate::change::{InputPlace, Place, Use, UseKind};
 use crate::diagnostic::Diagnostic;
 use crate::discover::is_terraform;
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
+use crate::pattern::Pattern;
 use crate::printable::printable;
 use crate::source::Span;
 
 /// Reads the files of a directory into a node. A directory that the walk has not seen is a module
 /// in a place that orch does not look for stacks in: what it has is read from disk.
 pub(super) fn node<'a>(tree: &Tree<'a>, directory: &ProjectPath, buffer: &mut Vec<u8>) -> Node<'a> {
-    let mut node = Node::new(directory.clone());
+    let mut node = Node::new(tree, directory.clone());
     let from_disk;
     let files = if let Some(listed) = tree.listing.get(directory.as_str()) {
         &listed.files
@@ -42,8 +44,8 @@ pub(super) fn node<'a>(tree: &Tree<'a>, directory: &ProjectPath, buffer: &mut Ve
         let read = text::read(tree, &file, &host, *plain, buffer);
         host.pop();
         // Links in directories that the walk has seen are looked at elsewhere, too; no others are.
-        if !plain && let Some(touch) = tree.touch(&file) {
-            node.touch(Vec::new(), touch);
+        if !plain {
+            links::take(tree, &file, &mut node);
         }
         let Some(text) = read else {
             continue;
@@ -152,26 +154,24 @@ impl<'a> File<'_, 'a> {
 
     fn module(&self, source: Box<str>, span: Option<Span>, place: Place, node: &mut Node<'a>) {
         let directory = self.tree.resolve(self.directory, &source);
-        let module = directory.map(|directory| self.tree.module(&directory));
-        let absent = module.as_ref().map_or(Some(Absent::Outside), |module| {
-            module.directory.as_ref().err().copied()
-        });
+        let module = directory.map(|directory| (self.tree.module(&directory), directory));
+        let absent = module
+            .as_ref()
+            .map_or(Some(Absent::Outside), |(module, _)| {
+                module.directory.as_ref().err().copied()
+            });
         if let Some(absent) = absent {
             let diagnostic = absent_module(&source, absent, span, self.path);
             self.tree.problems.add(self.path, self.text, diagnostic);
         }
-        let Some(module) = module else {
+        let Some((module, directory)) = module else {
             return;
         };
         let step = Use {
             kind: UseKind::Module(source),
             place,
         };
-        match (&module.touch, &module.directory) {
-            (Some(touch), _) => node.touch(vec![step], touch.clone()),
-            (None, Ok(directory)) => node.edges.push(Edge::new(vec![step], directory)),
-            (None, Err(_)) => {}
-        }
+        node.module(vec![step], &module, || Some(InputPlace::Path(directory)));
     }
 
     fn read(&self, read: Read, span: Option<Span>, place: Place, node: &mut Node<'a>) {
@@ -187,9 +187,9 @@ impl<'a> File<'_, 'a> {
                     self.tree.problems.add(self.path, self.text, diagnostic);
                     return;
                 };
-                if let Some(touch) = touch_read(self.tree, &place, pattern.as_deref()) {
-                    node.touch(vec![step], touch);
-                }
+                let touch = touch_read(self.tree, &place, pattern.as_deref());
+                let place = || place_read(place, pattern.as_deref());
+                node.input(std::slice::from_ref(&step), touch, place);
             }
             Base::Root => node.root_reads.push(RootRead {
                 step,
@@ -202,8 +202,17 @@ impl<'a> File<'_, 'a> {
     }
 }
 
+/// Returns the place that is read relative to a stack, or says that it lies outside of the project.
+pub(super) fn root_read(tree: &Tree, stack: &ProjectPath, read: &RootRead) -> Option<ProjectPath> {
+    let path = tree.resolve(stack, &read.path);
+    if path.is_none() {
+        warn_of_root_read(tree, read);
+    }
+    path
+}
+
 /// Says of a file that is read relative to a stack that it lies outside of the project; once.
-pub(super) fn warn_of_root_read(tree: &Tree, read: &RootRead) {
+fn warn_of_root_read(tree: &Tree, read: &RootRead) {
     if read.is_warned_of.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -254,6 +263,20 @@ pub(super) fn touch_read<'a>(
         Some(pattern) => tree.touch_set(path, pattern),
         None => tree.touch(path),
     }
+}
+
+/// Returns what is read at a path, if it can be understood.
+pub(super) fn place_read(path: ProjectPath, pattern: Option<&str>) -> Option<InputPlace> {
+    match pattern {
+        Some(pattern) => pattern_of_set(&path, pattern).map(InputPlace::Matching),
+        None => Some(InputPlace::Path(path)),
+    }
+}
+
+/// Returns the pattern that `fileset` takes, if it is one.
+pub(super) fn pattern_of_set(directory: &ProjectPath, pattern: &str) -> Option<Pattern> {
+    // A leading slash has no meaning here: the pattern goes on from the directory.
+    Pattern::new(directory, pattern.trim_start_matches('/')).ok()
 }
 
 /// Says that the directory of a module is not where its source says.

@@ -8,6 +8,7 @@ use std::sync::{Arc, RwLock};
 use super::covered::Known;
 use super::hidden::Hidden;
 use super::problems::Problems;
+use super::terraform::pattern_of_set;
 use crate::change::{ChangedFiles, Place, Use, UseKind};
 use crate::discover::{Listed, Listing};
 use crate::git::{ChangedFile, FileChange};
@@ -29,6 +30,8 @@ pub(crate) struct Tree<'a> {
     pub(super) listing: &'a Listing,
     pub(super) changed: &'a ChangedFiles,
     pub(super) problems: &'a Problems,
+    /// Whether nodes are to record all of their inputs.
+    pub(super) records: bool,
     /// Directories that have links, by path.
     pub(super) links: Vec<(&'a ProjectPath, &'a Listed)>,
     /// By lexical path: thousands of stacks name one module.
@@ -66,7 +69,7 @@ pub(crate) struct Touch<'a> {
 
 impl<'a> Touch<'a> {
     /// A changed file that is met without a link.
-    fn direct(file: &'a ChangedFile) -> Self {
+    pub(crate) fn direct(file: &'a ChangedFile) -> Self {
         let links = Vec::new();
         Touch { file, links }
     }
@@ -100,11 +103,20 @@ impl<'a> Tree<'a> {
             listing,
             changed,
             problems,
+            records: false,
             links: listing.with_links(),
             modules: RwLock::default(),
             sets: RwLock::default(),
             covered: RwLock::default(),
             hidden: RwLock::default(),
+        }
+    }
+
+    /// Makes nodes record all of their inputs.
+    pub(crate) fn recording(self) -> Self {
+        Tree {
+            records: true,
+            ..self
         }
     }
 
@@ -268,9 +280,7 @@ impl<'a> Tree<'a> {
         let key = (directory.clone(), Box::from(pattern));
         let known = self.sets.read().expect("no task panics").get(&key).cloned();
         known.unwrap_or_else(|| {
-            // A leading slash has no meaning here: the pattern goes on from the directory.
-            let pattern = Pattern::new(directory, pattern.trim_start_matches('/')).ok();
-            let found = pattern.and_then(|pattern| {
+            let found = pattern_of_set(directory, pattern).and_then(|pattern| {
                 let direct = self.matching(&pattern).map(Touch::direct);
                 direct.or_else(|| self.find_by_links(&pattern))
             });

@@ -13,10 +13,10 @@ use std::sync::{Arc, RwLock};
 
 use self::names::Names;
 use super::extract::READERS;
-use super::graph::Node;
+use super::graph::{MAX_CHAIN, Node};
 use super::text::{self, Lines};
 use super::tree::{MAX_PATH_BYTES, Tree};
-use crate::change::{Place, Use, UseKind};
+use crate::change::{InputPlace, Place, Use, UseKind};
 use crate::diagnostic::Diagnostic;
 use crate::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
 use crate::parse::parse_whole;
@@ -102,7 +102,7 @@ impl<'t, 'a> Units<'t, 'a> {
         let mut reading = Reading {
             units: self,
             stack,
-            node: Node::new(stack.clone()),
+            node: Node::new(self.tree, stack.clone()),
             open: VecDeque::from([Visit {
                 file: stack.join(TERRAGRUNT_FILE),
                 role: Role::Own,
@@ -300,17 +300,21 @@ impl Reading<'_, '_, '_> {
         role: Option<Role>,
     ) -> Option<ProjectPath> {
         let steps = names.steps(what, span);
+        let units = self.units;
+        let places = names.bases().filter_map(|base| units.locate(text, base));
+        let places: Vec<ProjectPath> = places.collect();
         let mut found = None;
-        for base in names.bases() {
-            let Some(path) = self.units.locate(text, base) else {
-                continue;
-            };
-            if let Some(touch) = self.units.tree.touch(&path) {
-                self.node.touch(steps.clone(), touch);
-            }
+        for path in &places {
+            let touch = units.tree.touch(path);
+            let is_touched = touch.is_some();
+            self.node.input(&steps, touch, || {
+                let exists = |path| units.exists(path);
+                let is_meant = is_touched || exists(path) || !places.iter().any(exists);
+                is_meant.then(|| InputPlace::Path(path.clone()))
+            });
             if let Some(role) = role
                 && found.is_none()
-                && self.units.exists(&path)
+                && units.exists(path)
             {
                 let directory = match role {
                     Role::Read => path.parent().unwrap_or_else(ProjectPath::root),
@@ -322,7 +326,7 @@ impl Reading<'_, '_, '_> {
                     directory,
                     steps: steps.clone(),
                 });
-                found = Some(path);
+                found = Some(path.clone());
             }
         }
         found
@@ -343,11 +347,11 @@ impl Reading<'_, '_, '_> {
             let is_directory = || place.to_host(self.units.tree.root).is_dir();
             let tree = self.units.tree;
             let changed = tree.changed.at(place.as_str()).is_some();
-            if (changed || exists && !is_directory())
-                && let Some(touch) = tree.touch(&place)
-            {
+            if changed || exists && !is_directory() {
+                let touch = tree.touch(&place);
                 let steps = names.steps("find_in_parent_folders", span);
-                self.node.touch(steps, touch);
+                let place = || Some(InputPlace::Path(place));
+                self.node.input(&steps, touch, place);
             }
             if exists {
                 break;
@@ -359,7 +363,8 @@ impl Reading<'_, '_, '_> {
 impl Names<'_, '_, '_> {
     /// Returns how one gets from the stack to what is written at a place of the file.
     fn steps(&self, what: &str, span: Span) -> Vec<Use> {
-        let mut steps = self.visit.steps.clone();
+        let steps = self.visit.steps.iter().take(MAX_CHAIN - 1);
+        let mut steps: Vec<Use> = steps.cloned().collect();
         steps.push(Use {
             kind: UseKind::Terragrunt(what.into()),
             place: Place {

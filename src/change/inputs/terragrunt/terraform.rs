@@ -2,8 +2,8 @@
 
 use super::Reading;
 use super::names::Names;
+use crate::change::InputPlace;
 use crate::change::inputs::extract;
-use crate::change::inputs::graph::Edge;
 use crate::change::inputs::terraform::absent_module;
 use crate::change::inputs::tree::{Absent, MAX_PATH_BYTES};
 use crate::syntax::{Block, ExprKind};
@@ -61,7 +61,7 @@ impl Reading<'_, '_, '_> {
         let span = source.value.span;
         let steps = names.steps("terraform.source", span);
         let mut absent = None;
-        let mut any = false;
+        let mut modules = Vec::new();
         for base in names.bases() {
             let Some(directory) = self.units.locate(path, base) else {
                 // Another directory of the machine is none of our business.
@@ -71,18 +71,14 @@ impl Reading<'_, '_, '_> {
                 continue;
             };
             let module = self.units.tree.module(&directory);
-            if let Some(touch) = &module.touch {
-                self.node.touch(steps.clone(), touch.clone());
-            }
-            match &module.directory {
-                Ok(directory) => {
-                    any = true;
-                    if module.touch.is_none() {
-                        self.node.edges.push(Edge::new(steps.clone(), directory));
-                    }
-                }
-                Err(why) => absent = absent.or(Some(*why)),
-            }
+            absent = absent.or(module.directory.as_ref().err().copied());
+            modules.push((directory, module));
+        }
+        let any = modules.iter().any(|(_, module)| module.directory.is_ok());
+        for (place, module) in modules {
+            let is_meant = module.touch.is_some() || module.directory.is_ok() || !any;
+            let place = || is_meant.then_some(InputPlace::Path(place));
+            self.node.module(steps.clone(), &module, place);
         }
         if let Some(absent) = absent.filter(|_| !any) {
             let file = names.file;

@@ -1,10 +1,15 @@
 //! What can be typed. Nothing here does anything.
 
+mod select;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use self::select::PRECEDENCE;
+pub(crate) use self::select::{ChangeSource, Depth, NeighbourArgs, SelectArgs};
 
 /// Finds the stacks of an infrastructure monorepo, puts them in order and runs a command in each
 ///
@@ -52,73 +57,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     List(ListArgs),
     Run(RunArgs),
+    Why(WhyArgs),
     Graph(GraphArgs),
     Validate(ValidateArgs),
     Env(EnvArgs),
     Completions(CompletionsArgs),
-}
-
-/// Which stacks a command acts on.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Selection")]
-pub(crate) struct SelectArgs {
-    /// Only stacks that have changed since the base
-    ///
-    /// A stack has changed if a file has that lies in it, or that it watches, imports, links to or
-    /// uses in its Terraform or Terragrunt files. What is not committed counts as well.
-    ///
-    /// The base is the commit that the CI provider names; else, on the default branch at the tip of
-    /// the remote, the first parent of HEAD; else the merge base of HEAD and the default branch. If it
-    /// cannot be known, orch refuses.
-    #[arg(short, long)]
-    pub(crate) changed: bool,
-
-    /// Compare with this revision: exactly with it, not with a merge base
-    #[arg(
-        short = 'B',
-        long,
-        value_name = "REV",
-        visible_alias = "git-change-base",
-        requires = "changed",
-        value_parser = clap::builder::NonEmptyStringValueParser::new()
-    )]
-    pub(crate) base: Option<String>,
-
-    /// Run the `git fetch` that is needed to know the base
-    #[arg(long, requires = "changed")]
-    pub(crate) fetch: bool,
-
-    /// Let these count as changed, whatever the configuration says
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT,…",
-        value_delimiter = ',',
-        requires = "changed"
-    )]
-    pub(crate) enable_change_detection: Vec<ChangeSource>,
-
-    /// Do not let these count as changed, whatever the configuration says
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT,…",
-        value_delimiter = ',',
-        requires = "changed"
-    )]
-    pub(crate) disable_change_detection: Vec<ChangeSource>,
-
-    /// Only stacks with these tags: `a:b` both, `a,b` either (can be repeated: either)
-    #[arg(long, value_name = "FILTER")]
-    pub(crate) tags: Vec<String>,
-
-    /// No stacks with any of these tags (can be repeated)
-    #[arg(long, value_name = "TAG,…")]
-    pub(crate) no_tags: Vec<String>,
-
-    /// Only the stack of the current directory, not those below it
-    #[arg(long)]
-    pub(crate) no_recursive: bool,
 }
 
 /// List stacks, one per line
@@ -126,6 +69,7 @@ pub(crate) struct SelectArgs {
 /// Paths are relative to the current directory. Stacks at and below it are listed that pass the
 /// filters, and what these want: exactly the stacks that `run` would act on.
 #[derive(Debug, Args)]
+#[command(after_long_help = PRECEDENCE)]
 pub(crate) struct ListArgs {
     /// In the order of a run instead of path order
     #[arg(long, visible_alias = "run-order")]
@@ -135,6 +79,19 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     pub(crate) why: bool,
 
+    /// The stacks that the base has and the project no longer has, instead of those it has
+    ///
+    /// Those below the current directory that --match and --exclude leave. Nothing else is known of
+    /// them. --base and --fetch work as with --changed.
+    #[arg(
+        long,
+        group = "since",
+        conflicts_with_all = [
+            "order", "why", "stacks_from", "tags", "no_tags", "no_recursive", "NeighbourArgs"
+        ]
+    )]
+    pub(crate) removed: bool,
+
     /// How to write the list
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -143,19 +100,22 @@ pub(crate) struct ListArgs {
     pub(crate) select: SelectArgs,
 }
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  orch run terraform plan
+  orch run --dry-run -- terraform apply -auto-approve
+  orch run --changed -- terraform apply -auto-approve
+  orch run --changed --include-dependents --exclude 'sandbox/**' terraform plan
+  orch run --reverse terraform destroy
+  orch run --on-error skip-dependents -- sh -c 'echo $ORCH_STACK_PATH'";
+
 /// Run a command in each stack, in order
 ///
 /// The command runs without a shell, in the directory of the stack, with the terminal of orch. What
 /// orch itself says goes to stderr. A program given as a path is taken from the stack directory.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[command(after_help = "\
-Examples:
-  orch run terraform plan
-  orch run --dry-run -- terraform apply -auto-approve
-  orch run --changed -- terraform apply -auto-approve
-  orch run --reverse terraform destroy
-  orch run --on-error skip-dependents -- sh -c 'echo $ORCH_STACK_PATH'")]
+#[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{PRECEDENCE}"))]
 pub(crate) struct RunArgs {
     /// In exactly the opposite order
     #[arg(long)]
@@ -185,11 +145,38 @@ pub(crate) struct RunArgs {
     pub(crate) select: SelectArgs,
 }
 
+/// Tell the whole story of one stack
+///
+/// Whether it is selected and by which rule, or what leaves it out; its inputs and, with --changed,
+/// which of them have changed; what it runs after and before; and what would select it. The flags are
+/// those of `list`.
+#[derive(Debug, Args)]
+#[command(after_help = WHY_EXAMPLES, after_long_help = format!("{WHY_EXAMPLES}\n\n{PRECEDENCE}"))]
+pub(crate) struct WhyArgs {
+    /// The stack: a path relative to the current directory, or from the project root with a `/`
+    #[arg(value_name = "STACK")]
+    pub(crate) stack: String,
+
+    /// How to write the story
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+const WHY_EXAMPLES: &str = "\
+Examples:
+  orch why prod/network
+  orch why /prod/network --changed
+  orch why . --changed --tags prod";
+
 /// Draw which stack runs before which
 ///
 /// An arrow leads from what runs earlier to what runs later and says who demands it. Cycles are
 /// drawn in red.
 #[derive(Debug, Args)]
+#[command(after_long_help = PRECEDENCE)]
 pub(crate) struct GraphArgs {
     /// The language of the drawing
     #[arg(long, value_enum, default_value_t = GraphFormat::Dot)]
@@ -214,6 +201,7 @@ pub(crate) struct ValidateArgs {
 ///
 /// `ORCH_RUN_ID`, which is new in each run, is not shown.
 #[derive(Debug, Args)]
+#[command(after_long_help = PRECEDENCE)]
 pub(crate) struct EnvArgs {
     /// How to write the environment
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -239,14 +227,6 @@ pub(crate) enum Format {
     Text,
     /// For programs
     Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ChangeSource {
-    /// Files that git does not know
-    GitUntracked,
-    /// What differs from HEAD
-    GitUncommitted,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,0 +1,168 @@
+//! All inputs of one stack, whether they have changed or not.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
+
+use super::inputs::{self, Problems, Told, Touch, Tree};
+use super::{
+    ChangeError, ChangedFiles, Input, InputPlace, Place, Use, UseKind, files, named, touch_watched,
+};
+use crate::diagnostic::Diagnostic;
+use crate::discover::Listing;
+use crate::git::ChangedFile;
+use crate::path::ProjectPath;
+use crate::project::{self, Project};
+use crate::source::{FileId, Sources};
+use crate::stack::{StackIndex, Watch};
+
+/// Lists what a stack depends on: its own directory, what it watches, what it imports, modules, files
+/// that are read, where links lead, what Terragrunt reads; each nearest first. Modules and what they
+/// use count whether or not the modules around them have changed. With `changed`, a stack has changed
+/// if and only if one of its inputs has.
+///
+/// What is suspicious goes to the diagnostics of the project, unless it is among them already.
+///
+/// # Errors
+///
+/// If no thread can be started.
+pub fn inputs_of(
+    project: &mut Project,
+    listing: &Listing,
+    changed: Option<&ChangedFiles>,
+    stack: StackIndex,
+) -> Result<Vec<Input>, ChangeError> {
+    let nothing = ChangedFiles::default();
+    let changed = changed.unwrap_or(&nothing);
+    let problems = Problems::default();
+    let tree = Tree::new(&project.root, listing, changed, &problems).recording();
+    let mut inputs = Inputs::default();
+    let own = InputPlace::Path(project.stacks[stack].path.clone());
+    let mut own_changes = changed.iter().filter(|file| {
+        let mut concerned = files::stacks_of(file, &project.stacks);
+        concerned.any(|concerned| concerned == stack)
+    });
+    inputs.add(own, &[], &[], own_changes.next().map(Touch::direct));
+    for (kind, entry) in named(project, stack) {
+        let place = match &entry.value {
+            Watch::File(path) => InputPlace::Path(path.clone()),
+            Watch::Pattern(pattern) => InputPlace::Matching(pattern.clone()),
+        };
+        let step = Use {
+            kind,
+            place: Place::of(entry.span, project),
+        };
+        inputs.add(place, &[], &[step], touch_watched(&tree, &entry.value));
+    }
+    let terragrunt = project.settings.terragrunt;
+    let add = || inputs::add_inputs(&tree, &project.stacks, stack, terragrunt, &mut inputs);
+    project::pool()?.install(add);
+    drop(tree);
+    adopt_new(project, problems);
+    Ok(inputs.in_order())
+}
+
+/// The inputs of one stack as they are met. A place that there are several ways of one kind to counts
+/// once, with the shortest of those by which it has changed.
+#[derive(Default)]
+pub(super) struct Inputs {
+    all: Vec<Input>,
+    /// By kind of way and place, the index.
+    known: HashMap<(usize, InputPlace), usize>,
+    told: Told,
+}
+
+impl Inputs {
+    /// Adds an input that one gets to by the way to a module, and the steps from there.
+    pub(super) fn add(
+        &mut self,
+        place: InputPlace,
+        way: &[&Use],
+        steps: &[Use],
+        touch: Option<Touch>,
+    ) {
+        let chain: Vec<&Use> = way.iter().copied().chain(steps).collect();
+        let index = match self
+            .known
+            .entry((rank(chain.last().copied()), place.clone()))
+        {
+            Entry::Vacant(entry) => {
+                entry.insert(self.all.len());
+                None
+            }
+            Entry::Occupied(entry) => Some(*entry.get()),
+        };
+        let worth = (touch.is_some(), Reverse(chain.len()));
+        let is_better =
+            |known: &Input| worth > (known.change.is_some(), Reverse(known.chain.len()));
+        if index.is_some_and(|index| !is_better(&self.all[index])) {
+            return;
+        }
+        let (change, links): (Option<ChangedFile>, _) = match touch {
+            Some(touch) => (Some(touch.file.clone()), touch.links),
+            None => (None, Vec::new()),
+        };
+        let input = Input {
+            place,
+            chain: self.told.chain(chain.into_iter()),
+            change,
+            links,
+        };
+        match index {
+            Some(index) => self.all[index] = input,
+            None => self.all.push(input),
+        }
+    }
+
+    fn in_order(self) -> Vec<Input> {
+        let mut all = self.all;
+        all.sort_by_key(|input| rank(input.chain.last()));
+        all
+    }
+}
+
+/// Returns the position of an input among others, by the last step that leads to it.
+fn rank(last: Option<&Use>) -> usize {
+    match last.map(|step| &step.kind) {
+        None => 0,
+        Some(UseKind::Watch) => 1,
+        Some(UseKind::Import) => 2,
+        Some(UseKind::Module(_)) => 3,
+        Some(UseKind::Read(_)) => 4,
+        Some(UseKind::Link) => 5,
+        Some(UseKind::Terragrunt(_)) => 6,
+    }
+}
+
+/// Takes in the problems that have not been found before, while all stacks were looked at.
+fn adopt_new(project: &mut Project, problems: Problems) {
+    let files = problems.into_files();
+    if files.is_empty() {
+        return;
+    }
+    let known = project.diagnostics.iter();
+    let known: HashSet<(Option<ProjectPath>, Diagnostic)> = known
+        .map(|diagnostic| (file_of(diagnostic, &project.sources), unplaced(diagnostic)))
+        .collect();
+    for (source, mut diagnostics) in files {
+        diagnostics.retain(|diagnostic| {
+            let file = (!diagnostic.labels.is_empty()).then(|| source.path.clone());
+            !known.contains(&(file, unplaced(diagnostic)))
+        });
+        project.adopt(source, diagnostics);
+    }
+}
+
+fn file_of(diagnostic: &Diagnostic, sources: &Sources) -> Option<ProjectPath> {
+    let label = diagnostic.labels.first()?;
+    Some(sources.file(label.span.file).path.clone())
+}
+
+/// Forgets which file a problem points into: a file is adopted once for each time that it is read.
+fn unplaced(diagnostic: &Diagnostic) -> Diagnostic {
+    let mut diagnostic = diagnostic.clone();
+    for label in &mut diagnostic.labels {
+        label.span.file = FileId(u32::MAX);
+    }
+    diagnostic
+}

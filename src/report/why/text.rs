@@ -1,0 +1,162 @@
+//! The story for people.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use super::{Story, hindrance_text};
+use crate::change::Input;
+use crate::graph::Origin;
+use crate::printable::printable;
+use crate::report::changes::{chain_text, file_text};
+use crate::report::text::reason_text;
+use crate::stack::StackIndex;
+
+/// Lines of one section; nobody reads more, and JSON has all.
+const MAX_LINES: usize = 30;
+
+/// Writes the story of a stack.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
+    let path = printable(story.stack().path.as_str());
+    if story.is_selected() {
+        writeln!(out, "{path} is selected")?;
+    } else {
+        writeln!(out, "{path} is not selected")?;
+    }
+    let project = story.project;
+    let reasons = story.selection.reasons(story.why.stack).iter();
+    let reasons = reasons.map(|reason| reason_text(reason, &project.stacks, &project.sources));
+    let obstacles = story.why.obstacles.iter();
+    let obstacles = obstacles.map(|obstacle| story.obstacle_text(obstacle));
+    lines(out, reasons.chain(obstacles).map(Line::One))?;
+    inputs(out, story)?;
+    constraints(out, story, "it runs after", &story.why.after)?;
+    constraints(out, story, "it runs before", &story.why.before)?;
+    ways(out, story)
+}
+
+/// A line of a section, or two that belong together.
+enum Line {
+    One(String),
+    Two(String, String),
+}
+
+fn lines(out: &mut impl Write, lines: impl Iterator<Item = Line>) -> io::Result<()> {
+    let mut more = 0;
+    for (number, line) in lines.enumerate() {
+        match line {
+            _ if number >= MAX_LINES => more += 1,
+            Line::One(line) => writeln!(out, "  {}", printable(&line))?,
+            Line::Two(line, below) => {
+                writeln!(out, "  {}\n    {}", printable(&line), printable(&below))?;
+            }
+        }
+    }
+    if more > 0 {
+        writeln!(out, "  and {more} more, which --format json has")?;
+    }
+    Ok(())
+}
+
+fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
+    let inputs = &story.why.inputs;
+    match story.changes() {
+        None => writeln!(
+            out,
+            "\nits inputs, of which --changed tells the changed ones"
+        )?,
+        Some(changes) => {
+            let n_changed = inputs.iter().filter(|input| input.change.is_some()).count();
+            let (all, since) = (inputs.len(), changes.since.base.commit.short());
+            writeln!(
+                out,
+                "\nits inputs, {n_changed} of {all} changed since {since}"
+            )?;
+        }
+    }
+    // What has changed is what people look for.
+    let (changed, others): (Vec<&Input>, Vec<&Input>) =
+        inputs.iter().partition(|input| input.change.is_some());
+    let nested = story.project.stacks.at_or_below(&story.stack().path);
+    let has_nested = nested.count() > 1;
+    let line = |input: &Input| {
+        let place = input.place.to_string();
+        let what = match chain_text(&input.chain) {
+            chain if chain.is_empty() && has_nested => {
+                format!("{place}, its own directory without the stacks below it")
+            }
+            chain if chain.is_empty() => format!("{place}, its own directory"),
+            chain => format!("{place}, {chain}"),
+        };
+        match &input.change {
+            None => Line::One(what),
+            Some(file) => {
+                let mut below = format!("changed: {}", file_text(file));
+                if !input.links.is_empty() {
+                    below += &format!(", {}", chain_text(&input.links));
+                }
+                Line::Two(what, below)
+            }
+        }
+    };
+    lines(out, changed.into_iter().chain(others).map(line))
+}
+
+fn constraints(
+    out: &mut impl Write,
+    story: &Story<'_>,
+    title: &str,
+    constraints: &BTreeMap<StackIndex, Vec<Origin>>,
+) -> io::Result<()> {
+    if constraints.is_empty() {
+        return writeln!(out, "\n{title} nothing");
+    }
+    writeln!(out, "\n{title}")?;
+    let project = story.project;
+    let line = |(&stack, origins): (&StackIndex, &Vec<Origin>)| {
+        let origins = origins.iter().map(|origin| {
+            let line = project.sources.line(origin.span);
+            format!("{} {line}", origin.kind)
+        });
+        let origins: Vec<String> = origins.collect();
+        let selected = if story.selection.contains(stack) {
+            "selected"
+        } else {
+            "not selected"
+        };
+        let path = &project.stacks[stack].path;
+        Line::One(format!("{path}, {}, {selected}", origins.join(", ")))
+    };
+    lines(out, constraints.iter().map(line))
+}
+
+fn ways(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
+    let why = story.why;
+    let remedies = story.remedies();
+    let ways = why.ways.iter().map(|way| story.way_text(way));
+    if story.is_selected() {
+        if why.ways.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nwhat would select it as well")?;
+        return lines(out, ways.map(Line::One));
+    }
+    writeln!(out, "\nwhat would select it")?;
+    let remedies = remedies.join("; and ");
+    if why.in_the_way.is_empty() {
+        return lines(out, std::iter::once(remedies).chain(ways).map(Line::One));
+    }
+    let in_the_way: Vec<String> = why.in_the_way.iter().map(hindrance_text).collect();
+    let in_the_way = format!("leaving out {}", in_the_way.join(" and "));
+    if remedies.is_empty() {
+        return lines(out, std::iter::once(Line::One(in_the_way)));
+    }
+    let ways = std::iter::once(remedies).chain(ways);
+    lines(
+        out,
+        ways.map(|way| Line::One(format!("{in_the_way}, and {way}"))),
+    )
+}

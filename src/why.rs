@@ -1,0 +1,174 @@
+//! The whole story of one stack: what selects it or leaves it out, what would select it, and what it
+//! runs after and before.
+//!
+//! All of it is known to the other stages; here it is only put together. How it is worded is known to
+//! [`crate::report`].
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use crate::change::Input;
+use crate::graph::{Graph, Origin, Towards};
+use crate::project::Project;
+use crate::reference::{ReferenceKind, References};
+use crate::select::{Obstacle, Reach, Reason, Selection, Verb, Wish, select};
+use crate::source::Span;
+use crate::stack::StackIndex;
+
+/// The story of a stack under a wish.
+#[derive(Debug)]
+pub struct Why {
+    /// The stack.
+    pub stack: StackIndex,
+    /// What leaves it out, in the order of the pipeline; nothing if it is selected.
+    pub obstacles: Vec<Obstacle>,
+    /// What it depends on.
+    pub inputs: Vec<Input>,
+    /// The stacks that it runs after, by path, each with all who say so; selected or not.
+    pub after: BTreeMap<StackIndex, Vec<Origin>>,
+    /// The stacks that it runs before.
+    pub before: BTreeMap<StackIndex, Vec<Origin>>,
+    /// Flags that must be left out for any of the ways to lead there.
+    pub in_the_way: Vec<Hindrance>,
+    /// What would select it, besides passing the filters.
+    pub ways: Vec<Way>,
+}
+
+/// A flag that takes stacks away, whatever selects them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hindrance {
+    /// `--exclude` with this text.
+    Exclude(String),
+    /// A wish for neighbours only, or against them.
+    Neighbours(Reach),
+}
+
+/// Something that would select a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// To select this stack, which wants it there.
+    Wants(StackIndex, Span),
+    /// To select what it names there in `wanted_by`.
+    WantedBy(Span),
+    /// To add this flag: the stack lies that way of this one, which the steps before select.
+    Neighbour(Reach, StackIndex),
+}
+
+impl Way {
+    /// Says whether this is what has selected the stack.
+    fn is(&self, reason: &Reason) -> bool {
+        match (self, reason) {
+            (Way::Wants(_, way), Reason::Wants(_, taken))
+            | (Way::WantedBy(way), Reason::WantedBy(_, taken)) => way == taken,
+            _ => false,
+        }
+    }
+}
+
+impl Why {
+    /// Puts the story together. `selection` is what the wish selects, and `inputs` are the stack's.
+    pub fn new(
+        project: &Project,
+        references: &References,
+        graph: &Graph,
+        wish: &Wish,
+        selection: &Selection,
+        stack: StackIndex,
+        inputs: Vec<Input>,
+    ) -> Self {
+        let is_selected = selection.contains(stack);
+        let obstacles = match selection.dropped(stack) {
+            _ if is_selected => Vec::new(),
+            Some(obstacle) => vec![obstacle.clone()],
+            None => wish.obstacles(stack, &project.stacks[stack]),
+        };
+        let mut in_the_way = Vec::new();
+        let mut ways = wanted(project, references, stack);
+        // That it is wanted by what is selected has been said.
+        let reasons = selection.reasons(stack);
+        ways.retain(|way| !reasons.iter().any(|reason| way.is(reason)));
+        if !is_selected {
+            let excluding = obstacles.iter().filter_map(|obstacle| match obstacle {
+                Obstacle::Excluded(globs) => Some(globs),
+                _ => None,
+            });
+            in_the_way.extend(excluding.flatten().cloned().map(Hindrance::Exclude));
+            let verbs = wish.neighbours.iter();
+            let verbs = verbs.filter(|reach| reach.verb != Verb::Include);
+            in_the_way.extend(verbs.map(|&reach| Hindrance::Neighbours(reach)));
+            ways.extend(by_neighbours(
+                project, references, graph, wish, selection, stack,
+            ));
+        }
+        Why {
+            stack,
+            obstacles,
+            inputs,
+            after: graph.constraints(stack, Towards::Dependencies),
+            before: graph.constraints(stack, Towards::Dependents),
+            in_the_way,
+            ways,
+        }
+    }
+}
+
+/// Returns the references by which another stack would bring this one along.
+fn wanted(project: &Project, references: &References, stack: StackIndex) -> Vec<Way> {
+    let names_it = |from: StackIndex, target| {
+        from != stack && references.means(target, stack, &project.stacks)
+    };
+    let ways = references.list.iter().filter_map(|reference| {
+        let (from, span) = (reference.from, reference.span);
+        match reference.kind {
+            ReferenceKind::Wants if names_it(from, &reference.target) => {
+                Some(Way::Wants(from, span))
+            }
+            ReferenceKind::WantedBy if from == stack => Some(Way::WantedBy(span)),
+            _ => None,
+        }
+    });
+    ways.collect()
+}
+
+/// Returns the flags that would bring a stack along with one that is selected.
+fn by_neighbours(
+    project: &Project,
+    references: &References,
+    graph: &Graph,
+    wish: &Wish,
+    selection: &Selection,
+    stack: StackIndex,
+) -> Vec<Way> {
+    // These flags start from what is selected without any of them.
+    let without;
+    let start = if wish.neighbours.is_empty() {
+        selection
+    } else {
+        let neighbours = Vec::new();
+        let wish = Wish {
+            neighbours,
+            ..wish.clone()
+        };
+        without = select(&project.stacks, references, graph, &wish);
+        &without
+    };
+    let ways = [
+        (Towards::Dependencies, Towards::Dependents),
+        (Towards::Dependents, Towards::Dependencies),
+    ];
+    let ways = ways.into_iter().filter_map(|(there, back)| {
+        let is_start = |it: &StackIndex| start.contains(*it);
+        let next = graph.neighbours([stack], there, Some(NonZeroU32::MIN));
+        let nearest = next.into_keys().find(is_start).or_else(|| {
+            let around = graph.neighbours([stack], there, None);
+            around.into_keys().find(is_start)
+        })?;
+        let reach = Reach {
+            verb: Verb::Include,
+            towards: back,
+            depth: None,
+        };
+        Some(Way::Neighbour(reach, nearest))
+    });
+    ways.collect()
+}
