@@ -16,6 +16,7 @@
 //! | stack | a directory whose configuration has a `stack` block |
 //! | reference | an entry of `after`, `before`, `wants`, `wanted_by`: a path or `tag:…` |
 //! | change | a file that differs from the base, and the rule that ties it to a stack |
+//! | trigger | a file that asks for a stack to count as changed, or not, for a reason of its own |
 //! | base | the commit that changes are measured from, with the reason it was chosen |
 //! | selection | the stacks a command acts on, each with the reasons it is in |
 //! | constraint | "u before v", with its origin (nesting, `before`, `after`) and place |
@@ -33,14 +34,15 @@
 //! - Syntax to meaning: [`evaluate`] (expressions), [`config`], [`globals`], [`stack`], [`tag`],
 //!   [`version`], joined by [`project`].
 //! - What has changed: [`git`] (which files), [`base`] (since when), [`change`] (which stacks, by the
-//!   files that they use).
+//!   files that they use), [`trigger`] (what counts besides).
 //! - Which and why: [`mod@reference`], [`select`].
 //! - In which order: [`graph`], [`schedule`], [`order`].
 //! - Running: [`namespaces`] and [`environment`], [`execute`], [`event`].
 //! - Telling: [`report`].
 //!
-//! Only `discover`, `import`, `git`, `change::inputs`, `execute` and three look-ups (`watch`, the target
-//! of a reference, `tm_fileexists`) touch the world; the rest takes values and returns values.
+//! Only `discover`, `import`, `git`, `change::inputs`, `trigger`, `execute` and three look-ups (`watch`,
+//! the target of a reference, `tm_fileexists`) touch the world; the rest takes values and returns
+//! values.
 
 pub mod base;
 pub mod change;

@@ -1,4 +1,4 @@
-//! `list --changed`, held against what it cannot do without: `list`, and what git takes to compare
+//! `list --changed` and `why`, held against what it cannot do without: `list`, and what git takes to compare
 //! two commits and to look through the working tree.
 #![expect(clippy::print_stdout, reason = "that is its result")]
 
@@ -71,6 +71,9 @@ pub(crate) fn table(programs: &Programs) -> Result<()> {
         println!("  {count} stacks changed by {}", changes.name);
     }
     let mut rows = rows(programs, root, &changes, &bases);
+    let why = format!("why {} --changed --base {}", stacks[STACKS / 2], bases[0]);
+    let why = Row::job("why of a stack, 1 file", programs.orch(root, &why));
+    rows.push(why.floors([FIRST_CHANGES + 1]).wanted(1.0));
     let mut figures = table::measure(&rows, 7)?;
     if programs.has_terramate {
         let terramate = changes.iter().zip(&bases).enumerate();

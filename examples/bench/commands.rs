@@ -50,6 +50,14 @@ fn tree(programs: &Programs, stacks: usize) -> Result<(Vec<Row>, Vec<table::Figu
     let mut rows = reading(programs, root, "");
     rows[LIST].wanted = Some(2.0);
     rows[LIST_ORDER].wanted = Some(2.5);
+    let named = directory.path().join("named");
+    fs::write(&named, stack_directories.join("\n"))?;
+    let flags = every_flag(programs, root, &named);
+    rows.push(
+        Row::job("list, all flags but git's", flags)
+            .floors([LIST])
+            .wanted(1.2),
+    );
     let is_small = stacks <= SMALL;
     if is_small && programs.has_terramate {
         for arguments in ["list", "list --run-order"] {
@@ -80,6 +88,13 @@ fn tree(programs: &Programs, stacks: usize) -> Result<(Vec<Row>, Vec<table::Figu
     let figures = table::measure(&rows, rounds)?;
     table::print(&rows, &figures);
     Ok((rows, figures))
+}
+
+/// Returns a list of all stacks for which every part of the selector that needs no git has work to do.
+fn every_flag(programs: &Programs, root: &Path, named: &Path) -> Job {
+    let flags = "list --why --match ** --exclude nowhere/** --no-tags nobody \
+                 --only-dependents --include-dependencies --include-dependents --stacks-from";
+    programs.orch(root, flags).args([named])
 }
 
 /// Measures the reading commands on graphs that are hard for some algorithms.

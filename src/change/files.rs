@@ -68,6 +68,14 @@ impl ChangedFiles {
         places.find_map(|place| self.at(place))
     }
 
+    /// Takes out those at or below a directory.
+    pub(super) fn without(self, directory: &ProjectPath) -> (Self, Self) {
+        let is_there = |file: &ChangedFile| file.path.is_at_or_below(directory);
+        let (there, elsewhere) = self.in_path_order.into_iter().partition(is_there);
+        let files = |in_path_order| ChangedFiles { in_path_order };
+        (files(elsewhere), files(there))
+    }
+
     /// Keeps some of them.
     pub(super) fn filter(mut self, keep: impl FnMut(&ChangedFile) -> bool) -> Self {
         self.in_path_order.retain(keep);

@@ -3,12 +3,14 @@
 //! A stack has changed if one of its own files has (the nearest stack at or above a file owns it), a
 //! file that it watches or imports, or one that its Terraform or Terragrunt files use; `inputs` knows
 //! these. Which files have changed is git's affair, and since which commit that of [`crate::base`].
+//! Trigger files are none of these: they concern the stack that they name, and nothing else.
 
 mod cause;
 mod files;
 mod inputs;
 mod listed;
 mod removed;
+mod triggers;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,6 +20,7 @@ pub use listed::inputs_of;
 
 use self::inputs::{Problems, Touch, Tree};
 use self::listed::Inputs;
+use self::triggers::{Reader, Triggers};
 use crate::base::Base;
 use crate::discover::Listing;
 use crate::git::{ChangedFile, FileChange, FileState, GitError, Repository};
@@ -26,7 +29,7 @@ use crate::pattern::Pattern;
 use crate::project::{self, Project};
 use crate::source::Spanned;
 use crate::stack::{self, StackIndex, Watch};
-use crate::trigger::Trigger;
+use crate::trigger::{self, Trigger};
 
 /// The stacks that have changed since a base.
 #[derive(Debug, Clone)]
@@ -39,7 +42,7 @@ pub struct Changes {
     pub triggered: BTreeMap<StackIndex, Trigger>,
     /// The stacks that somebody wants not to count as changed, whatever else says so.
     pub dismissed: BTreeMap<StackIndex, Trigger>,
-    /// The files that differ from the base, without those that are ignored.
+    /// The files that differ from the base, without those that are ignored and without triggers.
     pub files: ChangedFiles,
 }
 
@@ -110,8 +113,19 @@ pub fn find(
     let status = status.into_iter().filter(|file| counted.counts(file));
     let status = ChangedFiles::new(status.collect());
     files.extend(status.iter().cloned());
-    let files = ChangedFiles::new(files);
+    let directory = trigger::directory();
+    let (files, triggers) = ChangedFiles::new(files).without(&directory);
     let removed = removed::removed(project, repository, &base.commit, &files, &status)?;
+    let reader = Reader {
+        repository,
+        head: head.as_ref(),
+        status: &status,
+        removed: &removed,
+    };
+    let Triggers {
+        triggered,
+        dismissed,
+    } = reader.read(project, &triggers)?;
     let files = without_ignored(files, project);
     // Even if nothing in the project has changed, what stacks use outside of it may have: then it is
     // said that this cannot be seen.
@@ -129,8 +143,8 @@ pub fn find(
             outside,
         },
         stacks,
-        triggered: BTreeMap::new(),
-        dismissed: BTreeMap::new(),
+        triggered,
+        dismissed,
         files,
     })
 }

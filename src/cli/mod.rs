@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Why(WhyArgs),
     Graph(GraphArgs),
+    Trigger(TriggerArgs),
     Validate(ValidateArgs),
     Env(EnvArgs),
     Completions(CompletionsArgs),
@@ -186,10 +187,54 @@ pub(crate) struct GraphArgs {
     pub(crate) select: SelectArgs,
 }
 
+/// Let a stack count as changed, or not, without a change of its own
+///
+/// Writes a trigger file, as Terramate does: `/.tmtriggers/<path of the stack>/<kind>-<uuid>.tm.hcl`.
+/// It counts as long as it differs from the base. Who asked for it becomes part of the reason.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  orch trigger prod/network --reason 'rotate the certificates'
+  orch trigger --recursive /prod --tags data
+  orch trigger --ignore-change prod/network --reason 'only comments have changed'")]
+pub(crate) struct TriggerArgs {
+    /// The directory of the stack: from the project root if it begins with `/`
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+
+    /// All stacks at and below the directory
+    #[arg(long)]
+    pub(crate) recursive: bool,
+
+    /// Let them count as changed, which is what happens anyway
+    #[arg(long, conflicts_with = "ignore_change")]
+    pub(crate) change: bool,
+
+    /// Let them not count as changed, whatever has changed
+    #[arg(long)]
+    pub(crate) ignore_change: bool,
+
+    /// Why
+    #[arg(
+        long,
+        value_name = "TEXT",
+        value_parser = clap::builder::NonEmptyStringValueParser::new()
+    )]
+    pub(crate) reason: Option<String>,
+
+    /// Only stacks with these tags: `a:b` both, `a,b` either (can be repeated: either)
+    #[arg(long, value_name = "FILTER", requires = "recursive")]
+    pub(crate) tags: Vec<String>,
+
+    /// No stacks with any of these tags (can be repeated)
+    #[arg(long, value_name = "TAG,…", requires = "recursive")]
+    pub(crate) no_tags: Vec<String>,
+}
+
 /// Check everything that can be wrong with the configuration
 ///
-/// All stacks of the project are checked, wherever the command is started, and warnings count as
-/// errors.
+/// All stacks of the project are checked, and all trigger files, wherever the command is started, and
+/// warnings count as errors.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
     /// How to write what is wrong

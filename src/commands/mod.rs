@@ -10,6 +10,7 @@ mod filters;
 mod graph;
 mod list;
 mod run;
+mod trigger;
 mod validate;
 mod why;
 
@@ -50,6 +51,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
         Command::Run(args) => run::run(&chdir, &args),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),
+        Command::Trigger(args) => trigger::trigger(&chdir, &args),
         Command::Validate(args) => validate::validate(&chdir, &args),
         Command::Env(args) => env::env(&chdir, &args),
         Command::Completions(args) => completions::completions(&args),

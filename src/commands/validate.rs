@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use orch::diagnostic::Severity;
 use orch::report::write_diagnostics;
 use orch::stack::{self, StackIndex};
+use orch::trigger;
 
 use super::{CyclesAre, Loaded, Reads, count};
 use crate::cli::{Format, ValidateArgs};
@@ -25,6 +26,7 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result
     let project = &mut loaded.project;
     let unmatched = stack::unmatched(&project.stacks, &project.root);
     project.diagnostics.extend(unmatched);
+    trigger::check_all(project);
     for diagnostic in &mut loaded.project.diagnostics {
         diagnostic.severity = Severity::Error;
     }

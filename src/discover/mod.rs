@@ -29,7 +29,7 @@ pub(crate) use root::{declares_root, git_top_level};
 use tracing::{debug, trace};
 use walkdir::{DirEntry, WalkDir};
 
-use self::text::{TextError, read_text};
+pub(crate) use self::text::{TextError, read_text};
 use crate::diagnostic::Diagnostic;
 use crate::parse::parse;
 use crate::path::ProjectPath;

@@ -8,7 +8,7 @@ use std::path::Path;
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Why a configuration file has no usable text.
-pub(super) enum TextError {
+pub(crate) enum TextError {
     Io(io::Error),
     /// The text with what is not UTF-8 replaced, and where that begins.
     NotUtf8 {
@@ -26,7 +26,7 @@ pub(super) enum TextError {
 ///
 /// What is not a plain file is looked at first: opening a pipe would wait for ever, and a link must
 /// not lead out of the project `root`, whose diagnostics would show lines of foreign files.
-pub(super) fn read_text(
+pub(crate) fn read_text(
     host: &Path,
     plain: bool,
     root: Option<&Path>,

@@ -49,6 +49,7 @@ fn help_has_examples_and_exit_statuses() {
       run          Run a command in each stack, in order
       why          Tell the whole story of one stack
       graph        Draw which stack runs before which
+      trigger      Let a stack count as changed, or not, without a change of its own
       validate     Check everything that can be wrong with the configuration
       env          Show what a run adds to the environment of each stack
       completions  Print a completion script for a shell

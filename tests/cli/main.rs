@@ -28,6 +28,10 @@ mod removed; // stacks that the base had and that are no more
 mod select; // which stacks a command acts on
 mod terragrunt; // which stacks change with what Terragrunt reads
 mod terramate; // the worked examples of Terramate's behaviour
+#[cfg(unix)]
+mod trigger; // `orch trigger`
+#[cfg(unix)]
+mod triggered; // which stacks count as changed, or not, because of trigger files
 mod validate; // `orch validate`
 #[cfg(unix)]
 mod watch; // `watch`, `import` and `config.change_detection.ignore`

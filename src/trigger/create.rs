@@ -1,0 +1,113 @@
+//! Writing triggers.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use uuid::Uuid;
+
+use super::file::what;
+use super::text::{self, Statement};
+use super::{TriggerKind, directory};
+use crate::path::ProjectPath;
+
+/// A trigger that was not created.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCreated {
+    /// What should be a directory is not one.
+    #[error("`{}` is {is}, and triggers are written only below a directory", path.relative())]
+    NoDirectory {
+        /// Where it is.
+        path: ProjectPath,
+        /// What it is instead.
+        is: &'static str,
+    },
+    /// The file system failed.
+    #[error("failed to create `{}`", path.relative())]
+    Io {
+        /// What could not be created.
+        path: ProjectPath,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The triggers that were created, by path; and what went wrong then, if anything did.
+#[derive(Debug)]
+pub struct Created {
+    /// Their files.
+    pub files: Vec<ProjectPath>,
+    /// What ended it.
+    pub error: Option<NotCreated>,
+}
+
+/// Creates a trigger for each of some stacks of the project at `root`.
+///
+/// Links are not followed: nothing is written outside of the project.
+pub fn create(root: &Path, stacks: &[ProjectPath], kind: TriggerKind, reason: &str) -> Created {
+    let mut created = Created {
+        files: Vec::new(),
+        error: None,
+    };
+    let reason = reason.to_owned();
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since_epoch.unwrap_or_default().as_secs();
+    let text = text::write(&Statement { kind, reason }, seconds);
+    for stack in stacks {
+        match create_one(root, stack, kind, &text) {
+            Ok(file) => created.files.push(file),
+            Err(error) => {
+                created.error = Some(error);
+                break;
+            }
+        }
+    }
+    created
+}
+
+fn create_one(
+    root: &Path,
+    stack: &ProjectPath,
+    kind: TriggerKind,
+    text: &str,
+) -> Result<ProjectPath, NotCreated> {
+    let mut place = directory();
+    make_directory(root, &place)?;
+    for name in stack.components() {
+        place = place.join(name);
+        make_directory(root, &place)?;
+    }
+    let name = format!("{}-{}.tm.hcl", kind.keyword(), Uuid::new_v4());
+    let path = place.join(&name);
+    let host = path.to_host(root);
+    match File::create_new(&host).and_then(|mut file| file.write_all(text.as_bytes())) {
+        Ok(()) => Ok(path),
+        Err(source) => {
+            // Half a trigger would be a broken one.
+            _ = fs::remove_file(host);
+            Err(NotCreated::Io { path, source })
+        }
+    }
+}
+
+fn make_directory(root: &Path, path: &ProjectPath) -> Result<(), NotCreated> {
+    let host = path.to_host(root);
+    let made = fs::create_dir(&host).or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Ok(()),
+        _ => Err(error),
+    });
+    let io = |source| {
+        let path = path.clone();
+        NotCreated::Io { path, source }
+    };
+    made.map_err(io)?;
+    let kind = host.symlink_metadata().map_err(io)?.file_type();
+    if kind.is_dir() {
+        return Ok(());
+    }
+    let path = path.clone();
+    let is = what(kind);
+    Err(NotCreated::NoDirectory { path, is })
+}

@@ -1,0 +1,78 @@
+//! Triggers: files that ask for a stack to count as changed, or not to, for a reason that is not a
+//! change of its own.
+//!
+//! The files are Terramate's: `/.tmtriggers/<stack path>/<kind>-<uuid>.tm.hcl`, each with one `trigger`
+//! block. What counts is what the block says, not the name of the file. A trigger counts while its
+//! file differs from the base; that is known to [`crate::change`], not here.
+
+mod create;
+mod file;
+mod text;
+
+pub use create::{Created, NotCreated, create};
+pub use file::check_all;
+pub(crate) use file::{Found, is_nameable, is_trigger_name, read, understand};
+
+use crate::git::FileState;
+use crate::path::ProjectPath;
+
+/// The name of the directory at the project root that has the triggers.
+const DIRECTORY: &str = ".tmtriggers";
+
+/// What a trigger asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TriggerKind {
+    /// The stack counts as changed.
+    Changed,
+    /// The stack does not count as changed, whatever else says so.
+    IgnoreChange,
+}
+
+impl TriggerKind {
+    /// Returns the word that stands for it in files and their names.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            TriggerKind::Changed => "changed",
+            TriggerKind::IgnoreChange => "ignore-change",
+        }
+    }
+}
+
+/// A trigger of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    /// What it asks for.
+    pub kind: TriggerKind,
+    /// Why, as whoever wrote it says.
+    pub reason: String,
+    /// The file that it is written in.
+    pub file: ProjectPath,
+    /// How far the file has come.
+    pub state: FileState,
+}
+
+/// Returns the directory that has the triggers.
+pub(crate) fn directory() -> ProjectPath {
+    ProjectPath::root().join(DIRECTORY)
+}
+
+/// Returns the path of the stack that a file in the directory of triggers concerns.
+pub(crate) fn stack_of(file: &ProjectPath) -> ProjectPath {
+    let names: Vec<&str> = file.components().skip(1).collect();
+    let stack = names.split_last().map_or(&[][..], |(_, above)| above);
+    let join = |path: ProjectPath, name: &&str| path.join(name);
+    stack.iter().fold(ProjectPath::root(), join)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_of_a_trigger_is_the_path_without_both_ends() {
+        let of = |text: &str| stack_of(&ProjectPath::root().resolve(text).unwrap()).to_string();
+        assert_eq!(of("/.tmtriggers/a/b/changed-1.tm.hcl"), "/a/b");
+        assert_eq!(of("/.tmtriggers/changed-1.tm.hcl"), "/");
+        assert_eq!(of("/.tmtriggers"), "/");
+    }
+}
