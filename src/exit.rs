@@ -11,7 +11,7 @@ pub(crate) enum ExitStatus {
     CommandFailed,
     /// The configuration is wrong.
     Configuration,
-    /// What is asked for is refused: the base of changes is unknown.
+    /// What is asked for is refused: the base of changes is unknown, or a safeguard is violated.
     Refused,
     /// The surroundings failed: file system, programs.
     Surroundings,

@@ -23,6 +23,7 @@
 //! | graph | all constraints of the project |
 //! | order | the selection in the sequence that a serial run uses |
 //! | wave | the stacks whose predecessors all lie in earlier waves |
+//! | safeguard | a state of the repository over which nothing is run |
 //! | run | one execution of a command over an order |
 //! | outcome | how a stack ended: succeeded, failed, skipped, cancelled, with the cause |
 //!
@@ -37,6 +38,7 @@
 //!   files that they use), [`trigger`] (what counts besides).
 //! - Which and why: [`mod@reference`], [`select`].
 //! - In which order: [`graph`], [`schedule`], [`order`].
+//! - Whether at all: [`safeguard`].
 //! - Running: [`namespaces`] and [`environment`], [`execute`], [`event`].
 //! - Telling: [`report`].
 //!
@@ -66,6 +68,7 @@ pub mod printable;
 pub mod project;
 pub mod reference;
 pub mod report;
+pub mod safeguard;
 pub mod schedule;
 pub mod select;
 pub mod source;

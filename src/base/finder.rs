@@ -1,8 +1,9 @@
 //! The chain of rules by which a base is found.
 
 use super::ci::Target;
+use super::remote;
 use super::{Base, BaseRule, BaseUnknown, BaseWish, Mend, is_branch_name};
-use crate::git::{CommitId, GitError, Repository, is_hexadecimal};
+use crate::git::{CommitId, Repository, is_hexadecimal};
 
 /// A refusal that waits for its way out.
 pub(super) struct Refusal(String);
@@ -240,7 +241,7 @@ impl Finder<'_> {
     pub(super) fn by_default_branch(&self) -> Result<Base, BaseUnknown> {
         let remote = self.remote()?;
         let (branch, shown, reference) = if let Some(remote) = &remote {
-            let branch = self.remote_branch(remote)?;
+            let branch = remote::default_branch(self.repository, self.wish, remote)?;
             let shown = format!("{remote}/{branch}");
             let reference = format!("refs/remotes/{shown}");
             (branch, shown, reference)
@@ -338,73 +339,17 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns the remote whose default branch counts; `None` where there is no remote.
+    /// The remote whose default branch counts; `None` where there is no remote.
     fn remote(&self) -> Result<Option<String>, BaseUnknown> {
-        let remotes = self.repository.remotes()?;
-        let exists = |name: &String| remotes.contains(name);
-        if let Some(configured) = &self.wish.remote {
-            // Only what git knows as a remote may become an argument of `git fetch`.
-            if !exists(configured) {
-                let problem = format!(
-                    "the repository has no remote `{configured}`, which `config.git.default_remote` names"
-                );
-                return refuse(problem).advise(format!(
-                    "run `git remote add {} URL`, or correct the configuration",
-                    shell_words::quote(configured)
-                ));
-            }
-            return Ok(Some(configured.clone()));
-        }
-        let origin = "origin".to_owned();
-        if exists(&origin) {
-            return Ok(Some(origin));
-        }
-        match &*remotes {
-            [] => Ok(None),
-            [only] => Ok(Some(only.clone())),
-            several => {
-                let branch = self.repository.branch()?;
-                let upstream = match branch {
-                    Some(branch) => self
-                        .repository
-                        .config(&format!("branch.{branch}.remote"))?
-                        .filter(exists),
-                    None => None,
-                };
-                if upstream.is_some() {
-                    return Ok(upstream);
-                }
-                let names = several.join("`, `");
-                let problem = format!("the repository has several remotes, `{names}`");
-                refuse(problem)
-                    .advise("choose one: `config.git.default_remote` in the configuration")
-            }
-        }
-    }
-
-    fn remote_branch(&self, remote: &str) -> Result<String, BaseUnknown> {
-        if let Some(branch) = &self.wish.branch {
-            return checked_branch(branch);
-        }
-        if let Some(branch) = self.repository.remote_head(remote)? {
-            return Ok(branch);
-        }
-        let usual = self.usual_branches()?;
-        for branch in &usual {
-            let reference = format!("refs/remotes/{remote}/{branch}");
-            if self.repository.commit(&reference)?.is_some() {
-                return Ok(branch.clone());
-            }
-        }
-        Ok("main".to_owned())
+        remote::chosen(self.repository, self.wish)
     }
 
     fn local_branch(&self) -> Result<String, BaseUnknown> {
         if let Some(branch) = &self.wish.branch {
-            return checked_branch(branch);
+            return remote::checked_branch(branch);
         }
         let branches = self.repository.branches()?;
-        let usual = self.usual_branches()?;
+        let usual = remote::usual_branches(self.repository)?;
         if let Some(branch) = usual.into_iter().find(|branch| branches.contains(branch)) {
             return Ok(branch);
         }
@@ -414,23 +359,6 @@ impl Finder<'_> {
                 .advise("set `config.git.default_branch`, or name a base with `--base REV`"),
         }
     }
-
-    /// Names that default branches have where nothing tells.
-    fn usual_branches(&self) -> Result<Vec<String>, GitError> {
-        let configured = self.repository.config("init.defaultBranch")?;
-        let mut names: Vec<String> = configured.into_iter().collect();
-        names.extend(["main", "master"].map(str::to_owned));
-        names.retain(|name| is_branch_name(name));
-        Ok(names)
-    }
-}
-
-fn checked_branch(name: &str) -> Result<String, BaseUnknown> {
-    if is_branch_name(name) {
-        return Ok(name.to_owned());
-    }
-    let problem = format!("`config.git.default_branch` is `{name}`, which cannot be a branch");
-    refuse(problem).advise("correct the configuration")
 }
 
 fn refspec(remote: &str, branch: &str) -> String {

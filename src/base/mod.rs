@@ -8,6 +8,7 @@
 pub mod ci;
 mod finder;
 mod mend;
+mod remote;
 
 use std::fmt;
 
@@ -123,6 +124,37 @@ pub fn find(repository: &Repository, wish: &BaseWish) -> Result<Base, BaseUnknow
         }
     }
     finder.by_default_branch()
+}
+
+/// A branch of a remote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteBranch {
+    /// The remote.
+    pub remote: String,
+    /// What the remote calls the branch.
+    pub branch: String,
+}
+
+impl fmt::Display for RemoteBranch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.remote, self.branch)
+    }
+}
+
+/// Returns the default branch of the remote; `None` where there is no remote.
+///
+/// # Errors
+///
+/// If it cannot be known.
+pub fn default_branch(
+    repository: &Repository,
+    wish: &BaseWish,
+) -> Result<Option<RemoteBranch>, BaseUnknown> {
+    let Some(remote) = remote::chosen(repository, wish)? else {
+        return Ok(None);
+    };
+    let branch = remote::default_branch(repository, wish, &remote)?;
+    Ok(Some(RemoteBranch { remote, branch }))
 }
 
 /// Says whether a text can be the name of a branch.

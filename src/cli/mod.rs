@@ -5,8 +5,10 @@ mod select;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use orch::safeguard::Keyword;
 
 use self::select::PRECEDENCE;
 pub(crate) use self::select::{ChangeSource, Depth, NeighbourArgs, SelectArgs};
@@ -32,8 +34,9 @@ Examples:
   orch -C prod graph | dot -Tsvg      draw what runs before what
 
 Exit status:
-  0 done, or nothing to do     1 a command failed         3 the configuration is wrong
-  4 refused: unknown base      5 the surroundings failed  64 the command line is wrong
+  0 done, or nothing to do              1 a command failed
+  3 the configuration is wrong          4 refused: unknown base, safeguard
+  5 the surroundings failed             64 the command line is wrong
   128+n ended by signal n"
 )]
 pub(crate) struct Cli {
@@ -137,6 +140,28 @@ pub(crate) struct RunArgs {
     /// Say nothing unless something goes wrong
     #[arg(short, long)]
     pub(crate) quiet: bool,
+
+    /// Run in spite of these safeguards
+    ///
+    /// Before the first command starts, orch refuses to run if a file of the project is not known to
+    /// git (`git-untracked`) or differs from what is committed (`git-uncommitted`), and, if the
+    /// configuration enables that, if HEAD lacks what the remote's default branch has
+    /// (`git-out-of-sync`).
+    ///
+    /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
+    /// then `config.disable_safeguards`.
+    #[arg(
+        long,
+        value_name = "WHAT,…",
+        value_delimiter = ',',
+        value_parser = keyword_parser(),
+        help_heading = "Safeguards"
+    )]
+    pub(crate) disable_safeguards: Vec<Keyword>,
+
+    /// The same as --disable-safeguards=all
+    #[arg(short = 'X', help_heading = "Safeguards")]
+    pub(crate) disable_all_safeguards: bool,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
@@ -272,6 +297,23 @@ pub(crate) enum Format {
     Text,
     /// For programs
     Json,
+}
+
+/// Understands the names of safeguards, which the library has.
+fn keyword_parser() -> impl TypedValueParser<Value = Keyword> {
+    let explained = Keyword::ALL.map(|keyword| {
+        PossibleValue::new(keyword.name()).help(match keyword {
+            Keyword::All => "Every safeguard",
+            Keyword::None => "None: all are on, except others in this list",
+            Keyword::Git => "The three about git",
+            Keyword::GitUntracked => "Files that git does not know",
+            Keyword::GitUncommitted => "What differs from HEAD",
+            Keyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
+            Keyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
+        })
+    });
+    PossibleValuesParser::new(explained)
+        .try_map(|name| Keyword::parse(&name).ok_or("not a safeguard"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

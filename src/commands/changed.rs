@@ -100,9 +100,9 @@ impl Refused {
 /// What is being read of git while the project is.
 pub(super) struct Reading(thread::JoinHandle<Result<Read, GitError>>);
 
-struct Read {
-    repository: Repository,
-    status: Result<Vec<ChangedFile>, GitError>,
+pub(super) struct Read {
+    pub(super) repository: Repository,
+    pub(super) status: Result<Vec<ChangedFile>, GitError>,
 }
 
 fn read(root: &Path) -> Result<Read, GitError> {
@@ -143,6 +143,15 @@ pub(super) fn note_unselectable(since: &Since) {
 }
 
 impl Loaded {
+    /// Returns what was read of git, once.
+    pub(super) fn read(&mut self) -> Result<Read, GitError> {
+        match (self.read.take(), self.reading.take()) {
+            (Some(read), _) => Ok(read),
+            (None, Some(reading)) => reading.join(),
+            (None, None) => read(&self.project.root),
+        }
+    }
+
     /// Finds what has changed, and says since when.
     pub(super) fn changes(&mut self, wish: &ChangeWish) -> anyhow::Result<Changes> {
         let reading = self.reading.take().context("git was not read")?;
@@ -158,26 +167,32 @@ impl Loaded {
             }
         };
         console::base(&base);
-        let Read { repository, status } = read;
         let settings = &self.project.settings;
         let counted = Counted {
             untracked: wish.untracked.unwrap_or(settings.untracked),
             uncommitted: wish.uncommitted.unwrap_or(settings.uncommitted),
         };
         let status = if counted.untracked || counted.uncommitted {
-            status.context("failed to read the status of the working tree")?
+            // A run looks at it once more.
+            match read.status {
+                Ok(ref files) => files.clone(),
+                Err(error) => {
+                    return Err(error).context("failed to read the status of the working tree");
+                }
+            }
         } else {
             Vec::new()
         };
         let mut changes = change::find(
             &mut self.project,
             &self.listing,
-            &repository,
+            &read.repository,
             base,
             status,
             counted,
         )
         .context("failed to find what has changed")?;
+        self.read = Some(read);
         let is_here = |path: &ProjectPath| path.is_at_or_below(&self.directory);
         changes.since.removed.retain(is_here);
         info!(

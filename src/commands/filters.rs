@@ -154,7 +154,8 @@ impl Loaded {
     /// Selects stacks; says so where there are none.
     pub(super) fn select(&self, wish: &Wish) -> Selection {
         let selection = self.select_any(wish);
-        if selection.is_empty() {
+        // What is wrong may be why there are none.
+        if selection.is_empty() && !self.project.has_errors() {
             console::note(&self.why_nothing(wish, &selection));
         }
         selection

@@ -10,6 +10,7 @@ mod filters;
 mod graph;
 mod list;
 mod run;
+mod safeguards;
 mod trigger;
 mod validate;
 mod why;
@@ -31,8 +32,8 @@ use orch::select::Selection;
 use orch::stack::StackIndex;
 use tracing::{debug, info};
 
-use self::changed::Reading;
 pub(crate) use self::changed::Refused;
+use self::changed::{Read, Reading};
 use self::filters::Filters;
 use crate::cli::{Cli, Command, Format, SelectArgs};
 use crate::console;
@@ -63,9 +64,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
 enum Reads {
     /// The configuration.
     Configuration,
-    /// What inputs are found by, too.
+    /// The configuration, and what git knows.
+    Status,
+    /// The configuration, and what inputs are found by.
     Inputs,
-    /// What git knows, too.
+    /// All of these.
     Changes,
 }
 
@@ -78,6 +81,16 @@ impl Reads {
             Reads::Configuration
         }
     }
+
+    /// Says whether git is read.
+    fn git(self) -> bool {
+        matches!(self, Reads::Status | Reads::Changes)
+    }
+
+    /// Says whether what inputs are found by is read.
+    fn listing(self) -> bool {
+        matches!(self, Reads::Inputs | Reads::Changes)
+    }
 }
 
 /// A project that has been read, whatever is wrong with it.
@@ -85,8 +98,10 @@ struct Loaded {
     project: Project,
     references: References,
     graph: Graph,
-    /// What is being read of git meanwhile, where changes are asked for.
+    /// What is being read of git meanwhile, where it is needed.
     reading: Option<Reading>,
+    /// What was read of it.
+    read: Option<Read>,
     listing: Listing,
     /// Where the user is.
     directory: ProjectPath,
@@ -98,7 +113,7 @@ struct Loaded {
 impl Loaded {
     /// Loads the project that the user is in.
     ///
-    /// Where changes are asked for, git is read at the same time.
+    /// Where git is asked for, it is read at the same time.
     ///
     /// It lives as long as the program, which is about to end when it is no longer needed: taking
     /// tens of thousands of stacks apart first would cost a tenth of the time of a listing.
@@ -124,12 +139,12 @@ impl Loaded {
                 root.display()
             ));
         }
-        let reading = (reads == Reads::Changes).then(|| Reading::start(&root));
+        let reading = reads.git().then(|| Reading::start(&root));
         let what = "failed to start the threads that read files";
-        let (mut project, listing) = if reads == Reads::Configuration {
-            (Project::load(&root).context(what)?, Listing::default())
-        } else {
+        let (mut project, listing) = if reads.listing() {
             Project::load_with_listing(&root).context(what)?
+        } else {
+            (Project::load(&root).context(what)?, Listing::default())
         };
         let directory = ProjectPath::from_host(&root, &current)
             .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
@@ -147,6 +162,7 @@ impl Loaded {
             references,
             graph,
             reading,
+            read: None,
             listing,
             directory,
             current,

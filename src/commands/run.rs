@@ -11,11 +11,12 @@ use orch::execute::{LookupError, ProgramFinder, Task, execute};
 use orch::order::{Direction, Order};
 use orch::printable::{command_line, printable};
 use orch::report::RunText;
+use orch::safeguard::Safeguard;
 use orch::schedule::OnError;
 use orch::stack::StackIndex;
 use uuid::Uuid;
 
-use super::{CyclesAre, Filters, Loaded, Reads, UsageError};
+use super::{CyclesAre, Filters, Loaded, Reads, UsageError, safeguards};
 use crate::cli::{Format, OnErrorArg, RunArgs};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -29,7 +30,15 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatu
     {
         return Err(UsageError("the name of the program is empty".to_owned()).into());
     }
-    let loaded = Loaded::new(chdir, Format::Text, Reads::for_selection(&args.select))?;
+    let disabled = safeguards::disabled(args)?;
+    let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
+    let reads = match Reads::for_selection(&args.select) {
+        Reads::Configuration if !args.dry_run && !safeguards::OF_STATUS.iter().all(is_off) => {
+            Reads::Status
+        }
+        reads => reads,
+    };
+    let loaded = Loaded::new(chdir, Format::Text, reads)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -67,6 +76,9 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatu
         }
         out.flush()?;
         return Ok(ExitStatus::Success);
+    }
+    if !loaded.is_safe(&disabled) {
+        return Ok(ExitStatus::Refused);
     }
     let on_error = match args.on_error {
         _ if args.continue_on_error => OnError::Continue,

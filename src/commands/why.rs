@@ -8,6 +8,7 @@ use orch::change::inputs_of;
 use orch::diagnostic::closest;
 use orch::printable::printable;
 use orch::report::{Story, write_why, write_why_json};
+use orch::select::Wish;
 use orch::stack::StackIndex;
 use orch::why::Why;
 
@@ -26,8 +27,8 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let stack = loaded.stack(&args.stack)?;
     let wish = loaded.wish(filters)?;
+    let stack = loaded.stack(&args.stack, &wish)?;
     let selection = loaded.select_any(&wish);
     loaded.check_cycles(CyclesAre::Warnings);
     let changed = wish.changed.as_ref().map(|changes| &changes.files);
@@ -62,19 +63,26 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
 
 impl Loaded {
     /// Returns the stack that a user names.
-    fn stack(&self, written: &str) -> Result<StackIndex, UsageError> {
+    fn stack(&self, written: &str, wish: &Wish) -> Result<StackIndex, UsageError> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
             return Err(UsageError(format!("`{shown}` lies outside of the project")));
         };
         let stacks = &self.project.stacks;
-        stacks.at(path.as_str()).ok_or_else(|| {
-            let mut message = format!("`{shown}`: {}", self.why_no_stack(&path));
-            let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
-            if let Some(close) = closest(path.as_str(), paths) {
-                message += &format!("; did you mean `{}`?", printable(close));
-            }
-            UsageError(message)
-        })
+        if let Some(stack) = stacks.at(path.as_str()) {
+            return Ok(stack);
+        }
+        let since = wish.changed.as_ref().map(|changes| &changes.since);
+        if let Some(since) = since.filter(|since| since.removed.contains(&path)) {
+            let base = since.base.commit.short();
+            let message = format!("`{shown}` is no stack any more: it was one in the base {base}");
+            return Err(UsageError(message));
+        }
+        let mut message = format!("`{shown}`: {}", self.why_no_stack(&path));
+        let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
+        if let Some(close) = closest(path.as_str(), paths) {
+            message += &format!("; did you mean `{}`?", printable(close));
+        }
+        Err(UsageError(message))
     }
 }

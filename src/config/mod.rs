@@ -13,6 +13,7 @@ use semver::Version;
 use self::schema::{CHANGE_DETECTION, RUN_ENV, SCHEMA, Schema, Type};
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::{NoNamespaces, Value, evaluate};
+use crate::safeguard::{Configured, Keyword, Safeguard};
 use crate::source::{Span, Spanned};
 use crate::syntax::{Attribute, Block, Expr, ExprKind, Name};
 use crate::version::Constraint;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub default_remote: Option<String>,
     /// `config.git.default_branch`.
     pub default_branch: Option<String>,
+    /// `config.disable_safeguards` and what else switches safeguards.
+    pub safeguards: Configured,
     /// `config.change_detection.git.untracked`: files that git does not know count.
     pub untracked: bool,
     /// `config.change_detection.git.uncommitted`: what is not committed counts.
@@ -61,6 +64,7 @@ impl Default for Settings {
             strict_references: false,
             default_remote: None,
             default_branch: None,
+            safeguards: Configured::default(),
             untracked: true,
             uncommitted: true,
             terragrunt: true,
@@ -219,10 +223,20 @@ impl ConfigReader<'_> {
             _ => None,
         };
         let is_on = !matches!(value, Value::Bool(false)) && *value != Value::string("off");
+        let safeguards = &mut settings.safeguards;
+        let mut switch = |safeguard| safeguards.switched.push((safeguard, is_on));
         match (block, name) {
             ("config", "references") => {
                 settings.strict_references = *value == Value::string("strict");
             }
+            ("config", "disable_safeguards") => safeguards.disabled = keywords(value),
+            // Nothing else can be in this list.
+            ("config", "enable_safeguards") if !keywords(value).is_empty() => {
+                switch(Safeguard::GitOutOfSync);
+            }
+            ("config.git", "check_untracked") => switch(Safeguard::GitUntracked),
+            ("config.git", "check_uncommitted") => switch(Safeguard::GitUncommitted),
+            ("config.git", "check_remote") => switch(Safeguard::GitOutOfSync),
             ("config.git", "default_remote") => settings.default_remote = text(),
             ("config.git", "default_branch") => settings.default_branch = text(),
             ("config.change_detection.git", "untracked") => settings.untracked = is_on,
@@ -322,28 +336,44 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// The old switches for single safeguards cannot stand beside the list that replaced them.
+    /// The old switches for single safeguards cannot stand beside the list that replaced them, and
+    /// none can be disabled and enabled.
     fn check_safeguards(&mut self) {
-        let Some(&list) = self.seen.get("config.disable_safeguards") else {
-            return;
-        };
-        let old = [
+        const LIST: &str = "disable_safeguards";
+        const ENABLED: &str = "enable_safeguards";
+        const REMOTE: &str = "git.check_remote";
+        let name_it = "remove the old switch and name the safeguard in the list";
+        for name in [
             "git.check_untracked",
             "git.check_uncommitted",
-            "git.check_remote",
+            REMOTE,
             "run.check_gen_code",
-        ];
-        for name in old {
-            if let Some(&span) = self.seen.get(&format!("config.{name}")) {
-                let message =
-                    format!("`config.{name}` and `config.disable_safeguards` exclude each other");
-                let diagnostic = Diagnostic::error(message)
-                    .label(span, "the old switch")
-                    .label(list, "the list");
-                self.problems.push(
-                    diagnostic.help("remove the old switch and name the safeguard in the list"),
-                );
-            }
+        ] {
+            self.exclude((name, "the old switch"), (LIST, "the list"), name_it);
+        }
+        self.exclude((REMOTE, "the old switch"), (ENABLED, "the list"), name_it);
+        let out_of_sync = Safeguard::GitOutOfSync;
+        let Configured { disabled, switched } = &self.config.settings.safeguards;
+        if switched.contains(&(out_of_sync, true))
+            && disabled.iter().any(|keyword| keyword.includes(out_of_sync))
+        {
+            let help = format!("remove `{}` from one of the lists", out_of_sync.name());
+            self.exclude((ENABLED, "enabled here"), (LIST, "disabled here"), &help);
+        }
+    }
+
+    /// Reports two attributes of `config` that are both set and must not be; each with its label.
+    fn exclude(&mut self, one: (&str, &str), other: (&str, &str), help: &str) {
+        let place = |(name, _): (&str, _)| self.seen.get(&format!("config.{name}")).copied();
+        if let (Some(first), Some(second)) = (place(one), place(other)) {
+            let message = format!(
+                "`config.{}` and `config.{}` exclude each other",
+                one.0, other.0
+            );
+            let diagnostic = Diagnostic::error(message)
+                .label(first, one.1)
+                .label(second, other.1);
+            self.problems.push(diagnostic.help(help));
         }
     }
 
@@ -388,6 +418,18 @@ fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spanned<String>>
             _ => None,
         })
         .collect()
+}
+
+/// Returns the safeguards and groups of safeguards that a list names.
+fn keywords(value: &Value) -> Vec<Keyword> {
+    let Value::List(items) = value else {
+        return Vec::new();
+    };
+    let known = items.iter().filter_map(|item| match item {
+        Value::String(text) => Keyword::parse(text),
+        _ => None,
+    });
+    known.collect()
 }
 
 fn are_strings(value: &Value, fits: impl Fn(&str) -> bool) -> bool {

@@ -1,5 +1,7 @@
 //! Everything that the two blocks may hold.
 
+use crate::safeguard::Keyword;
+
 /// The type of an attribute.
 pub(super) enum Type {
     String,
@@ -43,16 +45,6 @@ const fn open_block(name: &'static str) -> Schema {
     }
 }
 
-const SAFEGUARDS: &[&str] = &[
-    "all",
-    "none",
-    "git",
-    "git-untracked",
-    "git-uncommitted",
-    "git-out-of-sync",
-    "outdated-code",
-];
-
 pub(super) const RUN_ENV: &str = "config.run.env";
 
 pub(super) const CHANGE_DETECTION: &str = "config.change_detection";
@@ -69,7 +61,11 @@ pub(super) static SCHEMA: Schema = block(
         "config",
         &[
             ("experiments", Type::Strings),
-            ("disable_safeguards", Type::StringsOf(SAFEGUARDS)),
+            ("disable_safeguards", Type::StringsOf(&Keyword::NAMES)),
+            (
+                "enable_safeguards",
+                Type::StringsOf(&[Keyword::GitOutOfSync.name()]),
+            ),
             ("references", Type::OneOf(&["strict", "warn"])),
         ],
         &[

@@ -24,8 +24,24 @@ pub enum FileChange {
     Modified,
     /// A file became a link, or the like.
     Retyped,
+    /// A merge has left it with what two sides did.
+    Conflicted,
     /// It is a repository of its own, at another commit or with changes inside: a submodule.
     Repository,
+}
+
+impl FileChange {
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            FileChange::Added => "added",
+            FileChange::Deleted => "deleted",
+            FileChange::Modified => "modified",
+            FileChange::Retyped => "type changed",
+            FileChange::Conflicted => "conflicted",
+            FileChange::Repository => "submodule",
+        }
+    }
 }
 
 /// How far a change has come.

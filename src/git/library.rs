@@ -160,6 +160,14 @@ impl Library {
         optional(self.0.config()?.get_string(name))
     }
 
+    pub(super) fn has_references(&self) -> Result<bool, Error> {
+        self.0
+            .references()?
+            .next()
+            .transpose()
+            .map(|one| one.is_some())
+    }
+
     pub(super) fn is_shallow(&self) -> bool {
         // libgit2 looks beside HEAD, where a linked worktree does not have it.
         let boundary = self.0.commondir().join("shallow");
@@ -261,6 +269,14 @@ impl Library {
                     continue;
                 }
             }
+            if status.contains(Status::INDEX_DELETED | Status::WT_NEW) {
+                // It is gone from the index but still there: git tells both.
+                files.push(ChangedFile {
+                    path: path.clone(),
+                    change: FileChange::Added,
+                    state: FileState::Untracked,
+                });
+            }
             let is_untracked = status == Status::WT_NEW;
             files.push(ChangedFile {
                 path,
@@ -359,6 +375,8 @@ fn status_change(entry: &StatusEntry<'_>, status: Status) -> FileChange {
     });
     if is_repository {
         FileChange::Repository
+    } else if status.contains(Status::CONFLICTED) {
+        FileChange::Conflicted
     } else if status.intersects(Status::INDEX_DELETED | Status::WT_DELETED) {
         FileChange::Deleted
     } else if status.intersects(Status::INDEX_NEW | Status::WT_NEW) {

@@ -327,6 +327,48 @@ impl Repository {
         )
     }
 
+    /// Returns where a remote has a branch, now; `None` if it does not have it. This needs the
+    /// network, and never asks the user for anything.
+    ///
+    /// # Errors
+    ///
+    /// If the remote cannot be asked.
+    pub fn remote_tip(&self, remote: &str, branch: &str) -> Result<Option<CommitId>, GitError> {
+        self.program.remote_tip(remote, branch)
+    }
+
+    /// Says whether a commit is part of the history of another one that is present.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn is_ancestor(&self, commit: &CommitId, of: &CommitId) -> Result<bool, GitError> {
+        let is_present = self.commit(commit.as_str())?.as_ref() == Some(commit);
+        if is_present && self.merge_base(commit, of)?.as_ref() == Some(commit) {
+            return Ok(true);
+        }
+        if !self.is_shallow()? {
+            return Ok(false);
+        }
+        // A commit at which a shallow clone is cut off still tells its parents.
+        for end in self.ends(of)? {
+            if self.parents(&end)?.contains(commit) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Says whether the repository is as `git init` makes it: nothing is committed, on no branch.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn is_unborn(&self) -> Result<bool, GitError> {
+        Ok(self.commit("HEAD")?.is_none()
+            && !self.ask(Library::has_references, Program::has_references)?)
+    }
+
     /// Runs `git fetch` with these arguments, with the user's terminal and credentials. What git
     /// prints goes to stderr.
     ///

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::answer::{Fields, blob, change};
+use super::answer::{Fields, blob, change, tip};
 use super::{
     ChangedFile, CommitId, FileChange, FileState, GitError, command_line, is_hexadecimal,
     project_path, repository_path,
@@ -239,14 +239,15 @@ impl Program {
             };
             let is_untracked = n_words == 1;
             let letters = match record.first() {
+                Some(b'?') => &b""[..],
                 // What the two sides of a conflict did is not what happened to the file.
-                Some(b'?' | b'u') => &b""[..],
+                Some(b'u') => &b"U"[..],
                 _ => words[1],
             };
             let change = if is_untracked && name.ends_with(b"/") {
                 FileChange::Repository
             } else {
-                let by_weight = [b'D', b'A', b'T', b'M'];
+                let by_weight = [b'U', b'D', b'A', b'T', b'M'];
                 let letter = by_weight
                     .into_iter()
                     .find(|letter| letters.contains(letter));
@@ -388,6 +389,35 @@ impl Program {
             contents.push(content.ok_or_else(unexpected)?.to_vec());
         }
         Ok(contents)
+    }
+
+    /// Asks a remote where it has a branch; see [`super::Repository::remote_tip`].
+    pub(super) fn remote_tip(
+        &self,
+        remote: &str,
+        branch: &str,
+    ) -> Result<Option<CommitId>, GitError> {
+        let reference = format!("refs/heads/{branch}");
+        let arguments = ["ls-remote", "--", remote, &reference];
+        let mut question = self.question(&arguments);
+        question.command.env("GIT_TERMINAL_PROMPT", "0");
+        // ssh asks at the terminal whatever stdin is. Where users have chosen how ssh is started, it
+        // is theirs to keep it from asking.
+        let is_chosen = ["GIT_SSH", "GIT_SSH_COMMAND"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some());
+        if !is_chosen && self.config("core.sshCommand")?.is_none() {
+            let quietly = "ssh -o BatchMode=yes";
+            question.command.env("GIT_SSH_COMMAND", quietly);
+        }
+        let text = question.text.clone();
+        let answer = checked(text, question.output()?)?;
+        tip(&answer, &reference).map_err(|line| Fields::new(&answer, &arguments).unexpected(line))
+    }
+
+    /// Says whether there is any reference.
+    pub(super) fn has_references(&self) -> Result<bool, GitError> {
+        Ok(!self.ask_line(&["for-each-ref", "--count=1"])?.is_empty())
     }
 
     /// Runs `git fetch`; see [`super::Repository::fetch`].

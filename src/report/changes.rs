@@ -21,7 +21,7 @@ pub(super) fn file_text(file: &ChangedFile) -> String {
     let change = match file.change {
         FileChange::Modified => None,
         FileChange::Added if file.state == FileState::Untracked => None,
-        change => Some(change_word(change)),
+        change => Some(change.word()),
     };
     let path = file.path.relative();
     match (state, change) {
@@ -50,17 +50,6 @@ fn state_word(state: FileState) -> Option<&'static str> {
         FileState::Committed => None,
         FileState::Uncommitted => Some("uncommitted"),
         FileState::Untracked => Some("untracked"),
-    }
-}
-
-/// The word for what happened to a file, in text and in JSON.
-fn change_word(change: FileChange) -> &'static str {
-    match change {
-        FileChange::Added => "added",
-        FileChange::Deleted => "deleted",
-        FileChange::Modified => "modified",
-        FileChange::Retyped => "type changed",
-        FileChange::Repository => "submodule",
     }
 }
 
@@ -138,7 +127,7 @@ impl<'a> FileJson<'a> {
             file: file.path.relative(),
             change: match file.change {
                 FileChange::Retyped => "type_changed",
-                change => change_word(change),
+                change => change.word(),
             },
             state: state_word(file.state).unwrap_or("committed"),
         }

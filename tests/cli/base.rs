@@ -2145,7 +2145,8 @@ mod commands {
         for arguments in [
             "list",
             "list --why",
-            "run -- git --version",
+            "run -X -- git --version",
+            "run --dry-run -- git --version",
             "graph",
             "env",
             "validate",
@@ -2166,7 +2167,13 @@ mod commands {
             said.output.stderr.contains("repository opened")
         };
         assert!(opens(LIST));
-        for arguments in ["list", "run -- git --version", "graph", "env", "validate"] {
+        for arguments in [
+            "list",
+            "run -X -- git --version",
+            "graph",
+            "env",
+            "validate",
+        ] {
             assert!(!opens(arguments), "{arguments}");
         }
     }

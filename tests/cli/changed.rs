@@ -258,7 +258,7 @@ fn conflicts_of_a_merge_count() {
     assert!(!is_success);
     repository.git("tag -f base HEAD");
     assert_snapshot!(repository.changed(), @"
-    a  # changed: a/main.tf (uncommitted); at or below /
+    a  # changed: a/main.tf (uncommitted, conflicted); at or below /
     b  # changed: b/main.tf (uncommitted); at or below /
     [stderr]
     warning: syntax error
@@ -278,7 +278,7 @@ fn conflicts_of_a_rebase_count() {
     assert!(!is_success);
     repository.git("tag -f base HEAD");
     assert_snapshot!(repository.changed(), @"
-    a  # changed: a/main.tf (uncommitted); at or below /
+    a  # changed: a/main.tf (uncommitted, conflicted); at or below /
     [stderr]
     warning: syntax error
      --> a/main.tf:1:1
@@ -305,8 +305,8 @@ fn conflicts_with_a_deletion_count() {
     assert!(!is_success);
     repository.git("tag -f base HEAD");
     assert_snapshot!(repository.changed(), @"
-    a  # changed: a/main.tf (uncommitted); at or below /
-    b  # changed: b/both.tf (uncommitted); at or below /
+    a  # changed: a/main.tf (uncommitted, conflicted); at or below /
+    b  # changed: b/both.tf (uncommitted, conflicted); at or below /
     [stderr]
     warning: syntax error
      --> b/both.tf:1:1
@@ -1080,7 +1080,7 @@ fn run_acts_on_what_list_shows() {
     let list = repository.orch("list --changed --base base --order").stdout;
     assert_eq!(list, "b\na\nd\nc\n");
     let run = repository
-        .orch("run --quiet --changed --base base -- sh -c 'echo ${ORCH_STACK_PATH#/}'")
+        .orch("run -X --quiet --changed --base base -- sh -c 'echo ${ORCH_STACK_PATH#/}'")
         .stdout;
     assert_eq!(run, list);
 }

@@ -80,8 +80,9 @@ fn help_has_examples_and_exit_statuses() {
       orch -C prod graph | dot -Tsvg      draw what runs before what
 
     Exit status:
-      0 done, or nothing to do     1 a command failed         3 the configuration is wrong
-      4 refused: unknown base      5 the surroundings failed  64 the command line is wrong
+      0 done, or nothing to do              1 a command failed
+      3 the configuration is wrong          4 refused: unknown base, safeguard
+      5 the surroundings failed             64 the command line is wrong
       128+n ended by signal n
     ");
 }

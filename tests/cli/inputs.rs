@@ -754,7 +754,7 @@ fn a_broken_file_that_changed_is_the_change_of_its_stack() {
       |
       = note: changes of what this file uses cannot be seen
     "#);
-    let run = sandbox.orch("run --changed --base HEAD true");
+    let run = sandbox.orch("run -X --changed --base HEAD true");
     assert_eq!(run.code(), 0, "{run}");
     assert!(
         run.stderr

@@ -43,4 +43,6 @@ mod environment; // `run.env`, `orch env`, the namespaces of expressions
 #[cfg(unix)]
 mod run; // `orch run`: streams, failures, look-up of programs
 #[cfg(unix)]
+mod safeguards; // the states of a repository over which nothing is run
+#[cfg(unix)]
 mod signals; // what interrupts a run, and how it ends then

@@ -90,6 +90,19 @@ impl Repositories {
         self.at(name).directory.to_string_lossy().into_owned()
     }
 
+    /// Runs `orch` in one of the repositories after a change to the command.
+    pub(crate) fn orch_in(
+        &self,
+        place: &Repository<'_>,
+        arguments: &str,
+        change: impl FnOnce(&mut Command),
+    ) -> Output {
+        self.sandbox.orch_with(arguments, |orch| {
+            orch.current_dir(&place.directory);
+            change(orch);
+        })
+    }
+
     fn url(&self) -> String {
         let path = self.at("remote").directory.to_string_lossy().into_owned();
         let path = path.replace('\\', "/");

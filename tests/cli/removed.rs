@@ -203,7 +203,7 @@ fn a_run_says_what_is_removed_and_runs_the_rest() {
     let repository = Repository::layout("a\nb");
     repository.git("rm -q -r a");
     repository.write("/b/x", "");
-    assert_snapshot!(repository.orch("run --changed --base base pwd"), @"
+    assert_snapshot!(repository.orch("run -X --changed --base base pwd"), @"
     $ROOT/b
     [stderr]
     base 7063b5e: --base base, which is HEAD itself

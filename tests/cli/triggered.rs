@@ -376,7 +376,6 @@ fn a_broken_trigger_is_an_error_with_its_place() {
     repository.write("/.tmtriggers/b/2.tm.hcl", "trigger {\n");
     assert_snapshot!(repository.changed(), @r#"
     [stderr]
-    note: no stack has changed since 7063b5e
     error: `type` must be `changed` or `ignore-change`
      --> .tmtriggers/a/1.tm.hcl:4:13
       |
@@ -420,7 +419,6 @@ fn what_is_no_file_is_an_error_and_not_waited_for() {
     assert!(made.unwrap().success());
     assert_snapshot!(repository.list(""), @"
     [stderr]
-    note: no stack has changed since 6e0c8e1
     warning: `.tmtriggers/a/etc` is a symbolic link
       = help: triggers are plain files in plain directories, and links are not followed
 
@@ -446,7 +444,6 @@ fn a_directory_of_triggers_that_is_a_link_is_an_error() {
     repository.symlink("a", "/.tmtriggers");
     assert_snapshot!(repository.changed(), @"
     [stderr]
-    note: no stack has changed since 6e0c8e1
     error: `.tmtriggers` is a symbolic link
       = help: triggers are plain files in plain directories, and links are not followed
 

@@ -390,3 +390,237 @@ fn programs_get_the_same_story() {
         })
     );
 }
+
+#[cfg(unix)]
+mod with_changes {
+    use insta::assert_snapshot;
+    use serde_json::json;
+
+    use crate::repository::Repository;
+
+    /// Two stacks that share a module, which uses another one; the inner one has changed.
+    fn modules() -> Repository {
+        let repository = Repository::new(
+            r#"
+//- /app/stack.tm
+stack {
+  watch = ["/policies/*.json"]
+}
+//- /app/main.tf
+module "outer" {
+  source = "../modules/outer"
+}
+//- /app/nested/stack.tm
+stack {}
+//- /app/nested/main.tf
+# nothing
+//- /modules/outer/main.tf
+module "inner" {
+  source = "../inner"
+}
+locals {
+  text = file("${path.module}/text.txt")
+}
+//- /modules/outer/text.txt
+hello
+//- /modules/inner/main.tf
+# nothing
+"#,
+        );
+        repository.write("/modules/inner/main.tf", "# changed\n");
+        repository.commit();
+        repository
+    }
+
+    #[test]
+    fn a_changed_stack_shows_all_its_inputs_and_the_changed_ones_first() {
+        let repository = modules();
+        assert_snapshot!(repository.orch("why app --changed --base base"), @r#"
+        /app is selected
+          changed: modules/inner/main.tf, module ../modules/outer (app/main.tf:2), module ../inner (modules/outer/main.tf:2)
+          at or below /
+
+        its inputs, 1 of 5 changed since 4931519
+          /modules/inner, module ../modules/outer (app/main.tf:2), module ../inner (modules/outer/main.tf:2)
+            changed: modules/inner/main.tf
+          /app, its own directory without the stacks below it
+          /policies/*.json, watched (app/stack.tm:2)
+          /modules/outer, module ../modules/outer (app/main.tf:2)
+          /modules/outer/text.txt, module ../modules/outer (app/main.tf:2), read by file (modules/outer/main.tf:5)
+
+        it runs after nothing
+
+        it runs before
+          /app/nested, nesting app/nested/stack.tm:1, not selected
+        [stderr]
+        base 4931519: --base base
+        warning: no file matches `/policies/*.json`, which `watch` names
+         --> app/stack.tm:2:12
+          |
+        2 |   watch = ["/policies/*.json"]
+          |            ^^^^^^^^^^^^^^^^^^ nothing to watch now
+        "#);
+    }
+
+    #[test]
+    fn an_unchanged_stack_says_what_would_select_it() {
+        let repository = modules();
+        assert_snapshot!(repository.orch("why app/nested --changed --base base"), @r#"
+        /app/nested is not selected
+          has not changed since 4931519
+
+        its inputs, 0 of 1 changed since 4931519
+          /app/nested, its own directory
+
+        it runs after
+          /app, nesting app/nested/stack.tm:1, selected
+
+        it runs before nothing
+
+        what would select it
+          a change of one of its inputs, or `orch trigger /app/nested`
+          --include-dependents, since it runs after /app, which is selected
+        [stderr]
+        base 4931519: --base base
+        warning: no file matches `/policies/*.json`, which `watch` names
+         --> app/stack.tm:2:12
+          |
+        2 |   watch = ["/policies/*.json"]
+          |            ^^^^^^^^^^^^^^^^^^ nothing to watch now
+        "#);
+    }
+
+    #[test]
+    fn a_trigger_is_a_reason_and_an_ignoring_one_an_obstacle() {
+        let repository = modules();
+        repository.write(
+            "/.tmtriggers/app/nested/changed-1.tm.hcl",
+            "trigger {\n  ctime = 1\n  reason = \"drift\"\n}\n",
+        );
+        repository.write(
+            "/.tmtriggers/app/ignore-1.tm.hcl",
+            "trigger {\n  ctime = 1\n  reason = \"only a comment\"\n  type = ignore-change\n}\n",
+        );
+        assert_snapshot!(repository.orch("why app/nested --changed --base base"), @r#"
+        /app/nested is selected
+          triggered: drift (.tmtriggers/app/nested/changed-1.tm.hcl, untracked)
+          at or below /
+
+        its inputs, 0 of 1 changed since 4931519
+          /app/nested, its own directory
+
+        it runs after
+          /app, nesting app/nested/stack.tm:1, not selected
+
+        it runs before nothing
+        [stderr]
+        base 4931519: --base base
+        warning: no file matches `/policies/*.json`, which `watch` names
+         --> app/stack.tm:2:12
+          |
+        2 |   watch = ["/policies/*.json"]
+          |            ^^^^^^^^^^^^^^^^^^ nothing to watch now
+        "#);
+        assert_snapshot!(repository.orch("why app --changed --base base"), @r#"
+        /app is not selected
+          its changes are ignored, although there are some: only a comment (.tmtriggers/app/ignore-1.tm.hcl, untracked)
+
+        its inputs, 1 of 5 changed since 4931519
+          /modules/inner, module ../modules/outer (app/main.tf:2), module ../inner (modules/outer/main.tf:2)
+            changed: modules/inner/main.tf
+          /app, its own directory without the stacks below it
+          /policies/*.json, watched (app/stack.tm:2)
+          /modules/outer, module ../modules/outer (app/main.tf:2)
+          /modules/outer/text.txt, module ../modules/outer (app/main.tf:2), read by file (modules/outer/main.tf:5)
+
+        it runs after nothing
+
+        it runs before
+          /app/nested, nesting app/nested/stack.tm:1, selected
+
+        what would select it
+          no trigger .tmtriggers/app/ignore-1.tm.hcl
+          --include-dependencies, since it runs before /app/nested, which is selected
+        [stderr]
+        base 4931519: --base base
+        warning: no file matches `/policies/*.json`, which `watch` names
+         --> app/stack.tm:2:12
+          |
+        2 |   watch = ["/policies/*.json"]
+          |            ^^^^^^^^^^^^^^^^^^ nothing to watch now
+        "#);
+        let story = repository
+            .orch("why app --changed --base base --format json")
+            .json();
+        assert_eq!(story["base"]["rule"], "named");
+        assert_eq!(
+            story["left_out"],
+            json!([{
+                "kind": "ignore_change",
+                "detail": "its changes are ignored, although there are some: only a comment (.tmtriggers/app/ignore-1.tm.hcl, untracked)",
+                "file": ".tmtriggers/app/ignore-1.tm.hcl",
+                "state": "untracked",
+                "trigger_reason": "only a comment",
+            }])
+        );
+        assert_eq!(
+            story["inputs"][3],
+            json!({
+                "place": "/modules/inner",
+                "rule": "module",
+                "via": [
+                    {
+                        "kind": "module",
+                        "detail": "module ../modules/outer (app/main.tf:2)",
+                        "file": "app/main.tf",
+                        "line": 2,
+                    },
+                    {
+                        "kind": "module",
+                        "detail": "module ../inner (modules/outer/main.tf:2)",
+                        "file": "modules/outer/main.tf",
+                        "line": 2,
+                    },
+                ],
+                "changed": {
+                    "file": "modules/inner/main.tf",
+                    "change": "modified",
+                    "state": "committed",
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn a_removed_stack_has_no_story_but_is_not_forgotten() {
+        let repository = Repository::layout("a\nb");
+        repository.git("rm -q -r b");
+        repository.commit();
+        assert_snapshot!(repository.orch("why b --changed --base base"), @"
+        [stderr]
+        base 7063b5e: --base base
+        error: `b` is no stack any more: it was one in the base 7063b5e
+        [exit status 64]
+        ");
+    }
+
+    #[test]
+    fn whether_a_stack_is_selected_is_what_list_says() {
+        let repository = modules();
+        for flags in [
+            "",
+            "--tags none",
+            "--match app",
+            "--only-dependents",
+            "--exclude app/nested",
+        ] {
+            let flags = format!("--changed --base base {flags}");
+            let listed = repository.orch(&format!("list {flags}")).stdout;
+            for stack in ["app", "app/nested"] {
+                let why = repository.orch(&format!("why {stack} {flags} --format json"));
+                let is_listed = listed.lines().any(|line| line == stack);
+                assert_eq!(why.json()["selected"], is_listed, "{stack} {flags}");
+            }
+        }
+    }
+}

@@ -13,6 +13,8 @@ mod model;
 mod order;
 mod references;
 mod running;
+#[cfg(unix)]
+mod safeguards;
 mod selection;
 mod text;
 mod tree;

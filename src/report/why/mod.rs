@@ -41,6 +41,14 @@ impl<'a> Story<'a> {
         self.wish.changed.as_ref()
     }
 
+    /// Says whether the stack would count as changed if no trigger said otherwise.
+    fn has_changed(&self) -> bool {
+        let stack = &self.why.stack;
+        self.changes().is_some_and(|changes| {
+            changes.stacks.contains_key(stack) || changes.triggered.contains_key(stack)
+        })
+    }
+
     /// Says what leaves the stack out.
     fn obstacle_text(&self, obstacle: &Obstacle) -> String {
         match obstacle {
@@ -52,11 +60,8 @@ impl<'a> Story<'a> {
                 None => "has not changed".to_owned(),
             },
             Obstacle::Dismissed(trigger) => {
-                let changed = self
-                    .changes()
-                    .is_some_and(|changes| changes.stacks.contains_key(&self.why.stack));
-                let although = if changed {
-                    ", although it has changed"
+                let although = if self.has_changed() {
+                    ", although there are some"
                 } else {
                     ""
                 };
@@ -103,11 +108,17 @@ impl<'a> Story<'a> {
     /// Says what would make a filter let the stack pass; `None` for what is no filter.
     fn remedy_text(&self, obstacle: &Obstacle) -> Option<String> {
         let path = self.stack().path.as_str();
+        let change = format!("a change of one of its inputs, or `orch trigger {path}`");
         Some(match obstacle {
-            Obstacle::Unchanged => {
-                format!("a change of one of its inputs, or `orch trigger {path}`")
+            Obstacle::Unchanged => change,
+            Obstacle::Dismissed(trigger) => {
+                let trigger = trigger.file.relative();
+                if self.has_changed() {
+                    format!("no trigger {trigger}")
+                } else {
+                    format!("no trigger {trigger}, and {change}")
+                }
             }
-            Obstacle::Dismissed(trigger) => format!("no trigger {}", trigger.file.relative()),
             Obstacle::Directory(_, Scope::Recursive) => {
                 format!("a start in {path}, or in a directory above it")
             }

@@ -1,0 +1,90 @@
+//! Which branch of which remote changes are measured from, if nothing better is known.
+
+use super::finder::refuse;
+use super::{BaseUnknown, BaseWish, is_branch_name};
+use crate::git::{GitError, Repository};
+
+/// Returns the remote whose default branch counts; `None` where there is no remote.
+pub(super) fn chosen(
+    repository: &Repository,
+    wish: &BaseWish,
+) -> Result<Option<String>, BaseUnknown> {
+    let remotes = repository.remotes()?;
+    let exists = |name: &String| remotes.contains(name);
+    if let Some(configured) = &wish.remote {
+        // Only what git knows as a remote may become an argument of `git fetch`.
+        if !exists(configured) {
+            let problem = format!(
+                "the repository has no remote `{configured}`, which `config.git.default_remote` names"
+            );
+            return refuse(problem).advise(format!(
+                "run `git remote add {} URL`, or correct the configuration",
+                shell_words::quote(configured)
+            ));
+        }
+        return Ok(Some(configured.clone()));
+    }
+    let origin = "origin".to_owned();
+    if exists(&origin) {
+        return Ok(Some(origin));
+    }
+    match &*remotes {
+        [] => Ok(None),
+        [only] => Ok(Some(only.clone())),
+        several => {
+            let branch = repository.branch()?;
+            let upstream = match branch {
+                Some(branch) => repository
+                    .config(&format!("branch.{branch}.remote"))?
+                    .filter(exists),
+                None => None,
+            };
+            if upstream.is_some() {
+                return Ok(upstream);
+            }
+            let names = several.join("`, `");
+            let problem = format!("the repository has several remotes, `{names}`");
+            refuse(problem).advise("choose one: `config.git.default_remote` in the configuration")
+        }
+    }
+}
+
+/// Returns the default branch of a remote.
+pub(super) fn default_branch(
+    repository: &Repository,
+    wish: &BaseWish,
+    remote: &str,
+) -> Result<String, BaseUnknown> {
+    if let Some(branch) = &wish.branch {
+        return checked_branch(branch);
+    }
+    if let Some(branch) = repository.remote_head(remote)? {
+        return Ok(branch);
+    }
+    let usual = usual_branches(repository)?;
+    for branch in &usual {
+        let reference = format!("refs/remotes/{remote}/{branch}");
+        if repository.commit(&reference)?.is_some() {
+            return Ok(branch.clone());
+        }
+    }
+    Ok("main".to_owned())
+}
+
+/// Names that default branches have where nothing tells.
+pub(super) fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {
+    let configured = repository.config("init.defaultBranch")?;
+    let mut names: Vec<String> = configured.into_iter().collect();
+    names.extend(["main", "master"].map(str::to_owned));
+    names.retain(|name| is_branch_name(name));
+    Ok(names)
+}
+
+/// Returns the name of a branch from the configuration, if it can be one.
+pub(super) fn checked_branch(name: &str) -> Result<String, BaseUnknown> {
+    if is_branch_name(name) {
+        return Ok(name.to_owned());
+    }
+    let problem = format!("`config.git.default_branch` is `{name}`, which cannot be a branch");
+    refuse(problem).advise("correct the configuration")
+}

@@ -1,0 +1,236 @@
+//! What the configuration switches.
+
+use insta::assert_snapshot;
+
+use super::{RUN, objections};
+use crate::repository::Repository;
+use crate::sandbox::Sandbox;
+
+const UNTRACKED: &str = "git-untracked: a/new.tf\n";
+
+const UNCOMMITTED: &str = "git-uncommitted: a/main.tf (modified)\n";
+
+const NO_REMOTE: &str = "git-out-of-sync:\n";
+
+/// A file that git does not know, and one that is not committed, and this in the configuration.
+fn dirty(config: &str) -> Repository {
+    let sandbox = Repository::prepare("a");
+    sandbox.write(
+        "/config.tm",
+        format!("terramate {{\n config {{\n{config}\n}}\n}}\n"),
+    );
+    let repository = Repository::of(sandbox);
+    repository.write("/a/new.tf", "");
+    repository.write("/a/main.tf", "# changed\n");
+    repository
+}
+
+#[track_caller]
+fn check(config: &str, flags: &str, expected: &[&str]) {
+    let output = dirty(config).orch(&format!("run -q {flags} -- true"));
+    assert_eq!(objections(&output), expected.concat(), "{config} {flags}");
+}
+
+#[test]
+fn the_list() {
+    check("disable_safeguards = []", "", &[UNTRACKED, UNCOMMITTED]);
+    check(
+        r#"disable_safeguards = ["git-untracked"]"#,
+        "",
+        &[UNCOMMITTED],
+    );
+    check(
+        r#"disable_safeguards = ["git-uncommitted"]"#,
+        "",
+        &[UNTRACKED],
+    );
+    check(
+        r#"disable_safeguards = ["git-untracked", "git-uncommitted"]"#,
+        "",
+        &[],
+    );
+    check(r#"disable_safeguards = ["git"]"#, "", &[]);
+    check(r#"disable_safeguards = ["all"]"#, "", &[]);
+    check(
+        r#"disable_safeguards = ["none"]"#,
+        "",
+        &[UNTRACKED, UNCOMMITTED],
+    );
+    check(
+        r#"disable_safeguards = ["none", "git-untracked"]"#,
+        "",
+        &[UNCOMMITTED],
+    );
+    check(r#"disable_safeguards = ["none", "all"]"#, "", &[]);
+    check(
+        r#"disable_safeguards = ["outdated-code"]"#,
+        "",
+        &[UNTRACKED, UNCOMMITTED],
+    );
+}
+
+#[test]
+fn the_old_switches() {
+    check("git {\n check_untracked = false\n}", "", &[UNCOMMITTED]);
+    check("git {\n check_uncommitted = false\n}", "", &[UNTRACKED]);
+    let both = "git {\n check_untracked = false\n check_uncommitted = false\n}";
+    check(both, "", &[]);
+    let on = "git {\n check_untracked = true\n check_uncommitted = true\n check_remote = true\n}";
+    check(on, "", &[UNTRACKED, UNCOMMITTED]);
+    let generated = "run {\n check_gen_code = false\n}";
+    check(generated, "", &[UNTRACKED, UNCOMMITTED]);
+}
+
+#[test]
+fn the_command_line_comes_first() {
+    let none = "--disable-safeguards=none";
+    let all = [UNTRACKED, UNCOMMITTED, NO_REMOTE];
+    check(r#"disable_safeguards = ["all"]"#, none, &all);
+    check(r#"disable_safeguards = ["git-untracked"]"#, none, &all);
+    check("git {\n check_untracked = false\n}", none, &all);
+    check(
+        "git {\n check_uncommitted = false\n check_remote = false\n}",
+        none,
+        &all,
+    );
+    check(r#"disable_safeguards = ["none"]"#, "-X", &[]);
+    check(
+        r#"disable_safeguards = ["none"]"#,
+        "--disable-safeguards=git-untracked",
+        &[UNCOMMITTED],
+    );
+    check(
+        r#"disable_safeguards = ["git-untracked"]"#,
+        "--disable-safeguards=git-uncommitted",
+        &[],
+    );
+    check(
+        "git {\n check_untracked = true\n}",
+        "--disable-safeguards=git-untracked",
+        &[UNCOMMITTED],
+    );
+    let repository = dirty(r#"disable_safeguards = ["all"]"#);
+    for name in ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"] {
+        let output = repository.orch_with(RUN, |orch| _ = orch.env(name, "none"));
+        assert_eq!(objections(&output), all.concat());
+    }
+}
+
+#[test]
+fn change_detection_does_not_matter() {
+    let config = "change_detection {
+        ignore = [\"*.tf\"]
+        git {
+          untracked   = \"off\"
+          uncommitted = \"off\"
+        }
+      }";
+    let repository = dirty(config);
+    repository.write("/a/stack.tm", "stack {\n tags = [\"x\"]\n}\n");
+    let run = "run --changed --base base --enable-change-detection git-uncommitted -- true";
+    assert_eq!(
+        objections(&repository.orch(run)),
+        "git-untracked: a/new.tf\ngit-uncommitted: a/main.tf (modified), a/stack.tm (modified)\n"
+    );
+}
+
+#[test]
+fn only_the_root_counts() {
+    let repository = dirty("");
+    repository.write(
+        "/a/config.tm",
+        "terramate {\n config {\n disable_safeguards = [\"all\"]\n}\n}\n",
+    );
+    repository.git("add a/config.tm");
+    repository.git("commit -q -m config");
+    let output = repository.orch(RUN);
+    assert_eq!(objections(&output), [UNTRACKED, UNCOMMITTED].concat());
+    assert!(
+        output.stderr.contains("holds only in the project root"),
+        "{output}"
+    );
+}
+
+#[test]
+fn what_excludes_each_other_is_an_error() {
+    let validate = |config: &str| {
+        let sandbox = Sandbox::layout("a");
+        sandbox.write(
+            "/config.tm",
+            format!("orch {{\n  config {{\n{config}  }}\n}}\n"),
+        );
+        sandbox.orch("validate")
+    };
+    let list = "    disable_safeguards = []\n";
+    for old in [
+        "git {\n check_untracked = false\n}\n",
+        "git {\n check_uncommitted = false\n}\n",
+        "git {\n check_remote = false\n}\n",
+        "run {\n check_gen_code = false\n}\n",
+    ] {
+        let output = validate(&format!("{list}{old}"));
+        assert_eq!(output.code(), 3, "{output}");
+        assert!(
+            output
+                .stderr
+                .contains("and `config.disable_safeguards` exclude each other"),
+            "{output}"
+        );
+    }
+    let enable = "    enable_safeguards  = [\"git-out-of-sync\"]\n";
+    for names in ["git-out-of-sync", "git", "all"] {
+        let output = validate(&format!("{enable}    disable_safeguards = [\"{names}\"]\n"));
+        assert_eq!(output.code(), 3, "{output}");
+    }
+    let both = format!("{enable}    disable_safeguards = [\"git\"]\n");
+    assert_snapshot!(validate(&both), @r#"
+    [stderr]
+    error: `config.enable_safeguards` and `config.disable_safeguards` exclude each other
+     --> config.tm:3:5
+      |
+    3 |     enable_safeguards  = ["git-out-of-sync"]
+      |     ^^^^^^^^^^^^^^^^^ enabled here
+    4 |     disable_safeguards = ["git"]
+      |     ------------------ disabled here
+      |
+      = help: remove `git-out-of-sync` from one of the lists
+
+    [exit status 3]
+    "#);
+    let old = format!("{enable}    git {{\n      check_remote = false\n    }}\n");
+    assert_snapshot!(validate(&old), @r#"
+    [stderr]
+    error: `config.git.check_remote` and `config.enable_safeguards` exclude each other
+     --> config.tm:5:7
+      |
+    3 |     enable_safeguards  = ["git-out-of-sync"]
+      |     ----------------- the list
+    4 |     git {
+    5 |       check_remote = false
+      |       ^^^^^^^^^^^^ the old switch
+      |
+      = help: remove the old switch and name the safeguard in the list
+
+    [exit status 3]
+    "#);
+    assert_snapshot!(validate("    enable_safeguards = [\"git-untracked\"]\n"), @r#"
+    [stderr]
+    error: `enable_safeguards` must be a list of `"git-out-of-sync"`
+     --> config.tm:3:25
+      |
+    3 |     enable_safeguards = ["git-untracked"]
+      |                         ^^^^^^^^^^^^^^^^^ this is a list
+
+    [exit status 3]
+    "#);
+    for fine in [
+        format!(
+            "{enable}    disable_safeguards = [\"git-untracked\", \"none\", \"outdated-code\"]\n"
+        ),
+        format!("{enable}    git {{\n      check_untracked = false\n    }}\n"),
+        "    enable_safeguards  = []\n    disable_safeguards = [\"all\"]\n".to_owned(),
+    ] {
+        let output = validate(&fine);
+        assert_eq!(output.code(), 0, "{output}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Repositories inside of the repository.
+
+use super::verdict;
+use crate::repository::Repository;
+
+/// A repository with a submodule `sub`, which lies in the stack at the root.
+fn with_submodule() -> Repository {
+    let repository = Repository::layout("/");
+    let library = repository.outside().join("library");
+    std::fs::create_dir(&library).unwrap();
+    std::fs::write(library.join("x"), "").unwrap();
+    repository.git_in(&library, "init -q -b main");
+    repository.git_in(&library, "add x");
+    repository.git_in(&library, "commit -q -m library");
+    repository.git("submodule add -q ../library sub");
+    repository.commit();
+    repository
+}
+
+const OBJECTION: &str = "git-uncommitted: sub (submodule)\n";
+
+#[test]
+fn a_submodule_as_it_was_committed() {
+    let repository = with_submodule();
+    assert_eq!(verdict(&repository), "");
+}
+
+#[test]
+fn a_submodule_with_changes() {
+    let repository = with_submodule();
+    repository.write("/sub/x", "changed");
+    assert_eq!(verdict(&repository), OBJECTION);
+    repository.git_in("/sub", "add x");
+    assert_eq!(verdict(&repository), OBJECTION, "staged");
+}
+
+#[test]
+fn a_submodule_with_new_files() {
+    let repository = with_submodule();
+    repository.write("/sub/new", "");
+    assert_eq!(verdict(&repository), OBJECTION);
+}
+
+#[test]
+fn a_submodule_at_another_commit() {
+    let repository = with_submodule();
+    repository.git_in("/sub", "commit -q --allow-empty -m other");
+    assert_eq!(verdict(&repository), OBJECTION);
+    repository.git("add sub");
+    assert_eq!(verdict(&repository), OBJECTION, "staged");
+    repository.git("commit -q -m moved");
+    assert_eq!(verdict(&repository), "");
+}
+
+#[test]
+fn a_submodule_that_is_added() {
+    let repository = with_submodule();
+    repository.git("submodule add -q ../library other");
+    assert_eq!(
+        verdict(&repository),
+        "git-uncommitted: .gitmodules (modified), other (submodule)\n"
+    );
+}
+
+#[test]
+fn a_submodule_that_is_not_checked_out() {
+    let repository = with_submodule();
+    repository.git("submodule deinit -q -f sub");
+    assert_eq!(verdict(&repository), "");
+}
+
+#[test]
+fn a_project_in_a_submodule_is_that_of_the_submodule() {
+    let repository = with_submodule();
+    repository.write("/sub/root.orch.hcl", "orch { root = true }\n");
+    repository.write("/sub/s/stack.tm", "stack {}\n");
+    repository.git_in("/sub", "add -A");
+    repository.git_in("/sub", "commit -q -m stack");
+    repository.write("/new", "");
+    assert_eq!(super::verdict_at(&repository, "/sub"), "");
+    repository.write("/sub/new", "");
+    assert_eq!(
+        super::verdict_at(&repository, "/sub"),
+        "git-untracked: new\n"
+    );
+}
+
+#[test]
+fn a_repository_that_git_does_not_know() {
+    let repository = Repository::layout("a");
+    repository.git("init -q a/nested");
+    repository.write("/a/nested/x", "");
+    assert_eq!(
+        verdict(&repository),
+        "git-untracked: a/nested (repository)\n"
+    );
+    repository.write("/a/.gitignore", "nested/\n");
+    repository.commit();
+    assert_eq!(verdict(&repository), "");
+}
