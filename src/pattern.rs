@@ -55,13 +55,12 @@ impl Pattern {
         let directory = directory
             .resolve(if literal.is_empty() { "." } else { literal })
             .map_err(|LeavesProject| BadPattern::LeavesProject)?;
-        let rest = match rest {
-            "" => "**".to_owned(),
-            rest if rest.ends_with('/') => format!("{rest}**"),
-            rest => rest.to_owned(),
-        };
-        let mut names = rest.split('/');
-        if names.any(|name| matches!(name, "." | "..")) {
+        let mut names: Vec<&str> = rest.split('/').filter(|name| !name.is_empty()).collect();
+        if rest.is_empty() || rest.ends_with('/') {
+            names.push("**");
+        }
+        let rest = names.join("/");
+        if names.iter().any(|name| matches!(*name, "." | "..")) {
             let problem = "`.` and `..` must stand before the first wildcard";
             return Err(BadPattern::Syntax(problem.to_owned()));
         }
@@ -69,7 +68,7 @@ impl Pattern {
         if !pattern.is_empty() {
             pattern.push('/');
         }
-        pattern += &rest;
+        pattern += &within_names(&rest);
         let glob = GlobBuilder::new(&pattern)
             .literal_separator(true)
             .backslash_escape(true)
@@ -110,6 +109,42 @@ impl Pattern {
     pub fn matches(&self, file: &ProjectPath) -> bool {
         self.matcher.is_match(file.relative())
     }
+}
+
+/// Makes `[!…]` leave out `/`, which globset lets it match.
+fn within_names(glob: &str) -> String {
+    let mut changed = String::with_capacity(glob.len() + 1);
+    let mut rest = glob;
+    while let Some(special) = rest.find(['\\', '[']) {
+        let after = &rest[special + 1..];
+        let mut taken = special + 1;
+        if rest[special..].starts_with('\\') {
+            taken += after.chars().next().map_or(0, char::len_utf8);
+            changed += &rest[..taken];
+        } else {
+            let is_negated = after.starts_with(['!', '^']);
+            let start = taken + usize::from(is_negated);
+            // A bracket that comes first is one of the characters.
+            let mut inside = rest[start..].char_indices().skip(1);
+            let Some((length, _)) = inside.find(|(_, character)| *character == ']') else {
+                break;
+            };
+            taken = start + length;
+            let class = &rest[..taken];
+            if is_negated {
+                // A hyphen that comes last is one of the characters, too.
+                let (class, hyphen) = match class.strip_suffix('-') {
+                    Some(class) => (class, "-"),
+                    None => (class, ""),
+                };
+                changed = changed + class + "/" + hyphen;
+            } else {
+                changed += class;
+            }
+        }
+        rest = &rest[taken..];
+    }
+    changed + rest
 }
 
 /// Written from the project root.
@@ -163,11 +198,29 @@ mod tests {
         assert!(matches("**/*.json", "/a/b/c/d/x.json"));
         assert!(!matches("**/*.json", "/a/x.json"));
         assert!(matches("../**", "/a/c"));
+        assert!(matches("*//x.json", "/a/b/c/x.json"));
         assert!(matches("/shared/{x,y}?.tf", "/shared/y1.tf"));
         assert!(matches("/shared/{,sub/}x.tf", "/shared/x.tf"));
         assert!(matches("/shared/{,sub/}x.tf", "/shared/sub/x.tf"));
         assert!(matches("conf/", "/a/b/conf/c/d"));
         assert!(!matches("conf/", "/a/b/configuration"));
+    }
+
+    #[test]
+    fn a_class_of_characters_stays_within_a_component() {
+        for pattern in [
+            "x[!a]y", "x[^a]y", "x[!a-c]y", "x[!a-]y", "x[!]]y", "x[!]a]y",
+        ] {
+            assert!(!matches(pattern, "/a/b/x/y"), "{pattern}");
+            assert!(matches(pattern, "/a/b/xdy"), "{pattern}");
+        }
+        assert!(!matches("x[!-]y", "/a/b/x-y"));
+        assert!(!matches("x[!-]y", "/a/b/x/y"));
+        assert!(!matches("x[!a-]y", "/a/b/x-y"));
+        assert!(!matches("x[!]a]y", "/a/b/x]y"));
+        assert!(matches("[[!]x", "/a/b/!x"));
+        assert!(!matches("[[!]x", "/a/b/zx"));
+        assert!(matches("\\[!x]", "/a/b/[!x]"));
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn by_neighbours(
         (Towards::Dependents, Towards::Dependencies),
     ];
     let ways = ways.into_iter().filter_map(|(there, back)| {
-        let is_start = |it: &StackIndex| start.contains(*it);
+        let is_start = |it: &StackIndex| *it != stack && start.contains(*it);
         let next = graph.neighbours([stack], there, Some(NonZeroU32::MIN));
         let nearest = next.into_keys().find(is_start).or_else(|| {
             let around = graph.neighbours([stack], there, None);

@@ -17,7 +17,7 @@ Selection, step by step:
   5. `wants`, `wanted_by`: what these want as well, whatever the steps before say of it
   6. --only-…: the neighbours in the graph of all these, instead; --include-…: the neighbours of
      what step 5 gives, as well; then --exclude-…: without the neighbours of what is left
-  Stacks that --exclude means take part in no step.";
+  No step selects a stack that --exclude means; the graph leads through it all the same.";
 
 /// Which stacks a command acts on.
 #[derive(Debug, Args)]

@@ -222,12 +222,20 @@ impl Loaded {
         let stacks = &self.project.stacks;
         let mut lines: HashMap<StackIndex, usize> = HashMap::new();
         let mut bad = Vec::new();
+        // What some editors and shells of Windows write first.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         for (line, number) in text.lines().zip(1..) {
-            let written = line.trim();
+            let mut written = line.trim();
             if written.is_empty() {
                 continue;
             }
-            let path = self.directory.resolve(written).ok();
+            let mut path = self.directory.resolve(written).ok();
+            // The name of a directory may have blanks at its ends, as `list` prints it.
+            if let Ok(exact) = self.directory.resolve(line)
+                && stacks.at(exact.as_str()).is_some()
+            {
+                (written, path) = (line, Some(exact));
+            }
             match path.as_ref().and_then(|path| stacks.at(path.as_str())) {
                 Some(stack) => _ = lines.entry(stack).or_insert(number),
                 None => bad.push((number, written, path)),
@@ -252,9 +260,15 @@ impl Loaded {
         let elsewhere = lines.keys().filter(is_elsewhere).count();
         if elsewhere > 0 {
             let named = count(lines.len(), "stack");
+            let directory = printable(self.directory.as_str());
+            let verbs = if elsewhere == 1 {
+                ("lies", "is")
+            } else {
+                ("lie", "are")
+            };
             console::note(&format!(
-                "of {named} in {source}, {elsewhere} lie outside of `{}` and are left out",
-                printable(self.directory.as_str())
+                "of {named} in {source}, {elsewhere} {} outside of `{directory}` and {} left out",
+                verbs.0, verbs.1
             ));
         }
         Ok(Named { source, lines })
@@ -296,15 +310,21 @@ impl Loaded {
             }
             return message;
         }
-        let mut dropped = stacks
+        let dropped = stacks
             .iter()
             .filter_map(|(stack, _)| selection.dropped(stack));
-        if let Some(Obstacle::Only(reach) | Obstacle::Neighbour(reach, _)) = dropped.next() {
-            let others = dropped.count();
-            return format!(
-                "{} would be selected, but `{reach}` leaves none",
-                count(others + 1, "stack")
-            );
+        let flags = dropped.filter_map(|obstacle| match obstacle {
+            Obstacle::Only(reach) | Obstacle::Neighbour(reach, _) => Some(format!("`{reach}`")),
+            _ => None,
+        });
+        let mut flags: Vec<String> = flags.collect();
+        if !flags.is_empty() {
+            let would_be = count(flags.len(), "stack");
+            flags.sort_unstable();
+            flags.dedup();
+            let verb = if flags.len() == 1 { "leaves" } else { "leave" };
+            let flags = flags.join(" and ");
+            return format!("{would_be} would be selected, but {flags} {verb} none");
         }
         if stacks.at_or_below(directory).next().is_some() {
             let flags = [

@@ -1,6 +1,6 @@
 //! The answers of the `git` program, taken apart.
 
-use super::{CommitId, FileChange, GitError, command_line, is_hexadecimal};
+use super::{FileChange, GitError, command_line};
 
 /// An answer that consists of fields with a NUL after each.
 pub(super) struct Fields<'a> {
@@ -60,52 +60,5 @@ pub(super) fn change(status: Option<u8>, modes: &[&[u8]]) -> FileChange {
         Some(b'T') => FileChange::Retyped,
         Some(b'U') => FileChange::Conflicted,
         _ => FileChange::Modified,
-    }
-}
-
-/// Finds a reference in the answer of `git ls-remote`; gives the line that makes no sense, if there
-/// is one.
-pub(super) fn tip<'a>(answer: &'a [u8], reference: &str) -> Result<Option<CommitId>, &'a [u8]> {
-    let mut found = None;
-    let lines = answer.split(|&byte| byte == b'\n');
-    for line in lines.filter(|line| !line.is_empty()) {
-        let text = str::from_utf8(line).map_err(|_| line)?;
-        let (id, name) = text.split_once('\t').ok_or(line)?;
-        if !matches!(id.len(), 40 | 64) || !is_hexadecimal(id) {
-            return Err(line);
-        }
-        // A pattern also names what merely ends like this.
-        if name == reference {
-            found = Some(CommitId(id.to_ascii_lowercase()));
-        }
-    }
-    Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_very_reference_is_the_tip() {
-        let [a, b] = ["a", "b"].map(|digit| digit.repeat(40));
-        let check = |answer: &str, expected: Result<Option<&str>, &str>| {
-            let found = tip(answer.as_bytes(), "refs/heads/main");
-            let found = found.map(|tip| tip.map(|tip| tip.0));
-            let expected = expected.map(|tip| tip.map(str::to_owned));
-            assert_eq!(found, expected.map_err(str::as_bytes), "{answer}");
-        };
-        let other = format!("{a}\trefs/heads/refs/heads/main\n");
-        check("", Ok(None));
-        check(&other, Ok(None));
-        check(&format!("{other}{b}\trefs/heads/main\n"), Ok(Some(&b)));
-        for wrong in [
-            format!("{b} refs/heads/main"),
-            format!("{}\trefs/heads/main", &b[1..]),
-            format!("-{}\trefs/heads/main", &b[1..]),
-            "warning: something".to_owned(),
-        ] {
-            check(&format!("{other}{wrong}\n"), Err(&wrong));
-        }
     }
 }

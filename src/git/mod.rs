@@ -13,6 +13,7 @@ mod error;
 mod file;
 mod library;
 mod program;
+mod remote;
 
 use std::fmt;
 use std::path::Path;
@@ -32,6 +33,12 @@ use crate::path::ProjectPath;
 pub struct CommitId(String);
 
 impl CommitId {
+    /// Takes the name of a commit, which must be a hexadecimal number.
+    pub fn new(digits: &str) -> Option<Self> {
+        let is_name = !digits.is_empty() && is_hexadecimal(digits);
+        is_name.then(|| CommitId(digits.to_ascii_lowercase()))
+    }
+
     /// Returns all digits.
     pub fn as_str(&self) -> &str {
         &self.0

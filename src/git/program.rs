@@ -1,13 +1,13 @@
-//! Questions that the `git` program answers, and what only it can do: fetch.
+//! Questions that the `git` program answers.
 //!
 //! Only options that git 2.30 knows are used, and formats that end names with NUL.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::answer::{Fields, blob, change, tip};
+use super::answer::{Fields, blob, change};
 use super::{
     ChangedFile, CommitId, FileChange, FileState, GitError, command_line, is_hexadecimal,
     project_path, repository_path,
@@ -44,10 +44,10 @@ pub(super) struct Program {
 }
 
 /// A question asked, with all that its failure wants to say.
-struct Question {
-    command: Command,
+pub(super) struct Question {
+    pub(super) command: Command,
     /// As it could be typed.
-    text: String,
+    pub(super) text: String,
 }
 
 impl Program {
@@ -57,7 +57,7 @@ impl Program {
         }
     }
 
-    fn question(&self, arguments: &[&str]) -> Question {
+    pub(super) fn question(&self, arguments: &[&str]) -> Question {
         let mut command = Command::new("git");
         command.arg("-C").arg(&self.directory);
         // A directory that looks like a repository from inside is none: see `git_top_level`.
@@ -391,55 +391,14 @@ impl Program {
         Ok(contents)
     }
 
-    /// Asks a remote where it has a branch; see [`super::Repository::remote_tip`].
-    pub(super) fn remote_tip(
-        &self,
-        remote: &str,
-        branch: &str,
-    ) -> Result<Option<CommitId>, GitError> {
-        let reference = format!("refs/heads/{branch}");
-        let arguments = ["ls-remote", "--", remote, &reference];
-        let mut question = self.question(&arguments);
-        question.command.env("GIT_TERMINAL_PROMPT", "0");
-        // ssh asks at the terminal whatever stdin is. Where users have chosen how ssh is started, it
-        // is theirs to keep it from asking.
-        let is_chosen = ["GIT_SSH", "GIT_SSH_COMMAND"]
-            .iter()
-            .any(|name| std::env::var_os(name).is_some());
-        if !is_chosen && self.config("core.sshCommand")?.is_none() {
-            let quietly = "ssh -o BatchMode=yes";
-            question.command.env("GIT_SSH_COMMAND", quietly);
-        }
-        let text = question.text.clone();
-        let answer = checked(text, question.output()?)?;
-        tip(&answer, &reference).map_err(|line| Fields::new(&answer, &arguments).unexpected(line))
-    }
-
     /// Says whether there is any reference.
     pub(super) fn has_references(&self) -> Result<bool, GitError> {
         Ok(!self.ask_line(&["for-each-ref", "--count=1"])?.is_empty())
     }
-
-    /// Runs `git fetch`; see [`super::Repository::fetch`].
-    pub(super) fn fetch(&self, arguments: &[String]) -> Result<(), GitError> {
-        let mut words = vec!["fetch"];
-        words.extend(arguments.iter().map(String::as_str));
-        let Question { mut command, text } = self.question(&words);
-        // git reports its progress on stderr; what it prints on stdout must not mix with ours.
-        command.stdout(io::stderr());
-        let status = command.status().map_err(GitError::Start)?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(GitError::Fetch {
-            command: text,
-            status,
-        })
-    }
 }
 
 impl Question {
-    fn output(mut self) -> Result<Output, GitError> {
+    pub(super) fn output(mut self) -> Result<Output, GitError> {
         self.command
             .stdin(Stdio::null())
             .output()
@@ -447,7 +406,7 @@ impl Question {
     }
 }
 
-fn checked(command: String, output: Output) -> Result<Vec<u8>, GitError> {
+pub(super) fn checked(command: String, output: Output) -> Result<Vec<u8>, GitError> {
     if output.status.success() {
         return Ok(output.stdout);
     }

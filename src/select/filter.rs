@@ -50,14 +50,14 @@ pub enum Scope {
 pub struct PathFilter {
     /// As the user wrote it.
     written: String,
-    meaning: Meaning,
+    /// Any of these is enough: `a*/**` means what `a*` means as well.
+    meanings: Vec<Meaning>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Meaning {
     AtOrBelow(ProjectPath),
-    /// The globs; more than one where the pattern ends in `/**` and so means the directory as well.
-    Matching(Vec<Pattern>),
+    Matching(Pattern),
 }
 
 impl PathFilter {
@@ -68,33 +68,40 @@ impl PathFilter {
     ///
     /// If it is no glob, or leads out of the project.
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
-        // Stacks are directories, so a slash at the end says nothing.
-        let glob = written.trim_end_matches('/');
-        let meaning = if Pattern::is_pattern(glob) {
-            let pattern = Pattern::new(directory, glob)?;
-            let around = glob.strip_suffix("/**");
-            match around.filter(|around| Pattern::is_pattern(around)) {
-                Some(around) => Meaning::Matching(vec![pattern, Pattern::new(directory, around)?]),
-                // What is left is a path: everything at or below it.
-                None if pattern.rest() == "**" => Meaning::AtOrBelow(pattern.directory().clone()),
-                None => Meaning::Matching(vec![pattern]),
+        let mut meanings = Vec::new();
+        let mut rest = written;
+        loop {
+            // Stacks are directories, so a slash at the end says nothing.
+            let glob = rest.trim_end_matches('/');
+            if !Pattern::is_pattern(glob) {
+                let path = directory.resolve(rest);
+                let path = path.map_err(|LeavesProject| BadPattern::LeavesProject)?;
+                meanings.push(Meaning::AtOrBelow(path));
+                break;
             }
-        } else {
-            let path = directory.resolve(written);
-            Meaning::AtOrBelow(path.map_err(|LeavesProject| BadPattern::LeavesProject)?)
-        };
+            let around = glob.strip_suffix("**");
+            let around = around.filter(|around| around.is_empty() || around.ends_with('/'));
+            if around.is_none_or(Pattern::is_pattern) {
+                meanings.push(Meaning::Matching(Pattern::new(directory, glob)?));
+            }
+            match around {
+                Some(around) => rest = around,
+                None => break,
+            }
+        }
         Ok(PathFilter {
             written: written.to_owned(),
-            meaning,
+            meanings,
         })
     }
 
     /// Says whether a stack at this path is meant.
     pub fn matches(&self, stack: &ProjectPath) -> bool {
-        match &self.meaning {
+        self.meanings.iter().any(|meaning| match meaning {
             Meaning::AtOrBelow(directory) => stack.is_at_or_below(directory),
-            Meaning::Matching(patterns) => patterns.iter().any(|pattern| pattern.matches(stack)),
-        }
+            // The root has no name that could match.
+            Meaning::Matching(pattern) => !stack.is_root() && pattern.matches(stack),
+        })
     }
 }
 
@@ -309,5 +316,16 @@ mod tests {
         assert!(matches("p*/**", "/env/prod/a"));
         assert!(matches("**", "/env"));
         assert!(matches("/**", "/"));
+        assert!(matches("p*//**", "/env/prod"));
+        assert!(matches("**/**", "/env"));
+        assert!(!matches("**/**", "/"));
+    }
+
+    #[test]
+    fn the_root_has_no_name_that_could_match() {
+        assert!(!matches("/*", "/"));
+        assert!(!matches("/**/*", "/"));
+        assert!(!matches("/{,env}", "/"));
+        assert!(!matches("/*/**", "/"));
     }
 }

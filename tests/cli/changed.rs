@@ -1112,3 +1112,59 @@ fn changes_are_the_same_from_every_directory() {
     base 0b8ccbf: --base base, which is HEAD itself
     ");
 }
+
+#[test]
+fn what_has_changed_goes_together_with_all_other_flags() {
+    let repository = Repository::layout(
+        "a [x] wants /d
+        b after /a
+        c [x] after /b
+        d
+        e",
+    );
+    repository.write("/a/x", "");
+    repository.write("/c/x", "");
+    repository.write("/names", "a\ne\n");
+    let list = |flags: &str| {
+        let output = repository.list(flags);
+        assert_eq!(output.code(), 0, "{output}");
+        let paths = output
+            .stdout
+            .lines()
+            .map(|line| line.split_once(' ').unwrap().0);
+        paths.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(list(""), "a c d");
+    assert_eq!(list("--match a"), "a d");
+    assert_eq!(list("--exclude a"), "c");
+    assert_eq!(list("--exclude d"), "a c");
+    assert_eq!(list("--stacks-from names"), "a d");
+    assert_eq!(list("--match b"), "");
+    assert_eq!(list("--match a --include-dependents=1"), "a b d");
+    assert_eq!(list("--match a --include-dependents"), "a b c d");
+    assert_eq!(list("--match a --only-dependents"), "b c");
+    assert_eq!(list("--only-direct-dependencies"), "b");
+    assert_eq!(list("--exclude-dependents"), "a d");
+    assert_eq!(list("--exclude-dependencies"), "c d");
+    assert_eq!(
+        list("-C a --no-recursive --include-dependents=1"),
+        ". ../b ../d"
+    );
+    assert_snapshot!(repository.list("--match c --include-dependencies"), @"
+    a  # runs before /b, after b/stack.tm:2 (--include-dependencies)
+    b  # runs before /c, after c/stack.tm:3 (--include-dependencies)
+    c  # changed: c/x (untracked); at or below /; matches --match c
+    ");
+    assert_snapshot!(repository.list("--match b --tags x"), @"
+    [stderr]
+    note: 2 stacks have changed since 8701c1a, but none at or below `/` passes --match and the tag filters
+    ");
+    assert_snapshot!(repository.list("--match e --only-dependents"), @"
+    [stderr]
+    note: 2 stacks have changed since 8701c1a, but none at or below `/` passes --match
+    ");
+    assert_snapshot!(repository.list("--match c --only-dependents"), @"
+    [stderr]
+    note: 1 stack would be selected, but `--only-dependents` leaves none
+    ");
+}

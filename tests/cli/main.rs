@@ -16,16 +16,19 @@ mod commands; // help, version, completions, usage errors, exit statuses, broken
 mod cycles; // how cycles are reported, and when they are fatal
 mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
 mod files; // roots, file names, skipped directories, merging, imports, project settings
+mod globs; // `--match`, `--exclude`
 mod graph; // the three drawings
 mod hostile; // names and contents that nobody would write on purpose
 mod inputs; // which stacks change with modules, files that are read, links
 mod list; // `orch list`: text, reasons, JSON
+mod neighbours; // `--include-…`, `--only-…`, `--exclude-…` over the graph
 mod order; // what runs before what
 mod readme; // the README and the examples tell the truth
 mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names
 #[cfg(unix)]
 mod removed; // stacks that the base had and that are no more
 mod select; // which stacks a command acts on
+mod stacks_from; // `--stacks-from`
 mod terragrunt; // which stacks change with what Terragrunt reads
 mod terramate; // the worked examples of Terramate's behaviour
 #[cfg(unix)]

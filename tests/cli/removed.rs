@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::repository::Repository;
-use crate::sandbox::Sandbox;
+use crate::repository::{Repository, without_base};
+use crate::sandbox::{Output, Sandbox};
 
 fn remove_all(sandbox: &Sandbox, path: &str) {
     std::fs::remove_dir_all(sandbox.path(path)).unwrap();
@@ -266,5 +266,208 @@ fn a_directory_replaced_by_a_file_or_a_link_is_no_stack() {
     note: stack `/a` was removed since the base; nothing is run for it
     note: stack `/b` was removed since the base; nothing is run for it
     note: no stack has changed since 58f00aa
+    ");
+}
+
+/// Lists what was removed since the base.
+#[track_caller]
+fn removed(repository: &Repository, arguments: &str) -> Output {
+    without_base(repository.orch(&format!("list --removed --base base {arguments}")))
+}
+
+#[test]
+fn list_removed_lists_what_the_base_had_and_the_tree_has_not() {
+    let repository = Repository::layout("a\na/n\nb\nc\nd\nd/n\ne\nf\nkept");
+    // The whole directory, only the block, a mark, a move, a project of its own.
+    repository.git("rm -q -r a");
+    repository.git("commit -q -m gone");
+    repository.write("/b/stack.tm", "globals {}\n");
+    remove_all(&repository, "/c");
+    repository.write("/d/.tmskip", "");
+    repository.git("mv e moved");
+    repository.write("/f/own.tm", "orch {\n  root = true\n}\n");
+    assert_snapshot!(removed(&repository, ""), @"
+    a
+    a/n
+    b
+    c
+    d
+    d/n
+    e
+    f
+    ");
+    repository.commit();
+    assert_snapshot!(removed(&repository, ""), @"
+    a
+    a/n
+    b
+    c
+    d
+    d/n
+    e
+    f
+    ");
+}
+
+#[test]
+fn list_removed_names_the_base() {
+    let repository = Repository::layout("a\nb");
+    repository.git("rm -q -r a");
+    repository.commit();
+    repository.git("rm -q -r b");
+    assert_snapshot!(repository.orch("list --removed --base base"), @"
+    a
+    b
+    [stderr]
+    base 7063b5e: --base base
+    ");
+    assert_snapshot!(repository.orch("list --removed -B HEAD"), @"
+    b
+    [stderr]
+    base 63d40be: --base HEAD, which is HEAD itself
+    ");
+    assert_snapshot!(repository.orch("list --removed"), @"
+    a
+    b
+    [stderr]
+    base 7063b5e: first parent of HEAD, which is at main
+    ");
+    assert_snapshot!(repository.orch("list --removed --base nowhere"), @"
+    [stderr]
+    error: what has changed is unknown
+      caused by: there is no revision `nowhere`
+      = help: name a commit, branch or tag that exists
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn list_removed_as_data() {
+    let repository = Repository::layout("a\nb/c\nd");
+    repository.git("rm -q -r a b");
+    let list = removed(&repository, "--format json").json();
+    assert_eq!(list["format"], 1);
+    assert_eq!(list["stacks"], json!([]));
+    assert_eq!(list["removed"], json!([{"path": "/a"}, {"path": "/b/c"}]));
+    assert_eq!(list["base"]["rule"], "named");
+    let list = removed(&repository, "--format json -C d").json();
+    assert_eq!(list["removed"], json!([]));
+}
+
+#[test]
+fn list_removed_is_limited_by_the_current_directory_and_globs() {
+    let repository = Repository::layout("test/a\ntest/b\ntests/a\ntest-foo\nkept");
+    repository.write("/test/x", "");
+    repository.write("/tests/x", "");
+    repository.git("rm -q -r test/a test/b tests/a test-foo");
+    let list = |arguments: &str| {
+        let output = removed(&repository, arguments);
+        assert_eq!(output.code(), 0, "{output}");
+        output.stdout.lines().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(list(""), "test-foo test/a test/b tests/a");
+    assert_eq!(list("-C test"), "a b");
+    assert_eq!(list("-C tests"), "a");
+    assert_eq!(list("--match test"), "test/a test/b");
+    assert_eq!(list("--match '*/a'"), "test/a tests/a");
+    assert_eq!(
+        list("--match test --match test-foo"),
+        "test-foo test/a test/b"
+    );
+    assert_eq!(list("--exclude test"), "test-foo tests/a");
+    assert_eq!(list("--match '**/a' --exclude 'tests/**'"), "test/a");
+    assert_eq!(list("-C test --match 'a*'"), "a");
+    assert_eq!(list("-C test --exclude /test/a"), "b");
+    assert_eq!(list("--match kept"), "");
+    assert_snapshot!(repository.orch("list --removed --base base --match ''"), @"
+    [stderr]
+    error: in --match: an empty text matches no stack; for all, write `**`
+    [exit status 64]
+    ");
+    let subdirectory = repository.orch_in("/test", "list --removed --base base");
+    assert_eq!(subdirectory.stdout, "a\nb\n");
+}
+
+#[test]
+fn list_removed_says_that_nothing_was() {
+    let repository = Repository::layout("a\nb");
+    repository.write("/a/x", "");
+    assert_snapshot!(removed(&repository, ""), @"
+    [stderr]
+    note: no such stack was removed since 7063b5e
+    ");
+    repository.git("rm -q -r b");
+    assert_snapshot!(removed(&repository, "--match a"), @"
+    [stderr]
+    note: no such stack was removed since 7063b5e
+    ");
+    assert_snapshot!(removed(&repository, "-C a"), @"
+    [stderr]
+    note: no such stack was removed since 7063b5e
+    ");
+}
+
+#[test]
+fn list_removed_knows_no_flags_that_ask_for_more_than_a_path() {
+    let repository = Repository::layout("a");
+    for flags in [
+        "--order",
+        "--why",
+        "--stacks-from -",
+        "--tags x",
+        "--no-tags x",
+        "--no-recursive",
+        "--include-dependents",
+        "--include-dependencies=1",
+        "--only-direct-dependents",
+        "--exclude-dependencies",
+        "--include-all-dependents",
+    ] {
+        let output = repository.orch(&format!("list --removed --base base {flags}"));
+        assert_eq!(output.code(), 64, "{flags}: {output}");
+    }
+    assert_eq!(repository.orch("run --removed true").code(), 64);
+    assert_eq!(repository.orch("list --base base").code(), 64);
+    assert_snapshot!(repository.orch("list --removed --changed --base base"), @"
+    [stderr]
+    base 6e0c8e1: --base base, which is HEAD itself
+    note: no such stack was removed since 6e0c8e1
+    ");
+}
+
+#[test]
+fn list_removed_leaves_out_what_a_sparse_checkout_leaves_out() {
+    let repository = Repository::layout("a\nb\nc");
+    repository.git("rm -q -r c");
+    repository.commit();
+    repository.git("sparse-checkout set a");
+    assert_snapshot!(removed(&repository, ""), @"c");
+}
+
+#[test]
+fn list_removed_knows_what_does_not_count() {
+    let repository = Repository::layout("a\nb");
+    remove_all(&repository, "/a");
+    let switch = "--disable-change-detection git-uncommitted";
+    assert_snapshot!(removed(&repository, switch), @"
+    [stderr]
+    note: no such stack was removed since 7063b5e
+    ");
+    repository.commit();
+    assert_snapshot!(removed(&repository, switch), @"a");
+}
+
+#[test]
+fn list_removed_shows_strange_names_safely() {
+    let repository = Repository::layout("a");
+    repository.write("/b\u{1b}[2J/stack.tm", "stack {}\n");
+    repository.write("/c d/stack.tm", "stack {}\n");
+    repository.commit();
+    repository.git("tag -f base");
+    remove_all(&repository, "/b\u{1b}[2J");
+    remove_all(&repository, "/c d");
+    assert_snapshot!(removed(&repository, ""), @r"
+    b\u{1b}[2J
+    c d
     ");
 }

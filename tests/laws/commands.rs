@@ -4,36 +4,53 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::loaded::Loaded;
-use crate::model::{Meaning, ModelWish, names};
-use crate::tree::{any_tree, relative, with_runnable_wish, with_wish, without_errors};
+use crate::model::{Meaning, Set, names};
+use crate::selector::ModelWish;
+use crate::tree::{any_tree, relative, without_errors};
+use crate::wish::{with_runnable_wish, with_wish};
 
+/// Runs `orch` with the flags of a wish.
+fn output(
+    root: &Path,
+    wish: &ModelWish,
+    arguments: &[&str],
+    command: &[&str],
+) -> (Option<i32>, String) {
+    let mut directory = root.to_path_buf();
+    directory.extend(names(&wish.directory));
+    let mut orch = Command::cargo_bin("orch").unwrap();
+    orch.arg("-C")
+        .arg(directory)
+        .args(arguments)
+        .args(wish.flags());
+    if let Some(lines) = &wish.named {
+        orch.arg("--stacks-from=-").write_stdin(lines.join("\n"));
+    }
+    let output = orch.args(command).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), text)
+}
+
+/// Runs `orch` with the flags of a wish, for the lines that it prints.
 fn orch(
     root: &Path,
     wish: &ModelWish,
     arguments: &[&str],
     command: &[&str],
 ) -> (Option<i32>, Vec<String>) {
-    let mut directory = root.to_path_buf();
-    directory.extend(names(&wish.directory));
-    let mut orch = Command::cargo_bin("orch").unwrap();
-    orch.arg("-C").arg(directory).args(arguments);
-    for filter in &wish.tags {
-        orch.arg("--tags").arg(filter);
-    }
-    for tag in &wish.no_tags {
-        orch.arg("--no-tags").arg(tag);
-    }
-    if !wish.recursive {
-        orch.arg("--no-recursive");
-    }
-    let output = orch.args(command).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    (
-        output.status.code(),
-        text.lines().map(str::to_owned).collect(),
-    )
+    let (status, text) = output(root, wish, arguments, command);
+    (status, text.lines().map(str::to_owned).collect())
+}
+
+/// The paths in a list of a document.
+fn paths(text: &str, list: &str) -> Vec<String> {
+    let document: Value = serde_json::from_str(text).unwrap();
+    let entries = document[list].as_array().unwrap().iter();
+    let path = |entry: &Value| entry["path"].as_str().map(str::to_owned);
+    entries.filter_map(path).collect()
 }
 
 proptest! {
@@ -97,5 +114,57 @@ proptest! {
         let everything = ModelWish::everything();
         let valid = if is_wrong || is_warned || !on_cycles.is_empty() { 3 } else { 0 };
         prop_assert_eq!(orch(root, &everything, &["validate"], &[]).0, Some(valid));
+    }
+    #[test]
+    fn every_command_and_every_format_has_the_same_stacks((tree, wish) in with_runnable_wish()) {
+        let tree = without_errors(tree);
+        let loaded = Loaded::new(&tree);
+        let (model, root) = (&loaded.model, &loaded.root);
+        let here = model.stacks.iter().any(|stack| stack.path == wish.directory);
+        prop_assume!(wish.recursive || here);
+        let selected = model.selection(&wish);
+        let expected: Vec<String> = selected.iter().map(|&stack| model.path(stack).to_owned()).collect();
+        for command in ["list", "env"] {
+            let (status, text) = output(root, &wish, &[command, "--format=json"], &[]);
+            prop_assert_eq!(status, Some(0));
+            prop_assert_eq!(&paths(&text, "stacks"), &expected, "{}", command);
+        }
+        let (status, text) = output(root, &wish, &["graph", "--format=json"], &[]);
+        prop_assert_eq!(status, Some(0));
+        prop_assert_eq!(&paths(&text, "nodes"), &expected);
+        let ordered: Vec<String> = model.order(&selected).iter().map(|&stack| model.path(stack).to_owned()).collect();
+        let (_, text) = output(root, &wish, &["list", "--format=json", "--order"], &[]);
+        prop_assert_eq!(&paths(&text, "stacks"), &ordered);
+        let (_, why) = orch(root, &wish, &["list", "--why"], &[]);
+        let plain: Vec<&str> = why.iter().map(|line| line.split_once("  # ").unwrap().0).collect();
+        prop_assert_eq!(plain, orch(root, &wish, &["list"], &[]).1);
+    }
+
+    #[test]
+    fn a_list_names_what_it_lists((tree, wish) in with_wish(any_tree().prop_map(without_errors))) {
+        let loaded = Loaded::new(&tree);
+        let (model, root) = (&loaded.model, &loaded.root);
+        let here = model.stacks.iter().any(|stack| stack.path == wish.directory);
+        prop_assume!(wish.recursive || here);
+        let (status, lines) = orch(root, &wish, &["list"], &[]);
+        prop_assert_eq!(status, Some(0));
+        let selected = model.selection(&wish);
+        // What is listed is found again, and nothing else but what it wants.
+        let again = |directory: &str| ModelWish {
+            directory: directory.to_owned(),
+            named: Some(lines.clone()),
+            ..ModelWish::everything()
+        };
+        let named: Set = (0..model.stacks.len())
+            .filter(|&stack| model.line(&again(&wish.directory), stack).is_some())
+            .collect();
+        prop_assert_eq!(&named, &selected);
+        let listed = orch(root, &again(&wish.directory), &["list"], &[]);
+        let expected = model.selection(&again(&wish.directory));
+        let show = |stack: &usize| relative(&wish.directory, model.path(*stack));
+        prop_assert_eq!(&listed, &(Some(0), expected.iter().map(show).collect()));
+        if wish.directory == "/" && wish.neighbours.is_empty() && wish.exclude.is_empty() {
+            prop_assert_eq!(listed.1, lines);
+        }
     }
 }

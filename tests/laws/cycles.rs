@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use crate::loaded::Loaded;
 use crate::model::Set;
-use crate::tree::{acyclic_tree, any_tree, with_wish};
+use crate::tree::{acyclic_tree, any_tree};
+use crate::wish::with_wish;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]

@@ -1,20 +1,26 @@
 //! A tree as the library sees it, translated to the model's terms.
 
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use orch::base::{Base, BaseRule};
+use orch::change::{Cause, ChangedFiles, Changes, Since};
 use orch::diagnostic::{Diagnostic, Style, render};
-use orch::graph::Graph;
+use orch::git::{ChangedFile, CommitId, FileChange, FileState};
+use orch::graph::{Graph, Towards};
 use orch::path::ProjectPath;
 use orch::project::Project;
 use orch::reference::References;
-use orch::select::{Scope, Selection, Wish, select};
+use orch::select::{Named, PathFilter, Reach, Scope, Selection, Verb, Wish, select};
 use orch::source::Span;
 use orch::stack::StackIndex;
 use orch::tag::TagFilter;
+use orch::trigger::{Trigger, TriggerKind};
 use tempfile::TempDir;
 
-use crate::model::{Model, ModelWish, Set};
+use crate::model::{Model, Set};
+use crate::selector::{ModelChanges, ModelReach, ModelWish};
 use crate::tree::{Tree, write};
 
 pub(crate) struct Loaded {
@@ -80,28 +86,99 @@ impl Loaded {
             .collect()
     }
 
-    pub(crate) fn select(&self, wish: &ModelWish) -> Selection {
-        let wish = Wish {
-            changed: None,
-            directory: ProjectPath::root().resolve(&wish.directory).unwrap(),
+    /// The wish in the library's terms.
+    pub(crate) fn wish(&self, wish: &ModelWish) -> Wish {
+        let directory = ProjectPath::root().resolve(&wish.directory).unwrap();
+        let filter = |text: &String| PathFilter::new(&directory, text).unwrap();
+        let named = wish.named.as_ref().map(|_| {
+            let all = 0..self.model.stacks.len();
+            let lines = all.filter_map(|stack| {
+                let line = self.model.line(wish, stack)?;
+                Some((self.index(stack), line))
+            });
+            Named {
+                source: "a list".to_owned(),
+                lines: lines.collect(),
+            }
+        });
+        let reach = |reach: &ModelReach| Reach {
+            verb: match reach.verb {
+                "only" => Verb::Only,
+                "include" => Verb::Include,
+                _ => Verb::Exclude,
+            },
+            towards: match reach.towards {
+                "dependencies" => Towards::Dependencies,
+                _ => Towards::Dependents,
+            },
+            depth: reach.depth.and_then(NonZeroU32::new),
+        };
+        Wish {
+            changed: wish.changes.as_ref().map(|changes| self.changes(changes)),
             scope: if wish.recursive {
                 Scope::Recursive
             } else {
                 Scope::Exact
             },
+            globs: wish.globs.iter().map(filter).collect(),
+            named,
             tags: wish
                 .tags
                 .iter()
                 .map(|filter| TagFilter::parse(filter).unwrap())
                 .collect(),
             no_tags: wish.no_tags.clone(),
-            globs: Vec::new(),
-            named: None,
-            neighbours: Vec::new(),
-            exclude: Vec::new(),
+            neighbours: wish.neighbours.iter().map(reach).collect(),
+            exclude: wish.exclude.iter().map(filter).collect(),
+            directory,
+        }
+    }
+
+    /// Changes of these stacks; each rests on a file in the stack's directory.
+    fn changes(&self, changes: &ModelChanges) -> Changes {
+        let file =
+            |stack: usize, name: &str| self.project.stacks[self.index(stack)].path.join(name);
+        let triggers = |stacks: &Set, kind: TriggerKind| {
+            let trigger = |&stack: &usize| {
+                let trigger = Trigger {
+                    kind,
+                    reason: "because".to_owned(),
+                    file: file(stack, "trigger"),
+                    state: FileState::Committed,
+                };
+                (self.index(stack), trigger)
+            };
+            stacks.iter().map(trigger).collect()
         };
-        let graph = Graph::new(&self.project.stacks, &self.references);
-        select(&self.project.stacks, &self.references, &graph, &wish)
+        let cause = |&stack: &usize| {
+            let file = ChangedFile {
+                path: file(stack, "changed"),
+                change: FileChange::Modified,
+                state: FileState::Committed,
+            };
+            let chain = Vec::new();
+            (self.index(stack), Cause { file, chain })
+        };
+        Changes {
+            since: Since {
+                base: Base {
+                    commit: CommitId::new("abc").unwrap(),
+                    rule: BaseRule::Named,
+                    reason: "because".to_owned(),
+                },
+                removed: Vec::new(),
+                outside: false,
+            },
+            stacks: changes.changed.iter().map(cause).collect(),
+            triggered: triggers(&changes.triggered, TriggerKind::Changed),
+            dismissed: triggers(&changes.dismissed, TriggerKind::IgnoreChange),
+            files: ChangedFiles::default(),
+        }
+    }
+
+    pub(crate) fn select(&self, wish: &ModelWish) -> Selection {
+        let wish = self.wish(wish);
+        select(&self.project.stacks, &self.references, &self.graph, &wish)
     }
 
     pub(crate) fn selected(&self, selection: &Selection) -> Set {

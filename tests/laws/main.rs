@@ -7,6 +7,7 @@
 mod changed;
 mod commands;
 mod cycles;
+mod globs;
 mod loaded;
 mod loading;
 mod model;
@@ -16,5 +17,8 @@ mod running;
 #[cfg(unix)]
 mod safeguards;
 mod selection;
+mod selector;
 mod text;
 mod tree;
+mod why;
+mod wish;

@@ -1,4 +1,4 @@
-//! What references, selection, constraints, order and waves mean, said as plainly as possible:
+//! What references, constraints, order and waves mean, said as plainly as possible:
 //! sets of paths, nested loops and a full closure. Stacks are numbers in byte order of their paths.
 
 use std::collections::BTreeSet;
@@ -50,26 +50,6 @@ pub(crate) struct Constraint {
     pub(crate) written: String,
 }
 
-/// What the user asks for.
-#[derive(Debug, Clone)]
-pub(crate) struct ModelWish {
-    pub(crate) directory: String,
-    pub(crate) recursive: bool,
-    pub(crate) tags: Vec<String>,
-    pub(crate) no_tags: Vec<String>,
-}
-
-impl ModelWish {
-    pub(crate) fn everything() -> Self {
-        ModelWish {
-            directory: "/".to_owned(),
-            recursive: true,
-            tags: Vec::new(),
-            no_tags: Vec::new(),
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) stacks: Vec<ModelStack>,
@@ -80,12 +60,12 @@ pub(crate) fn names(path: &str) -> Vec<&str> {
     path.split('/').filter(|name| !name.is_empty()).collect()
 }
 
-fn contains(directory: &[&str], path: &[&str]) -> bool {
+pub(crate) fn contains(directory: &[&str], path: &[&str]) -> bool {
     directory.len() <= path.len() && (0..directory.len()).all(|i| directory[i] == path[i])
 }
 
 /// Returns the names of the place that is meant, or `None` above the root.
-fn place(from: &str, written: &str) -> Option<Vec<String>> {
+pub(crate) fn place(from: &str, written: &str) -> Option<Vec<String>> {
     let mut place: Vec<String> = Vec::new();
     if written.as_bytes().first() != Some(&b'/') {
         place = names(from).into_iter().map(str::to_owned).collect();
@@ -108,7 +88,7 @@ fn is_tag(text: &str) -> bool {
 }
 
 /// Says whether tags pass a filter, or `None` if it is not a filter.
-fn passes(filter: &str, tags: &[String]) -> Option<bool> {
+pub(crate) fn passes(filter: &str, tags: &[String]) -> Option<bool> {
     let mut any = false;
     for alternative in filter.split(',').filter(|part| !part.is_empty()) {
         let mut all = true;
@@ -246,25 +226,6 @@ impl Model {
         self.all().filter(|&stack| reaches[stack][stack]).collect()
     }
 
-    /// The stacks that the directory and the tags let pass.
-    pub(crate) fn filtered(&self, wish: &ModelWish) -> Set {
-        let directory = names(&wish.directory);
-        self.all()
-            .filter(|&stack| {
-                let own = self.names(stack);
-                let tags = &self.stacks[stack].tags;
-                let here = own == directory || wish.recursive && contains(&directory, &own);
-                let wanted = wish.tags.is_empty()
-                    || wish
-                        .tags
-                        .iter()
-                        .any(|filter| passes(filter, tags) == Some(true));
-                let unwanted = wish.no_tags.iter().any(|tag| tags.contains(tag));
-                here && wanted && !unwanted
-            })
-            .collect()
-    }
-
     /// Says whether selecting `first` selects `second`, and by which attribute.
     pub(crate) fn wants(&self, first: usize, second: usize) -> Vec<&'static str> {
         let names = |declaring: usize, attribute: usize, named: usize| {
@@ -280,25 +241,6 @@ impl Model {
             kinds.push("wanted_by");
         }
         kinds
-    }
-
-    pub(crate) fn selection(&self, wish: &ModelWish) -> Set {
-        let mut selected = self.filtered(wish);
-        loop {
-            let more: Set = self
-                .all()
-                .filter(|&second| {
-                    !selected.contains(&second)
-                        && selected
-                            .iter()
-                            .any(|&first| !self.wants(first, second).is_empty())
-                })
-                .collect();
-            if more.is_empty() {
-                return selected;
-            }
-            selected.extend(more);
-        }
     }
 
     /// The selection in order: again and again the lowest of those that may run.

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use crate::loaded::Loaded;
 use crate::model::{ModelStack, Set};
-use crate::tree::{Directory, Holds, any_tree, with_runnable_wish, with_wish};
+use crate::tree::{Directory, Holds, any_tree};
+use crate::wish::{with_runnable_wish, with_wish};
 
 fn predecessors(loaded: &Loaded, stack: usize, selected: &Set) -> Vec<Predecessor> {
     let is_selected = |index| selected.contains(&loaded.number(index));
@@ -48,6 +49,7 @@ proptest! {
         let loaded = Loaded::new(&tree);
         let mut wish = wish;
         wish.no_tags.push("unselected".to_owned());
+        wish.neighbours.clear();
         let alone = order(&loaded, &wish);
         let mut larger = tree.clone();
         for (name, after) in more {

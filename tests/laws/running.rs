@@ -7,7 +7,7 @@ use proptest::sample::{Index, select};
 
 use crate::loaded::Loaded;
 use crate::model::Set;
-use crate::tree::with_runnable_wish;
+use crate::wish::with_runnable_wish;
 
 const ON_ERROR: [OnError; 3] = [OnError::Stop, OnError::SkipDependents, OnError::Continue];
 

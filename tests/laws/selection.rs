@@ -1,53 +1,270 @@
-//! Which stacks are selected, and why.
+//! Which stacks are selected, and why, or why not.
 
-use orch::select::Reason;
+use orch::graph::{Step, Towards};
+use orch::select::{Obstacle, Reason};
+use orch::source::Span;
 use proptest::prelude::*;
 
+use crate::globs::means;
 use crate::loaded::Loaded;
-use crate::tree::{any_tree, with_wish};
+use crate::model::{Set, passes, place};
+use crate::selector::{ModelReach, ModelWish, Steps};
+use crate::tree::any_tree;
+use crate::wish::{with_changes, with_wish};
+
+/// A tree, a wish, and what the model makes of them.
+struct Scene {
+    loaded: Loaded,
+    wish: ModelWish,
+    steps: Steps,
+}
+
+impl Scene {
+    /// Checks that a reason is true.
+    fn reason(&self, stack: usize, reason: &Reason) -> Result<(), TestCaseError> {
+        let Scene {
+            loaded,
+            wish,
+            steps,
+        } = self;
+        let path = loaded.model.path(stack);
+        let is_filtered = match reason {
+            Reason::Changed(cause) => {
+                prop_assert_eq!(cause.file.path.as_str(), place_of(path, "changed"));
+                let changes = wish.changes.as_ref();
+                changes.is_some_and(|changes| changes.changed.contains(&stack))
+            }
+            Reason::Triggered(trigger) => {
+                prop_assert_eq!(trigger.file.as_str(), place_of(path, "trigger"));
+                let changes = wish.changes.as_ref();
+                changes.is_some_and(|changes| changes.triggered.contains(&stack))
+            }
+            Reason::Directory(directory, _) => directory.as_str() == wish.directory,
+            Reason::Glob(text) => wish.globs.contains(text) && means(&wish.directory, text, path),
+            Reason::Named(source, line) => {
+                source == "a list" && loaded.model.line(wish, stack) == Some(*line)
+            }
+            Reason::Tags(filter) => {
+                let filter = filter.to_string();
+                let tags = &loaded.model.stacks[stack].tags;
+                let is_it = |written: &String| {
+                    let parts = written.split(',').filter(|part| !part.is_empty());
+                    parts.collect::<Vec<_>>().join(",") == filter
+                };
+                wish.tags.iter().any(is_it) && passes(&filter, tags) == Some(true)
+            }
+            Reason::Wants(by, span) => return self.want(loaded.number(*by), stack, "wants", *span),
+            Reason::WantedBy(by, span) => {
+                return self.want(loaded.number(*by), stack, "wanted_by", *span);
+            }
+            Reason::Neighbour(reach, step) => {
+                let flag = reach.to_string();
+                let mut reached = steps.reached.iter();
+                let found =
+                    reached.find(|(reach, stacks)| reach.flag() == flag && stacks.contains(&stack));
+                prop_assert!(found.is_some(), "{} reaches {}", flag, path);
+                return self.step(&steps.wanted, reach.towards, stack, step);
+            }
+        };
+        prop_assert!(
+            is_filtered && steps.filtered.contains(&stack),
+            "{:?} for {}",
+            reason,
+            path
+        );
+        Ok(())
+    }
+
+    /// Checks that one stack makes that the other is wanted, and that the text of a file says so.
+    fn want(&self, by: usize, stack: usize, kind: &str, span: Span) -> Result<(), TestCaseError> {
+        let model = &self.loaded.model;
+        prop_assert!(!self.steps.filtered.contains(&stack));
+        prop_assert!(self.steps.wanted.contains(&by) && self.steps.wanted.contains(&stack));
+        prop_assert!(model.wants(by, stack).contains(&kind));
+        let (declaring, named) = if kind == "wants" {
+            (by, stack)
+        } else {
+            (stack, by)
+        };
+        let (directory, written) = self.loaded.text(span);
+        prop_assert_eq!(directory, model.path(declaring));
+        let meaning = model.meaning(declaring, written.trim_matches('"'));
+        prop_assert!(meaning.stacks().contains(&named), "{} names it", written);
+        Ok(())
+    }
+
+    /// Checks that a step is a constraint and the last one of a shortest way from `start`.
+    fn step(
+        &self,
+        start: &Set,
+        towards: Towards,
+        stack: usize,
+        step: &Step,
+    ) -> Result<(), TestCaseError> {
+        let other = self.loaded.number(step.from);
+        let (from, to, name) = match towards {
+            Towards::Dependencies => (stack, other, "dependencies"),
+            Towards::Dependents => (other, stack, "dependents"),
+        };
+        prop_assert!(
+            self.loaded.is_declared(from, to, &step.origin),
+            "{:?}",
+            step
+        );
+        let walks = self.loaded.model.walks(start, name);
+        let length = if start.contains(&other) {
+            0
+        } else {
+            walks[&other]
+        };
+        prop_assert_eq!(walks[&stack], length + 1);
+        Ok(())
+    }
+
+    /// Checks why the filters do not let a stack pass.
+    fn obstacles(&self, stack: usize) -> Result<(), TestCaseError> {
+        let Scene { loaded, wish, .. } = self;
+        let path = loaded.model.path(stack);
+        let tags = &loaded.model.stacks[stack].tags;
+        let index = loaded.index(stack);
+        let known = &loaded.project.stacks[index];
+        let mut kinds = Vec::new();
+        for obstacle in loaded.wish(wish).obstacles(index, known) {
+            let (kind, is_true) = match &obstacle {
+                Obstacle::Unchanged => ("unchanged", true),
+                Obstacle::Dismissed(trigger) => (
+                    "dismissed",
+                    trigger.file.as_str() == place_of(path, "trigger"),
+                ),
+                Obstacle::Directory(directory, _) => {
+                    ("directory", directory.as_str() == wish.directory)
+                }
+                Obstacle::Globs => ("globs", true),
+                Obstacle::Unnamed(source) => ("unnamed", source == "a list"),
+                Obstacle::Tags => ("tags", true),
+                Obstacle::NoTags(told) => {
+                    let carried = wish.no_tags.iter().filter(|tag| tags.contains(tag));
+                    ("no tags", told.iter().eq(carried))
+                }
+                Obstacle::Excluded(told) => {
+                    let globs = wish.exclude.iter();
+                    let meaning = globs.filter(|glob| means(&wish.directory, glob, path));
+                    ("excluded", told.iter().eq(meaning))
+                }
+                Obstacle::Only(_) | Obstacle::Neighbour(..) => ("no filter", false),
+            };
+            prop_assert!(is_true, "{:?} for {}", obstacle, path);
+            kinds.push(kind);
+        }
+        prop_assert_eq!(kinds, loaded.model.fails(wish, stack), "{}", path);
+        Ok(())
+    }
+
+    /// Checks what is told of a stack that the neighbours dropped.
+    fn dropped(&self, stack: usize, told: Option<&Obstacle>) -> Result<(), TestCaseError> {
+        let Scene { wish, steps, .. } = self;
+        let by = |verb: &str, flag: &str| {
+            let mut reaches = wish.neighbours.iter();
+            reaches.any(|reach| reach.verb == verb && reach.flag() == flag)
+        };
+        match told {
+            None => {
+                let was_selected = steps.wanted.contains(&stack) || steps.around.contains(&stack);
+                prop_assert_eq!(was_selected, steps.selected.contains(&stack));
+            }
+            Some(Obstacle::Only(reach)) => {
+                prop_assert!(by("only", &reach.to_string()));
+                prop_assert!(steps.wanted.contains(&stack) && !steps.around.contains(&stack));
+            }
+            Some(Obstacle::Neighbour(reach, step)) => {
+                prop_assert!(by("exclude", &reach.to_string()));
+                prop_assert!(steps.around.contains(&stack) && !steps.selected.contains(&stack));
+                self.step(&steps.around, reach.towards, stack, step)?;
+                let towards = if reach.towards == Towards::Dependencies {
+                    "dependencies"
+                } else {
+                    "dependents"
+                };
+                let length = self.loaded.model.walks(&steps.around, towards)[&stack];
+                prop_assert!(reach.depth.is_none_or(|depth| length <= depth.get()));
+            }
+            Some(other) => prop_assert!(false, "{:?} drops nothing", other),
+        }
+        Ok(())
+    }
+}
+
+fn place_of(directory: &str, name: &str) -> String {
+    format!("/{}", place(directory, name).unwrap().join("/"))
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_selection_is_that_of_the_model_and_every_reason_is_true((tree, wish) in with_wish(any_tree())) {
+    fn the_selection_is_that_of_the_model_and_every_reason_is_true(
+        (tree, wish) in with_changes(with_wish(any_tree())),
+    ) {
         let loaded = Loaded::new(&tree);
         let selection = loaded.select(&wish);
+        let steps = loaded.model.steps(&wish);
         let selected = loaded.selected(&selection);
-        prop_assert_eq!(&selected, &loaded.model.selection(&wish));
+        prop_assert_eq!(&selected, &steps.selected, "{:?}", steps);
         prop_assert_eq!(loaded.numbers(selection.stacks()), selected.iter().copied().collect::<Vec<_>>());
-        let filtered = loaded.model.filtered(&wish);
-        for &stack in &selected {
-            let reasons = selection.reasons(loaded.index(stack));
-            prop_assert!(!reasons.is_empty());
+        prop_assert_eq!(selection.len(), selected.len());
+        prop_assert_eq!(selection.since().is_some(), wish.changes.is_some());
+        let scene = Scene { loaded, wish, steps };
+        for stack in 0..scene.loaded.model.stacks.len() {
+            let index = scene.loaded.index(stack);
+            let reasons = selection.reasons(index);
+            prop_assert_eq!(reasons.is_empty(), !selected.contains(&stack));
             for reason in reasons {
-                let (by, kind, span) = match reason {
-                    Reason::Changed(_)
-                    | Reason::Triggered(_)
-                    | Reason::Glob(_)
-                    | Reason::Named(..)
-                    | Reason::Neighbour(..) => unreachable!("nobody asked for it"),
-                    Reason::Directory(directory, _) => {
-                        prop_assert_eq!(directory.as_str(), &wish.directory);
-                        prop_assert!(filtered.contains(&stack));
-                        continue;
-                    }
-                    Reason::Tags(_) => {
-                        prop_assert!(filtered.contains(&stack) && !wish.tags.is_empty());
-                        continue;
-                    }
-                    Reason::Wants(by, span) => (loaded.number(*by), "wants", *span),
-                    Reason::WantedBy(by, span) => (loaded.number(*by), "wanted_by", *span),
-                };
-                prop_assert!(!filtered.contains(&stack));
-                prop_assert!(selected.contains(&by));
-                prop_assert!(loaded.model.wants(by, stack).contains(&kind));
-                let (declaring, named) = if kind == "wants" { (by, stack) } else { (stack, by) };
-                let (directory, written) = loaded.text(span);
-                prop_assert_eq!(directory, loaded.model.path(declaring));
-                let meaning = loaded.model.meaning(declaring, written.trim_matches('"'));
-                prop_assert!(meaning.stacks().contains(&named), "{} names it", written);
+                scene.reason(stack, reason)?;
             }
+            scene.obstacles(stack)?;
+            scene.dropped(stack, selection.dropped(index))?;
+            scene.is_complete(stack, reasons)?;
         }
+    }
+}
+
+impl Scene {
+    /// Checks that what the filters let pass has the reason of each of them.
+    fn is_complete(&self, stack: usize, reasons: &[Reason]) -> Result<(), TestCaseError> {
+        let Scene { wish, steps, .. } = self;
+        let is_only = |reached: &&(ModelReach, Set)| reached.0.verb == "only";
+        let mut only = steps.reached.iter().filter(is_only);
+        let kept = only.clone().next().is_none() || only.any(|(_, stacks)| stacks.contains(&stack));
+        if !steps.selected.contains(&stack) || !steps.filtered.contains(&stack) || !kept {
+            return Ok(());
+        }
+        let has = |test: fn(&Reason) -> bool| reasons.iter().filter(|reason| test(reason)).count();
+        let in_set = |set: fn(&crate::selector::ModelChanges) -> &Set| {
+            let changes = wish.changes.as_ref();
+            usize::from(changes.is_some_and(|changes| set(changes).contains(&stack)))
+        };
+        let is_given = |is_given: bool| usize::from(is_given);
+        prop_assert_eq!(
+            has(|it| matches!(it, Reason::Changed(_))),
+            in_set(|changes| &changes.changed)
+        );
+        prop_assert_eq!(
+            has(|it| matches!(it, Reason::Triggered(_))),
+            in_set(|changes| &changes.triggered)
+        );
+        prop_assert_eq!(has(|it| matches!(it, Reason::Directory(..))), 1);
+        prop_assert_eq!(
+            has(|it| matches!(it, Reason::Glob(_))),
+            is_given(!wish.globs.is_empty())
+        );
+        prop_assert_eq!(
+            has(|it| matches!(it, Reason::Named(..))),
+            is_given(wish.named.is_some())
+        );
+        prop_assert_eq!(
+            has(|it| matches!(it, Reason::Tags(_))),
+            is_given(!wish.tags.is_empty())
+        );
+        Ok(())
     }
 }

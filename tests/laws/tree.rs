@@ -7,14 +7,14 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
-use crate::model::{ATTRIBUTES, Meaning, Model, ModelStack, ModelWish, names};
+use crate::model::{ATTRIBUTES, Meaning, Model, ModelStack, names};
 
 /// Names of directories: some begin like others, and some sort before the `/` that ends them.
 const NAMES: [&str; 6] = ["a", "a-b", "b", "ab", "a b", "c"];
 
-const TAGS: [&str; 4] = ["t", "u", "v.1", "w-x/y"];
+pub(crate) const TAGS: [&str; 4] = ["t", "u", "v.1", "w-x/y"];
 
-const FILTERS: [&str; 16] = [
+pub(crate) const FILTERS: [&str; 16] = [
     "t", "u", "v.1", "w-x/y", "t:u", "t,u", "u:v.1,t", "t,", "t,,u", "t:", "", "none", "t:none",
     "none,t", "Bad", "t:~u",
 ];
@@ -308,58 +308,6 @@ fn leads(edges: &[(usize, usize)], from: usize, to: usize) -> bool {
         queue.extend(next.map(|edge| edge.1).filter(|&next| seen.insert(next)));
     }
     seen.contains(&to)
-}
-
-/// What a user may ask for in a tree.
-pub(crate) fn wish(tree: &Tree) -> impl Strategy<Value = ModelWish> + use<> {
-    let mut places = vec!["/".to_owned()];
-    for directory in &tree.directories {
-        let names = names(&directory.stack.path);
-        places.extend((1..=names.len()).map(|end| format!("/{}", names[..end].join("/"))));
-    }
-    let good: Vec<&str> = FILTERS[..FILTERS.len() - 2]
-        .iter()
-        .copied()
-        .filter(|filter| !filter.is_empty())
-        .collect();
-    (
-        prop_oneof![2 => Just("/".to_owned()), 1 => select(places)],
-        prop::bool::weighted(0.9),
-        prop_oneof![
-            3 => Just(Vec::new()),
-            1 => prop::collection::vec(select(good), 1..3),
-        ],
-        prop_oneof![2 => Just(Vec::new()), 2 => subsequence(TAGS.to_vec(), 1..2)],
-    )
-        .prop_map(|(directory, recursive, tags, no_tags)| {
-            let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
-            ModelWish {
-                directory,
-                recursive,
-                tags: owned(tags),
-                no_tags: owned(no_tags),
-            }
-        })
-}
-
-/// Adds a wish to each tree.
-pub(crate) fn with_wish(
-    tree: impl Strategy<Value = Tree>,
-) -> impl Strategy<Value = (Tree, ModelWish)> {
-    tree.prop_flat_map(|tree| (Just(tree.clone()), wish(&tree)))
-}
-
-/// Trees and wishes such that no cycle touches what is selected, though there may be some.
-pub(crate) fn with_runnable_wish() -> impl Strategy<Value = (Tree, ModelWish)> {
-    let wishes = (with_wish(knotted_tree()), any::<bool>());
-    let knotted = wishes.prop_map(|((tree, mut wish), is_all)| {
-        if is_all {
-            wish = ModelWish::everything();
-        }
-        wish.no_tags.push("knotted".to_owned());
-        (tree, wish)
-    });
-    prop_oneof![with_wish(acyclic_tree()), knotted]
 }
 
 impl Tree {

@@ -90,13 +90,15 @@ impl<'a> Node<'a> {
         touch: Option<Touch<'a>>,
         place: impl FnOnce() -> Option<InputPlace>,
     ) {
-        self.record(|told| {
-            Some(Met {
-                place: place()?,
-                steps: told.chain(steps.iter()),
+        if let Some(record) = &mut self.record
+            && let Some(place) = place()
+        {
+            record.met.push(Met {
+                place,
+                steps: record.told.chain(steps.iter()),
                 touch: touch.clone(),
-            })
-        });
+            });
+        }
         if let Some(touch) = touch {
             self.touch(steps, touch);
         }
@@ -130,10 +132,10 @@ impl<'a> Node<'a> {
         });
     }
 
-    /// Takes in an input, if inputs are recorded.
-    pub(super) fn record(&mut self, met: impl FnOnce(&mut Told) -> Option<Met<'a>>) {
+    /// Takes in inputs, if inputs are recorded.
+    pub(super) fn record(&mut self, met: impl FnOnce() -> Vec<Met<'a>>) {
         if let Some(record) = &mut self.record {
-            record.met.extend(met(&mut record.told));
+            record.met.extend(met());
         }
     }
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::graph::{Met, Node};
 use super::tree::{Touch, Tree, link_use};
-use crate::change::{Cause, InputPlace, Inputs, Use};
+use crate::change::{Cause, InputPlace, Inputs};
 use crate::discover::Listed;
 use crate::path::ProjectPath;
 use crate::stack::{StackIndex, Stacks};
@@ -48,13 +48,8 @@ pub(super) fn changed_stacks(
 pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs: &mut Inputs) {
     let is_own = |directory: &ProjectPath| owner(stacks, directory) == Some(stack);
     let mut add = |link: &ProjectPath| {
-        if let Some(Met {
-            place,
-            steps,
-            touch,
-        }) = met(tree, link, tree.touch(link))
-        {
-            inputs.add(place, &[], &steps, touch);
+        for met in met(tree, link, tree.touch(link)) {
+            inputs.add(met.place, &[], &met.steps, met.touch);
         }
     };
     for &(directory, listed) in tree.links.iter().filter(|(directory, _)| is_own(directory)) {
@@ -69,7 +64,7 @@ pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs
 /// Takes into a node that something in its directory is no plain file, but a link in most cases.
 pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut Node<'a>) {
     let touch = tree.touch(file);
-    node.record(|_| met(tree, file, touch.clone()));
+    node.record(|| met(tree, file, touch.clone()));
     if let Some(touch) = touch {
         node.touch(&[], touch);
     }
@@ -89,28 +84,26 @@ pub(super) fn links_in(
     names.map(|name| directory.join(&name.to_string_lossy()))
 }
 
-/// Returns where a link leads, as an input; `None` if that is nowhere and nothing has changed. The link
-/// itself is part of the directory that it lies in.
-fn met<'a>(tree: &Tree<'a>, link: &ProjectPath, mut touch: Option<Touch<'a>>) -> Option<Met<'a>> {
+/// Returns where a link leads as inputs: every link on the way, and the end. The link itself is part
+/// of the directory that it lies in.
+fn met<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> Vec<Met<'a>> {
     let way = tree.follow(link);
-    let next = match &*way.links {
-        [] => None,
-        [_, next, ..] => Some(next),
-        [_] => way.end.as_ref(),
-    };
-    if next.is_none() && touch.is_none() {
-        return None;
-    }
-    let steps: Vec<Use> = way.links.first().map(link_use).into_iter().collect();
-    if let Some(touch) = &mut touch
-        && !touch.links.is_empty()
-        && touch.links.first() == steps.first()
-    {
-        touch.links.remove(0);
-    }
-    Some(Met {
-        place: InputPlace::Path(next.unwrap_or(link).clone()),
-        steps,
-        touch,
-    })
+    let stops: Vec<&ProjectPath> = way.links.iter().chain(&way.end).collect();
+    let last = stops.len() - 1;
+    // One that leads nowhere is no input, unless a change around it counts all the same.
+    let is_around = |touch: &Touch| !touch.file.path.is_at_or_below(link);
+    let is_nowhere = last == 0 && touch.as_ref().is_some_and(is_around);
+    let first = usize::from(!is_nowhere);
+    let passed = touch.as_ref().map_or(0, |touch| touch.links.len());
+    let touched = passed.clamp(first, last.max(first));
+    let mut touch = touch.map(|mut touch| {
+        touch.links.drain(..passed.min(touched));
+        touch
+    });
+    let met = (first..=last).map(|at| Met {
+        place: InputPlace::Path(stops[at].clone()),
+        steps: way.links[..at].iter().map(link_use).collect(),
+        touch: touch.take_if(|_| at == touched),
+    });
+    met.collect()
 }

@@ -70,4 +70,4 @@ pub(super) fn add_inputs(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

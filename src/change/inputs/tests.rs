@@ -2,14 +2,15 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::change::{ChangedFiles, Place, UseKind};
+use crate::change::listed::tests::check;
+use crate::change::{ChangedFiles, Place, Use, UseKind};
 use crate::diagnostic::{Style, render};
 use crate::git::{ChangedFile, FileChange, FileState};
 use crate::path::ProjectPath;
 use crate::project::Project;
 
 /// A project of files, of which those whose text starts with `-> ` are links.
-fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(in crate::change) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = directory.path().join(path);
@@ -23,16 +24,40 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     directory
 }
 
-/// Returns the stacks that have an input that changed, with the chains, and what is warned of.
-fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
-    let root = dunce::canonicalize(directory).unwrap();
-    let (mut project, listing) = Project::load_with_listing(&root).unwrap();
-    let files = changed.iter().map(|path| ChangedFile {
+/// Returns files as if they had changed.
+pub(in crate::change) fn files(paths: &[&str]) -> ChangedFiles {
+    let files = paths.iter().map(|path| ChangedFile {
         path: ProjectPath::root().resolve(path).unwrap(),
         change: FileChange::Modified,
         state: FileState::Committed,
     });
-    let files = ChangedFiles::new(files.collect());
+    ChangedFiles::new(files.collect())
+}
+
+/// Writes a chain.
+pub(in crate::change) fn way(chain: &[Use]) -> String {
+    let steps = chain.iter().map(|step| {
+        let kind = match &step.kind {
+            UseKind::Watch => "watch",
+            UseKind::Link => "link",
+            UseKind::Import => "import",
+            UseKind::Module(what) | UseKind::Read(what) | UseKind::Terragrunt(what) => what,
+        };
+        let Place { file, line } = &step.place;
+        let line = line.map(|line| format!(":{line}"));
+        format!(" > {kind} {file}{}", line.unwrap_or_default())
+    });
+    steps.collect()
+}
+
+/// Returns the stacks that have an input that changed, with the chains, and what is warned of.
+fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
+    let root = dunce::canonicalize(directory).unwrap();
+    let (mut project, listing) = Project::load_with_listing(&root).unwrap();
+    project.settings.terragrunt = true;
+    let files = files(changed);
+    check(&mut project, &listing, &files);
+    project.diagnostics.clear();
     let candidates: Vec<StackIndex> = project.stacks.iter().map(|(index, _)| index).collect();
     // As the tasks have it in a release build: deep expressions need room.
     let pool = rayon::ThreadPoolBuilder::new().stack_size(16 << 20);
@@ -42,19 +67,8 @@ fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
     let found = pool.install(|| changed_inputs(&tree, &project.stacks, &candidates, true));
     drop(tree);
     let found_changed = found.iter().map(|(stack, cause)| {
-        let mut line = project.stacks[*stack].path.to_string();
-        for step in &cause.chain {
-            let kind = match &step.kind {
-                UseKind::Watch => "watch",
-                UseKind::Link => "link",
-                UseKind::Import => "import",
-                UseKind::Module(what) | UseKind::Read(what) | UseKind::Terragrunt(what) => what,
-            };
-            let Place { file, line: number } = &step.place;
-            let number = number.map(|number| format!(":{number}"));
-            line += &format!(" > {kind} {file}{}", number.unwrap_or_default());
-        }
-        line + &format!(" > {}", cause.file.path)
+        let stack = &project.stacks[*stack].path;
+        format!("{stack}{} > {}", way(&cause.chain), cause.file.path)
     });
     let found_changed = found_changed.collect();
     for (source, diagnostics) in problems.into_files() {

@@ -607,6 +607,21 @@ fn only_files_of_the_project_count() {
 }
 
 #[test]
+fn a_bundled_example_runs_whatever_else_has_changed() {
+    let sandbox = Sandbox::layout("a");
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/shop");
+    crate::readme::copy(&example, &sandbox.path("/examples/shop"));
+    let run = "-C examples/shop run --quiet -- true";
+    assert_eq!(objections(&sandbox.orch(run)), "", "without git");
+    let repository = Repository::of(sandbox);
+    repository.write("/examples/other", "");
+    repository.write("/a/stack.tm", "stack {\n tags = [\"x\"]\n}\n");
+    assert_eq!(objections(&repository.orch(run)), "");
+    repository.write("/examples/shop/new", "");
+    assert_eq!(objections(&repository.orch(run)), "git-untracked: new\n");
+}
+
+#[test]
 fn a_repository_that_git_cannot_read_is_refused() {
     let repository = stacks();
     repository.write("/.git/index", "garbage");

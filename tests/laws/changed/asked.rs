@@ -113,9 +113,9 @@ impl Answer {
 /// What the model says.
 pub(super) struct Expected {
     /// What differs, with how far that has come.
-    files: BTreeMap<String, &'static str>,
+    pub(super) files: BTreeMap<String, &'static str>,
     /// The stacks that changed, each with the files that it owns and those that it depends on.
-    changed: BTreeMap<String, BTreeSet<(&'static str, String)>>,
+    pub(super) changed: BTreeMap<String, BTreeSet<(&'static str, String)>>,
     pub(super) removed: Paths,
     /// The stacks that only something hides that does not count: they may be told as removed.
     hidden: Paths,

@@ -2,9 +2,11 @@
 //! asks git what differs. Few cases, since each starts dozens of processes.
 
 mod asked;
+mod chosen;
 mod generate;
 mod history;
 mod links;
+mod listed;
 mod paths;
 mod repository;
 mod rules;
@@ -18,6 +20,7 @@ use proptest::sample::select;
 use self::asked::{Asked, Expected, check_reasons};
 use self::generate::{Scene, Switches, WantedBase, any_scene};
 use self::history::Operation;
+use self::listed::check_inputs;
 use self::repository::{Reader, Repository, Setting};
 use self::rules::{Refused, Tree};
 use self::texts::{Configuration, File, From, Item, Text};
@@ -83,6 +86,9 @@ fn check(scene: &Scene) -> Result<(), TestCaseError> {
     let removed = expected.certainly_removed(&answer);
     prop_assert_eq!(&removed, &expected.removed, "removed\n{}", story());
     if let Err(problem) = check_reasons(&answer, &expected, &repository) {
+        prop_assert!(false, "{}\n{}", problem, story());
+    }
+    if let Err(problem) = check_inputs(&answer, &expected, &repository) {
         prop_assert!(false, "{}\n{}", problem, story());
     }
     let run = would_run(repository.command(asked::orch()), &asked);

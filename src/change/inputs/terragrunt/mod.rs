@@ -349,9 +349,11 @@ impl Reading<'_, '_, '_> {
             let changed = tree.changed.at(place.as_str()).is_some();
             if changed || exists && !is_directory() {
                 let touch = tree.touch(&place);
-                let steps = names.steps("find_in_parent_folders", span);
-                let place = || Some(InputPlace::Path(place));
-                self.node.input(&steps, touch, place);
+                if touch.is_some() || tree.records {
+                    let steps = names.steps("find_in_parent_folders", span);
+                    let place = || Some(InputPlace::Path(place));
+                    self.node.input(&steps, touch, place);
+                }
             }
             if exists {
                 break;

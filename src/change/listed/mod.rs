@@ -166,3 +166,6 @@ fn unplaced(diagnostic: &Diagnostic) -> Diagnostic {
     }
     diagnostic
 }
+
+#[cfg(test)]
+pub(super) mod tests;

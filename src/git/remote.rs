@@ -1,0 +1,97 @@
+//! What is asked of other repositories, which only the `git` program can: where they are, and fetching.
+
+use std::io;
+
+use super::answer::Fields;
+use super::program::{Program, Question, checked};
+use super::{CommitId, GitError, is_hexadecimal};
+
+impl Program {
+    /// Asks a remote where it has a branch; see [`super::Repository::remote_tip`].
+    pub(super) fn remote_tip(
+        &self,
+        remote: &str,
+        branch: &str,
+    ) -> Result<Option<CommitId>, GitError> {
+        let reference = format!("refs/heads/{branch}");
+        let arguments = ["ls-remote", "--", remote, &reference];
+        let mut question = self.question(&arguments);
+        question.command.env("GIT_TERMINAL_PROMPT", "0");
+        // ssh asks at the terminal whatever stdin is. Where users have chosen how ssh is started, it
+        // is theirs to keep it from asking.
+        let is_chosen = ["GIT_SSH", "GIT_SSH_COMMAND"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some());
+        if !is_chosen && self.config("core.sshCommand")?.is_none() {
+            let quietly = "ssh -o BatchMode=yes";
+            question.command.env("GIT_SSH_COMMAND", quietly);
+        }
+        let text = question.text.clone();
+        let answer = checked(text, question.output()?)?;
+        tip(&answer, &reference).map_err(|line| Fields::new(&answer, &arguments).unexpected(line))
+    }
+
+    /// Runs `git fetch`; see [`super::Repository::fetch`].
+    pub(super) fn fetch(&self, arguments: &[String]) -> Result<(), GitError> {
+        let mut words = vec!["fetch"];
+        words.extend(arguments.iter().map(String::as_str));
+        let Question { mut command, text } = self.question(&words);
+        // git reports its progress on stderr; what it prints on stdout must not mix with ours.
+        command.stdout(io::stderr());
+        let status = command.status().map_err(GitError::Start)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(GitError::Fetch {
+            command: text,
+            status,
+        })
+    }
+}
+
+/// Finds a reference in the answer of `git ls-remote`; gives the line that makes no sense, if there
+/// is one.
+fn tip<'a>(answer: &'a [u8], reference: &str) -> Result<Option<CommitId>, &'a [u8]> {
+    let mut found = None;
+    let lines = answer.split(|&byte| byte == b'\n');
+    for line in lines.filter(|line| !line.is_empty()) {
+        let text = str::from_utf8(line).map_err(|_| line)?;
+        let (id, name) = text.split_once('\t').ok_or(line)?;
+        if !matches!(id.len(), 40 | 64) || !is_hexadecimal(id) {
+            return Err(line);
+        }
+        // A pattern also names what merely ends like this.
+        if name == reference {
+            found = Some(CommitId(id.to_ascii_lowercase()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_very_reference_is_the_tip() {
+        let [a, b] = ["a", "b"].map(|digit| digit.repeat(40));
+        let check = |answer: &str, expected: Result<Option<&str>, &str>| {
+            let found = tip(answer.as_bytes(), "refs/heads/main");
+            let found = found.map(|tip| tip.map(|tip| tip.0));
+            let expected = expected.map(|tip| tip.map(str::to_owned));
+            assert_eq!(found, expected.map_err(str::as_bytes), "{answer}");
+        };
+        let other = format!("{a}\trefs/heads/refs/heads/main\n");
+        check("", Ok(None));
+        check(&other, Ok(None));
+        check(&format!("{other}{b}\trefs/heads/main\n"), Ok(Some(&b)));
+        for wrong in [
+            format!("{b} refs/heads/main"),
+            format!("{}\trefs/heads/main", &b[1..]),
+            format!("-{}\trefs/heads/main", &b[1..]),
+            "warning: something".to_owned(),
+        ] {
+            check(&format!("{other}{wrong}\n"), Err(&wrong));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What `orch` lists as the inputs of a stack, held against what it says has changed.
+
+use std::collections::BTreeSet;
+
+use orch::change::{ChangedFiles, Input, UseKind, inputs_of};
+use orch::git::{ChangedFile, FileChange, FileState};
+use orch::path::ProjectPath;
+use orch::project::Project;
+
+use super::asked::{Answer, Expected};
+use super::repository::Repository;
+use super::rules::Tree;
+
+/// Checks that exactly the stacks that changed have an input that changed, by the rules of the model,
+/// and each by a file of the model.
+pub(super) fn check_inputs(
+    answer: &Answer,
+    expected: &Expected,
+    repository: &Repository,
+) -> Result<(), String> {
+    let (mut project, listing) = Project::load_with_listing(&repository.root).unwrap();
+    let files = changed_files(expected, repository);
+    let stacks: Vec<_> = project.stacks.iter().map(|(index, _)| index).collect();
+    for stack in stacks {
+        let inputs = inputs_of(&mut project, &listing, Some(&files), stack).unwrap();
+        let path = project.stacks[stack].path.relative();
+        let told = |what: &str| Err(format!("{what}: the inputs of {path}: {inputs:#?}"));
+        let changes: BTreeSet<(&str, String)> = inputs.iter().filter_map(change).collect();
+        if changes.is_empty() == answer.stacks().contains(path) {
+            return told("changed or not");
+        }
+        let Some(reasons) = expected.changed.get(path) else {
+            continue;
+        };
+        if !changes.is_subset(reasons) {
+            return told("not a reason");
+        }
+        // The stack's own files are an input of another kind only where somebody names them: a link
+        // out of the project is its own file, and leads to no input.
+        let is_own = |file: &String| reasons.contains(&("own", file.clone()));
+        let is_told = |rule: &str| changes.iter().any(|(told, _)| *told == rule);
+        let mut certain = reasons.iter().filter(|(_, file)| !is_own(file));
+        if !certain.all(|(rule, _)| is_told(rule)) {
+            return told("not all reasons");
+        }
+    }
+    Ok(())
+}
+
+fn changed_files(expected: &Expected, repository: &Repository) -> ChangedFiles {
+    let tree = Tree(&repository.working);
+    let counted = expected.files.iter();
+    let counted = counted.filter(|(file, _)| !tree.is_ignored(file));
+    let files = counted.map(|(file, state)| ChangedFile {
+        path: ProjectPath::root().resolve(file).unwrap(),
+        change: FileChange::Modified,
+        state: match *state {
+            "committed" => FileState::Committed,
+            "uncommitted" => FileState::Uncommitted,
+            _ => FileState::Untracked,
+        },
+    });
+    ChangedFiles::new(files.collect())
+}
+
+/// The rule by which an input is one, and the file that changed.
+fn change(input: &Input) -> Option<(&'static str, String)> {
+    let file = input.change.as_ref()?;
+    let rule = match input.chain.first().map(|step| &step.kind) {
+        None => "own",
+        Some(UseKind::Watch) => "watch",
+        Some(UseKind::Import) => "import",
+        Some(UseKind::Module(_)) => "module",
+        Some(UseKind::Read(_)) => "read",
+        Some(UseKind::Link) => "link",
+        Some(UseKind::Terragrunt(_)) => "terragrunt",
+    };
+    Some((rule, file.path.relative().to_owned()))
+}
