@@ -15,11 +15,26 @@ use crate::select::{Obstacle, Reach, Reason, Selection, Verb, Wish, select};
 use crate::source::Span;
 use crate::stack::StackIndex;
 
+/// What is asked: why a stack is selected, or why not.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// Its references.
+    pub references: &'a References,
+    /// Its constraints.
+    pub graph: &'a Graph,
+    /// What is asked for.
+    pub wish: &'a Wish,
+    /// What that selects.
+    pub selection: &'a Selection,
+    /// The stack.
+    pub stack: StackIndex,
+}
+
 /// The story of a stack under a wish.
 #[derive(Debug)]
 pub struct Why {
-    /// The stack.
-    pub stack: StackIndex,
     /// What leaves it out, in the order of the pipeline; nothing if it is selected.
     pub obstacles: Vec<Obstacle>,
     /// What it depends on.
@@ -65,17 +80,17 @@ impl Way {
     }
 }
 
-impl Why {
-    /// Puts the story together. `selection` is what the wish selects, and `inputs` are the stack's.
-    pub fn new(
-        project: &Project,
-        references: &References,
-        graph: &Graph,
-        wish: &Wish,
-        selection: &Selection,
-        stack: StackIndex,
-        inputs: Vec<Input>,
-    ) -> Self {
+impl Question<'_> {
+    /// Puts the story together. The inputs are the stack's.
+    pub fn answer(&self, inputs: Vec<Input>) -> Why {
+        let Question {
+            project,
+            graph,
+            wish,
+            selection,
+            stack,
+            ..
+        } = *self;
         let is_selected = selection.contains(stack);
         let obstacles = match selection.dropped(stack) {
             _ if is_selected => Vec::new(),
@@ -83,7 +98,7 @@ impl Why {
             None => wish.obstacles(stack, &project.stacks[stack]),
         };
         let mut in_the_way = Vec::new();
-        let mut ways = wanted(project, references, stack);
+        let mut ways = self.wanted();
         // That it is wanted by what is selected has been said.
         let reasons = selection.reasons(stack);
         ways.retain(|way| !reasons.iter().any(|reason| way.is(reason)));
@@ -96,12 +111,9 @@ impl Why {
             let verbs = wish.neighbours.iter();
             let verbs = verbs.filter(|reach| reach.verb != Verb::Include);
             in_the_way.extend(verbs.map(|&reach| Hindrance::Neighbours(reach)));
-            ways.extend(by_neighbours(
-                project, references, graph, wish, selection, stack,
-            ));
+            ways.extend(self.by_neighbours());
         }
         Why {
-            stack,
             obstacles,
             inputs,
             after: graph.constraints(stack, Towards::Dependencies),
@@ -110,65 +122,57 @@ impl Why {
             ways,
         }
     }
-}
 
-/// Returns the references by which another stack would bring this one along.
-fn wanted(project: &Project, references: &References, stack: StackIndex) -> Vec<Way> {
-    let names_it = |from: StackIndex, target| {
-        from != stack && references.means(target, stack, &project.stacks)
-    };
-    let ways = references.list.iter().filter_map(|reference| {
-        let (from, span) = (reference.from, reference.span);
-        match reference.kind {
-            ReferenceKind::Wants if names_it(from, &reference.target) => {
-                Some(Way::Wants(from, span))
+    /// Returns the references by which another stack would bring this one along.
+    fn wanted(&self) -> Vec<Way> {
+        let Question { references, .. } = self;
+        let names_it = |from: StackIndex, target| {
+            from != self.stack && references.means(target, self.stack, &self.project.stacks)
+        };
+        let ways = references.list.iter().filter_map(|reference| {
+            let (from, span) = (reference.from, reference.span);
+            match reference.kind {
+                ReferenceKind::Wants if names_it(from, &reference.target) => {
+                    Some(Way::Wants(from, span))
+                }
+                ReferenceKind::WantedBy if from == self.stack => Some(Way::WantedBy(span)),
+                _ => None,
             }
-            ReferenceKind::WantedBy if from == stack => Some(Way::WantedBy(span)),
-            _ => None,
-        }
-    });
-    ways.collect()
-}
+        });
+        ways.collect()
+    }
 
-/// Returns the flags that would bring a stack along with one that is selected.
-fn by_neighbours(
-    project: &Project,
-    references: &References,
-    graph: &Graph,
-    wish: &Wish,
-    selection: &Selection,
-    stack: StackIndex,
-) -> Vec<Way> {
-    // These flags start from what is selected without any of them.
-    let without;
-    let start = if wish.neighbours.is_empty() {
-        selection
-    } else {
-        let neighbours = Vec::new();
-        let wish = Wish {
-            neighbours,
-            ..wish.clone()
+    /// Returns the flags that would bring the stack along with one that is selected.
+    fn by_neighbours(&self) -> Vec<Way> {
+        // These flags start from what is selected without any of them.
+        let without;
+        let start = if self.wish.neighbours.is_empty() {
+            self.selection
+        } else {
+            let neighbours = Vec::new();
+            let wish = Wish {
+                neighbours,
+                ..self.wish.clone()
+            };
+            without = select(&self.project.stacks, self.references, self.graph, &wish);
+            &without
         };
-        without = select(&project.stacks, references, graph, &wish);
-        &without
-    };
-    let ways = [
-        (Towards::Dependencies, Towards::Dependents),
-        (Towards::Dependents, Towards::Dependencies),
-    ];
-    let ways = ways.into_iter().filter_map(|(there, back)| {
-        let is_start = |it: &StackIndex| *it != stack && start.contains(*it);
-        let next = graph.neighbours([stack], there, Some(NonZeroU32::MIN));
-        let nearest = next.into_keys().find(is_start).or_else(|| {
-            let around = graph.neighbours([stack], there, None);
-            around.into_keys().find(is_start)
-        })?;
-        let reach = Reach {
-            verb: Verb::Include,
-            towards: back,
-            depth: None,
-        };
-        Some(Way::Neighbour(reach, nearest))
-    });
-    ways.collect()
+        let ways = [
+            (Towards::Dependencies, Towards::Dependents),
+            (Towards::Dependents, Towards::Dependencies),
+        ];
+        let ways = ways.into_iter().filter_map(|(there, back)| {
+            let around = |depth| self.graph.neighbours([self.stack], there, depth);
+            let is_start = |it: &StackIndex| *it != self.stack && start.contains(*it);
+            let next = around(Some(NonZeroU32::MIN)).into_keys().find(is_start);
+            let nearest = next.or_else(|| around(None).into_keys().find(is_start))?;
+            let reach = Reach {
+                verb: Verb::Include,
+                towards: back,
+                depth: None,
+            };
+            Some(Way::Neighbour(reach, nearest))
+        });
+        ways.collect()
+    }
 }

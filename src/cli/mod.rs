@@ -31,6 +31,7 @@ Examples:
   orch run terraform plan             run a command in each of them, in order
   orch run --tags prod -- make deploy only in stacks tagged `prod`
   orch list --changed --why           what has changed, and because of which file
+  orch why prod/network --changed     the whole story of one stack
   orch -C prod graph | dot -Tsvg      draw what runs before what
 
 Exit status:

@@ -231,7 +231,8 @@ impl Loaded {
             }
             let mut path = self.directory.resolve(written).ok();
             // The name of a directory may have blanks at its ends, as `list` prints it.
-            if let Ok(exact) = self.directory.resolve(line)
+            if written != line
+                && let Ok(exact) = self.directory.resolve(line)
                 && stacks.at(exact.as_str()).is_some()
             {
                 (written, path) = (line, Some(exact));

@@ -86,7 +86,12 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus
     }
     if since.removed.is_empty() {
         let commit = since.base.commit.short();
-        console::note(&format!("no such stack was removed since {commit}"));
+        let such = if globs.is_empty() && exclude.is_empty() && loaded.directory.is_root() {
+            ""
+        } else {
+            "such "
+        };
+        console::note(&format!("no {such}stack was removed since {commit}"));
     }
     let mut out = console::stdout();
     match args.format {

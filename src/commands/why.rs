@@ -10,7 +10,7 @@ use orch::printable::printable;
 use orch::report::{Story, write_why, write_why_json};
 use orch::select::Wish;
 use orch::stack::StackIndex;
-use orch::why::Why;
+use orch::why::Question;
 
 use super::{CyclesAre, Filters, Loaded, Reads, UsageError};
 use crate::cli::{Format, WhyArgs};
@@ -37,19 +37,17 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
-    let why = Why::new(
-        &loaded.project,
-        &loaded.references,
-        &loaded.graph,
-        &wish,
-        &selection,
-        stack,
-        inputs,
-    );
-    let story = Story {
+    let question = Question {
         project: &loaded.project,
+        references: &loaded.references,
+        graph: &loaded.graph,
         wish: &wish,
         selection: &selection,
+        stack,
+    };
+    let why = question.answer(inputs);
+    let story = Story {
+        question: &question,
         why: &why,
     };
     let mut out = console::stdout();

@@ -41,11 +41,13 @@ impl Graph {
         towards: Towards,
         depth: Option<NonZeroU32>,
     ) -> BTreeMap<StackIndex, Step> {
-        let mut reached: BTreeMap<StackIndex, Step> = BTreeMap::new();
+        let mut reached: Vec<Option<Step>> = vec![None; self.n_stacks];
         let mut level: Vec<StackIndex> = start.into_iter().collect();
-        let mut seen: HashSet<StackIndex> = level.iter().copied().collect();
-        // A group leads to the same stacks from wherever one comes.
-        let mut opened = HashSet::new();
+        // Stacks that have been, and groups: these lead to the same stacks from wherever one comes.
+        let mut opened = vec![false; self.graph.node_count()];
+        for &stack in &level {
+            opened[stack.get()] = true;
+        }
         let mut steps_left = depth.map_or(u32::MAX, NonZeroU32::get);
         while !level.is_empty() && steps_left > 0 {
             steps_left -= 1;
@@ -55,15 +57,16 @@ impl Graph {
                 while let Some((node, said)) = open.pop() {
                     for (node, origin) in self.edges_towards(node, towards) {
                         let said = said.or(origin);
+                        let is_new = !std::mem::replace(&mut opened[node.index()], true);
                         let Some(stack) = self.stack(node) else {
-                            if opened.insert(node) {
+                            if is_new {
                                 open.push((node, said));
                             }
                             continue;
                         };
                         let origin = said.expect("a way between two stacks has one reference");
-                        reached.entry(stack).or_insert(Step { from, origin });
-                        if seen.insert(stack) {
+                        reached[stack.get()].get_or_insert(Step { from, origin });
+                        if is_new {
                             next.push(stack);
                         }
                     }
@@ -72,7 +75,10 @@ impl Graph {
             next.sort_unstable();
             level = next;
         }
+        let reached = reached.into_iter().enumerate();
         reached
+            .filter_map(|(stack, step)| Some((StackIndex::new(stack), step?)))
+            .collect()
     }
 
     /// Returns the constraints between a stack and the stacks one step away, by path, each with all

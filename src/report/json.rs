@@ -6,16 +6,16 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
-use super::changes::{CauseJson, SinceJson, TriggerJson};
-use super::text::reason_text;
+use super::changes::SinceJson;
+use super::reasons::{ReasonJson, reason_json};
 use crate::change::Since;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::environment::Environment;
-use crate::graph::{Graph, Origin, Predecessor, Towards};
+use crate::graph::{Graph, Origin, Predecessor};
 use crate::order::Order;
 use crate::path::ProjectPath;
 use crate::project::Project;
-use crate::select::{Reason, Selection};
+use crate::select::Selection;
 use crate::source::{Sources, Span, Spanned};
 use crate::stack::{Stack, StackIndex};
 
@@ -191,32 +191,6 @@ struct StackJson<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct ReasonJson<'a> {
-    pub(super) kind: &'static str,
-    pub(super) detail: String,
-    #[serde(flatten)]
-    pub(super) evidence: Option<EvidenceJson<'a>>,
-}
-
-/// What a reason rests on, for those that rest on more than the command line.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum EvidenceJson<'a> {
-    Cause(CauseJson<'a>),
-    Trigger(TriggerJson<'a>),
-    Line {
-        file: &'a str,
-        line: usize,
-    },
-    /// Another stack, and where one of the two refers to the other.
-    Stack {
-        stack: &'a str,
-        file: &'a str,
-        line: usize,
-    },
-}
-
-#[derive(Serialize)]
 struct PredecessorJson<'a> {
     path: &'a str,
     origins: Vec<OriginJson<'a>>,
@@ -364,42 +338,6 @@ pub fn write_removed(out: &mut impl Write, project: &Project, since: &Since) -> 
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
-}
-
-pub(super) fn reason_json<'a>(reason: &'a Reason, project: &'a Project) -> ReasonJson<'a> {
-    let stack = |stack: StackIndex, span: Span| {
-        let (file, line) = place(span, &project.sources);
-        let stack = project.stacks[stack].path.as_str();
-        Some(EvidenceJson::Stack { stack, file, line })
-    };
-    let (kind, evidence) = match reason {
-        Reason::Changed(cause) => {
-            let evidence = EvidenceJson::Cause(CauseJson::new(cause));
-            ("changed", Some(evidence))
-        }
-        Reason::Triggered(trigger) => {
-            let evidence = EvidenceJson::Trigger(TriggerJson::new(trigger));
-            ("triggered", Some(evidence))
-        }
-        Reason::Directory(..) => ("directory", None),
-        Reason::Glob(_) => ("match", None),
-        Reason::Named(file, line) => ("named", Some(EvidenceJson::Line { file, line: *line })),
-        Reason::Tags(_) => ("tags", None),
-        Reason::Wants(by, span) => ("wants", stack(*by, *span)),
-        Reason::WantedBy(by, span) => ("wanted_by", stack(*by, *span)),
-        Reason::Neighbour(reach, step) => {
-            let kind = match reach.towards {
-                Towards::Dependencies => "dependency",
-                Towards::Dependents => "dependent",
-            };
-            (kind, stack(step.from, step.origin.span))
-        }
-    };
-    ReasonJson {
-        kind,
-        detail: reason_text(reason, &project.stacks, &project.sources),
-        evidence,
-    }
 }
 
 fn predecessor_json<'a>(predecessor: &Predecessor, project: &'a Project) -> PredecessorJson<'a> {

@@ -7,6 +7,7 @@
 mod changes;
 mod drawing;
 mod json;
+mod reasons;
 mod text;
 mod why;
 
@@ -14,5 +15,6 @@ pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
 pub use json::{
     List, write_diagnostics, write_environments, write_list, write_refusal, write_removed,
 };
-pub use text::{RunText, reason_text};
+pub use reasons::reason_text;
+pub use text::RunText;
 pub use why::{Story, write_why, write_why_json};

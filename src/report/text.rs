@@ -1,80 +1,18 @@
-//! Text for people: reasons, and the progress and summary of a run.
+//! Text for people: the progress and summary of a run.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::changes::{cause_text, trigger_text};
 use crate::event::{CancelCause, Ending, Outcome, Reaction, RunEvent, RunSummary};
-use crate::graph::{Origin, Step, Towards};
-use crate::path::ProjectPath;
 use crate::printable::printable;
-use crate::select::{Reason, Scope};
-use crate::source::Sources;
 use crate::stack::{StackIndex, Stacks};
 
 const BOLD: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const PALE: Style = AnsiColor::Yellow.on_default().bold();
-
-/// Says why a stack is selected.
-pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> String {
-    match reason {
-        Reason::Changed(cause) => cause_text(cause),
-        Reason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
-        Reason::Directory(directory, scope) => directory_text(directory, *scope),
-        Reason::Glob(filter) => format!("matches --match {filter}"),
-        Reason::Named(source, line) => format!("named in {source}, line {line}"),
-        Reason::Tags(filter) => format!("matches --tags {filter}"),
-        Reason::Wants(by, span) => {
-            format!("wanted by {} ({})", stacks[*by].path, sources.line(*span))
-        }
-        Reason::WantedBy(by, span) => {
-            format!(
-                "names {} in `wanted_by` ({})",
-                stacks[*by].path,
-                sources.line(*span)
-            )
-        }
-        Reason::Neighbour(reach, step) => {
-            format!(
-                "{} ({reach})",
-                step_text(reach.towards, step, stacks, sources)
-            )
-        }
-    }
-}
-
-/// Says how a directory limits a selection.
-pub(super) fn directory_text(directory: &ProjectPath, scope: Scope) -> String {
-    match scope {
-        Scope::Recursive => format!("at or below {directory}"),
-        Scope::Exact => format!("the stack at {directory}"),
-    }
-}
-
-/// Says when a neighbour runs, seen from where one comes.
-pub(super) fn direction(towards: Towards) -> &'static str {
-    match towards {
-        Towards::Dependencies => "before",
-        Towards::Dependents => "after",
-    }
-}
-
-/// Says how a neighbour is reached, from its own point of view.
-pub(super) fn step_text(
-    towards: Towards,
-    step: &Step,
-    stacks: &Stacks,
-    sources: &Sources,
-) -> String {
-    let direction = direction(towards);
-    let other = &stacks[step.from].path;
-    let Origin { kind, span } = step.origin;
-    format!("runs {direction} {other}, {kind} {}", sources.line(span))
-}
 
 /// Writes the events of a run as lines, and a summary at the end.
 pub struct RunText<'a, W: Write> {

@@ -161,22 +161,19 @@ fn apply_neighbours(stacks: &Stacks, graph: &Graph, wish: &Wish, selection: &mut
     let include = around(Verb::Include, selection);
     let only = around(Verb::Only, selection);
     if !only.is_empty() {
-        let before = std::mem::take(&mut selection.stacks);
+        let mut before = std::mem::take(&mut selection.stacks);
         for (reach, steps) in &only {
-            for (&stack, &step) in steps
-                .iter()
-                .filter(|(stack, _)| !wish.excludes(&stacks[**stack]))
-            {
-                let known = || before.get(&stack).cloned().unwrap_or_default();
-                let reasons = selection.stacks.entry(stack).or_insert_with(known);
-                reasons.push(Reason::Neighbour(*reach, step));
+            for (&stack, &step) in steps {
+                if !wish.excludes(&stacks[stack]) {
+                    let known = || before.remove(&stack).unwrap_or_default();
+                    let reasons = selection.stacks.entry(stack).or_insert_with(known);
+                    reasons.push(Reason::Neighbour(*reach, step));
+                }
             }
         }
-        let dropped = before
-            .into_keys()
-            .filter(|it| !selection.stacks.contains_key(it));
         let obstacle = Obstacle::Only(only[0].0);
-        selection.dropped = dropped.map(|stack| (stack, obstacle.clone())).collect();
+        let dropped = before.into_keys().map(|stack| (stack, obstacle.clone()));
+        selection.dropped = dropped.collect();
     }
     for (reach, steps) in include {
         for (stack, step) in steps {

@@ -394,7 +394,7 @@ fn list_removed_says_that_nothing_was() {
     repository.write("/a/x", "");
     assert_snapshot!(removed(&repository, ""), @"
     [stderr]
-    note: no such stack was removed since 7063b5e
+    note: no stack was removed since 7063b5e
     ");
     repository.git("rm -q -r b");
     assert_snapshot!(removed(&repository, "--match a"), @"
@@ -431,7 +431,7 @@ fn list_removed_knows_no_flags_that_ask_for_more_than_a_path() {
     assert_snapshot!(repository.orch("list --removed --changed --base base"), @"
     [stderr]
     base 6e0c8e1: --base base, which is HEAD itself
-    note: no such stack was removed since 6e0c8e1
+    note: no stack was removed since 6e0c8e1
     ");
 }
 
@@ -451,7 +451,7 @@ fn list_removed_knows_what_does_not_count() {
     let switch = "--disable-change-detection git-uncommitted";
     assert_snapshot!(removed(&repository, switch), @"
     [stderr]
-    note: no such stack was removed since 7063b5e
+    note: no stack was removed since 7063b5e
     ");
     repository.commit();
     assert_snapshot!(removed(&repository, switch), @"a");

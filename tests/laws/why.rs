@@ -3,7 +3,7 @@
 use orch::path::ProjectPath;
 use orch::select::{Named, Scope, Verb, Wish, select};
 use orch::stack::StackIndex;
-use orch::why::{Hindrance, Way, Why};
+use orch::why::{Hindrance, Question, Way, Why};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
@@ -35,15 +35,15 @@ impl Scene {
             ..
         } = &self.loaded;
         let selection = select(&project.stacks, references, graph, &self.wish);
-        Why::new(
+        let question = Question {
             project,
             references,
             graph,
-            &self.wish,
-            &selection,
+            wish: &self.wish,
+            selection: &selection,
             stack,
-            Vec::new(),
-        )
+        };
+        question.answer(Vec::new())
     }
 
     /// The wish without the flags that are in the way.

@@ -8,12 +8,11 @@ use serde::Serialize;
 use super::{Story, hindrance_text};
 use crate::graph::Origin;
 use crate::report::changes::{InputJson, SinceJson, TriggerJson};
-use crate::report::json::{
-    EvidenceJson, FORMAT, OriginJson, ProblemsJson, ReasonJson, place, reason_json,
-};
+use crate::report::json::{FORMAT, OriginJson, ProblemsJson, place};
+use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
 use crate::select::Obstacle;
 use crate::stack::StackIndex;
-use crate::why::Way;
+use crate::why::{Question, Way};
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
@@ -72,14 +71,12 @@ struct WayJson<'a> {
 ///
 /// If it cannot be written.
 pub fn write_why_json(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
-    let Story {
-        project,
-        selection,
-        why,
-        ..
-    } = *story;
+    let Story { question, why } = *story;
+    let Question {
+        project, selection, ..
+    } = *question;
     let stack = story.stack();
-    let reasons = selection.reasons(why.stack).iter();
+    let reasons = selection.reasons(question.stack).iter();
     let left_out = why.obstacles.iter();
     let document = WhyJson {
         format: FORMAT,
@@ -120,8 +117,8 @@ fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> ReasonJson<'a
         Obstacle::Excluded(_) => ("exclude", None),
         Obstacle::Only(_) => ("only", None),
         Obstacle::Neighbour(_, step) => {
-            let (file, line) = place(step.origin.span, &story.project.sources);
-            let stack = story.project.stacks[step.from].path.as_str();
+            let (file, line) = place(step.origin.span, &story.question.project.sources);
+            let stack = story.question.project.stacks[step.from].path.as_str();
             let evidence = EvidenceJson::Stack { stack, file, line };
             ("exclude_neighbour", Some(evidence))
         }
@@ -138,24 +135,24 @@ fn neighbours<'a>(
     constraints: &BTreeMap<StackIndex, Vec<Origin>>,
 ) -> Vec<NeighbourJson<'a>> {
     let neighbour = |(&stack, origins): (&StackIndex, &Vec<Origin>)| NeighbourJson {
-        path: story.project.stacks[stack].path.as_str(),
-        selected: story.selection.contains(stack),
+        path: story.question.project.stacks[stack].path.as_str(),
+        selected: story.question.selection.contains(stack),
         origins: origins
             .iter()
-            .map(|origin| OriginJson::new(origin, &story.project.sources))
+            .map(|origin| OriginJson::new(origin, &story.question.project.sources))
             .collect(),
     };
     constraints.iter().map(neighbour).collect()
 }
 
 fn way_json<'a>(way: &Way, story: &Story<'a>) -> WayJson<'a> {
-    let path = |stack: StackIndex| Some(story.project.stacks[stack].path.as_str());
+    let path = |stack: StackIndex| Some(story.question.project.stacks[stack].path.as_str());
     let (kind, stack, span) = match way {
         Way::Wants(by, span) => ("wants", path(*by), Some(*span)),
         Way::WantedBy(span) => ("wanted_by", None, Some(*span)),
         Way::Neighbour(_, selected) => ("neighbour", path(*selected), None),
     };
-    let place = span.map(|span| place(span, &story.project.sources));
+    let place = span.map(|span| place(span, &story.question.project.sources));
     WayJson {
         kind,
         detail: story.way_text(way),

@@ -7,43 +7,39 @@ pub use json::write_why_json;
 pub use text::write_why;
 
 use super::changes::trigger_text;
-use super::text::{direction, directory_text, step_text};
+use super::reasons::{direction, directory_text, step_text};
 use crate::change::Changes;
 use crate::project::Project;
 use crate::reference::ReferenceKind;
-use crate::select::{Obstacle, Scope, Selection, Wish};
+use crate::select::{Obstacle, Scope};
 use crate::stack::Stack;
-use crate::why::{Hindrance, Way, Why};
+use crate::why::{Hindrance, Question, Way, Why};
 
-/// What a story is told from.
+/// A story and what it answers.
 #[derive(Debug)]
 pub struct Story<'a> {
-    /// The project.
-    pub project: &'a Project,
-    /// What was asked for.
-    pub wish: &'a Wish,
-    /// What that selects.
-    pub selection: &'a Selection,
+    /// What was asked.
+    pub question: &'a Question<'a>,
     /// The story.
     pub why: &'a Why,
 }
 
 impl<'a> Story<'a> {
     fn stack(&self) -> &'a Stack {
-        &self.project.stacks[self.why.stack]
+        &self.question.project.stacks[self.question.stack]
     }
 
     fn is_selected(&self) -> bool {
-        self.selection.contains(self.why.stack)
+        self.question.selection.contains(self.question.stack)
     }
 
     fn changes(&self) -> Option<&'a Changes> {
-        self.wish.changed.as_ref()
+        self.question.wish.changed.as_ref()
     }
 
     /// Says whether the stack would count as changed if no trigger said otherwise.
     fn has_changed(&self) -> bool {
-        let stack = &self.why.stack;
+        let stack = &self.question.stack;
         self.changes().is_some_and(|changes| {
             changes.stacks.contains_key(stack) || changes.triggered.contains_key(stack)
         })
@@ -74,12 +70,24 @@ impl<'a> Story<'a> {
                 format!("not {}", directory_text(directory, *scope))
             }
             Obstacle::Globs => {
-                let globs: Vec<String> = self.wish.globs.iter().map(ToString::to_string).collect();
+                let globs: Vec<String> = self
+                    .question
+                    .wish
+                    .globs
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
                 format!("does not match --match {}", globs.join(" or "))
             }
             Obstacle::Unnamed(source) => format!("not named in {source}"),
             Obstacle::Tags => {
-                let filters: Vec<String> = self.wish.tags.iter().map(ToString::to_string).collect();
+                let filters: Vec<String> = self
+                    .question
+                    .wish
+                    .tags
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
                 let tags: Vec<&str> = self.stack().tags().collect();
                 let has = if tags.is_empty() {
                     "it has no tags".to_owned()
@@ -96,7 +104,7 @@ impl<'a> Story<'a> {
             Obstacle::Neighbour(reach, step) => {
                 let Project {
                     stacks, sources, ..
-                } = self.project;
+                } = self.question.project;
                 format!(
                     "{} ({reach})",
                     step_text(reach.towards, step, stacks, sources)
@@ -151,7 +159,7 @@ impl<'a> Story<'a> {
     fn way_text(&self, way: &Way) -> String {
         let Project {
             stacks, sources, ..
-        } = self.project;
+        } = self.question.project;
         match way {
             Way::Wants(by, span) => {
                 format!(

@@ -8,7 +8,7 @@ use crate::change::Input;
 use crate::graph::Origin;
 use crate::printable::printable;
 use crate::report::changes::{chain_text, file_text};
-use crate::report::text::reason_text;
+use crate::report::reasons::reason_text;
 use crate::stack::StackIndex;
 
 /// Lines of one section; nobody reads more, and JSON has all.
@@ -26,8 +26,12 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     } else {
         writeln!(out, "{path} is not selected")?;
     }
-    let project = story.project;
-    let reasons = story.selection.reasons(story.why.stack).iter();
+    let project = story.question.project;
+    let reasons = story
+        .question
+        .selection
+        .reasons(story.question.stack)
+        .iter();
     let reasons = reasons.map(|reason| reason_text(reason, &project.stacks, &project.sources));
     let obstacles = story.why.obstacles.iter();
     let obstacles = obstacles.map(|obstacle| story.obstacle_text(obstacle));
@@ -80,7 +84,11 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     // What has changed is what people look for.
     let (changed, others): (Vec<&Input>, Vec<&Input>) =
         inputs.iter().partition(|input| input.change.is_some());
-    let nested = story.project.stacks.at_or_below(&story.stack().path);
+    let nested = story
+        .question
+        .project
+        .stacks
+        .at_or_below(&story.stack().path);
     let has_nested = nested.count() > 1;
     let line = |input: &Input| {
         let place = input.place.to_string();
@@ -115,14 +123,14 @@ fn constraints(
         return writeln!(out, "\n{title} nothing");
     }
     writeln!(out, "\n{title}")?;
-    let project = story.project;
+    let project = story.question.project;
     let line = |(&stack, origins): (&StackIndex, &Vec<Origin>)| {
         let origins = origins.iter().map(|origin| {
             let line = project.sources.line(origin.span);
             format!("{} {line}", origin.kind)
         });
         let origins: Vec<String> = origins.collect();
-        let selected = if story.selection.contains(stack) {
+        let selected = if story.question.selection.contains(stack) {
             "selected"
         } else {
             "not selected"

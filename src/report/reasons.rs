@@ -1,0 +1,132 @@
+//! Why a stack is selected: the words of text and JSON.
+
+use serde::Serialize;
+
+use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
+use super::json::place;
+use crate::graph::{Origin, Step, Towards};
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::select::{Reason, Scope};
+use crate::source::{Sources, Span};
+use crate::stack::{StackIndex, Stacks};
+
+/// Says why a stack is selected.
+pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> String {
+    match reason {
+        Reason::Changed(cause) => cause_text(cause),
+        Reason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
+        Reason::Directory(directory, scope) => directory_text(directory, *scope),
+        Reason::Glob(filter) => format!("matches --match {filter}"),
+        Reason::Named(source, line) => format!("named in {source}, line {line}"),
+        Reason::Tags(filter) => format!("matches --tags {filter}"),
+        Reason::Wants(by, span) => {
+            format!("wanted by {} ({})", stacks[*by].path, sources.line(*span))
+        }
+        Reason::WantedBy(by, span) => {
+            format!(
+                "names {} in `wanted_by` ({})",
+                stacks[*by].path,
+                sources.line(*span)
+            )
+        }
+        Reason::Neighbour(reach, step) => {
+            format!(
+                "{} ({reach})",
+                step_text(reach.towards, step, stacks, sources)
+            )
+        }
+    }
+}
+
+/// Says how a directory limits a selection.
+pub(super) fn directory_text(directory: &ProjectPath, scope: Scope) -> String {
+    match scope {
+        Scope::Recursive => format!("at or below {directory}"),
+        Scope::Exact => format!("the stack at {directory}"),
+    }
+}
+
+/// Says when a neighbour runs, seen from where one comes.
+pub(super) fn direction(towards: Towards) -> &'static str {
+    match towards {
+        Towards::Dependencies => "before",
+        Towards::Dependents => "after",
+    }
+}
+
+/// Says how a neighbour is reached, from its own point of view.
+pub(super) fn step_text(
+    towards: Towards,
+    step: &Step,
+    stacks: &Stacks,
+    sources: &Sources,
+) -> String {
+    let direction = direction(towards);
+    let other = &stacks[step.from].path;
+    let Origin { kind, span } = step.origin;
+    format!("runs {direction} {other}, {kind} {}", sources.line(span))
+}
+
+#[derive(Serialize)]
+pub(super) struct ReasonJson<'a> {
+    pub(super) kind: &'static str,
+    pub(super) detail: String,
+    #[serde(flatten)]
+    pub(super) evidence: Option<EvidenceJson<'a>>,
+}
+
+/// What a reason rests on, for those that rest on more than the command line.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum EvidenceJson<'a> {
+    Cause(CauseJson<'a>),
+    Trigger(TriggerJson<'a>),
+    Line {
+        file: &'a str,
+        line: usize,
+    },
+    /// Another stack, and where one of the two refers to the other.
+    Stack {
+        stack: &'a str,
+        file: &'a str,
+        line: usize,
+    },
+}
+
+/// Says why a stack is selected.
+pub(super) fn reason_json<'a>(reason: &'a Reason, project: &'a Project) -> ReasonJson<'a> {
+    let stack = |stack: StackIndex, span: Span| {
+        let (file, line) = place(span, &project.sources);
+        let stack = project.stacks[stack].path.as_str();
+        Some(EvidenceJson::Stack { stack, file, line })
+    };
+    let (kind, evidence) = match reason {
+        Reason::Changed(cause) => {
+            let evidence = EvidenceJson::Cause(CauseJson::new(cause));
+            ("changed", Some(evidence))
+        }
+        Reason::Triggered(trigger) => {
+            let evidence = EvidenceJson::Trigger(TriggerJson::new(trigger));
+            ("triggered", Some(evidence))
+        }
+        Reason::Directory(..) => ("directory", None),
+        Reason::Glob(_) => ("match", None),
+        Reason::Named(file, line) => ("named", Some(EvidenceJson::Line { file, line: *line })),
+        Reason::Tags(_) => ("tags", None),
+        Reason::Wants(by, span) => ("wants", stack(*by, *span)),
+        Reason::WantedBy(by, span) => ("wanted_by", stack(*by, *span)),
+        Reason::Neighbour(reach, step) => {
+            let kind = match reach.towards {
+                Towards::Dependencies => "dependency",
+                Towards::Dependents => "dependent",
+            };
+            (kind, stack(step.from, step.origin.span))
+        }
+    };
+    ReasonJson {
+        kind,
+        detail: reason_text(reason, &project.stacks, &project.sources),
+        evidence,
+    }
+}
