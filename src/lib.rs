@@ -36,8 +36,8 @@
 //!   [`version`], joined by [`project`].
 //! - What has changed: [`git`] (which files), [`base`] (since when), [`change`] (which stacks, by the
 //!   files that they use), [`trigger`] (what counts besides).
-//! - Which and why: [`mod@reference`], [`select`].
-//! - In which order: [`graph`], [`schedule`], [`order`].
+//! - Which: [`mod@reference`], [`graph`], [`select`]; [`why`] tells the whole story of one stack.
+//! - In which order: [`schedule`], [`order`].
 //! - Whether at all: [`safeguard`].
 //! - Running: [`namespaces`] and [`environment`], [`execute`], [`event`].
 //! - Telling: [`report`].

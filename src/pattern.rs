@@ -38,6 +38,27 @@ impl Pattern {
         written.contains(['*', '?', '[', '{'])
     }
 
+    /// Writes a path so that it means just this place where a pattern is expected.
+    pub fn escape(path: &ProjectPath) -> String {
+        let mut escaped = String::new();
+        let mut is_glob = false;
+        for name in path.components() {
+            escaped.push('/');
+            // From the first wildcard on, a backslash has a meaning too.
+            is_glob |= Self::is_pattern(name);
+            for character in name.chars() {
+                if is_glob && matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | ',' | '\\') {
+                    escaped.push('\\');
+                }
+                escaped.push(character);
+            }
+        }
+        if escaped.is_empty() {
+            escaped.push('/');
+        }
+        escaped
+    }
+
     /// Resolves what a user wrote in a file of `directory`: from the project root if it starts with
     /// `/`, else from `directory`. A pattern that ends in `/` matches everything below.
     ///
@@ -64,7 +85,7 @@ impl Pattern {
             let problem = "`.` and `..` must stand before the first wildcard";
             return Err(BadPattern::Syntax(problem.to_owned()));
         }
-        let mut pattern = globset::escape(directory.relative());
+        let mut pattern = globset::escape(&directory.relative().replace('\\', r"\\"));
         if !pattern.is_empty() {
             pattern.push('/');
         }
@@ -228,6 +249,28 @@ mod tests {
         let pattern = Pattern::new(&path("/a[1]/{b}"), "*").unwrap();
         assert!(pattern.matches(&path("/a[1]/{b}/c")));
         assert!(!pattern.matches(&path("/a1/b/c")));
+    }
+
+    #[test]
+    fn an_escaped_path_means_itself() {
+        for text in [
+            "/",
+            "/a b",
+            "/a/[g]/c",
+            "/{x,y}",
+            r"/a\b/c*/d\e",
+            "/?",
+            "/!a/]",
+        ] {
+            let escaped = Pattern::escape(&path(text));
+            let pattern = Pattern::new(&ProjectPath::root(), &escaped);
+            let means = if Pattern::is_pattern(&escaped) {
+                pattern.unwrap().matches(&path(text))
+            } else {
+                path(&escaped) == path(text)
+            };
+            assert!(means, "{text} as {escaped}");
+        }
     }
 
     #[test]

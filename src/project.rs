@@ -84,7 +84,16 @@ pub struct DirectoryScope {
     /// `globals`, in the order in which they apply.
     pub globals: Vec<GlobalDefinition>,
     /// `config.change_detection.ignore`: changed files that do not count.
-    pub ignore: Vec<Pattern>,
+    pub ignore: Vec<Ignore>,
+}
+
+/// An entry of `config.change_detection.ignore`.
+#[derive(Debug)]
+pub struct Ignore {
+    /// Matches the files that do not count.
+    pub pattern: Pattern,
+    /// The entry itself.
+    pub written: Spanned<String>,
 }
 
 impl DirectoryScope {
@@ -307,7 +316,7 @@ fn ignored(
     entry: &Spanned<String>,
     directory: &ProjectPath,
     problems: &mut Vec<Diagnostic>,
-) -> Option<Pattern> {
+) -> Option<Ignore> {
     let written = &entry.value;
     let wrong = |label: String, help: &str| {
         let message = format!("`{written}` cannot be ignored");
@@ -340,7 +349,10 @@ fn ignored(
             let help = "write it into a file of the directory that it concerns, or of one above";
             problems.push(wrong(label, help));
         }
-        Ok(pattern) => return Some(pattern),
+        Ok(pattern) => {
+            let written = entry.clone();
+            return Some(Ignore { pattern, written });
+        }
     }
     None
 }

@@ -43,9 +43,9 @@ pub struct Why {
     pub after: BTreeMap<StackIndex, Vec<Origin>>,
     /// The stacks that it runs before.
     pub before: BTreeMap<StackIndex, Vec<Origin>>,
-    /// Flags that must be left out for any of the ways to lead there.
+    /// Flags to leave out. That alone selects the stack if no obstacle is a filter.
     pub in_the_way: Vec<Hindrance>,
-    /// What would select it, besides passing the filters.
+    /// What would select it, then, besides passing the filters.
     pub ways: Vec<Way>,
 }
 
@@ -63,10 +63,11 @@ pub enum Hindrance {
 pub enum Way {
     /// To select this stack, which wants it there.
     Wants(StackIndex, Span),
-    /// To select what it names there in `wanted_by`.
-    WantedBy(Span),
-    /// To add this flag: the stack lies that way of this one, which the steps before select.
-    Neighbour(Reach, StackIndex),
+    /// To select this stack, which it names there in `wanted_by`.
+    WantedBy(StackIndex, Span),
+    /// To add this flag: the stack lies that way of this one, which the steps before select. It
+    /// takes the place of another one that goes less far, if there is one.
+    Neighbour(Reach, StackIndex, Option<Reach>),
 }
 
 impl Way {
@@ -74,7 +75,7 @@ impl Way {
     fn is(&self, reason: &Reason) -> bool {
         match (self, reason) {
             (Way::Wants(_, way), Reason::Wants(_, taken))
-            | (Way::WantedBy(way), Reason::WantedBy(_, taken)) => way == taken,
+            | (Way::WantedBy(_, way), Reason::WantedBy(_, taken)) => way == taken,
             _ => false,
         }
     }
@@ -92,25 +93,27 @@ impl Question<'_> {
             ..
         } = *self;
         let is_selected = selection.contains(stack);
-        let obstacles = match selection.dropped(stack) {
+        let mut obstacles = match selection.dropped(stack) {
             _ if is_selected => Vec::new(),
             Some(obstacle) => vec![obstacle.clone()],
             None => wish.obstacles(stack, &project.stacks[stack]),
         };
         let mut in_the_way = Vec::new();
-        let mut ways = self.wanted();
-        // That it is wanted by what is selected has been said.
-        let reasons = selection.reasons(stack);
-        ways.retain(|way| !reasons.iter().any(|reason| way.is(reason)));
-        if !is_selected {
-            let excluding = obstacles.iter().filter_map(|obstacle| match obstacle {
-                Obstacle::Excluded(globs) => Some(globs),
-                _ => None,
-            });
-            in_the_way.extend(excluding.flatten().cloned().map(Hindrance::Exclude));
-            let verbs = wish.neighbours.iter();
-            let verbs = verbs.filter(|reach| reach.verb != Verb::Include);
-            in_the_way.extend(verbs.map(|&reach| Hindrance::Neighbours(reach)));
+        let mut ways = Vec::new();
+        if is_selected {
+            // Where neighbours decide, wants alone do not; and what has selected it has been said.
+            if self.reaches(&[Verb::Only, Verb::Exclude]).next().is_none() {
+                ways = self.wanted();
+            }
+            let reasons = selection.reasons(stack);
+            ways.retain(|way| !reasons.iter().any(|reason| way.is(reason)));
+        } else if let Some(flags) = self.enough_to_leave_out(&obstacles) {
+            in_the_way = flags;
+            obstacles.retain(|obstacle| !obstacle.is_filter());
+        } else {
+            in_the_way = excludes(&obstacles);
+            in_the_way.extend(self.reaches(&[Verb::Only, Verb::Exclude]));
+            ways = self.wanted();
             ways.extend(self.by_neighbours());
         }
         Why {
@@ -123,19 +126,71 @@ impl Question<'_> {
         }
     }
 
+    /// Returns flags without which the stack would be selected, as few kinds of them as possible.
+    fn enough_to_leave_out(&self, obstacles: &[Obstacle]) -> Option<Vec<Hindrance>> {
+        let excludes = excludes(obstacles);
+        let verbs: [&[Verb]; 4] = [
+            &[],
+            &[Verb::Exclude],
+            &[Verb::Only],
+            &[Verb::Only, Verb::Exclude],
+        ];
+        let mut tried = Vec::new();
+        verbs.into_iter().find_map(|verbs| {
+            let mut flags = excludes.clone();
+            flags.extend(self.reaches(verbs));
+            if flags.is_empty() || tried.contains(&flags) {
+                return None;
+            }
+            let wish = self.without(&flags);
+            let Question { project, .. } = self;
+            let selection = select(&project.stacks, self.references, self.graph, &wish);
+            tried.push(flags.clone());
+            selection.contains(self.stack).then_some(flags)
+        })
+    }
+
+    /// Returns the wish without some flags.
+    fn without(&self, flags: &[Hindrance]) -> Wish {
+        let mut wish = self.wish.clone();
+        for flag in flags {
+            match flag {
+                Hindrance::Exclude(glob) => wish.exclude.retain(|it| it.to_string() != *glob),
+                Hindrance::Neighbours(reach) => wish.neighbours.retain(|it| it != reach),
+            }
+        }
+        wish
+    }
+
+    /// Returns the flags about neighbours that do one of these things.
+    fn reaches(&self, verbs: &[Verb]) -> impl Iterator<Item = Hindrance> {
+        let reaches = self.wish.neighbours.iter();
+        let reaches = reaches.filter(|reach| verbs.contains(&reach.verb));
+        reaches.map(|&reach| Hindrance::Neighbours(reach))
+    }
+
     /// Returns the references by which another stack would bring this one along.
     fn wanted(&self) -> Vec<Way> {
-        let Question { references, .. } = self;
-        let names_it = |from: StackIndex, target| {
-            from != self.stack && references.means(target, self.stack, &self.project.stacks)
-        };
+        let Question {
+            project: Project { stacks, .. },
+            references,
+            stack,
+            ..
+        } = *self;
+        let can_be_selected =
+            |other: StackIndex| other != stack && !self.wish.excludes(&stacks[other]);
         let ways = references.list.iter().filter_map(|reference| {
             let (from, span) = (reference.from, reference.span);
             match reference.kind {
-                ReferenceKind::Wants if names_it(from, &reference.target) => {
-                    Some(Way::Wants(from, span))
+                ReferenceKind::Wants => {
+                    let names_it = references.means(&reference.target, stack, stacks);
+                    (names_it && can_be_selected(from)).then_some(Way::Wants(from, span))
                 }
-                ReferenceKind::WantedBy if from == self.stack => Some(Way::WantedBy(span)),
+                ReferenceKind::WantedBy if from == stack => {
+                    let named = references.members(&reference.target, stacks);
+                    let named = named.into_iter().find(|&named| can_be_selected(named))?;
+                    Some(Way::WantedBy(named, span))
+                }
                 _ => None,
             }
         });
@@ -165,14 +220,25 @@ impl Question<'_> {
             let around = |depth| self.graph.neighbours([self.stack], there, depth);
             let is_start = |it: &StackIndex| *it != self.stack && start.contains(*it);
             let next = around(Some(NonZeroU32::MIN)).into_keys().find(is_start);
-            let nearest = next.or_else(|| around(None).into_keys().find(is_start))?;
+            let other = next.or_else(|| around(None).into_keys().find(is_start))?;
             let reach = Reach {
                 verb: Verb::Include,
                 towards: back,
                 depth: None,
             };
-            Some(Way::Neighbour(reach, nearest))
+            let mut reaches = self.wish.neighbours.iter();
+            let is_same = |it: &&Reach| (it.verb, it.towards) == (reach.verb, reach.towards);
+            Some(Way::Neighbour(reach, other, reaches.find(is_same).copied()))
         });
         ways.collect()
     }
+}
+
+/// Returns the flags that exclude the stack itself.
+fn excludes(obstacles: &[Obstacle]) -> Vec<Hindrance> {
+    let globs = obstacles.iter().filter_map(|obstacle| match obstacle {
+        Obstacle::Excluded(globs) => Some(globs),
+        _ => None,
+    });
+    globs.flatten().cloned().map(Hindrance::Exclude).collect()
 }

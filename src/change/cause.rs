@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::UncountedChange;
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
@@ -28,6 +29,8 @@ pub struct Input {
     pub change: Option<ChangedFile>,
     /// The links that lead from it to the change, if the change is elsewhere.
     pub links: Vec<Use>,
+    /// Changes of it that do not count, once [`super::add_uncounted`] has looked for them.
+    pub uncounted: Vec<UncountedChange>,
 }
 
 /// Where an input is. What exists there is not known.

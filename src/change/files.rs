@@ -71,15 +71,27 @@ impl ChangedFiles {
     /// Takes out those at or below a directory.
     pub(super) fn without(self, directory: &ProjectPath) -> (Self, Self) {
         let is_there = |file: &ChangedFile| file.path.is_at_or_below(directory);
-        let (there, elsewhere) = self.in_path_order.into_iter().partition(is_there);
-        let files = |in_path_order| ChangedFiles { in_path_order };
-        (files(elsewhere), files(there))
+        self.partition(|file| !is_there(file))
     }
 
-    /// Keeps some of them.
-    pub(super) fn filter(mut self, keep: impl FnMut(&ChangedFile) -> bool) -> Self {
-        self.in_path_order.retain(keep);
+    /// Takes out those that are not to be kept.
+    pub(super) fn partition(self, keep: impl FnMut(&ChangedFile) -> bool) -> (Self, Self) {
+        let (kept, others) = self.in_path_order.into_iter().partition(keep);
+        let files = |in_path_order| ChangedFiles { in_path_order };
+        (files(kept), files(others))
+    }
+
+    /// Leaves out those that are among others.
+    pub(super) fn except(mut self, others: &ChangedFiles) -> Self {
+        self.in_path_order
+            .retain(|file| others.at(file.path.as_str()).is_none());
         self
+    }
+
+    /// Takes in others.
+    pub(super) fn and(mut self, others: ChangedFiles) -> Self {
+        self.in_path_order.extend(others.in_path_order);
+        ChangedFiles::new(self.in_path_order)
     }
 }
 

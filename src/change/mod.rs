@@ -11,21 +11,23 @@ mod inputs;
 mod listed;
 mod removed;
 mod triggers;
+mod uncounted;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 pub use cause::{Cause, Input, InputPlace, Place, Use, UseKind};
 pub use files::ChangedFiles;
-pub use listed::inputs_of;
+pub use listed::{add_uncounted, inputs_of};
+pub use uncounted::{Counted, SwitchedOff, Uncounted, UncountedChange, WhyUncounted};
 
 use self::inputs::{Problems, Touch, Tree};
 use self::listed::Inputs;
 use self::triggers::{Reader, Triggers};
+use self::uncounted::Ignores;
 use crate::base::Base;
 use crate::discover::Listing;
-use crate::git::{ChangedFile, FileChange, FileState, GitError, Repository};
+use crate::git::{ChangedFile, GitError, Repository};
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
 use crate::project::{self, Project};
 use crate::source::Spanned;
 use crate::stack::{self, StackIndex, Watch};
@@ -40,10 +42,13 @@ pub struct Changes {
     pub stacks: BTreeMap<StackIndex, Cause>,
     /// The stacks that somebody wants to count as changed, each with the first such trigger by path.
     pub triggered: BTreeMap<StackIndex, Trigger>,
-    /// The stacks that somebody wants not to count as changed, whatever else says so.
-    pub dismissed: BTreeMap<StackIndex, Trigger>,
+    /// The stacks that somebody wants not to count as changed, whatever else says so, each with all
+    /// such triggers by path.
+    pub dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
     /// The files that differ from the base, without those that are ignored and without triggers.
     pub files: ChangedFiles,
+    /// The files that differ and do not count.
+    pub uncounted: Uncounted,
 }
 
 impl Changes {
@@ -69,25 +74,6 @@ pub struct Since {
     pub outside: bool,
 }
 
-/// Which changes count besides those that are committed.
-#[derive(Debug, Clone, Copy)]
-pub struct Counted {
-    /// Files that git does not know.
-    pub untracked: bool,
-    /// What differs from HEAD.
-    pub uncommitted: bool,
-}
-
-impl Counted {
-    fn counts(self, file: &ChangedFile) -> bool {
-        match file.state {
-            FileState::Committed => true,
-            FileState::Uncommitted => self.uncommitted,
-            FileState::Untracked => self.untracked,
-        }
-    }
-}
-
 /// Finds what has changed since `base`: in commits up to HEAD, and by the `status` of the working tree
 /// as far as that is `counted`. What is suspicious goes to the diagnostics of the project.
 ///
@@ -110,8 +96,10 @@ pub fn find(
         ),
         None => (Vec::new(), false),
     };
-    let status = status.into_iter().filter(|file| counted.counts(file));
-    let status = ChangedFiles::new(status.collect());
+    let (status, off): (Vec<ChangedFile>, Vec<ChangedFile>) = status
+        .into_iter()
+        .partition(|file| counted.off(file.state).is_none());
+    let status = ChangedFiles::new(status);
     files.extend(status.iter().cloned());
     let directory = trigger::directory();
     let (files, triggers) = ChangedFiles::new(files).without(&directory);
@@ -126,7 +114,16 @@ pub fn find(
         triggered,
         dismissed,
     } = reader.read(project, &triggers)?;
-    let files = without_ignored(files, project);
+    let entries = Ignores::of(project);
+    let (files, ignored) = entries.split(files);
+    let (off, off_triggers) = ChangedFiles::new(off).without(&directory);
+    let (off, off_ignored) = entries.split(off);
+    let uncounted = Uncounted {
+        counted,
+        off: off.except(&files),
+        ignored: ignored.and(off_ignored),
+        triggers: off_triggers.except(&triggers),
+    };
     // Even if nothing in the project has changed, what stacks use outside of it may have: then it is
     // said that this cannot be seen.
     let stacks = if files.is_empty() && !outside {
@@ -146,6 +143,7 @@ pub fn find(
         triggered,
         dismissed,
         files,
+        uncounted,
     })
 }
 
@@ -158,29 +156,6 @@ pub enum ChangeError {
     /// Not a single thread could be started.
     #[error("failed to start the threads that read files")]
     Threads(#[from] rayon::ThreadPoolBuildError),
-}
-
-fn without_ignored(files: ChangedFiles, project: &Project) -> ChangedFiles {
-    let patterns: HashMap<&str, &[Pattern]> = project
-        .scopes
-        .iter()
-        .filter(|(_, scope)| !scope.ignore.is_empty())
-        .map(|(directory, scope)| (directory.as_str(), &*scope.ignore))
-        .collect();
-    if patterns.is_empty() {
-        return files;
-    }
-    files.filter(|file| {
-        let mut patterns = file
-            .path
-            .ancestors()
-            .filter_map(|above| patterns.get(above));
-        let is_ignored = |pattern: &Pattern| {
-            pattern.matches(&file.path)
-                || file.change == FileChange::Repository && pattern.matches_all_below(&file.path)
-        };
-        !patterns.any(|patterns| patterns.iter().any(is_ignored))
-    })
 }
 
 fn changed_stacks(

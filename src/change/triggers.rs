@@ -10,11 +10,16 @@ use crate::project::Project;
 use crate::stack::StackIndex;
 use crate::trigger::{self, Found, Trigger, TriggerKind};
 
-/// What triggers ask for, of each stack the first by path.
+/// Triggers of what is no stack that are named; the others are only counted.
+const MAX_STRAYS: usize = 20;
+
+/// What triggers ask for.
 #[derive(Default)]
 pub(super) struct Triggers {
+    /// Of each stack the first by path: it is reason enough.
     pub(super) triggered: BTreeMap<StackIndex, Trigger>,
-    pub(super) dismissed: BTreeMap<StackIndex, Trigger>,
+    /// Of each stack all, by path: each of them alone is in the way.
+    pub(super) dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
 }
 
 /// What is needed to know besides the files.
@@ -23,6 +28,7 @@ pub(super) struct Reader<'a> {
     pub(super) head: Option<&'a CommitId>,
     /// Of all changed files, those that are not committed.
     pub(super) status: &'a ChangedFiles,
+    /// By path.
     pub(super) removed: &'a [ProjectPath],
 }
 
@@ -35,6 +41,7 @@ impl Reader<'_> {
         files: &ChangedFiles,
     ) -> Result<Triggers, GitError> {
         let mut triggers = Triggers::default();
+        let mut strays = Vec::new();
         for file in files.iter() {
             // A file that a commit deletes may be there again.
             let latest = self.status.at(file.path.as_str()).unwrap_or(file);
@@ -54,13 +61,11 @@ impl Reader<'_> {
             let stack = trigger::stack_of(&file.path);
             match project.stacks.at(stack.as_str()) {
                 Some(index) => triggers.add(index, trigger),
-                None if self.removed.contains(&stack) => {}
-                None => {
-                    let diagnostic = no_stack(project, &stack, &trigger);
-                    project.diagnostics.push(diagnostic);
-                }
+                None if self.removed.binary_search(&stack).is_ok() => {}
+                None => strays.push((stack, trigger.file)),
             }
         }
+        warn_of_strays(project, &strays);
         Ok(triggers)
     }
 
@@ -100,18 +105,37 @@ impl Reader<'_> {
 
 impl Triggers {
     fn add(&mut self, stack: StackIndex, trigger: Trigger) {
-        let of_kind = match trigger.kind {
-            TriggerKind::Changed => &mut self.triggered,
-            TriggerKind::IgnoreChange => &mut self.dismissed,
-        };
-        of_kind.entry(stack).or_insert(trigger);
+        match trigger.kind {
+            TriggerKind::Changed => _ = self.triggered.entry(stack).or_insert(trigger),
+            TriggerKind::IgnoreChange => self.dismissed.entry(stack).or_default().push(trigger),
+        }
     }
 }
 
-fn no_stack(project: &Project, stack: &ProjectPath, trigger: &Trigger) -> Diagnostic {
-    let file = trigger.file.relative();
-    let message = format!("`{file}` is a trigger of `{stack}`, which is no stack");
-    let diagnostic = Diagnostic::warning(message).file(trigger.file.clone());
+/// Warns of triggers of what is no stack, given with their files by path.
+fn warn_of_strays(project: &mut Project, strays: &[(ProjectPath, ProjectPath)]) {
+    let (named, others) = strays.split_at(strays.len().min(MAX_STRAYS));
+    for (stack, file) in named {
+        let diagnostic = no_stack(project, stack, file);
+        project.diagnostics.push(diagnostic);
+    }
+    if let Some((_, file)) = others.first() {
+        let message = match others.len() {
+            1 => "one more trigger is of what is no stack".to_owned(),
+            more => format!("{more} more triggers are of what is no stack"),
+        };
+        let diagnostic = Diagnostic::warning(message).file(file.clone());
+        let diagnostic = diagnostic.help("delete those whose stacks are no more");
+        project.diagnostics.push(diagnostic);
+    }
+}
+
+fn no_stack(project: &Project, stack: &ProjectPath, file: &ProjectPath) -> Diagnostic {
+    let message = format!(
+        "`{}` is a trigger of `{stack}`, which is no stack",
+        file.relative()
+    );
+    let diagnostic = Diagnostic::warning(message).file(file.clone());
     let stacks = &project.stacks;
     if stacks.at_or_below(stack).next().is_some() {
         let help =

@@ -241,11 +241,7 @@ pub(crate) struct TriggerArgs {
     pub(crate) ignore_change: bool,
 
     /// Why
-    #[arg(
-        long,
-        value_name = "TEXT",
-        value_parser = clap::builder::NonEmptyStringValueParser::new()
-    )]
+    #[arg(long, value_name = "TEXT", value_parser = not_blank)]
     pub(crate) reason: Option<String>,
 
     /// Only stacks with these tags: `a:b` both, `a,b` either (can be repeated: either)
@@ -260,7 +256,8 @@ pub(crate) struct TriggerArgs {
 /// Check everything that can be wrong with the configuration
 ///
 /// All stacks of the project are checked, and all trigger files, wherever the command is started, and
-/// warnings count as errors.
+/// warnings count as errors. Triggers of what is no stack are left alone: they stay behind when stacks
+/// go, and `--changed` warns of those that would count.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
     /// How to write what is wrong
@@ -315,6 +312,14 @@ fn keyword_parser() -> impl TypedValueParser<Value = Keyword> {
     });
     PossibleValuesParser::new(explained)
         .try_map(|name| Keyword::parse(&name).ok_or("not a safeguard"))
+}
+
+/// Takes a text that says something.
+fn not_blank(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() {
+        return Err("it says nothing");
+    }
+    Ok(text.to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

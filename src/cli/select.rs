@@ -96,7 +96,9 @@ pub(crate) struct SelectArgs {
     /// Only the stacks that a file names, or with `-` standard input, one path per line
     ///
     /// Paths are relative to the current directory, as `list` prints them, or start with `/` at the
-    /// project root. What is not a stack is an error.
+    /// project root. What is not a stack is an error; stacks outside of the current directory are left
+    /// out. The list is read before anything else. A command that runs afterwards finds standard input
+    /// at its end, if the list came from there.
     #[arg(long, value_name = "FILE")]
     pub(crate) stacks_from: Option<PathBuf>,
 

@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use orch::base::{self, Base, BaseUnknown, BaseWish, Mend, ci};
-use orch::change::{self, Changes, Counted, Since};
+use orch::change::{self, Changes, Counted, Since, SwitchedOff};
 use orch::git::{ChangedFile, GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
@@ -127,6 +127,14 @@ impl Reading {
     }
 }
 
+/// Returns what switches changes off: the flag decides, else the setting.
+fn switched_off(wish: Option<bool>, setting: bool) -> Option<SwitchedOff> {
+    match wish {
+        Some(is_on) => (!is_on).then_some(SwitchedOff::Flag),
+        None => (!setting).then_some(SwitchedOff::Configuration),
+    }
+}
+
 /// Says what has changed that selects nothing.
 pub(super) fn note_unselectable(since: &Since) {
     for removed in &since.removed {
@@ -169,19 +177,17 @@ impl Loaded {
         console::base(&base);
         let settings = &self.project.settings;
         let counted = Counted {
-            untracked: wish.untracked.unwrap_or(settings.untracked),
-            uncommitted: wish.uncommitted.unwrap_or(settings.uncommitted),
+            untracked: switched_off(wish.untracked, settings.untracked),
+            uncommitted: switched_off(wish.uncommitted, settings.uncommitted),
         };
-        let status = if counted.untracked || counted.uncommitted {
+        let status = match read.status {
             // A run looks at it once more.
-            match read.status {
-                Ok(ref files) => files.clone(),
-                Err(error) => {
-                    return Err(error).context("failed to read the status of the working tree");
-                }
+            Ok(ref files) => files.clone(),
+            // What does not count need not be known.
+            Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
+            Err(error) => {
+                return Err(error).context("failed to read the status of the working tree");
             }
-        } else {
-            Vec::new()
         };
         let mut changes = change::find(
             &mut self.project,

@@ -12,7 +12,7 @@ use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
-    let filters = Filters::new(&args.select)?;
+    let filters = Filters::new(chdir, &args.select)?;
     let loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);

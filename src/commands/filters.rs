@@ -14,7 +14,7 @@ use orch::tag::{TagFilter, tag_problem};
 use tracing::info;
 
 use super::changed::{ChangeWish, note_unselectable};
-use super::{Loaded, UsageError, count};
+use super::{Loaded, UsageError, count, working_directory};
 use crate::cli::{Depth, NeighbourArgs, SelectArgs};
 use crate::console;
 
@@ -29,12 +29,21 @@ pub(super) struct Filters {
     scope: Scope,
     globs: Vec<String>,
     exclude: Vec<String>,
-    stacks_from: Option<PathBuf>,
+    stacks_from: Option<NameList>,
     neighbours: Vec<Reach>,
 }
 
+/// A list of stacks as it was read.
+struct NameList {
+    /// Where from, for people.
+    source: String,
+    text: String,
+}
+
 impl Filters {
-    pub(super) fn new(args: &SelectArgs) -> Result<Self, UsageError> {
+    /// Reads the list of stacks as well, if there is one: before anything else is, since whoever makes
+    /// the list may take their time, and what is run over shall be looked at afterwards.
+    pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> anyhow::Result<Self> {
         let change = if args.changed {
             Some(ChangeWish::new(args)?)
         } else {
@@ -53,9 +62,32 @@ impl Filters {
             scope,
             globs: args.globs.clone(),
             exclude: args.exclude.clone(),
-            stacks_from: args.stacks_from.clone(),
+            stacks_from: match &args.stacks_from {
+                Some(file) => Some(NameList::read(chdir, file)?),
+                None => None,
+            },
             neighbours: neighbours(&args.neighbours),
         })
+    }
+}
+
+impl NameList {
+    fn read(chdir: &[PathBuf], file: &Path) -> anyhow::Result<Self> {
+        let is_stdin = file.as_os_str() == "-";
+        let source = if is_stdin {
+            "standard input".to_owned()
+        } else {
+            file.display().to_string()
+        };
+        let mut text = String::new();
+        let read = if is_stdin {
+            std::io::stdin().lock().read_to_string(&mut text).map(drop)
+        } else {
+            let file = working_directory(chdir)?.join(file);
+            std::fs::read_to_string(file).map(|read| text = read)
+        };
+        read.with_context(|| format!("failed to read the list of stacks from {source}"))?;
+        Ok(NameList { source, text })
     }
 }
 
@@ -130,8 +162,8 @@ impl Loaded {
         }
         let globs = self.path_filters("--match", &filters.globs)?;
         let exclude = self.path_filters("--exclude", &filters.exclude)?;
-        let named = match &filters.stacks_from {
-            Some(file) => Some(self.named(file)?),
+        let named = match filters.stacks_from {
+            Some(list) => Some(self.named(list)?),
             None => None,
         };
         let changed = match filters.change {
@@ -204,21 +236,9 @@ impl Loaded {
         }
     }
 
-    /// Reads a list of stacks.
-    fn named(&self, file: &Path) -> anyhow::Result<Named> {
-        let is_stdin = file.as_os_str() == "-";
-        let source = if is_stdin {
-            "standard input".to_owned()
-        } else {
-            file.display().to_string()
-        };
-        let mut text = String::new();
-        let read = if is_stdin {
-            std::io::stdin().lock().read_to_string(&mut text).map(drop)
-        } else {
-            std::fs::read_to_string(self.current.join(file)).map(|read| text = read)
-        };
-        read.with_context(|| format!("failed to read the list of stacks from {source}"))?;
+    /// Finds the stacks that a list names.
+    fn named(&self, list: NameList) -> Result<Named, UsageError> {
+        let NameList { source, text } = list;
         let stacks = &self.project.stacks;
         let mut lines: HashMap<StackIndex, usize> = HashMap::new();
         let mut bad = Vec::new();
@@ -254,7 +274,7 @@ impl Loaded {
             if bad.len() > MAX_BAD_LINES {
                 message += &format!("\n  and {} more", bad.len() - MAX_BAD_LINES);
             }
-            return Err(UsageError(message).into());
+            return Err(UsageError(message));
         }
         let is_elsewhere =
             |&&stack: &&StackIndex| !stacks[stack].path.is_at_or_below(&self.directory);
@@ -351,7 +371,15 @@ impl Loaded {
             };
             let since = changes.since.base.commit.short();
             return match changes.count() {
-                0 => format!("no stack has changed since {since}"),
+                0 => match changes.uncounted.count() {
+                    0 => format!("no stack has changed since {since}"),
+                    1 => format!(
+                        "no stack has changed since {since}; 1 file differs that does not count"
+                    ),
+                    n => format!(
+                        "no stack has changed since {since}; {n} files differ that do not count"
+                    ),
+                },
                 1 => format!("1 stack has changed since {since}, but none {place}{passes}"),
                 n => format!("{n} stacks have changed since {since}, but none {place}{passes}"),
             };

@@ -15,7 +15,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> anyhow::Result<ExitS
         GraphFormat::Json => Format::Json,
         GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,
     };
-    let filters = Filters::new(&args.select)?;
+    let filters = Filters::new(chdir, &args.select)?;
     let loaded = Loaded::new(chdir, format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);

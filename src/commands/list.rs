@@ -18,7 +18,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitSta
     if args.removed {
         return list_removed(chdir, args);
     }
-    let filters = Filters::new(&args.select)?;
+    let filters = Filters::new(chdir, &args.select)?;
     let loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);

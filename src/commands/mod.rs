@@ -59,6 +59,13 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
     }
 }
 
+/// Returns where the user wants to work.
+fn working_directory(chdir: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let mut current = std::env::current_dir().context("failed to find the current directory")?;
+    current.extend(chdir);
+    Ok(current)
+}
+
 /// What a command reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reads {
@@ -105,8 +112,6 @@ struct Loaded {
     listing: Listing,
     /// Where the user is.
     directory: ProjectPath,
-    /// The same on this machine.
-    current: PathBuf,
     format: Format,
 }
 
@@ -118,9 +123,7 @@ impl Loaded {
     /// It lives as long as the program, which is about to end when it is no longer needed: taking
     /// tens of thousands of stacks apart first would cost a tenth of the time of a listing.
     fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> anyhow::Result<&'static mut Self> {
-        let mut current =
-            std::env::current_dir().context("failed to find the current directory")?;
-        current.extend(chdir);
+        let current = working_directory(chdir)?;
         let current = dunce::canonicalize(&current).map_err(|error| {
             UsageError(format!("cannot change to `{}`: {error}", current.display()))
         })?;
@@ -165,7 +168,6 @@ impl Loaded {
             read: None,
             listing,
             directory,
-            current,
             format,
         })))
     }

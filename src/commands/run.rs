@@ -22,7 +22,7 @@ use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<ExitStatus> {
-    let filters = Filters::new(&args.select)?;
+    let filters = Filters::new(chdir, &args.select)?;
     if args
         .command
         .first()

@@ -4,19 +4,23 @@ use std::io::{ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
-use orch::diagnostic::closest;
-use orch::git::Repository;
+use orch::diagnostic::{Diagnostic, closest};
+use orch::git::{GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::stack::Stack;
 use orch::tag::TagFilter;
 use orch::trigger::{Created, TriggerKind, create};
+use tracing::debug;
 
 use super::filters::tag_filters;
 use super::{Loaded, Reads, UsageError, count};
 use crate::cli::{Format, TriggerArgs};
 use crate::console;
 use crate::exit::ExitStatus;
+
+/// Files that a warning names.
+const MAX_NAMED: usize = 5;
 
 /// Who asks, where git does not know: what providers of CI call whoever started the job, and what
 /// systems call the user.
@@ -50,8 +54,9 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> anyhow::Result<E
         _ => (TriggerKind::Changed, "count as changed"),
     };
     let root = &loaded.project.root;
+    let repository = Repository::open(root);
     let reason = args.reason.as_deref().unwrap_or("triggered by hand");
-    let reason = format!("{reason} (asked for by {})", who(root));
+    let reason = format!("{reason} (asked for by {})", who(repository.as_ref().ok()));
     let Created { files, error } = create(root, &stacks, kind, &reason);
     // Whoever has stopped reading has the files all the same.
     let mut out = console::stdout();
@@ -64,21 +69,51 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> anyhow::Result<E
         let (created, all) = (files.len(), count(stacks.len(), "trigger"));
         return Err(error).with_context(|| format!("only {created} of {all} could be created"));
     }
-    console::note(&match files.len() {
-        1 => {
-            format!("the stack will {counts} as long as this file differs from the base: commit it")
+    let ignored = match repository {
+        Ok(repository) => repository.ignored(&files),
+        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
+            console::note(
+                "the project is in no git repository, and without one no stack counts as changed",
+            );
+            return Ok(ExitStatus::Success);
         }
-        _ => format!(
-            "the stacks will {counts} as long as these files differ from the base: commit them"
-        ),
+        Err(error) => Err(error),
+    };
+    // Whoever asks for changes is told what git has to complain of.
+    let ignored = ignored.unwrap_or_else(|error| {
+        debug!(%error, "git cannot tell what it ignores");
+        Vec::new()
     });
+    loaded.warn_of_ignored(&ignored);
+    let (stack, stacks, its, their) = match ignored.as_slice() {
+        [] => (
+            "the stack",
+            "the stacks",
+            "this file differs",
+            "these files differ",
+        ),
+        _ => (
+            "the other stack",
+            "the other stacks",
+            "its file differs",
+            "their files differ",
+        ),
+    };
+    match files.len() - ignored.len() {
+        0 => {}
+        1 => console::note(&format!(
+            "{stack} will {counts} as long as {its} from the base: commit it"
+        )),
+        _ => console::note(&format!(
+            "{stacks} will {counts} as long as {their} from the base: commit them"
+        )),
+    }
     Ok(ExitStatus::Success)
 }
 
 /// Says who asks, as well as it can be known.
-fn who(root: &Path) -> String {
-    let repository = Repository::open(root).ok();
-    let git = |name: &str| repository.as_ref()?.config(name).ok().flatten();
+fn who(repository: Option<&Repository>) -> String {
+    let git = |name: &str| repository?.config(name).ok().flatten();
     let known = |text: &String| !text.trim().is_empty();
     let name = git("user.name").filter(known);
     let mail = git("user.email").filter(known);
@@ -109,6 +144,32 @@ impl Tags {
 }
 
 impl Loaded {
+    /// Warns of triggers that git ignores.
+    fn warn_of_ignored(&self, files: &[ProjectPath]) {
+        let shown = |file: &ProjectPath| format!("`{}`", file.relative_to(&self.directory));
+        let (message, help) = match files {
+            [] => return,
+            [file] => (
+                format!("git ignores {}, so this trigger has no effect", shown(file)),
+                "take it out of the ignore rules, or add it with `git add --force`",
+            ),
+            files => {
+                let mut names: Vec<String> = files.iter().take(MAX_NAMED).map(shown).collect();
+                if files.len() > MAX_NAMED {
+                    names.push(format!("{} more", files.len() - MAX_NAMED));
+                }
+                let last = names.pop().unwrap_or_default();
+                let names = names.join(", ");
+                (
+                    format!("git ignores {names} and {last}, so these triggers have no effect"),
+                    "take them out of the ignore rules, or add them with `git add --force`",
+                )
+            }
+        };
+        let diagnostic = Diagnostic::warning(message).help(help);
+        console::diagnostics([&diagnostic], &self.project.sources);
+    }
+
     /// Returns the directory of the project that a path of the command line means: from the project
     /// root if it begins with `/`, else from where the user is.
     fn place(&self, written: &Path) -> anyhow::Result<ProjectPath> {

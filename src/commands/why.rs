@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use orch::change::inputs_of;
+use orch::change::{add_uncounted, inputs_of};
 use orch::diagnostic::closest;
 use orch::printable::printable;
 use orch::report::{Story, write_why, write_why_json};
@@ -18,7 +18,11 @@ use crate::console;
 use crate::exit::ExitStatus;
 
 pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatus> {
-    let filters = Filters::new(&args.select)?;
+    if args.stack.is_empty() {
+        let message = "the path of the stack is empty; the current directory is `.`";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let filters = Filters::new(chdir, &args.select)?;
     let reads = match Reads::for_selection(&args.select) {
         Reads::Configuration => Reads::Inputs,
         reads => reads,
@@ -32,11 +36,21 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
     let selection = loaded.select_any(&wish);
     loaded.check_cycles(CyclesAre::Warnings);
     let changed = wish.changed.as_ref().map(|changes| &changes.files);
-    let inputs = inputs_of(&mut loaded.project, &loaded.listing, changed, stack)
-        .context("failed to read the inputs of the stack")?;
+    let failed = "failed to read the inputs of the stack";
+    let mut inputs =
+        inputs_of(&mut loaded.project, &loaded.listing, changed, stack).context(failed)?;
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
+    let uncounted = wish.changed.as_ref().map(|changes| &changes.uncounted);
+    if let Some(uncounted) = uncounted {
+        let Loaded {
+            project, listing, ..
+        } = &loaded;
+        add_uncounted(project, listing, uncounted, stack, &mut inputs).context(failed)?;
+    }
+    let uncounted_trigger =
+        uncounted.and_then(|uncounted| uncounted.trigger_of(&loaded.project, stack));
     let question = Question {
         project: &loaded.project,
         references: &loaded.references,
@@ -49,6 +63,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
     let story = Story {
         question: &question,
         why: &why,
+        uncounted_trigger,
     };
     let mut out = console::stdout();
     match args.format {

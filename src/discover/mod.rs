@@ -29,7 +29,7 @@ pub(crate) use root::{declares_root, git_top_level};
 use tracing::{debug, trace};
 use walkdir::{DirEntry, WalkDir};
 
-pub(crate) use self::text::{TextError, read_text};
+pub(crate) use self::text::{CONFIGURATION, Limit, TextError, read_text};
 use crate::diagnostic::Diagnostic;
 use crate::parse::parse;
 use crate::path::ProjectPath;
@@ -368,7 +368,7 @@ impl<'a> Reader<'a> {
             gathered.problems.push(self.not_utf8(host));
             return None;
         };
-        let (text, not_utf8) = match read_text(host, plain, Some(self.root)) {
+        let (text, not_utf8) = match read_text(host, plain, Some(self.root), &CONFIGURATION) {
             Ok(text) => (text, None),
             Err(TextError::NotUtf8 { text, offset }) => (text, Some(offset)),
             Err(TextError::Io(source)) => {
@@ -386,7 +386,6 @@ impl<'a> Reader<'a> {
         let parsed = match not_utf8 {
             None => parse(id, &text),
             Some(offset) => {
-                let offset = u32::try_from(offset).expect("the size is limited");
                 let span = Span {
                     file: id,
                     start: offset,

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::is_configuration;
-use super::text::{TextError, read_text};
+use super::text::{CONFIGURATION, TextError, read_text};
 use crate::parse::parse;
 use crate::source::FileId;
 use crate::syntax::{Body, ExprKind};
@@ -137,7 +137,7 @@ fn root_declarations(directory: &Path) -> RootDeclarations {
 }
 
 fn own_blocks(file: &Path, plain: bool) -> Result<Body, String> {
-    let text = match read_text(file, plain, None) {
+    let text = match read_text(file, plain, None, &CONFIGURATION) {
         Ok(text) => text,
         Err(TextError::Io(error)) => return Err(error.to_string()),
         Err(TextError::NotUtf8 { .. }) => return Err("it is not UTF-8".to_owned()),

@@ -4,8 +4,18 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The largest configuration file that is read. Real ones are a few kilobytes.
-const MAX_FILE_BYTES: u64 = 16 << 20;
+/// How large a file may be.
+pub(crate) struct Limit {
+    pub(crate) bytes: u32,
+    /// What to do about a larger one.
+    pub(crate) help: &'static str,
+}
+
+/// The limit of configuration files. Real ones are a few kilobytes.
+pub(crate) const CONFIGURATION: Limit = Limit {
+    bytes: 16 << 20,
+    help: "split it, or give it another name if it is not configuration",
+};
 
 /// Why a configuration file has no usable text.
 pub(crate) enum TextError {
@@ -13,7 +23,7 @@ pub(crate) enum TextError {
     /// The text with what is not UTF-8 replaced, and where that begins.
     NotUtf8 {
         text: String,
-        offset: usize,
+        offset: u32,
     },
     /// The reason goes on from the name of the file.
     Refused {
@@ -30,6 +40,7 @@ pub(crate) fn read_text(
     host: &Path,
     plain: bool,
     root: Option<&Path>,
+    limit: &Limit,
 ) -> Result<String, TextError> {
     if !plain {
         let target = dunce::canonicalize(host).map_err(TextError::Io)?;
@@ -48,19 +59,26 @@ pub(crate) fn read_text(
     }
     let mut bytes = Vec::with_capacity(1024);
     fs::File::open(host)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .and_then(|file| {
+            file.take(u64::from(limit.bytes) + 1)
+                .read_to_end(&mut bytes)
+        })
         .map_err(TextError::Io)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
+    let Some(size) = u32::try_from(bytes.len())
+        .ok()
+        .filter(|size| *size <= limit.bytes)
+    else {
         return Err(TextError::Refused {
-            why: format!("is larger than {} MiB", MAX_FILE_BYTES >> 20),
-            help: "split it, or give it another name if it is not configuration",
+            why: format!("is larger than {} MiB", limit.bytes >> 20),
+            help: limit.help,
         });
-    }
+    };
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }
     String::from_utf8(bytes).map_err(|error| TextError::NotUtf8 {
-        offset: error.utf8_error().valid_up_to(),
+        // That lies within the size, so it is as small.
+        offset: u32::try_from(error.utf8_error().valid_up_to()).unwrap_or(size),
         text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
 }

@@ -291,6 +291,23 @@ impl Library {
         Ok(files)
     }
 
+    pub(super) fn ignored(
+        &self,
+        prefix: &str,
+        files: &[ProjectPath],
+    ) -> Result<Vec<ProjectPath>, Error> {
+        let index = self.0.index()?;
+        let mut ignored = Vec::new();
+        for file in files {
+            let path = repository_path(file, prefix);
+            let path = Path::new(&path);
+            if self.0.is_path_ignored(path)? && index.get_path(path, 0).is_none() {
+                ignored.push(file.clone());
+            }
+        }
+        Ok(ignored)
+    }
+
     /// Returns the files that are not in the working tree because the checkout is sparse.
     fn not_checked_out(&self) -> Result<HashSet<Vec<u8>>, Error> {
         let skipped = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();

@@ -289,6 +289,28 @@ impl Repository {
         )
     }
 
+    /// Returns those of some files of the project that git ignores, in the order asked for. Files that
+    /// it knows are none of these.
+    ///
+    /// As with [`Self::status`], which does without them, git itself comes first.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn ignored(&self, files: &[ProjectPath]) -> Result<Vec<ProjectPath>, GitError> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        match self.program.ignored(&self.prefix, files) {
+            Err(GitError::Start(error)) => debug!(%error, "there is no git to ask what it ignores"),
+            asked => return asked,
+        }
+        self.ask(
+            |library| library.ignored(&self.prefix, files),
+            |program| program.ignored(&self.prefix, files),
+        )
+    }
+
     /// Returns the files of a commit that lie in the given directories of the project, not below
     /// them: for each directory their names, sorted. Links and submodules are no files.
     ///

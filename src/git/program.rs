@@ -2,7 +2,7 @@
 //!
 //! Only options that git 2.30 knows are used, and formats that end names with NUL.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -277,6 +277,31 @@ impl Program {
         Ok(files)
     }
 
+    pub(super) fn ignored(
+        &self,
+        prefix: &str,
+        files: &[ProjectPath],
+    ) -> Result<Vec<ProjectPath>, GitError> {
+        // With a `:` in front, it would not be a path.
+        let request = |file: &ProjectPath| format!("./{}", repository_path(file, prefix));
+        let requests: Vec<String> = files.iter().map(request).collect();
+        let arguments = ["check-ignore", "-z", "--stdin"];
+        let mut question = self.question(&arguments);
+        // This command takes `*` for what it is anyway, and stumbles over being told to.
+        question.command.env_remove("GIT_LITERAL_PATHSPECS");
+        let text = question.text.clone();
+        let output = question.output_for(&requests, "\0")?;
+        if output.status.code() == Some(1) {
+            return Ok(Vec::new());
+        }
+        let answer = checked(text, output)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let ignored: HashSet<&[u8]> = std::iter::from_fn(|| fields.next()).collect();
+        let files = files.iter().zip(&requests);
+        let files = files.filter(|(_, request)| ignored.contains(request.as_bytes()));
+        Ok(files.map(|(file, _)| file.clone()).collect())
+    }
+
     /// Returns the regular files of a commit at or below a place of the repository.
     fn tree(&self, commit: &CommitId, place: &str) -> Result<Vec<String>, GitError> {
         let mut arguments = vec!["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
@@ -361,25 +386,9 @@ impl Program {
         });
         let requests: Vec<String> = ids.collect::<Result<_, _>>()?;
         let arguments = ["cat-file", "--batch"];
-        let Question { mut command, text } = self.question(&arguments);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(GitError::Start)?;
-        let mut stdin = child.stdin.take();
-        let output = std::thread::scope(|scope| {
-            scope.spawn(move || {
-                // If git has ended, its status tells why.
-                let written = stdin.iter_mut().try_for_each(|stdin| {
-                    let mut requests = requests.iter();
-                    requests.try_for_each(|request| writeln!(stdin, "{request}"))
-                });
-                drop((written, stdin));
-            });
-            child.wait_with_output()
-        });
-        let answer = checked(text, output.map_err(GitError::Start)?)?;
+        let question = self.question(&arguments);
+        let text = question.text.clone();
+        let answer = checked(text, question.output_for(&requests, "\n")?)?;
         let mut rest = &answer[..];
         let mut contents = Vec::with_capacity(files.len());
         // `id blob size`, a line feed, the content, a line feed.
@@ -398,6 +407,28 @@ impl Program {
 }
 
 impl Question {
+    /// Asks about things that git reads from its standard input, each with `end` after it.
+    fn output_for(mut self, requests: &[String], end: &str) -> Result<Output, GitError> {
+        self.command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = self.command.spawn().map_err(GitError::Start)?;
+        let mut stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // If git has ended, its status tells why.
+                let written = stdin.iter_mut().try_for_each(|stdin| {
+                    let mut requests = requests.iter();
+                    requests.try_for_each(|request| write!(stdin, "{request}{end}"))
+                });
+                drop((written, stdin));
+            });
+            child.wait_with_output()
+        });
+        output.map_err(GitError::Start)
+    }
+
     pub(super) fn output(mut self) -> Result<Output, GitError> {
         self.command
             .stdin(Stdio::null())

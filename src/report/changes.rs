@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::change::{Cause, Input, Since, Use, UseKind};
+use crate::change::{
+    Cause, Input, Place, Since, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
+};
 use crate::git::{ChangedFile, FileChange, FileState};
 use crate::trigger::Trigger;
 
@@ -53,6 +55,11 @@ fn state_word(state: FileState) -> Option<&'static str> {
     }
 }
 
+/// The word for how far a change has come, of any change.
+fn state_json(state: FileState) -> &'static str {
+    state_word(state).unwrap_or("committed")
+}
+
 /// Says what makes a file an input, and where that is written.
 fn use_text(step: &Use) -> String {
     let what = match &step.kind {
@@ -63,10 +70,43 @@ fn use_text(step: &Use) -> String {
         UseKind::Import => "imported".to_owned(),
         UseKind::Terragrunt(name) => format!("Terragrunt {name}"),
     };
-    let file = step.place.file.relative();
-    match step.place.line {
-        Some(line) => format!("{what} ({file}:{line})"),
-        None => format!("{what} ({file})"),
+    format!("{what} ({})", place_text(&step.place))
+}
+
+fn place_text(place: &Place) -> String {
+    let file = place.file.relative();
+    match place.line {
+        Some(line) => format!("{file}:{line}"),
+        None => file.to_owned(),
+    }
+}
+
+/// Names a change that does not count, and says why not.
+pub(super) fn uncounted_text(change: &UncountedChange) -> String {
+    let mut text = file_text(&change.file);
+    if !change.links.is_empty() {
+        text += &format!(", {}", chain_text(&change.links));
+    }
+    format!("{text}, {}", why_uncounted_text(change))
+}
+
+/// Says why a change does not count.
+fn why_uncounted_text(change: &UncountedChange) -> String {
+    match &change.why {
+        WhyUncounted::Ignored { entry, place } => {
+            format!("ignored by `{entry}` ({})", place_text(place))
+        }
+        WhyUncounted::Off(by) => {
+            let state = state_json(change.file.state);
+            match by {
+                SwitchedOff::Flag => {
+                    format!("switched off by --disable-change-detection git-{state}")
+                }
+                SwitchedOff::Configuration => {
+                    format!("switched off by config.change_detection.git.{state}")
+                }
+            }
+        }
     }
 }
 
@@ -129,7 +169,7 @@ impl<'a> FileJson<'a> {
                 FileChange::Retyped => "type_changed",
                 change => change.word(),
             },
-            state: state_word(file.state).unwrap_or("committed"),
+            state: state_json(file.state),
         }
     }
 }
@@ -176,6 +216,36 @@ pub(super) struct InputJson<'a> {
     /// The links from the place to the file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     links: Vec<UseJson<'a>>,
+    /// Files that differ there and do not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    uncounted: Vec<UncountedJson<'a>>,
+}
+
+/// A file that differs and does not count.
+#[derive(Serialize)]
+struct UncountedJson<'a> {
+    #[serde(flatten)]
+    file: FileJson<'a>,
+    /// The links from the place to the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    links: Vec<UseJson<'a>>,
+    /// `switched_off` or `ignored`.
+    why: &'static str,
+    detail: String,
+}
+
+impl<'a> UncountedJson<'a> {
+    fn new(change: &'a UncountedChange) -> Self {
+        UncountedJson {
+            file: FileJson::new(&change.file),
+            links: change.links.iter().map(UseJson::new).collect(),
+            why: match change.why {
+                WhyUncounted::Off(_) => "switched_off",
+                WhyUncounted::Ignored { .. } => "ignored",
+            },
+            detail: why_uncounted_text(change),
+        }
+    }
 }
 
 impl<'a> InputJson<'a> {
@@ -186,6 +256,7 @@ impl<'a> InputJson<'a> {
             via: input.chain.iter().map(UseJson::new).collect(),
             changed: input.change.as_ref().map(FileJson::new),
             links: input.links.iter().map(UseJson::new).collect(),
+            uncounted: input.uncounted.iter().map(UncountedJson::new).collect(),
         }
     }
 }
@@ -208,7 +279,7 @@ impl<'a> TriggerJson<'a> {
     pub(super) fn new(trigger: &'a Trigger) -> Self {
         TriggerJson {
             file: trigger.file.relative(),
-            state: state_word(trigger.state).unwrap_or("committed"),
+            state: state_json(trigger.state),
             trigger_reason: &trigger.reason,
         }
     }

@@ -126,8 +126,8 @@ pub struct Named {
 pub enum Obstacle {
     /// It has not changed, and no trigger asks for it.
     Unchanged,
-    /// A trigger asks for it not to count as changed.
-    Dismissed(Trigger),
+    /// These triggers ask for it not to count as changed.
+    Dismissed(Vec<Trigger>),
     /// It does not lie at or below the directory, or is not the stack at it.
     Directory(ProjectPath, Scope),
     /// None of the globs means it.
@@ -144,6 +144,16 @@ pub enum Obstacle {
     Only(Reach),
     /// It was selected, but neighbours of what is selected are not wanted, and it is one.
     Neighbour(Reach, Step),
+}
+
+impl Obstacle {
+    /// Says whether it is a filter, which `wants` and neighbours get round.
+    pub fn is_filter(&self) -> bool {
+        !matches!(
+            self,
+            Obstacle::Excluded(_) | Obstacle::Only(_) | Obstacle::Neighbour(..)
+        )
+    }
 }
 
 impl Wish {
@@ -182,7 +192,7 @@ impl Wish {
     }
 
     /// Says whether a stack is never to be selected.
-    pub(super) fn excludes(&self, stack: &Stack) -> bool {
+    pub fn excludes(&self, stack: &Stack) -> bool {
         self.exclude
             .iter()
             .any(|filter| filter.matches(&stack.path))
@@ -192,8 +202,8 @@ impl Wish {
         let Some(changes) = &self.changed else {
             return Ok(Vec::new());
         };
-        if let Some(trigger) = changes.dismissed.get(&index) {
-            return Err(Obstacle::Dismissed(trigger.clone()));
+        if let Some(triggers) = changes.dismissed.get(&index) {
+            return Err(Obstacle::Dismissed(triggers.clone()));
         }
         let cause = changes.stacks.get(&index).cloned().map(Reason::Changed);
         let trigger = changes.triggered.get(&index).cloned();

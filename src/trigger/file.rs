@@ -8,13 +8,16 @@ use walkdir::WalkDir;
 use super::directory;
 use super::text::{self, Statement};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::discover::{ReadError, TextError, is_configuration, read_text};
+use crate::discover::{Limit, ReadError, TextError, is_configuration, read_text};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::source::{FileId, SourceFile, Span};
 
-/// The largest trigger file that is read. Real ones have five lines.
-const MAX_BYTES: u64 = 1 << 20;
+/// The limit of trigger files. Real ones have six lines.
+const LIMIT: Limit = Limit {
+    bytes: 1 << 20,
+    help: "a trigger has one short block",
+};
 
 /// What a place in the directory of triggers has.
 pub(crate) enum Found {
@@ -48,11 +51,7 @@ pub(crate) fn read(project: &mut Project, file: &ProjectPath) -> Found {
     if !is_trigger_name(project, file) {
         return Found::NoTrigger;
     }
-    if metadata.len() > MAX_BYTES {
-        let diagnostic = problem(file, &format!("is larger than {} MiB", MAX_BYTES >> 20));
-        return refuse(project, diagnostic.help("a trigger has one short block"));
-    }
-    match read_text(&file.to_host(&project.root), true, None) {
+    match read_text(&file.to_host(&project.root), true, None, &LIMIT) {
         Ok(text) => understand(project, file, text),
         Err(TextError::NotUtf8 { text, offset }) => not_utf8(project, file, text, offset),
         Err(TextError::Refused { why, help }) => refuse(project, problem(file, &why).help(help)),
@@ -178,8 +177,7 @@ fn refuse(project: &mut Project, diagnostic: Diagnostic) -> Found {
     Found::NoTrigger
 }
 
-fn not_utf8(project: &mut Project, file: &ProjectPath, text: String, offset: usize) -> Found {
-    let offset = u32::try_from(offset).expect("the size is limited");
+fn not_utf8(project: &mut Project, file: &ProjectPath, text: String, offset: u32) -> Found {
     let span = Span {
         file: FileId(u32::MAX),
         start: offset,

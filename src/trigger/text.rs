@@ -170,6 +170,10 @@ fn keyword<'w>(
     let diagnostic = Diagnostic::error(wanted);
     problems.push(match &value.kind {
         ExprKind::Variable(word) => match find(word) {
+            // Parentheses make an expression of it.
+            Some(word) if value.span.range().len() > word.len() => diagnostic
+                .label(value.span, "this is no bare word")
+                .help(format!("write it without parentheses: `{name} = {word}`")),
             Some(word) => return Some(word),
             None => diagnostic
                 .label(value.span, format!("this is `{word}`"))

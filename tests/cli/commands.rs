@@ -91,13 +91,39 @@ fn help_has_examples_and_exit_statuses() {
 #[test]
 fn every_command_has_help() {
     let sandbox = Sandbox::new("");
-    for command in ["list", "run", "graph", "validate", "env", "completions"] {
+    for command in [
+        "list",
+        "run",
+        "why",
+        "graph",
+        "trigger",
+        "validate",
+        "env",
+        "completions",
+    ] {
         let output = sandbox.orch(&format!("{command} --help"));
         assert_eq!((output.code(), &*output.stderr), (0, ""), "{command}");
         let usage = format!("Usage: orch {command}");
         assert!(output.stdout.contains(&usage), "{output}");
         for line in output.stdout.lines() {
             assert!(line.chars().count() <= 100, "too wide: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_help_tells_how_selection_flags_work_together_and_what_terramate_calls_them() {
+    let sandbox = Sandbox::new("");
+    for command in ["list", "run", "why", "graph", "env"] {
+        let help = sandbox.orch(&format!("{command} --help")).stdout;
+        for text in [
+            "Selection, step by step:\n  1. all stacks of the project\n",
+            "--include-all-dependencies, only data that stacks share counts",
+            "--only-direct-dependents",
+        ] {
+            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(help.contains(&text), "{command}: {text}");
         }
     }
 }

@@ -231,7 +231,7 @@ fn a_removed_stack_whose_files_are_ignored_is_removed_all_the_same() {
     assert_snapshot!(repository.changed(), @"
     [stderr]
     note: stack `/a` was removed since the base; nothing is run for it
-    note: no stack has changed since 7063b5e
+    note: no stack has changed since 7063b5e; 3 files differ that do not count
     ");
 }
 

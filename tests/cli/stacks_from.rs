@@ -294,3 +294,29 @@ fn commands_of_a_run_do_not_read_the_list_again() {
     let run = with_input(&sandbox, "run --quiet --stacks-from - cat", "a\ne\n");
     assert_eq!((run.code(), run.stdout.as_str()), (0, ""), "{run}");
 }
+
+#[cfg(unix)]
+#[test]
+fn what_changes_while_somebody_chooses_is_not_overlooked() {
+    let repository = crate::repository::Repository::layout("a");
+    let list = repository.outside().join("list");
+    let made = std::process::Command::new("mkfifo").arg(&list).status();
+    assert!(made.unwrap().success());
+    let mut orch = repository.command("run --stacks-from ../list -- true");
+    orch.stdout(std::process::Stdio::piped());
+    let orch = orch.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // This returns when orch has come to read the list.
+    let mut chosen = std::fs::File::options().write(true).open(&list).unwrap();
+    repository.write("/a/new.tf", "");
+    chosen.write_all(b"a\n").unwrap();
+    drop(chosen);
+    let output = orch.wait_with_output().unwrap();
+    assert_snapshot!(repository.output(&output), @"
+    [stderr]
+    error: refused: 1 file is not known to git (safeguard `git-untracked`)
+        a/new.tf
+      = help: commit or ignore it, or lift this safeguard with `--disable-safeguards=git-untracked`
+    note: nothing was run
+    [exit status 4]
+    ");
+}

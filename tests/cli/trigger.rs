@@ -10,15 +10,20 @@ use crate::sandbox::{Output, Sandbox};
 /// Runs `orch trigger` in a directory, and takes what is random out of the names of files.
 #[track_caller]
 fn trigger(sandbox: &Sandbox, directory: &str, arguments: &str) -> Output {
-    let mut output = sandbox.orch_in(directory, &format!("trigger {arguments}"));
-    let line = |line: &str| match line.strip_prefix("created ") {
-        Some(file) => {
-            let n_random = "01234567-0123-4123-8123-0123456789ab.tm.hcl".len();
-            format!("created {}UUID.tm.hcl\n", &file[..file.len() - n_random])
-        }
-        None => format!("{line}\n"),
-    };
-    output.stdout = output.stdout.lines().map(line).collect();
+    timeless(sandbox.orch_in(directory, &format!("trigger {arguments}")))
+}
+
+/// Takes what is random out of the names of files.
+fn timeless(mut output: Output) -> Output {
+    let n_random = "01234567-0123-4123-8123-0123456789ab.tm.hcl".len();
+    for line in output.stdout.clone().lines() {
+        let Some(file) = line.strip_prefix("created ") else {
+            continue;
+        };
+        let shown = format!("{}UUID.tm.hcl", &file[..file.len() - n_random]);
+        output.stdout = output.stdout.replace(file, &shown);
+        output.stderr = output.stderr.replace(file, &shown);
+    }
     output
 }
 
@@ -167,6 +172,119 @@ fn each_call_writes_another_file() {
     );
 }
 
+// Whether it will count.
+
+#[test]
+fn without_a_repository_nothing_counts() {
+    let sandbox = Sandbox::layout("a\nb");
+    assert_snapshot!(trigger(&sandbox, "/", "a"), @"
+    created .tmtriggers/a/changed-UUID.tm.hcl
+    [stderr]
+    note: the project is in no git repository, and without one no stack counts as changed
+    ");
+    assert_snapshot!(trigger(&sandbox, "/", "--recursive --ignore-change /"), @"
+    created .tmtriggers/a/ignore-change-UUID.tm.hcl
+    created .tmtriggers/b/ignore-change-UUID.tm.hcl
+    [stderr]
+    note: the project is in no git repository, and without one no stack counts as changed
+    ");
+    assert!(sandbox.path("/.tmtriggers/b").is_dir());
+}
+
+#[test]
+fn a_trigger_that_git_ignores_is_warned_of() {
+    let repository = Repository::layout("a\nb\nc");
+    repository.write("/.gitignore", ".tmtriggers/\n");
+    assert_snapshot!(trigger(&repository, "/a", "--ignore-change ."), @"
+    created ../.tmtriggers/a/ignore-change-UUID.tm.hcl
+    [stderr]
+    warning: git ignores `../.tmtriggers/a/ignore-change-UUID.tm.hcl`, so this trigger has no effect
+      = help: take it out of the ignore rules, or add it with `git add --force`
+    ");
+    assert_eq!(repository.changed().stdout, "");
+    assert_snapshot!(trigger(&repository, "/", "--recursive /"), @"
+    created .tmtriggers/a/changed-UUID.tm.hcl
+    created .tmtriggers/b/changed-UUID.tm.hcl
+    created .tmtriggers/c/changed-UUID.tm.hcl
+    [stderr]
+    warning: git ignores `.tmtriggers/a/changed-UUID.tm.hcl`, `.tmtriggers/b/changed-UUID.tm.hcl` and `.tmtriggers/c/changed-UUID.tm.hcl`, so these triggers have no effect
+      = help: take them out of the ignore rules, or add them with `git add --force`
+    ");
+    let without_git = repository.orch_with("trigger b", |command| {
+        command.env("PATH", "");
+    });
+    assert_snapshot!(timeless(without_git), @"
+    created .tmtriggers/b/changed-UUID.tm.hcl
+    [stderr]
+    warning: git ignores `.tmtriggers/b/changed-UUID.tm.hcl`, so this trigger has no effect
+      = help: take it out of the ignore rules, or add it with `git add --force`
+    ");
+    repository.git("add --force .tmtriggers/a");
+    repository.write("/.gitignore", "");
+    repository.write("/.tmtriggers/.gitignore", "a\nb\n!/a\n");
+    assert_snapshot!(trigger(&repository, "/", "--recursive /"), @"
+    created .tmtriggers/a/changed-UUID.tm.hcl
+    created .tmtriggers/b/changed-UUID.tm.hcl
+    created .tmtriggers/c/changed-UUID.tm.hcl
+    [stderr]
+    warning: git ignores `.tmtriggers/b/changed-UUID.tm.hcl`, so this trigger has no effect
+      = help: take it out of the ignore rules, or add it with `git add --force`
+
+    note: the other stacks will count as changed as long as their files differ from the base: commit them
+    ");
+}
+
+#[test]
+fn of_many_triggers_that_git_ignores_a_few_are_named() {
+    let names: Vec<String> = (10..40).map(|number| format!("s{number}")).collect();
+    let repository = Repository::layout(&names.join("\n"));
+    repository.write("/.git/info/exclude", "*.tm.hcl\n");
+    let output = trigger(&repository, "/", "--recursive /");
+    assert_eq!(output.code(), 0, "{output}");
+    assert_snapshot!(output.stderr, @"
+    warning: git ignores `.tmtriggers/s10/changed-UUID.tm.hcl`, `.tmtriggers/s11/changed-UUID.tm.hcl`, `.tmtriggers/s12/changed-UUID.tm.hcl`, `.tmtriggers/s13/changed-UUID.tm.hcl`, `.tmtriggers/s14/changed-UUID.tm.hcl` and 25 more, so these triggers have no effect
+      = help: take them out of the ignore rules, or add them with `git add --force`
+    ");
+}
+
+#[test]
+fn odd_paths_are_looked_up_among_what_git_ignores() {
+    let repository = Repository::of({
+        let sandbox = Sandbox::unmarked("");
+        for stack in ["a*", "ab", ":x", "-f", "n\nl", "ö"] {
+            let stack = format!("/:(top)*/{stack}/stack.tm");
+            sandbox.write(&stack, "stack {}\n");
+        }
+        sandbox.write("/:(top)*/root.orch.hcl", "orch { root = true }\n");
+        sandbox
+    });
+    for (ignored, rule) in [
+        (&[][..], "nothing"),
+        (&["a*"], "a\\*"),
+        (&["ab"], "ab"),
+        (&[":x"], ":x"),
+        (&["-f"], "-f"),
+        (&["n\\nl"], "n?l"),
+        (&["ö"], "ö"),
+    ] {
+        let rules = format!("{rule}/\n");
+        repository.write("/:(top)*/.tmtriggers/.gitignore", rules);
+        let output = trigger(&repository, "/:(top)*", "--recursive /");
+        assert_eq!(output.code(), 0, "{output}");
+        let warned: Vec<&str> = output
+            .stderr
+            .match_indices("`.tmtriggers/")
+            .map(|(start, found)| {
+                output.stderr[start + found.len()..]
+                    .split('/')
+                    .next()
+                    .unwrap()
+            })
+            .collect();
+        assert_eq!(warned, ignored, "{output}");
+    }
+}
+
 // Which stacks.
 
 #[test]
@@ -202,7 +320,7 @@ fn paths_are_relative_to_the_current_directory_or_the_project_root() {
 
 #[test]
 fn what_is_created_is_shown_relative_to_the_current_directory() {
-    let sandbox = Sandbox::layout("a/b");
+    let sandbox = Repository::layout("a/b");
     assert_snapshot!(trigger(&sandbox, "/a", "b"), @"
     created ../.tmtriggers/a/b/changed-UUID.tm.hcl
     [stderr]
@@ -217,7 +335,7 @@ fn what_is_created_is_shown_relative_to_the_current_directory() {
 
 #[test]
 fn recursive_means_the_stacks_at_and_below() {
-    let sandbox = Sandbox::layout("a\na/b/c\na-b\nab\nd");
+    let sandbox = Repository::layout("a\na/b/c\na-b\nab\nd");
     assert_snapshot!(trigger(&sandbox, "/", "--recursive a"), @"
     created .tmtriggers/a/changed-UUID.tm.hcl
     created .tmtriggers/a/b/c/changed-UUID.tm.hcl
@@ -242,7 +360,7 @@ fn recursive_means_the_stacks_at_and_below() {
 
 #[test]
 fn recursive_goes_by_tags() {
-    let sandbox = Sandbox::layout("a [x]\na/b [y]\na/b/c [x y]\nd [x]");
+    let sandbox = Repository::layout("a [x]\na/b [y]\na/b/c [x y]\nd [x]");
     let triggered = |arguments: &str| trigger(&sandbox, "/", &format!("--recursive {arguments}"));
     assert_snapshot!(triggered("a --tags x,y --no-tags y"), @"
     created .tmtriggers/a/changed-UUID.tm.hcl
@@ -272,7 +390,7 @@ fn recursive_goes_by_tags() {
 
 #[test]
 fn what_no_stack_wants_is_triggered_with_nothing_else() {
-    let sandbox = Sandbox::layout("a wants /b\nb\nc wanted_by /a");
+    let sandbox = Repository::layout("a wants /b\nb\nc wanted_by /a");
     assert_snapshot!(trigger(&sandbox, "/", "--recursive a"), @"
     created .tmtriggers/a/changed-UUID.tm.hcl
     [stderr]
@@ -384,7 +502,7 @@ fn a_project_below_has_triggers_of_its_own() {
     assert_snapshot!(trigger(&sandbox, "/own", "b"), @"
     created .tmtriggers/b/changed-UUID.tm.hcl
     [stderr]
-    note: the stack will count as changed as long as this file differs from the base: commit it
+    note: the project is in no git repository, and without one no stack counts as changed
     ");
     assert!(sandbox.path("/own/.tmtriggers/b").is_dir());
 }
@@ -499,6 +617,8 @@ fn flags_that_exclude_or_need_each_other_are_usage_errors() {
         "a --tags x",
         "a --no-tags x",
         "a --reason ''",
+        "a --reason ' '",
+        "a --reason '\t\u{a0}\n'",
         "a b",
     ] {
         let output = trigger(&sandbox, "/", arguments);

@@ -520,6 +520,45 @@ fn a_trigger_of_what_is_no_stack_is_warned_of() {
 }
 
 #[test]
+fn of_many_triggers_of_no_stack_the_first_are_named() {
+    let repository = Repository::layout("a");
+    for number in 100..120 {
+        write(&repository, &format!("s{number}/t.tm.hcl"), "changed", "r");
+    }
+    let warnings = || {
+        let list = repository.list("");
+        let warnings = list.stderr.split("\n\n").skip(19);
+        warnings.collect::<Vec<_>>().join("\n\n")
+    };
+    assert_snapshot!(warnings(), @"
+    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger of `/s119`, which is no stack
+      = help: delete the file if the stack is no more
+    ");
+    write(&repository, "t/t.tm.hcl", "changed", "r");
+    assert_snapshot!(warnings(), @"
+    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger of `/s119`, which is no stack
+      = help: delete the file if the stack is no more
+
+    warning: one more trigger is of what is no stack
+      = help: delete those whose stacks are no more
+    ");
+    for number in 0..3 {
+        write(&repository, &format!("u{number}/t.tm.hcl"), "changed", "r");
+    }
+    assert_snapshot!(warnings(), @"
+    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger of `/s119`, which is no stack
+      = help: delete the file if the stack is no more
+
+    warning: 4 more triggers are of what is no stack
+      = help: delete those whose stacks are no more
+    ");
+    let document = repository.list("--format json").json();
+    let diagnostics = document["diagnostics"].as_array().unwrap();
+    assert_eq!(diagnostics.len(), 21);
+    assert_eq!(diagnostics[20]["file"], ".tmtriggers/t/t.tm.hcl");
+}
+
+#[test]
 fn a_trigger_of_a_stack_that_was_removed_is_fine() {
     let repository = Repository::layout("a\nb");
     write(&repository, "a/t.tm.hcl", "changed", "r");

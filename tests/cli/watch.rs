@@ -565,7 +565,7 @@ globals {}
     repository.write("/s/y.md", "# changed\n");
     assert_snapshot!(repository.changed(), @"
     [stderr]
-    note: no stack has changed since 373e805
+    note: no stack has changed since 373e805; 3 files differ that do not count
     ");
     repository.write("/lib/y", "# changed\n");
     assert_snapshot!(repository.changed(), @"s  # changed: lib/y (untracked), watched (s/stack.tm:2); at or below /");

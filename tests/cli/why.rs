@@ -144,6 +144,101 @@ fn a_stack_that_flags_take_away_says_which() {
 }
 
 #[test]
+fn only_flags_that_are_in_the_way_are_to_be_left_out() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b after /a
+        c after /b",
+    );
+    let tail = |flags: &str| {
+        let story = sandbox.orch(&format!("why {flags}")).stdout;
+        story.rsplit("\n\n").next().unwrap().to_owned()
+    };
+    assert_snapshot!(tail("b --match a --only-dependents --exclude-dependencies"), @"
+    what would select it
+      leaving out --exclude-dependencies
+    ");
+    assert_snapshot!(tail("b --match a --include-dependents --exclude b"), @"
+    what would select it
+      leaving out --exclude b
+    ");
+    assert_snapshot!(tail("c --match a --include-dependents=1"), @"
+    what would select it
+      --match /c
+      --include-dependents instead of --include-dependents=1, since it runs after /a, which is selected
+    ");
+}
+
+#[test]
+fn what_is_excluded_cannot_be_selected_to_want_anything() {
+    let sandbox = Sandbox::layout(
+        "
+        a wants /w
+        s
+        w
+        z wanted_by /a /s",
+    );
+    assert_snapshot!(sandbox.orch("why w --tags none --exclude a"), @"
+    /w is not selected
+      does not match --tags none (it has no tags)
+
+    its inputs, of which --changed tells the changed ones
+      /w, its own directory
+
+    it runs after nothing
+
+    it runs before nothing
+
+    what would select it
+      no --tags, since it has none
+    ");
+    assert_snapshot!(sandbox.orch("why z --tags none --exclude a"), @"
+    /z is not selected
+      does not match --tags none (it has no tags)
+
+    its inputs, of which --changed tells the changed ones
+      /z, its own directory
+
+    it runs after nothing
+
+    it runs before nothing
+
+    what would select it
+      no --tags, since it has none
+      selecting /s, which it names in `wanted_by` (z/stack.tm:2)
+    ");
+    assert_snapshot!(sandbox.orch("why w --match a --exclude w"), @"
+    /w is not selected
+      matches --exclude w
+
+    its inputs, of which --changed tells the changed ones
+      /w, its own directory
+
+    it runs after nothing
+
+    it runs before nothing
+
+    what would select it
+      leaving out --exclude w
+    ");
+}
+
+#[cfg(unix)] // not every system has names like these
+#[test]
+fn what_is_to_be_typed_can_be_typed() {
+    let sandbox = Sandbox::layout("app");
+    for stack in ["/[g]", "/sp ace", "/it's", "/{a,b}*"] {
+        sandbox.write(&format!("{stack}/stack.tm"), "stack {}\n");
+        let quoted = shell_words::quote(stack);
+        let story = sandbox.orch(&format!("why {quoted} --match app")).stdout;
+        let advice = story.lines().find(|line| line.starts_with("  --match "));
+        let listed = sandbox.orch(&format!("list {}", advice.unwrap()));
+        assert_eq!(listed.stdout.trim_end(), &stack[1..]);
+    }
+}
+
+#[test]
 fn neighbours_of_what_is_selected_are_one_flag_away() {
     let sandbox = Sandbox::layout(SHOP);
     assert_snapshot!(sandbox.orch("why app --tags base"), @"
@@ -176,7 +271,7 @@ fn neighbours_of_what_is_selected_are_one_flag_away() {
 
     what would select it
       --tags web
-      --include-dependents, since it runs after /network, which is selected
+      --include-dependents instead of --include-dependents=1, since it runs after /network, which is selected
     ");
     assert_snapshot!(sandbox.orch("why app --tags base --include-dependents"), @"
     /app is selected
@@ -293,6 +388,11 @@ fn what_is_no_stack_is_a_wrong_command_line() {
     assert_snapshot!(sandbox.orch("why docs"), @"
     [stderr]
     error: `docs`: not a stack
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("why ''"), @"
+    [stderr]
+    error: the path of the stack is empty; the current directory is `.`
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("why ../elsewhere"), @"
@@ -592,6 +692,76 @@ hello
     }
 
     #[test]
+    fn every_trigger_that_ignores_a_stack_is_named() {
+        let repository = Repository::layout("a\nb after /a");
+        for (number, reason) in [(2, "only a comment"), (1, "not now")] {
+            repository.write(
+                &format!("/.tmtriggers/a/{number}.tm.hcl"),
+                format!(
+                    "trigger {{\n  ctime = 1\n  reason = \"{reason}\"\n  type = ignore-change\n}}\n"
+                ),
+            );
+        }
+        assert_snapshot!(repository.orch("why a --changed --base base"), @"
+        /a is not selected
+          its changes are ignored: not now (.tmtriggers/a/1.tm.hcl, untracked); only a comment (.tmtriggers/a/2.tm.hcl, untracked)
+
+        its inputs, 0 of 1 changed since 044d8d3
+          /a, its own directory
+
+        it runs after nothing
+
+        it runs before
+          /b, after b/stack.tm:2, not selected
+
+        what would select it
+          no trigger .tmtriggers/a/1.tm.hcl and no trigger .tmtriggers/a/2.tm.hcl, and a change of one of its inputs, or `orch trigger /a`
+        [stderr]
+        base 044d8d3: --base base, which is HEAD itself
+        ");
+        repository.write("/a/main.tf", "# changed\n");
+        assert_snapshot!(repository.orch("why a --changed --base base"), @"
+        /a is not selected
+          its changes are ignored, although there are some: not now (.tmtriggers/a/1.tm.hcl, untracked); only a comment (.tmtriggers/a/2.tm.hcl, untracked)
+
+        its inputs, 1 of 1 changed since 044d8d3
+          /a, its own directory
+            changed: a/main.tf (uncommitted)
+
+        it runs after nothing
+
+        it runs before
+          /b, after b/stack.tm:2, not selected
+
+        what would select it
+          no trigger .tmtriggers/a/1.tm.hcl and no trigger .tmtriggers/a/2.tm.hcl
+        [stderr]
+        base 044d8d3: --base base, which is HEAD itself
+        ");
+        let story = repository.orch("why a --changed --base base --format json");
+        let story = story.json();
+        assert_eq!(
+            story["left_out"],
+            json!([
+                {
+                    "kind": "ignore_change",
+                    "detail": "its changes are ignored, although there are some: not now (.tmtriggers/a/1.tm.hcl, untracked)",
+                    "file": ".tmtriggers/a/1.tm.hcl",
+                    "state": "untracked",
+                    "trigger_reason": "not now",
+                },
+                {
+                    "kind": "ignore_change",
+                    "detail": "its changes are ignored, although there are some: only a comment (.tmtriggers/a/2.tm.hcl, untracked)",
+                    "file": ".tmtriggers/a/2.tm.hcl",
+                    "state": "untracked",
+                    "trigger_reason": "only a comment",
+                },
+            ])
+        );
+    }
+
+    #[test]
     fn a_removed_stack_has_no_story_but_is_not_forgotten() {
         let repository = Repository::layout("a\nb");
         repository.git("rm -q -r b");
@@ -622,5 +792,239 @@ hello
                 assert_eq!(why.json()["selected"], is_listed, "{stack} {flags}");
             }
         }
+    }
+
+    /// What `why a` says with these flags about its inputs and what would select it.
+    fn told(repository: &Repository, flags: &str) -> String {
+        let told = repository.orch(&format!("why a --changed --base base {flags}"));
+        let is_told = |section: &&str| {
+            ["/a is", "its inputs", "what would"]
+                .iter()
+                .any(|title| section.starts_with(title))
+        };
+        let sections: Vec<&str> = told.stdout.split("\n\n").filter(is_told).collect();
+        sections.join("\n")
+    }
+
+    #[test]
+    fn a_change_that_is_switched_off_is_told() {
+        let repository = Repository::layout("a\nb");
+        repository.write("/a/main.tf", "# changed\n");
+        let off = "--disable-change-detection";
+        assert_snapshot!(told(&repository, &format!("{off} git-uncommitted")), @"
+        /a is not selected
+          has not changed since 7063b5e
+        its inputs, 0 of 1 changed since 7063b5e
+          /a, its own directory
+            differs, but does not count: a/main.tf (uncommitted), switched off by --disable-change-detection git-uncommitted
+        what would select it
+          a change of one of its inputs (commit a/main.tf, which does not count yet), or `orch trigger /a`
+        ");
+        repository.git("checkout -q a/main.tf");
+        repository.write("/a/y.tf", "");
+        repository.write("/b/y.tf", "");
+        assert_snapshot!(told(&repository, &format!("{off} git-untracked")), @"
+        /a is not selected
+          has not changed since 7063b5e
+        its inputs, 0 of 1 changed since 7063b5e
+          /a, its own directory
+            differs, but does not count: a/y.tf (untracked), switched off by --disable-change-detection git-untracked
+        what would select it
+          a change of one of its inputs (commit a/y.tf, which does not count yet), or `orch trigger /a`, whose file counts once it is committed
+        ");
+        let list = format!("list --changed --base base {off} git-untracked");
+        assert_snapshot!(repository.orch(&list), @"
+        [stderr]
+        base 7063b5e: --base base, which is HEAD itself
+        note: no stack has changed since 7063b5e; 2 files differ that do not count
+        ");
+        // What does not count of a change that does.
+        repository.write("/a/main.tf", "# changed\n");
+        repository.commit();
+        repository.write("/a/main.tf", "# changed again\n");
+        assert_snapshot!(told(&repository, &format!("{off} git-uncommitted")), @"
+        /a is selected
+          changed: a/main.tf
+          at or below /
+        its inputs, 1 of 1 changed since 7063b5e
+          /a, its own directory
+            changed: a/main.tf
+        ");
+    }
+
+    #[test]
+    fn a_change_that_the_configuration_switches_off_is_told() {
+        let repository = Repository::new(
+            r#"
+//- /orch.tm
+orch {
+  config {
+    change_detection {
+      git {
+        untracked   = "off"
+        uncommitted = "off"
+      }
+    }
+  }
+}
+//- /a/stack.tm
+stack {}
+//- /lib/x.txt
+hello
+//- /a/main.tf
+locals {
+  x = file("../lib/x.txt")
+}
+"#,
+        );
+        repository.write("/lib/x.txt", "changed\n");
+        assert_snapshot!(told(&repository, ""), @"
+        /a is not selected
+          has not changed since bfcc327
+        its inputs, 0 of 2 changed since bfcc327
+          /lib/x.txt, read by file (a/main.tf:2)
+            differs, but does not count: lib/x.txt (uncommitted), switched off by config.change_detection.git.uncommitted
+          /a, its own directory
+        what would select it
+          a change of one of its inputs (commit lib/x.txt, which does not count yet), or `orch trigger /a`, whose file counts once it is committed
+        ");
+        let flags = "--enable-change-detection git-uncommitted";
+        assert_snapshot!(told(&repository, flags), @"
+        /a is selected
+          changed: lib/x.txt (uncommitted), read by file (a/main.tf:2)
+          at or below /
+        its inputs, 1 of 2 changed since bfcc327
+          /lib/x.txt, read by file (a/main.tf:2)
+            changed: lib/x.txt (uncommitted)
+          /a, its own directory
+        ");
+    }
+
+    #[test]
+    fn a_change_that_is_ignored_is_told() {
+        let repository = Repository::new(
+            r#"
+//- /modules/orch.tm
+orch {
+  config {
+    change_detection {
+      ignore = [
+        "*.txt",
+        "*.md",
+      ]
+    }
+  }
+}
+//- /a/stack.tm
+stack {}
+//- /a/main.tf
+module "m" {
+  source = "../modules/m"
+}
+//- /modules/m/main.tf
+# nothing
+"#,
+        );
+        repository.write("/modules/m/README.md", "# changed\n");
+        repository.commit();
+        assert_snapshot!(told(&repository, ""), @"
+        /a is not selected
+          has not changed since 6e85ca1
+        its inputs, 0 of 2 changed since 6e85ca1
+          /modules/m, module ../modules/m (a/main.tf:2)
+            differs, but does not count: modules/m/README.md (added), ignored by `*.md` (modules/orch.tm:6)
+          /a, its own directory
+        what would select it
+          a change of one of its inputs, or `orch trigger /a`
+        ");
+        assert_snapshot!(repository.orch("list --changed --base base"), @"
+        [stderr]
+        base 6e85ca1: --base base
+        note: no stack has changed since 6e85ca1; 1 file differs that does not count
+        ");
+        // A file that would count comes before one that never does.
+        repository.write("/modules/m/x.tf", "module {\n");
+        let flags = "--disable-change-detection git-untracked";
+        assert_snapshot!(told(&repository, flags), @"
+        /a is not selected
+          has not changed since 6e85ca1
+        its inputs, 0 of 2 changed since 6e85ca1
+          /modules/m, module ../modules/m (a/main.tf:2)
+            differs, but does not count: modules/m/x.tf (untracked), switched off by --disable-change-detection git-untracked
+          /a, its own directory
+        what would select it
+          a change of one of its inputs (commit modules/m/x.tf, which does not count yet), or `orch trigger /a`, whose file counts once it is committed
+        ");
+        let why = format!("why a --changed --base base {flags} --format json");
+        let story = repository.orch(&why).json();
+        assert_eq!(story["inputs"][0].get("uncounted"), None);
+        assert_eq!(
+            story["inputs"][1]["uncounted"],
+            json!([
+                {
+                    "file": "modules/m/x.tf",
+                    "change": "added",
+                    "state": "untracked",
+                    "why": "switched_off",
+                    "detail": "switched off by --disable-change-detection git-untracked",
+                },
+                {
+                    "file": "modules/m/README.md",
+                    "change": "added",
+                    "state": "committed",
+                    "why": "ignored",
+                    "detail": "ignored by `*.md` (modules/orch.tm:6)",
+                },
+            ])
+        );
+        // What is ignored is so in any state.
+        repository.write("/modules/m/x.md", "");
+        std::fs::remove_file(repository.path("/modules/m/x.tf")).unwrap();
+        repository.write("/modules/m/README.md", "# again\n");
+        assert_snapshot!(told(&repository, flags), @"
+        /a is not selected
+          has not changed since 6e85ca1
+        its inputs, 0 of 2 changed since 6e85ca1
+          /modules/m, module ../modules/m (a/main.tf:2)
+            differs, but does not count: modules/m/README.md (added), ignored by `*.md` (modules/orch.tm:6)
+          /a, its own directory
+        what would select it
+          a change of one of its inputs, or `orch trigger /a`, whose file counts once it is committed
+        ");
+    }
+
+    #[test]
+    fn a_trigger_that_does_not_count_is_told() {
+        let repository = Repository::layout("a\nb");
+        let trigger = |kind: &str| {
+            format!("trigger {{\n  ctime = 1\n  reason = \"drift\"\n  type = {kind}\n}}\n")
+        };
+        let below = "/.tmtriggers/a";
+        repository.write(&format!("{below}/1.tm.hcl"), "broken {");
+        repository.write(&format!("{below}/2.tm.hcl"), trigger("ignore-change"));
+        repository.write("/.tmtriggers/b/3.tm.hcl", trigger("changed"));
+        let flags = "--disable-change-detection git-untracked";
+        assert_snapshot!(told(&repository, flags), @"
+        /a is not selected
+          has not changed since 7063b5e
+        its inputs, 0 of 1 changed since 7063b5e
+          /a, its own directory
+        what would select it
+          a change of one of its inputs, or `orch trigger /a`, whose file counts once it is committed
+        ");
+        repository.write(&format!("{below}/4.tm.hcl"), trigger("changed"));
+        assert_snapshot!(told(&repository, flags), @"
+        /a is not selected
+          has not changed since 7063b5e
+        its inputs, 0 of 1 changed since 7063b5e
+          /a, its own directory
+        what would select it
+          a change of one of its inputs, or committing the trigger .tmtriggers/a/4.tm.hcl (untracked)
+        ");
+        assert_snapshot!(repository.orch(&format!("list --changed --base base {flags}")), @"
+        [stderr]
+        base 7063b5e: --base base, which is HEAD itself
+        note: no stack has changed since 7063b5e; 4 files differ that do not count
+        ");
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use orch::base::{Base, BaseRule};
-use orch::change::{Cause, ChangedFiles, Changes, Since};
+use orch::change::{Cause, ChangedFiles, Changes, Since, Uncounted};
 use orch::diagnostic::{Diagnostic, Style, render};
 use orch::git::{ChangedFile, CommitId, FileChange, FileState};
 use orch::graph::{Graph, Towards};
@@ -22,6 +22,9 @@ use tempfile::TempDir;
 use crate::model::{Model, Set};
 use crate::selector::{ModelChanges, ModelReach, ModelWish};
 use crate::tree::{Tree, write};
+
+/// The files of the triggers of each stack that is dismissed.
+pub(crate) const DISMISSING: [&str; 2] = ["ignore-1", "ignore-2"];
 
 pub(crate) struct Loaded {
     _directory: TempDir,
@@ -138,17 +141,19 @@ impl Loaded {
     fn changes(&self, changes: &ModelChanges) -> Changes {
         let file =
             |stack: usize, name: &str| self.project.stacks[self.index(stack)].path.join(name);
-        let triggers = |stacks: &Set, kind: TriggerKind| {
-            let trigger = |&stack: &usize| {
-                let trigger = Trigger {
-                    kind,
-                    reason: "because".to_owned(),
-                    file: file(stack, "trigger"),
-                    state: FileState::Committed,
-                };
-                (self.index(stack), trigger)
-            };
-            stacks.iter().map(trigger).collect()
+        let trigger = |stack: usize, kind: TriggerKind, name: &str| Trigger {
+            kind,
+            reason: "because".to_owned(),
+            file: file(stack, name),
+            state: FileState::Committed,
+        };
+        let triggered = |&stack: &usize| {
+            let trigger = trigger(stack, TriggerKind::Changed, "trigger");
+            (self.index(stack), trigger)
+        };
+        let dismissed = |&stack: &usize| {
+            let trigger = |name: &&str| trigger(stack, TriggerKind::IgnoreChange, name);
+            (self.index(stack), DISMISSING.iter().map(trigger).collect())
         };
         let cause = |&stack: &usize| {
             let file = ChangedFile {
@@ -170,9 +175,10 @@ impl Loaded {
                 outside: false,
             },
             stacks: changes.changed.iter().map(cause).collect(),
-            triggered: triggers(&changes.triggered, TriggerKind::Changed),
-            dismissed: triggers(&changes.dismissed, TriggerKind::IgnoreChange),
+            triggered: changes.triggered.iter().map(triggered).collect(),
+            dismissed: changes.dismissed.iter().map(dismissed).collect(),
             files: ChangedFiles::default(),
+            uncounted: Uncounted::default(),
         }
     }
 

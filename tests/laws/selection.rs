@@ -6,7 +6,7 @@ use orch::source::Span;
 use proptest::prelude::*;
 
 use crate::globs::means;
-use crate::loaded::Loaded;
+use crate::loaded::{DISMISSING, Loaded};
 use crate::model::{Set, passes, place};
 use crate::selector::{ModelReach, ModelWish, Steps};
 use crate::tree::any_tree;
@@ -132,10 +132,11 @@ impl Scene {
         for obstacle in loaded.wish(wish).obstacles(index, known) {
             let (kind, is_true) = match &obstacle {
                 Obstacle::Unchanged => ("unchanged", true),
-                Obstacle::Dismissed(trigger) => (
-                    "dismissed",
-                    trigger.file.as_str() == place_of(path, "trigger"),
-                ),
+                Obstacle::Dismissed(triggers) => {
+                    let files = triggers.iter().map(|trigger| trigger.file.as_str());
+                    let expected = DISMISSING.map(|name| place_of(path, name));
+                    ("dismissed", files.eq(expected))
+                }
                 Obstacle::Directory(directory, _) => {
                     ("directory", directory.as_str() == wish.directory)
                 }

@@ -1,7 +1,7 @@
 //! What `orch why` says of a stack is true: whoever does what would select it has it selected.
 
 use orch::path::ProjectPath;
-use orch::select::{Named, Scope, Verb, Wish, select};
+use orch::select::{Named, Obstacle, Scope, Verb, Wish, select};
 use orch::stack::StackIndex;
 use orch::why::{Hindrance, Question, Way, Why};
 use proptest::prelude::*;
@@ -84,34 +84,38 @@ impl Scene {
         prop_assert_eq!(why.obstacles.is_empty(), is_selected);
         prop_assert!(!is_selected || why.in_the_way.is_empty());
         let freed = self.freed(&why);
+        let is_enough = !why.obstacles.iter().any(Obstacle::is_filter);
         if !is_selected {
+            prop_assert_eq!(self.selects(&freed, stack), is_enough);
+            prop_assert!(!is_enough || why.ways.is_empty());
+        }
+        if !is_selected && !is_enough {
+            // Whichever filters are in the way, the stack passes these.
             let passing = Wish {
                 neighbours: freed.neighbours.clone(),
                 exclude: freed.exclude.clone(),
                 ..Self::only(stack)
             };
-            prop_assert!(self.selects(&passing, stack), "all filters let it pass");
+            prop_assert!(self.selects(&passing, stack));
         }
         for way in &why.ways {
             match way {
-                Way::Wants(by, _) => prop_assert!(self.selects(&Self::only(*by), stack)),
-                Way::WantedBy(span) => {
-                    let Loaded {
-                        project,
-                        references,
-                        ..
-                    } = &self.loaded;
-                    let mut all = references.list.iter();
-                    let reference = all.find(|reference| reference.span == *span);
-                    let target = &reference.expect("a reference").target;
-                    for named in references.members(target, &project.stacks) {
-                        prop_assert!(self.selects(&Self::only(named), stack));
-                    }
+                Way::Wants(other, _) | Way::WantedBy(other, _) => {
+                    let wanting = Wish {
+                        neighbours: freed.neighbours.clone(),
+                        exclude: freed.exclude.clone(),
+                        ..Self::only(*other)
+                    };
+                    prop_assert!(self.selects(&wanting, stack));
                 }
-                Way::Neighbour(reach, other) => {
+                Way::Neighbour(reach, other, instead) => {
                     prop_assert_eq!(reach.verb, Verb::Include);
                     prop_assert!(self.selects(&freed, *other), "it is said to be selected");
                     let mut wish = freed.clone();
+                    wish.neighbours.retain(|other| Some(*other) != *instead);
+                    let same = (reach.verb, reach.towards);
+                    let mut others = wish.neighbours.iter();
+                    prop_assert!(others.all(|other| (other.verb, other.towards) != same));
                     wish.neighbours.push(*reach);
                     prop_assert!(self.selects(&wish, stack));
                 }

@@ -6,7 +6,8 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use super::inputs::{self, Problems, Told, Touch, Tree};
 use super::{
-    ChangeError, ChangedFiles, Input, InputPlace, Place, Use, UseKind, files, named, touch_watched,
+    ChangeError, ChangedFiles, Ignores, Input, InputPlace, Place, Uncounted, UncountedChange, Use,
+    UseKind, WhyUncounted, files, named, touch_watched,
 };
 use crate::diagnostic::Diagnostic;
 use crate::discover::Listing;
@@ -33,7 +34,55 @@ pub fn inputs_of(
     stack: StackIndex,
 ) -> Result<Vec<Input>, ChangeError> {
     let nothing = ChangedFiles::default();
-    let changed = changed.unwrap_or(&nothing);
+    let (inputs, problems) = list(project, listing, changed.unwrap_or(&nothing), stack)?;
+    adopt_new(project, problems);
+    Ok(inputs.in_order())
+}
+
+/// Adds to the inputs of a stack what differs there and does not count, of each kind of reason one
+/// file. First is one that would count if it were committed.
+///
+/// # Errors
+///
+/// If no thread can be started.
+pub fn add_uncounted(
+    project: &Project,
+    listing: &Listing,
+    uncounted: &Uncounted,
+    stack: StackIndex,
+    inputs: &mut [Input],
+) -> Result<(), ChangeError> {
+    let ignores = Ignores::of(project);
+    let why = |file: &ChangedFile| match ignores.find(file) {
+        Some(by) => Some(WhyUncounted::ignored(by, project)),
+        None => uncounted.counted.off(file.state).map(WhyUncounted::Off),
+    };
+    for files in [&uncounted.off, &uncounted.ignored] {
+        if files.is_empty() {
+            continue;
+        }
+        // What is wrong with files that do not count is not told.
+        let (touched, _) = list(project, listing, files, stack)?;
+        for input in &mut *inputs {
+            let change = touched.same(input).and_then(|touched| {
+                let file = touched.change.clone()?;
+                let why = why(&file)?;
+                let links = touched.links.clone();
+                Some(UncountedChange { file, links, why })
+            });
+            input.uncounted.extend(change);
+        }
+    }
+    Ok(())
+}
+
+/// Lists what a stack depends on, and what is suspicious there.
+fn list(
+    project: &Project,
+    listing: &Listing,
+    changed: &ChangedFiles,
+    stack: StackIndex,
+) -> Result<(Inputs, Problems), ChangeError> {
     let problems = Problems::default();
     let tree = Tree::new(&project.root, listing, changed, &problems).recording();
     let mut inputs = Inputs::default();
@@ -58,8 +107,7 @@ pub fn inputs_of(
     let add = || inputs::add_inputs(&tree, &project.stacks, stack, terragrunt, &mut inputs);
     project::pool()?.install(add);
     drop(tree);
-    adopt_new(project, problems);
-    Ok(inputs.in_order())
+    Ok((inputs, problems))
 }
 
 /// The inputs of one stack as they are met. A place that there are several ways of one kind to counts
@@ -107,11 +155,18 @@ impl Inputs {
             chain: self.told.chain(chain.into_iter()),
             change,
             links,
+            uncounted: Vec::new(),
         };
         match index {
             Some(index) => self.all[index] = input,
             None => self.all.push(input),
         }
+    }
+
+    /// Returns the input that is the same, whatever has changed there.
+    fn same(&self, input: &Input) -> Option<&Input> {
+        let key = (rank(input.chain.last()), input.place.clone());
+        self.known.get(&key).map(|&index| &self.all[index])
     }
 
     fn in_order(self) -> Vec<Input> {

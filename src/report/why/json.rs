@@ -12,6 +12,7 @@ use crate::report::json::{FORMAT, OriginJson, ProblemsJson, place};
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
 use crate::select::Obstacle;
 use crate::stack::StackIndex;
+use crate::trigger::Trigger;
 use crate::why::{Question, Way};
 
 #[derive(Serialize)]
@@ -71,7 +72,7 @@ struct WayJson<'a> {
 ///
 /// If it cannot be written.
 pub fn write_why_json(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
-    let Story { question, why } = *story;
+    let Story { question, why, .. } = *story;
     let Question {
         project, selection, ..
     } = *question;
@@ -87,7 +88,7 @@ pub fn write_why_json(out: &mut impl Write, story: &Story<'_>) -> io::Result<()>
         tags: stack.tags().collect(),
         selected: story.is_selected(),
         reasons: reasons.map(|reason| reason_json(reason, project)).collect(),
-        left_out: left_out.map(|it| obstacle_json(it, story)).collect(),
+        left_out: left_out.flat_map(|it| obstacle_json(it, story)).collect(),
         inputs: why.inputs.iter().map(InputJson::new).collect(),
         runs_after: neighbours(story, &why.after),
         runs_before: neighbours(story, &why.before),
@@ -102,12 +103,17 @@ pub fn write_why_json(out: &mut impl Write, story: &Story<'_>) -> io::Result<()>
     writeln!(out)
 }
 
-fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> ReasonJson<'a> {
+/// Says what leaves the stack out, each trigger for itself.
+fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> Vec<ReasonJson<'a>> {
     let (kind, evidence) = match obstacle {
         Obstacle::Unchanged => ("changed", None),
-        Obstacle::Dismissed(trigger) => {
-            let evidence = EvidenceJson::Trigger(TriggerJson::new(trigger));
-            ("ignore_change", Some(evidence))
+        Obstacle::Dismissed(triggers) => {
+            let reason = |trigger: &'a Trigger| ReasonJson {
+                kind: "ignore_change",
+                detail: story.dismissed_text(std::slice::from_ref(trigger)),
+                evidence: Some(EvidenceJson::Trigger(TriggerJson::new(trigger))),
+            };
+            return triggers.iter().map(reason).collect();
         }
         Obstacle::Directory(..) => ("directory", None),
         Obstacle::Globs => ("match", None),
@@ -123,11 +129,11 @@ fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> ReasonJson<'a
             ("exclude_neighbour", Some(evidence))
         }
     };
-    ReasonJson {
+    vec![ReasonJson {
         kind,
         detail: story.obstacle_text(obstacle),
         evidence,
-    }
+    }]
 }
 
 fn neighbours<'a>(
@@ -149,8 +155,8 @@ fn way_json<'a>(way: &Way, story: &Story<'a>) -> WayJson<'a> {
     let path = |stack: StackIndex| Some(story.question.project.stacks[stack].path.as_str());
     let (kind, stack, span) = match way {
         Way::Wants(by, span) => ("wants", path(*by), Some(*span)),
-        Way::WantedBy(span) => ("wanted_by", None, Some(*span)),
-        Way::Neighbour(_, selected) => ("neighbour", path(*selected), None),
+        Way::WantedBy(named, span) => ("wanted_by", path(*named), Some(*span)),
+        Way::Neighbour(_, selected, _) => ("neighbour", path(*selected), None),
     };
     let place = span.map(|span| place(span, &story.question.project.sources));
     WayJson {
@@ -158,8 +164,8 @@ fn way_json<'a>(way: &Way, story: &Story<'a>) -> WayJson<'a> {
         detail: story.way_text(way),
         stack,
         flag: match way {
-            Way::Neighbour(reach, _) => Some(reach.to_string()),
-            Way::Wants(..) | Way::WantedBy(_) => None,
+            Way::Neighbour(reach, ..) => Some(reach.to_string()),
+            Way::Wants(..) | Way::WantedBy(..) => None,
         },
         file: place.map(|(file, _)| file),
         line: place.map(|(_, line)| line),

@@ -6,13 +6,15 @@ mod text;
 pub use json::write_why_json;
 pub use text::write_why;
 
-use super::changes::trigger_text;
+use super::changes::{file_text, trigger_text};
 use super::reasons::{direction, directory_text, step_text};
-use crate::change::Changes;
+use crate::change::{Changes, WhyUncounted};
+use crate::git::ChangedFile;
+use crate::pattern::Pattern;
 use crate::project::Project;
-use crate::reference::ReferenceKind;
 use crate::select::{Obstacle, Scope};
 use crate::stack::Stack;
+use crate::trigger::Trigger;
 use crate::why::{Hindrance, Question, Way, Why};
 
 /// A story and what it answers.
@@ -22,6 +24,8 @@ pub struct Story<'a> {
     pub question: &'a Question<'a>,
     /// The story.
     pub why: &'a Why,
+    /// A file that would trigger the stack if it counted.
+    pub uncounted_trigger: Option<&'a ChangedFile>,
 }
 
 impl<'a> Story<'a> {
@@ -55,17 +59,7 @@ impl<'a> Story<'a> {
                 ),
                 None => "has not changed".to_owned(),
             },
-            Obstacle::Dismissed(trigger) => {
-                let although = if self.has_changed() {
-                    ", although there are some"
-                } else {
-                    ""
-                };
-                format!(
-                    "its changes are ignored{although}: {}",
-                    trigger_text(trigger)
-                )
-            }
+            Obstacle::Dismissed(triggers) => self.dismissed_text(triggers),
             Obstacle::Directory(directory, scope) => {
                 format!("not {}", directory_text(directory, *scope))
             }
@@ -113,18 +107,53 @@ impl<'a> Story<'a> {
         }
     }
 
+    /// Says what would make the stack count as changed.
+    fn change_text(&self) -> String {
+        let mut text = "a change of one of its inputs".to_owned();
+        let uncounted = self.why.inputs.iter().flat_map(|input| &input.uncounted);
+        let mut off = uncounted.filter(|change| matches!(change.why, WhyUncounted::Off(_)));
+        if let Some(change) = off.next() {
+            let file = change.file.path.relative();
+            text += &format!(" (commit {file}, which does not count yet)");
+        }
+        if let Some(trigger) = self.uncounted_trigger {
+            let trigger = file_text(trigger);
+            return format!("{text}, or committing the trigger {trigger}");
+        }
+        let word = shell_words::quote(self.stack().path.as_str());
+        text += &format!(", or `orch trigger {word}`");
+        let is_off = |changes: &Changes| changes.uncounted.counted.untracked.is_some();
+        if self.changes().is_some_and(is_off) {
+            text += ", whose file counts once it is committed";
+        }
+        text
+    }
+
+    /// Says that triggers let the stack not count as changed.
+    fn dismissed_text(&self, triggers: &[Trigger]) -> String {
+        let although = if self.has_changed() {
+            ", although there are some"
+        } else {
+            ""
+        };
+        let triggers: Vec<String> = triggers.iter().map(trigger_text).collect();
+        format!("its changes are ignored{although}: {}", triggers.join("; "))
+    }
+
     /// Says what would make a filter let the stack pass; `None` for what is no filter.
     fn remedy_text(&self, obstacle: &Obstacle) -> Option<String> {
         let path = self.stack().path.as_str();
-        let change = format!("a change of one of its inputs, or `orch trigger {path}`");
+        let change = self.change_text();
         Some(match obstacle {
             Obstacle::Unchanged => change,
-            Obstacle::Dismissed(trigger) => {
-                let trigger = trigger.file.relative();
+            Obstacle::Dismissed(triggers) => {
+                let files = triggers.iter().map(|trigger| trigger.file.relative());
+                let none: Vec<String> = files.map(|file| format!("no trigger {file}")).collect();
+                let none = none.join(" and ");
                 if self.has_changed() {
-                    format!("no trigger {trigger}")
+                    none
                 } else {
-                    format!("no trigger {trigger}, and {change}")
+                    format!("{none}, and {change}")
                 }
             }
             Obstacle::Directory(_, Scope::Recursive) => {
@@ -133,7 +162,10 @@ impl<'a> Story<'a> {
             Obstacle::Directory(_, Scope::Exact) => {
                 format!("a start in {path}, or above it without --no-recursive")
             }
-            Obstacle::Globs => format!("--match {path}"),
+            Obstacle::Globs => {
+                let glob = Pattern::escape(&self.stack().path);
+                format!("--match {}", shell_words::quote(&glob))
+            }
             Obstacle::Unnamed(source) => format!("a line {path} in {source}"),
             Obstacle::Tags => {
                 let tags: Vec<&str> = self.stack().tags().filter(|tag| !tag.is_empty()).collect();
@@ -168,17 +200,16 @@ impl<'a> Story<'a> {
                     sources.line(*span)
                 )
             }
-            Way::WantedBy(span) => {
-                let kind = ReferenceKind::WantedBy;
-                format!(
-                    "selecting what it names in `{kind}` ({})",
-                    sources.line(*span)
-                )
-            }
-            Way::Neighbour(reach, selected) => {
+            Way::WantedBy(named, span) => format!(
+                "selecting {}, which it names in `wanted_by` ({})",
+                stacks[*named].path,
+                sources.line(*span)
+            ),
+            Way::Neighbour(reach, selected, instead) => {
                 let direction = direction(reach.towards);
                 let selected = &stacks[*selected].path;
-                format!("{reach}, since it runs {direction} {selected}, which is selected")
+                let instead = instead.map_or_else(String::new, |it| format!(" instead of {it}"));
+                format!("{reach}{instead}, since it runs {direction} {selected}, which is selected")
             }
         }
     }

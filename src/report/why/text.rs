@@ -7,7 +7,7 @@ use super::{Story, hindrance_text};
 use crate::change::Input;
 use crate::graph::Origin;
 use crate::printable::printable;
-use crate::report::changes::{chain_text, file_text};
+use crate::report::changes::{chain_text, file_text, uncounted_text};
 use crate::report::reasons::reason_text;
 use crate::stack::StackIndex;
 
@@ -81,9 +81,13 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
             )?;
         }
     }
-    // What has changed is what people look for.
-    let (changed, others): (Vec<&Input>, Vec<&Input>) =
-        inputs.iter().partition(|input| input.change.is_some());
+    // What has changed is what people look for, whether it counts or not.
+    let mut inputs: Vec<&Input> = inputs.iter().collect();
+    inputs.sort_by_key(|input| match (&input.change, input.uncounted.first()) {
+        (Some(_), _) => 0,
+        (None, Some(_)) => 1,
+        (None, None) => 2,
+    });
     let nested = story
         .question
         .project
@@ -99,9 +103,13 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
             chain if chain.is_empty() => format!("{place}, its own directory"),
             chain => format!("{place}, {chain}"),
         };
-        match &input.change {
-            None => Line::One(what),
-            Some(file) => {
+        match (&input.change, input.uncounted.first()) {
+            (None, None) => Line::One(what),
+            (None, Some(change)) => {
+                let below = format!("differs, but does not count: {}", uncounted_text(change));
+                Line::Two(what, below)
+            }
+            (Some(file), _) => {
                 let mut below = format!("changed: {}", file_text(file));
                 if !input.links.is_empty() {
                     below += &format!(", {}", chain_text(&input.links));
@@ -110,7 +118,7 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
             }
         }
     };
-    lines(out, changed.into_iter().chain(others).map(line))
+    lines(out, inputs.into_iter().map(line))
 }
 
 fn constraints(

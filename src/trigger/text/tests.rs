@@ -175,6 +175,22 @@ fn types_are_checked() {
     ");
 }
 
+/// All of it is what Terramate makes of them.
+#[test]
+fn values_are_evaluated_as_far_as_they_need_nothing() {
+    for (ctime, reason, says) in [
+        ("1 + 1", "\"r${1}\"", "r1"),
+        ("-(1.5)", "(\"r\")", "r"),
+        ("true ? 1 : 2", "[\"r\"][0]", "r"),
+        ("{ a = 1 }.a", "\"%{if true}r%{endif}\"", "r"),
+        ("\"${1}\"", "\"${[for x in [\"r\"] : x][0]}\"", "r"),
+        ("1", "\"\"", ""),
+    ] {
+        let said = block(&format!("ctime = {ctime}\nreason = {reason}"));
+        assert_eq!(said, format!("changed: {says}"));
+    }
+}
+
 #[test]
 fn keywords_stand_without_quotes() {
     let with = |keywords: &str| block(&format!("  ctime = 1\n  reason = \"r\"\n{keywords}"));
@@ -207,6 +223,22 @@ fn keywords_stand_without_quotes() {
       |
     5 |   context = project
       |             ^^^^^^^ this is `project`
+    ");
+    assert_snapshot!(with("  type = (ignore-change)\n  context = ( stack )"), @"
+    error: `type` must be `changed` or `ignore-change`
+     --> t.tm.hcl:4:10
+      |
+    4 |   type = (ignore-change)
+      |          ^^^^^^^^^^^^^^^ this is no bare word
+      |
+      = help: write it without parentheses: `type = ignore-change`
+    error: `context` must be `stack`
+     --> t.tm.hcl:5:13
+      |
+    5 |   context = ( stack )
+      |             ^^^^^^^^^ this is no bare word
+      |
+      = help: write it without parentheses: `context = stack`
     ");
     assert_snapshot!(with("  type = ignore - change\n  context = true"), @"
     error: `type` must be `changed` or `ignore-change`

@@ -1,0 +1,150 @@
+//! Files that differ from the base and do not count: changes of their state are switched off, or the
+//! configuration ignores them.
+
+use std::collections::HashMap;
+
+use super::{ChangedFiles, Place, Use};
+use crate::git::{ChangedFile, FileChange, FileState};
+use crate::project::{Ignore, Project};
+use crate::stack::StackIndex;
+use crate::trigger::{self, Found, TriggerKind};
+
+/// Which changes count besides those that are committed: all that nothing switches off.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counted {
+    /// What switches files off that git does not know.
+    pub untracked: Option<SwitchedOff>,
+    /// What switches off what differs from HEAD.
+    pub uncommitted: Option<SwitchedOff>,
+}
+
+/// What switches changes off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwitchedOff {
+    /// `--disable-change-detection`.
+    Flag,
+    /// `config.change_detection.git`.
+    Configuration,
+}
+
+impl Counted {
+    /// Returns what switches changes of a state off.
+    pub fn off(self, state: FileState) -> Option<SwitchedOff> {
+        match state {
+            FileState::Committed => None,
+            FileState::Uncommitted => self.uncommitted,
+            FileState::Untracked => self.untracked,
+        }
+    }
+}
+
+/// The files that differ from the base and do not count. A file is in one of these at most, and not
+/// if another change of it counts.
+#[derive(Debug, Clone, Default)]
+pub struct Uncounted {
+    /// Which changes are switched off.
+    pub counted: Counted,
+    /// Files that would count if changes of their state did.
+    pub off: ChangedFiles,
+    /// Files that the configuration ignores, whatever their state.
+    pub ignored: ChangedFiles,
+    /// Files in the directory of triggers whose state is switched off.
+    pub triggers: ChangedFiles,
+}
+
+impl Uncounted {
+    /// Returns how many files there are.
+    pub fn count(&self) -> usize {
+        let all = [&self.off, &self.ignored, &self.triggers];
+        all.into_iter().map(|files| files.iter().count()).sum()
+    }
+
+    /// Returns the first file by which a stack would count as triggered if the file counted.
+    pub fn trigger_of(&self, project: &Project, stack: StackIndex) -> Option<&ChangedFile> {
+        let path = &project.stacks[stack].path;
+        // What is wrong with a file that does not count is not told.
+        let mut aside = Project {
+            root: project.root.clone(),
+            ..Project::default()
+        };
+        let mut files = self.triggers.iter();
+        files.find(|file| {
+            file.change != FileChange::Deleted
+                && trigger::stack_of(&file.path) == *path
+                && matches!(
+                    trigger::read(&mut aside, &file.path),
+                    Found::Trigger(statement) if statement.kind == TriggerKind::Changed
+                )
+        })
+    }
+}
+
+/// A change of an input that does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UncountedChange {
+    /// The file.
+    pub file: ChangedFile,
+    /// The links that lead from the input to the file, if it is elsewhere.
+    pub links: Vec<Use>,
+    /// Why it does not count.
+    pub why: WhyUncounted,
+}
+
+/// Why a change does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyUncounted {
+    /// Changes of its state are switched off.
+    Off(SwitchedOff),
+    /// This entry of `config.change_detection.ignore` means the file.
+    Ignored {
+        /// The entry, as written.
+        entry: String,
+        /// Where it is written.
+        place: Place,
+    },
+}
+
+impl WhyUncounted {
+    pub(super) fn ignored(by: &Ignore, project: &Project) -> Self {
+        WhyUncounted::Ignored {
+            entry: by.written.value.clone(),
+            place: Place::of(by.written.span, project),
+        }
+    }
+}
+
+/// What the configuration ignores, by directory.
+pub(super) struct Ignores<'p>(HashMap<&'p str, &'p [Ignore]>);
+
+impl<'p> Ignores<'p> {
+    pub(super) fn of(project: &'p Project) -> Self {
+        let scopes = project.scopes.iter();
+        let scopes = scopes.filter(|(_, scope)| !scope.ignore.is_empty());
+        Ignores(
+            scopes
+                .map(|(directory, scope)| (directory.as_str(), &*scope.ignore))
+                .collect(),
+        )
+    }
+
+    /// Returns the nearest entry that means a file.
+    pub(super) fn find(&self, file: &ChangedFile) -> Option<&'p Ignore> {
+        let mut entries = file
+            .path
+            .ancestors()
+            .filter_map(|above| self.0.get(above))
+            .flat_map(|entries| entries.iter());
+        entries.find(|Ignore { pattern, .. }| {
+            pattern.matches(&file.path)
+                || file.change == FileChange::Repository && pattern.matches_all_below(&file.path)
+        })
+    }
+
+    /// Takes out what is ignored.
+    pub(super) fn split(&self, files: ChangedFiles) -> (ChangedFiles, ChangedFiles) {
+        if self.0.is_empty() {
+            return (files, ChangedFiles::default());
+        }
+        files.partition(|file| self.find(file).is_none())
+    }
+}
