@@ -149,6 +149,9 @@ pub(crate) struct RunArgs {
     /// configuration enables that, if HEAD lacks what the remote's default branch has
     /// (`git-out-of-sync`).
     ///
+    /// Files of the repository outside of the project do not count, also if a stack uses them, as a
+    /// module at `../../modules`: put the project root where the modules are.
+    ///
     /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
     /// then `config.disable_safeguards`.
     #[arg(
@@ -161,8 +164,15 @@ pub(crate) struct RunArgs {
     pub(crate) disable_safeguards: Vec<Keyword>,
 
     /// The same as --disable-safeguards=all
-    #[arg(short = 'X', help_heading = "Safeguards")]
+    #[arg(
+        short = 'X',
+        overrides_with = "disable_all_safeguards",
+        help_heading = "Safeguards"
+    )]
     pub(crate) disable_all_safeguards: bool,
+
+    #[command(flatten)]
+    pub(crate) disable_checks: DisableCheckArgs,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
@@ -170,6 +180,38 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
+}
+
+/// What Terramate once called some of --disable-safeguards, for scripts that still say so.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct DisableCheckArgs {
+    #[arg(long, hide = true, overrides_with = "disable_check_git_untracked")]
+    disable_check_git_untracked: bool,
+
+    #[arg(long, hide = true, overrides_with = "disable_check_git_uncommitted")]
+    disable_check_git_uncommitted: bool,
+
+    #[arg(long, hide = true, overrides_with = "disable_check_git_remote")]
+    disable_check_git_remote: bool,
+
+    #[arg(long, hide = true, overrides_with = "disable_check_gen_code")]
+    disable_check_gen_code: bool,
+}
+
+impl DisableCheckArgs {
+    /// Returns what they are called now.
+    pub(crate) fn keywords(&self) -> impl Iterator<Item = Keyword> {
+        let flags = [
+            (self.disable_check_git_untracked, Keyword::GitUntracked),
+            (self.disable_check_git_uncommitted, Keyword::GitUncommitted),
+            (self.disable_check_git_remote, Keyword::GitOutOfSync),
+            (self.disable_check_gen_code, Keyword::OutdatedCode),
+        ];
+        flags
+            .into_iter()
+            .filter_map(|(is_set, keyword)| is_set.then_some(keyword))
+    }
 }
 
 /// Tell the whole story of one stack

@@ -1,7 +1,7 @@
 //! What `orch run` refuses to run over.
 
 use orch::base::{self, BaseWish};
-use orch::git::{GitError, Repository};
+use orch::git::{CommitId, GitError, Repository};
 use orch::safeguard::{self, Behind, Disabled, Keyword, Relation, Safeguard, Violation};
 use tracing::debug;
 
@@ -20,6 +20,7 @@ pub(super) const OF_STATUS: [Safeguard; 2] = [Safeguard::GitUntracked, Safeguard
 /// Understands what the user disables for this run.
 pub(super) fn disabled(args: &RunArgs) -> Result<Disabled, UsageError> {
     let mut listed = args.disable_safeguards.clone();
+    listed.extend(args.disable_checks.keywords());
     if args.disable_all_safeguards {
         if listed.contains(&Keyword::None) {
             let message = "`-X` and `--disable-safeguards=none` exclude each other";
@@ -30,6 +31,10 @@ pub(super) fn disabled(args: &RunArgs) -> Result<Disabled, UsageError> {
     if !listed.is_empty() {
         let disabled = Disabled::new(listed);
         return disabled.map_err(|bad| UsageError(format!("in --disable-safeguards: {bad}")));
+    }
+    if args.dry_run {
+        // No safeguard plays a part, so what a variable says of them does not either.
+        return Ok(Disabled::default());
     }
     let set = VARIABLES.into_iter().find_map(|name| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
@@ -145,7 +150,7 @@ impl Loaded {
                 Some(head) if repository.is_ancestor(&tip, head)? => return Ok(None),
                 Some(head) => {
                     let tracking = format!("refs/remotes/{upstream}");
-                    Relation::find(repository, head, &tip, &tracking)?
+                    relation(repository, head, &tip, &tracking)?
                 }
                 None => Relation::Unrelated,
             };
@@ -158,4 +163,31 @@ impl Loaded {
         });
         compared.unwrap_or_else(|error| Some(Violation::SyncUnknown(error)))
     }
+}
+
+/// Finds how HEAD is related to a commit that it does not have. That commit may not even be in this
+/// clone; then it goes on from where the remote's branch was when it was last seen.
+fn relation(
+    repository: &Repository,
+    head: &CommitId,
+    tip: &CommitId,
+    last_seen: &str,
+) -> Result<Relation, GitError> {
+    let present = repository.commit(tip.as_str())?;
+    let is_present = present.as_ref() == Some(tip);
+    let known = match present.filter(|_| is_present) {
+        Some(tip) => Some(tip),
+        None => repository.commit(last_seen)?,
+    };
+    let base = match &known {
+        Some(known) => repository.merge_base(head, known)?,
+        None => None,
+    };
+    Ok(match base {
+        Some(base) if base == *head => Relation::FastForward,
+        Some(_) if !repository.is_shallow()? => Relation::Diverged,
+        _ if repository.is_shallow()? => Relation::Shallow,
+        None if is_present => Relation::Unrelated,
+        _ => Relation::Diverged,
+    })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{
     Commit, Delta, Error, ErrorClass, ErrorCode, FileMode, ObjectType, Oid, RepositoryOpenFlags,
-    Status, StatusEntry, StatusOptions, Tree, TreeEntry,
+    Status, StatusEntry, StatusOptions, SubmoduleIgnore, SubmoduleStatus, Tree, TreeEntry,
 };
 
 use super::comparison::{Comparison, mode};
@@ -288,6 +288,7 @@ impl Library {
                 },
             });
         }
+        self.add_ignored_submodules(prefix, &mut files)?;
         Ok(files)
     }
 
@@ -306,6 +307,37 @@ impl Library {
             }
         }
         Ok(ignored)
+    }
+
+    /// Adds the submodules that have moved or changed and are told to be ignored, which a status of
+    /// libgit2 cannot be asked not to heed.
+    fn add_ignored_submodules(
+        &self,
+        prefix: &str,
+        files: &mut Vec<ChangedFile>,
+    ) -> Result<(), Error> {
+        let changed = SubmoduleStatus::WD_MODIFIED
+            | SubmoduleStatus::WD_INDEX_MODIFIED
+            | SubmoduleStatus::WD_WD_MODIFIED
+            | SubmoduleStatus::WD_UNTRACKED;
+        for submodule in self.0.submodules()? {
+            let place = submodule.path().to_string_lossy();
+            let Some(path) = project_path(place.as_bytes(), prefix) else {
+                continue;
+            };
+            if files.iter().any(|file| file.path == path) {
+                continue;
+            }
+            let status = self.0.submodule_status(&place, SubmoduleIgnore::None)?;
+            if status.intersects(changed) {
+                files.push(ChangedFile {
+                    path,
+                    change: FileChange::Repository,
+                    state: FileState::Uncommitted,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the files that are not in the working tree because the checkout is sparse.

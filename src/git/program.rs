@@ -38,6 +38,10 @@ const OF_PATTERNS: [&str; 3] = [
     "GIT_NOGLOB_PATHSPECS",
 ];
 
+/// Makes git look at submodules that the configuration or `.gitmodules` tells it to ignore: a commit
+/// that is checked out there is what runs.
+const ALL_SUBMODULES: &str = "--ignore-submodules=none";
+
 /// The `git` program, working in one directory.
 pub(super) struct Program {
     directory: PathBuf,
@@ -178,6 +182,7 @@ impl Program {
         prefix: &str,
     ) -> Result<bool, GitError> {
         let mut arguments = vec!["diff-tree", "-r", "-z", "--name-only", "--no-renames"];
+        arguments.push(ALL_SUBMODULES);
         arguments.extend([old.as_str(), new.as_str()]);
         let answer = self.ask(&arguments)?;
         let mut fields = Fields::new(&answer, &arguments);
@@ -192,6 +197,7 @@ impl Program {
         prefix: &str,
     ) -> Result<Vec<ChangedFile>, GitError> {
         let mut arguments = vec!["diff-tree", "-r", "-z", "--raw", "--no-renames"];
+        arguments.push(ALL_SUBMODULES);
         arguments.extend([old.as_str(), new.as_str()]);
         arguments.extend(limit(prefix));
         let answer = self.ask(&arguments)?;
@@ -218,7 +224,7 @@ impl Program {
 
     pub(super) fn status(&self, prefix: &str) -> Result<Vec<ChangedFile>, GitError> {
         let mut arguments = vec!["status", "--porcelain=v2", "-z", "--no-renames"];
-        arguments.push("--untracked-files=all");
+        arguments.extend(["--untracked-files=all", ALL_SUBMODULES]);
         arguments.extend(limit(prefix));
         let answer = self.ask(&arguments)?;
         let mut fields = Fields::new(&answer, &arguments);

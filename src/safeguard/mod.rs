@@ -1,6 +1,7 @@
 //! Safeguards: states of the repository over which nothing is run.
 //!
-//! Says which safeguards are on and what violates them; asks nobody and runs nothing.
+//! Says which safeguards are on, what violates them, and what mends that. What git knows is found out
+//! by who asks: nothing here asks git or runs anything.
 
 mod violation;
 
@@ -34,7 +35,8 @@ impl Safeguard {
 pub enum Keyword {
     /// Every safeguard.
     All,
-    /// No safeguard: all are on, whatever else is said.
+    /// No safeguard: those are on that no other keyword beside it names, whatever the configuration
+    /// says.
     None,
     /// The three about git.
     Git,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Safeguard;
 use crate::base::{BaseUnknown, Mend, RemoteBranch};
-use crate::git::{self, ChangedFile, CommitId, FileChange, GitError, Repository};
+use crate::git::{self, ChangedFile, CommitId, FileChange, GitError};
 use crate::printable::printable;
 
 /// How many files a violation names; the others are counted.
@@ -81,39 +81,6 @@ pub enum Relation {
     Unrelated,
     /// Too little of the history is here to tell.
     Shallow,
-}
-
-impl Relation {
-    /// Finds how HEAD is related to a commit that it does not have. That commit may not even be in
-    /// this clone; then it goes on from where the remote's branch was when it was last seen.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot tell.
-    pub fn find(
-        repository: &Repository,
-        head: &CommitId,
-        tip: &CommitId,
-        last_seen: &str,
-    ) -> Result<Self, GitError> {
-        let present = repository.commit(tip.as_str())?;
-        let is_present = present.as_ref() == Some(tip);
-        let known = match present.filter(|_| is_present) {
-            Some(tip) => Some(tip),
-            None => repository.commit(last_seen)?,
-        };
-        let base = match &known {
-            Some(known) => repository.merge_base(head, known)?,
-            None => None,
-        };
-        Ok(match base {
-            Some(base) if base == *head => Relation::FastForward,
-            Some(_) if !repository.is_shallow()? => Relation::Diverged,
-            _ if repository.is_shallow()? => Relation::Shallow,
-            None if is_present => Relation::Unrelated,
-            _ => Relation::Diverged,
-        })
-    }
 }
 
 fn rule(safeguard: Safeguard) -> String {

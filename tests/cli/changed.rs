@@ -510,14 +510,24 @@ fn a_submodule_that_comes_or_goes_is_one_change() {
 }
 
 #[test]
-fn the_changes_of_a_submodule_can_be_ignored_as_git_does() {
-    let repository = with_submodule();
-    repository.git("config -f .gitmodules submodule.a/sub.ignore all");
-    repository.write("/a/sub/x.tf", "# changed\n");
-    assert_snapshot!(repository.changed(), @"
-    [stderr]
-    note: no stack has changed since 9c50cb5
-    ");
+fn a_submodule_counts_whatever_git_is_told_to_ignore() {
+    for setting in [
+        "config -f .gitmodules submodule.a/sub.ignore all",
+        "config submodule.a/sub.ignore all",
+        "config diff.ignoreSubmodules all",
+    ] {
+        let repository = with_submodule();
+        repository.git(setting);
+        repository.write("/a/sub/x.tf", "# changed\n");
+        let uncommitted = "a  # changed: a/sub (uncommitted, submodule); at or below /\n";
+        assert_eq!(repository.changed().to_string(), uncommitted, "{setting}");
+        repository.git_in("/a/sub", "commit -q -a -m two");
+        assert_eq!(repository.changed().to_string(), uncommitted, "{setting}");
+        repository.git("-c diff.ignoreSubmodules=none add --force a/sub .gitmodules");
+        repository.git("commit -q --allow-empty -m moved");
+        let committed = "a  # changed: a/sub (submodule); at or below /\n";
+        assert_eq!(repository.changed().to_string(), committed, "{setting}");
+    }
 }
 
 #[test]

@@ -142,6 +142,14 @@ fn ignored_files() {
 }
 
 #[test]
+fn a_stack_that_is_ignored_as_a_whole_runs() {
+    let repository = stacks();
+    repository.write("/.git/info/exclude", "ig/\n");
+    repository.write("/ig/stack.tm", "stack {}\n");
+    assert_eq!(verdict_at(&repository, "/ig"), "");
+}
+
+#[test]
 fn ignored_files_that_git_knows_all_the_same() {
     let repository = stacks();
     repository.write("/.gitignore", "*.tf\n");

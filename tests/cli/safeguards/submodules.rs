@@ -52,6 +52,56 @@ fn a_submodule_at_another_commit() {
     assert_eq!(verdict(&repository), "");
 }
 
+/// Whatever says that git is not to look at the submodule, the safeguard does.
+#[track_caller]
+fn assert_is_seen(tell: impl Fn(&Repository)) {
+    let repository = with_submodule();
+    tell(&repository);
+    assert_eq!(verdict(&repository), "", "as committed");
+    repository.write("/sub/new", "");
+    assert_eq!(verdict(&repository), OBJECTION, "new file");
+    repository.git_in("/sub", "add new");
+    assert_eq!(verdict(&repository), OBJECTION, "staged inside");
+    repository.git_in("/sub", "commit -q -m new");
+    assert_eq!(verdict(&repository), OBJECTION, "at another commit");
+    repository.git("-c diff.ignoreSubmodules=none add --force sub");
+    assert_eq!(verdict(&repository), OBJECTION, "staged");
+    repository.git("submodule deinit -q -f sub");
+    repository.git("reset -q --hard");
+    assert_eq!(verdict(&repository), "", "not checked out");
+}
+
+#[test]
+fn a_submodule_that_git_is_configured_to_ignore() {
+    assert_is_seen(|repository| _ = repository.git("config submodule.sub.ignore all"));
+    assert_is_seen(|repository| _ = repository.git("config submodule.sub.ignore dirty"));
+}
+
+#[test]
+fn submodules_that_git_is_configured_to_ignore() {
+    assert_is_seen(|repository| _ = repository.git("config diff.ignoreSubmodules all"));
+}
+
+#[test]
+fn a_submodule_that_is_committed_to_be_ignored() {
+    assert_is_seen(|repository| {
+        repository.git("config -f .gitmodules submodule.sub.ignore all");
+        repository.commit();
+    });
+}
+
+#[test]
+fn a_repository_that_is_committed_but_no_submodule() {
+    let repository = Repository::layout("/");
+    repository.git("init -q sub");
+    repository.git_in("/sub", "commit -q --allow-empty -m one");
+    repository.commit();
+    repository.git("config diff.ignoreSubmodules all");
+    assert_eq!(verdict(&repository), "");
+    repository.git_in("/sub", "commit -q --allow-empty -m two");
+    assert_eq!(verdict(&repository), OBJECTION);
+}
+
 #[test]
 fn a_submodule_that_is_added() {
     let repository = with_submodule();

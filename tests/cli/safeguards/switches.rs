@@ -45,6 +45,8 @@ fn flags_lift_safeguards() {
     check("--disable-safeguards=all", &[]);
     check("--disable-safeguards=all,git-untracked", &[]);
     check("-X", &[]);
+    check("-X -X", &[]);
+    check("-XX", &[]);
     check("-X --disable-safeguards=git-untracked", &[]);
     check("--changed --base base -X", &[]);
     for meaningless in [
@@ -68,6 +70,39 @@ fn flags_lift_safeguards() {
         &[UNTRACKED, UNCOMMITTED],
     );
     check("--disable-safeguards=git,none", &[]);
+}
+
+#[test]
+fn the_old_flags_of_terramate_lift_safeguards() {
+    let repository = dirty();
+    let check = |flags: &str, expected: &[&str]| check(&repository, flags, &[], expected);
+    check("--disable-check-git-untracked", &[UNCOMMITTED]);
+    check("--disable-check-git-uncommitted", &[UNTRACKED]);
+    check(
+        "--disable-check-git-untracked --disable-check-git-uncommitted",
+        &[],
+    );
+    check(
+        "--disable-check-git-untracked --disable-safeguards git-uncommitted",
+        &[],
+    );
+    check(
+        "--disable-safeguards=none --disable-check-git-remote",
+        &[UNTRACKED, UNCOMMITTED],
+    );
+    check(
+        "--disable-check-gen-code --disable-check-gen-code",
+        &[UNTRACKED, UNCOMMITTED],
+    );
+    // The command line decides alone, and Terramate's old variables do not.
+    let variables = [
+        ("ORCH_DISABLE_SAFEGUARDS", "all"),
+        ("TM_DISABLE_CHECK_GIT_UNCOMMITTED", "true"),
+    ];
+    let flag = "--disable-check-git-untracked";
+    self::check(&repository, flag, &variables, &[UNCOMMITTED]);
+    let help = repository.orch("run --help").stdout;
+    assert!(!help.contains("--disable-check"), "{help}");
 }
 
 #[test]
@@ -172,10 +207,12 @@ fn only_a_run_looks() {
         "run --dry-run --changed --base base true",
     ];
     for command in commands {
-        let output = repository.orch_with(command, |orch| {
-            orch.env("ORCH_DISABLE_SAFEGUARDS", "none");
-        });
-        assert_eq!(output.code(), 0, "{command}: {output}");
+        for value in ["none", "nonsense", "none,all"] {
+            let output = repository.orch_with(command, |orch| {
+                orch.env("ORCH_DISABLE_SAFEGUARDS", value);
+            });
+            assert_eq!(output.code(), 0, "{command} {value}: {output}");
+        }
     }
 }
 
