@@ -297,12 +297,9 @@ impl Library {
         prefix: &str,
         files: &[ProjectPath],
     ) -> Result<Vec<ProjectPath>, Error> {
-        let index = self.0.index()?;
         let mut ignored = Vec::new();
         for file in files {
-            let path = repository_path(file, prefix);
-            let path = Path::new(&path);
-            if self.0.is_path_ignored(path)? && index.get_path(path, 0).is_none() {
+            if self.0.is_path_ignored(repository_path(file, prefix))? {
                 ignored.push(file.clone());
             }
         }

@@ -289,8 +289,8 @@ impl Repository {
         )
     }
 
-    /// Returns those of some files of the project that git ignores, in the order asked for. Files that
-    /// it knows are none of these.
+    /// Returns those of some new files of the project that git ignores, in the order asked for. Whether
+    /// it knows the files is not looked at.
     ///
     /// As with [`Self::status`], which does without them, git itself comes first.
     ///
