@@ -8,8 +8,7 @@ use orch::diagnostic::{Diagnostic, closest};
 use orch::git::{GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::stack::Stack;
-use orch::tag::TagFilter;
+use orch::select::Wish;
 use orch::trigger::{Created, TriggerKind, create};
 use tracing::debug;
 
@@ -34,15 +33,18 @@ const WHO: [&str; 6] = [
 ];
 
 pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> anyhow::Result<ExitStatus> {
-    let (wanted, unwanted) = tag_filters(&args.tags, &args.no_tags)?;
-    let tags = Tags { wanted, unwanted };
+    let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
     let loaded = Loaded::new(chdir, Format::Text, Reads::Configuration)?;
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
     let place = loaded.place(&args.path)?;
     let stacks = if args.recursive {
-        loaded.stacks_below(&place, &tags)
+        loaded.stacks_below(&Wish {
+            tags,
+            no_tags,
+            ..Wish::at_or_below(place)
+        })
     } else {
         vec![loaded.stack_at(place, &args.path)?]
     };
@@ -125,21 +127,6 @@ fn who(repository: Option<&Repository>) -> String {
             let other = others.find(known);
             other.unwrap_or_else(|| "somebody unknown".to_owned())
         }
-    }
-}
-
-/// Which stacks pass by their tags.
-struct Tags {
-    wanted: Vec<TagFilter>,
-    unwanted: Vec<String>,
-}
-
-impl Tags {
-    fn pass(&self, stack: &Stack) -> bool {
-        let mut wanted = self.wanted.iter();
-        let is_wanted = wanted.any(|filter| filter.matches(|tag| stack.has_tag(tag)));
-        let is_unwanted = self.unwanted.iter().any(|tag| stack.has_tag(tag));
-        (is_wanted || self.wanted.is_empty()) && !is_unwanted
     }
 }
 
@@ -262,17 +249,19 @@ impl Loaded {
         Err(cannot_trigger(written, &why))
     }
 
-    /// Returns the paths of the stacks at or below a directory that pass by their tags; says so if
-    /// there are none.
-    fn stacks_below(&self, place: &ProjectPath, tags: &Tags) -> Vec<ProjectPath> {
+    /// Returns the paths of the stacks that pass all filters of a wish; says so if there are none.
+    fn stacks_below(&self, wish: &Wish) -> Vec<ProjectPath> {
         let stacks = &self.project.stacks;
-        let below = stacks.at_or_below(place).map(|stack| &stacks[stack]);
-        let below: Vec<&Stack> = below.collect();
-        let chosen = below.iter().filter(|stack| tags.pass(stack));
-        let chosen: Vec<ProjectPath> = chosen.map(|stack| stack.path.clone()).collect();
+        let place = &wish.directory;
+        let chosen = stacks.at_or_below(place).filter_map(|index| {
+            let stack = &stacks[index];
+            let passes = wish.obstacles(index, stack).is_empty();
+            passes.then(|| stack.path.clone())
+        });
+        let chosen: Vec<ProjectPath> = chosen.collect();
         if chosen.is_empty() {
             let mut message = format!("no stack at or below `{place}`");
-            if !below.is_empty() {
+            if stacks.at_or_below(place).next().is_some() {
                 message += " passes the tag filters";
             } else if let Some(above) = stacks.nearest_above(place) {
                 let above = &stacks[above].path;

@@ -157,6 +157,21 @@ impl Obstacle {
 }
 
 impl Wish {
+    /// Wishes for all stacks at or below a directory.
+    pub fn at_or_below(directory: ProjectPath) -> Self {
+        Wish {
+            changed: None,
+            directory,
+            scope: Scope::Recursive,
+            globs: Vec::new(),
+            named: None,
+            tags: Vec::new(),
+            no_tags: Vec::new(),
+            neighbours: Vec::new(),
+            exclude: Vec::new(),
+        }
+    }
+
     /// Puts a stack to all tests, in the order of the pipeline: what speaks for it, or against it.
     fn checks<'a>(
         &'a self,

@@ -1,7 +1,7 @@
 //! What `orch why` says of a stack is true: whoever does what would select it has it selected.
 
 use orch::path::ProjectPath;
-use orch::select::{Named, Obstacle, Scope, Verb, Wish, select};
+use orch::select::{Named, Obstacle, Verb, Wish, select};
 use orch::stack::StackIndex;
 use orch::why::{Hindrance, Question, Way, Why};
 use proptest::prelude::*;
@@ -63,18 +63,11 @@ impl Scene {
     /// A wish for one stack and what it brings along.
     fn only(stack: StackIndex) -> Wish {
         Wish {
-            changed: None,
-            directory: ProjectPath::root(),
-            scope: Scope::Recursive,
-            globs: Vec::new(),
             named: Some(Named {
                 source: "a list".to_owned(),
                 lines: [(stack, 1)].into(),
             }),
-            tags: Vec::new(),
-            no_tags: Vec::new(),
-            neighbours: Vec::new(),
-            exclude: Vec::new(),
+            ..Wish::at_or_below(ProjectPath::root())
         }
     }
 
