@@ -9,9 +9,52 @@ use crate::stack::StackIndex;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
     /// The command is about to start in a stack.
-    Started(StackIndex),
-    /// It is known how a stack ended, or that it will not run.
-    Ended(Ending),
+    Started {
+        /// The stack.
+        stack: StackIndex,
+        /// Which attempt this is, from 1.
+        attempt: u32,
+    },
+    /// An attempt failed, and another one follows.
+    Retrying {
+        /// The stack.
+        stack: StackIndex,
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// How it failed.
+        failure: Failure,
+        /// The time it took.
+        elapsed: Duration,
+        /// The time until the next attempt.
+        wait: Duration,
+    },
+    /// An attempt has taken too long and is interrupted.
+    TimedOut {
+        /// The stack.
+        stack: StackIndex,
+        /// How long it may take.
+        timeout: Duration,
+        /// How long it has now to end by itself.
+        grace: Duration,
+    },
+    /// The run has taken too long: nothing new starts, and what runs is interrupted.
+    RunTimedOut {
+        /// How long it may take.
+        timeout: Duration,
+        /// How long commands have now to end by themselves.
+        grace: Duration,
+        /// The stacks whose command is running.
+        running: Vec<StackIndex>,
+    },
+    /// A command that took too long has not ended after its interrupt, and is killed.
+    Killed(StackIndex),
+    /// Not all output of an attempt was kept, or shown.
+    OutputLost {
+        /// The stack.
+        stack: StackIndex,
+        /// Why.
+        problem: String,
+    },
     /// `orch` was asked to stop.
     Interrupted {
         /// The number of the signal.
@@ -21,16 +64,27 @@ pub enum RunEvent {
         /// The stacks whose command is running.
         running: Vec<StackIndex>,
     },
+    /// It is known how a stack ended, or that it will not run.
+    Ended(Ending),
+}
+
+/// One of the two streams that a command writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
 }
 
 /// What is done about a signal: each further one is more severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reaction {
-    /// Nothing new starts; the running command may end by itself.
-    Wait,
-    /// The running command is asked to terminate.
+    /// Nothing new starts; each running command is interrupted once and may end by itself.
+    Interrupt,
+    /// The running commands are asked to terminate.
     Terminate,
-    /// The running command is killed.
+    /// The running commands are killed.
     Kill,
 }
 
@@ -41,8 +95,10 @@ pub struct Ending {
     pub stack: StackIndex,
     /// How it ended.
     pub outcome: Outcome,
-    /// The time its command took; zero if it did not run.
+    /// The time from the first attempt to the end of the last; zero if it did not run.
     pub elapsed: Duration,
+    /// How often its command was started; none if it did not run.
+    pub attempts: u32,
 }
 
 /// How a stack ended.
@@ -68,6 +124,10 @@ pub enum Failure {
     Exited(i32),
     /// It was ended by this signal.
     Signalled(i32),
+    /// It took longer than this, and was interrupted for that.
+    TimedOut(Duration),
+    /// The run took longer than this, and it was interrupted for that.
+    RunTimedOut(Duration),
     /// It could not be started; the text says why.
     NotStarted(String),
     /// It was started, and how it ended cannot be known; the text says why.
@@ -79,6 +139,8 @@ impl fmt::Display for Failure {
         match self {
             Failure::Exited(status) => write!(f, "exit status {status}"),
             Failure::Signalled(signal) => write!(f, "ended by signal {signal}"),
+            Failure::TimedOut(timeout) => write!(f, "took longer than {timeout:?}"),
+            Failure::RunTimedOut(timeout) => write!(f, "the run took longer than {timeout:?}"),
             Failure::NotStarted(why) => write!(f, "could not be started: {why}"),
             Failure::Lost(why) => write!(f, "its end is unknown: {why}"),
         }
@@ -92,6 +154,10 @@ pub enum CancelCause {
     Failed(StackIndex),
     /// A signal of this number arrived.
     Signal(i32),
+    /// The run took longer than this.
+    RunTimedOut(Duration),
+    /// Nothing was running, and nothing could start: a mistake in `orch`.
+    Stuck,
 }
 
 /// A run that is over.
@@ -106,9 +172,19 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Says whether a command failed.
-    pub fn has_failures(&self) -> bool {
+    /// Says whether everything that was wanted was done.
+    pub fn is_success(&self) -> bool {
         let mut outcomes = self.endings.iter().map(|ending| &ending.outcome);
-        outcomes.any(|outcome| matches!(outcome, Outcome::Failed(_)))
+        outcomes.all(|outcome| *outcome == Outcome::Succeeded)
+    }
+
+    /// Returns the stacks whose turn never came although nothing stopped the run: a mistake in
+    /// `orch`, which must never look like success.
+    pub fn stuck(&self) -> impl Iterator<Item = StackIndex> {
+        let is_stuck = |ending: &&Ending| ending.outcome == Outcome::Cancelled(CancelCause::Stuck);
+        self.endings
+            .iter()
+            .filter(is_stuck)
+            .map(|ending| ending.stack)
     }
 }

@@ -39,13 +39,14 @@
 //! - Which: [`mod@reference`], [`graph`], [`select`]; [`why`] tells the whole story of one stack.
 //! - In which order: [`schedule`], [`order`].
 //! - Whether at all: [`safeguard`].
-//! - Running: [`namespaces`] and [`environment`], [`execute`], [`event`].
+//! - Running: [`namespaces`] and [`environment`], [`attempt`], [`execute`], [`event`].
 //! - Telling: [`report`].
 //!
 //! Only `discover`, `import`, `git`, `change::inputs`, `trigger`, `execute` and three look-ups (`watch`,
 //! the target of a reference, `tm_fileexists`) touch the world; the rest takes values and returns
 //! values.
 
+pub mod attempt;
 pub mod base;
 pub mod change;
 pub mod config;

@@ -7,11 +7,13 @@ use crate::schedule::{OnError, Schedule};
 use crate::select::Selection;
 use crate::stack::StackIndex;
 
-/// A selection in order.
+/// The stacks of a run in order.
 #[derive(Debug)]
 pub struct Order {
     precedence: Precedence,
-    /// The selected stacks, in the sequence of a serial run.
+    /// Breaks ties, by stack: the lower goes first.
+    rank: Vec<u32>,
+    /// The stacks, in the sequence of a serial run.
     pub sequence: Vec<StackIndex>,
 }
 
@@ -28,50 +30,50 @@ impl Order {
     /// Orders a selection. No cycle of the graph may touch it; the caller has refused that.
     pub fn new(graph: &Graph, selection: &Selection) -> Self {
         let precedence = Precedence::new(graph);
-        let mut schedule = Schedule::new(
-            precedence.clone(),
-            selection,
-            path_ranks(precedence.n_stacks()),
-            OnError::Continue,
-        );
+        let rank: Vec<u32> = (0..).take(precedence.n_stacks()).collect(); // numbered in path order
+        let mut schedule = Schedule::new(precedence.clone(), selection.stacks(), rank.clone());
         let mut sequence = Vec::with_capacity(selection.len());
         while let Some(stack) = schedule.start_next() {
             sequence.push(stack);
             schedule.finish(stack, true);
         }
-        assert_eq!(
-            sequence.len(),
-            selection.len(),
-            "every selected stack has its turn"
-        );
+        assert!(schedule.is_over(), "every selected stack has its turn");
         Order {
+            precedence,
+            rank,
+            sequence,
+        }
+    }
+
+    /// Takes over the sequence of an earlier run of the same graph, or a part of it: ties are broken
+    /// as they were.
+    pub fn recorded(graph: &Graph, sequence: Vec<StackIndex>) -> Self {
+        let precedence = Precedence::new(graph);
+        Order {
+            rank: positions(sequence.iter(), precedence.n_stacks()),
             precedence,
             sequence,
         }
     }
 
-    /// Returns the schedule of a run over the selection. In reverse, constraints are turned round,
-    /// and ties are broken so that a serial run is exactly the forward sequence from its end.
-    pub fn schedule(
-        &self,
-        selection: &Selection,
-        direction: Direction,
-        on_error: OnError,
-    ) -> Schedule {
-        let n_stacks = self.precedence.n_stacks();
+    /// Returns the schedule of a run. In reverse, constraints are turned round, and ties are broken
+    /// so that a serial run is exactly the forward sequence from its end.
+    ///
+    /// In reverse, a stack goes before what it depends on, as in a destruction. Nothing may take
+    /// away what a stack needs that could not be taken away itself: a failure there keeps everything
+    /// that the failed stack depends on from running, also with [`OnError::Continue`].
+    pub fn schedule(&self, direction: Direction, on_error: OnError) -> Schedule {
+        let stacks = self.sequence.iter().copied();
         match direction {
-            Direction::Forward => Schedule::new(
-                self.precedence.clone(),
-                selection,
-                path_ranks(n_stacks),
-                on_error,
-            ),
+            Direction::Forward => {
+                Schedule::new(self.precedence.clone(), stacks, self.rank.clone()).on_error(on_error)
+            }
             Direction::Reverse => {
-                let mut rank = vec![0; n_stacks];
-                for (&stack, position) in self.sequence.iter().rev().zip(0..) {
-                    rank[stack.get()] = position;
-                }
-                Schedule::new(self.precedence.reversed(), selection, rank, on_error)
+                let rank = positions(self.sequence.iter().rev(), self.precedence.n_stacks());
+                Schedule::new(self.precedence.reversed(), stacks, rank).on_error(match on_error {
+                    OnError::Continue => OnError::SkipDependents,
+                    on_error => on_error,
+                })
             }
         }
     }
@@ -86,7 +88,11 @@ impl Order {
     }
 }
 
-/// Stacks are numbered in path order.
-fn path_ranks(n_stacks: usize) -> Vec<u32> {
-    (0..).take(n_stacks).collect()
+/// Returns the position of each stack in a sequence; 0 for those that are not in it.
+fn positions<'s>(sequence: impl Iterator<Item = &'s StackIndex>, n_stacks: usize) -> Vec<u32> {
+    let mut positions = vec![0; n_stacks];
+    for (&stack, position) in sequence.zip(0..) {
+        positions[stack.get()] = position;
+    }
+    positions
 }

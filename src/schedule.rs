@@ -6,10 +6,10 @@
 //! everything before them is, so constraints hold through them.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
+use std::num::NonZeroUsize;
 
 use crate::graph::Precedence;
-use crate::select::Selection;
 use crate::stack::StackIndex;
 
 /// What happens after a stack failed.
@@ -23,11 +23,27 @@ pub enum OnError {
     Continue,
 }
 
-/// How far the stacks of a selection have come.
+/// At most this many of some stacks run at once.
+#[derive(Debug, Clone)]
+pub struct Limit {
+    /// How many.
+    pub at_once: NonZeroUsize,
+    /// Of which stacks.
+    pub stacks: Vec<StackIndex>,
+}
+
+/// How far the stacks of a run have come.
 #[derive(Debug)]
 pub struct Schedule {
     precedence: Precedence,
     on_error: OnError,
+    /// How many more stacks may run now, in all and under each limit.
+    free: usize,
+    limits: Vec<usize>,
+    /// Stacks under the same limits.
+    classes: Vec<Class>,
+    /// The class of each stack.
+    class: Vec<u32>,
     is_selected: Vec<bool>,
     /// Lower goes first; by stack.
     rank: Vec<u32>,
@@ -35,37 +51,59 @@ pub struct Schedule {
     pending: Vec<u32>,
     /// The failed stack that a node waits for in vain, by node.
     blocked_by: Vec<Option<StackIndex>>,
-    ready: BinaryHeap<Reverse<(u32, u32)>>,
-    started: Vec<bool>,
+    state: Vec<State>,
+    /// Stacks that have neither ended nor been skipped.
+    n_left: usize,
     skipped: Vec<(StackIndex, StackIndex)>,
     is_stopped: bool,
 }
 
+#[derive(Debug, Default)]
+struct Class {
+    /// Indices into the limits.
+    limits: Vec<usize>,
+    ready: BinaryHeap<Reverse<(u32, u32)>>,
+}
+
+/// How far one stack has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Running,
+    Over,
+}
+
 impl Schedule {
-    /// Starts with nothing run. Ranks break ties, by stack: the lower goes first.
+    /// Starts with nothing run, for a serial run that a failure stops. Ranks break ties, by stack:
+    /// the lower goes first.
     pub fn new(
         precedence: Precedence,
-        selection: &Selection,
+        stacks: impl IntoIterator<Item = StackIndex>,
         rank: Vec<u32>,
-        on_error: OnError,
     ) -> Self {
         let n_nodes = precedence.n_nodes();
         let n_stacks = precedence.n_stacks();
         let mut is_selected = vec![false; n_nodes];
-        for stack in selection.stacks() {
+        let mut n_left = 0;
+        for stack in stacks {
             is_selected[stack.get()] = true;
+            n_left += 1;
         }
         let pending = precedence.pending();
         let free: Vec<usize> = (0..n_nodes).filter(|&node| pending[node] == 0).collect();
         let mut schedule = Schedule {
             precedence,
-            on_error,
+            on_error: OnError::Stop,
+            free: 1,
+            limits: Vec::new(),
+            classes: vec![Class::default()],
+            class: vec![0; n_stacks],
             is_selected,
             rank,
             pending,
             blocked_by: vec![None; n_nodes],
-            ready: BinaryHeap::new(),
-            started: vec![false; n_stacks],
+            state: vec![State::Waiting; n_stacks],
+            n_left,
             skipped: Vec::new(),
             is_stopped: false,
         };
@@ -73,22 +111,77 @@ impl Schedule {
         schedule
     }
 
+    /// Says what happens after a failure.
+    #[must_use]
+    pub fn on_error(mut self, on_error: OnError) -> Self {
+        self.on_error = on_error;
+        self
+    }
+
+    /// Lets this many stacks run at once, and of some stacks no more than their limits. To be called
+    /// before anything has started.
+    #[must_use]
+    pub fn at_once(mut self, jobs: NonZeroUsize, limits: &[Limit]) -> Self {
+        self.free = jobs.get();
+        self.limits = limits.iter().map(|limit| limit.at_once.get()).collect();
+        let mut limits_of: Vec<Vec<usize>> = vec![Vec::new(); self.class.len()];
+        for (index, limit) in limits.iter().enumerate() {
+            for stack in &limit.stacks {
+                if limits_of[stack.get()].last() != Some(&index) {
+                    limits_of[stack.get()].push(index);
+                }
+            }
+        }
+        let ready = std::mem::take(&mut self.classes[0].ready);
+        let mut known: HashMap<Vec<usize>, u32> = HashMap::from([(Vec::new(), 0)]);
+        for (stack, limits) in limits_of.into_iter().enumerate() {
+            let next = u32::try_from(known.len()).expect("there are no more classes than stacks");
+            self.class[stack] = *known.entry(limits).or_insert_with_key(|limits| {
+                self.classes.push(Class {
+                    limits: limits.clone(),
+                    ready: BinaryHeap::new(),
+                });
+                next
+            });
+        }
+        for Reverse((rank, stack)) in ready {
+            let class = self.class[stack as usize] as usize;
+            self.classes[class].ready.push(Reverse((rank, stack)));
+        }
+        self
+    }
+
     /// Returns the stack to start now, or `None` if none may start before another one ends, or at
     /// all.
     pub fn start_next(&mut self) -> Option<StackIndex> {
-        if self.is_stopped {
+        if self.is_stopped || self.free == 0 {
             return None;
         }
-        let Reverse((_, node)) = self.ready.pop()?;
+        let has_room =
+            |class: &&mut Class| class.limits.iter().all(|&limit| self.limits[limit] > 0);
+        let classes = self.classes.iter_mut().filter(has_room);
+        // The heap has the lowest on top.
+        let class = classes.max_by_key(|class| class.ready.peek().copied())?;
+        let Reverse((_, node)) = class.ready.pop()?;
+        for &limit in &class.limits {
+            self.limits[limit] -= 1;
+        }
+        self.free -= 1;
         let stack = StackIndex(node);
-        self.started[stack.get()] = true;
+        self.state[stack.get()] = State::Running;
         Some(stack)
     }
 
     /// Takes note that a started stack has ended. Returns the stacks that will not run because of
     /// it, each with the failed stack that is the cause.
     pub fn finish(&mut self, stack: StackIndex, succeeded: bool) -> Vec<(StackIndex, StackIndex)> {
-        assert!(self.started[stack.get()], "only what was started can end");
+        let state = std::mem::replace(&mut self.state[stack.get()], State::Over);
+        assert!(state == State::Running, "only what was started can end");
+        self.n_left -= 1;
+        self.free += 1;
+        for &limit in &self.classes[self.class[stack.get()] as usize].limits {
+            self.limits[limit] += 1;
+        }
         if !succeeded {
             match self.on_error {
                 OnError::Stop => self.is_stopped = true,
@@ -103,6 +196,30 @@ impl Schedule {
     /// From now on nothing starts.
     pub fn stop(&mut self) {
         self.is_stopped = true;
+    }
+
+    /// Says whether nothing starts any more, because it was stopped or a failure did.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Returns how many stacks the project has, selected or not.
+    pub fn n_stacks(&self) -> usize {
+        self.state.len()
+    }
+
+    /// Says whether every stack has ended or was skipped.
+    pub fn is_over(&self) -> bool {
+        self.n_left == 0
+    }
+
+    /// Returns the stacks that have not started and will not be skipped, lowest first.
+    pub fn waiting(&self) -> impl Iterator<Item = StackIndex> {
+        let is_waiting =
+            |&stack: &usize| self.is_selected[stack] && self.state[stack] == State::Waiting;
+        (0..self.state.len())
+            .filter(is_waiting)
+            .map(StackIndex::new)
     }
 
     fn complete(&mut self, node: usize) {
@@ -136,9 +253,14 @@ impl Schedule {
                 done.push(node);
             } else if let Some(cause) = self.blocked_by[node] {
                 self.skipped.push((stack, cause));
+                self.state[node] = State::Over;
+                self.n_left -= 1;
                 done.push(node);
             } else {
-                self.ready.push(Reverse((self.rank[node], stack.0)));
+                let class = self.class[node] as usize;
+                self.classes[class]
+                    .ready
+                    .push(Reverse((self.rank[node], stack.0)));
             }
         }
         done

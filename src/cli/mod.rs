@@ -1,15 +1,14 @@
 //! What can be typed. Nothing here does anything.
 
+mod run;
 mod select;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use orch::safeguard::Keyword;
 
+pub(crate) use self::run::{AttemptArgs, OnErrorArg, RunArgs};
 use self::select::PRECEDENCE;
 pub(crate) use self::select::{ChangeSource, Depth, NeighbourArgs, SelectArgs};
 
@@ -60,7 +59,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     List(ListArgs),
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Why(WhyArgs),
     Graph(GraphArgs),
     Trigger(TriggerArgs),
@@ -103,115 +102,6 @@ pub(crate) struct ListArgs {
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
-}
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  orch run terraform plan
-  orch run --dry-run -- terraform apply -auto-approve
-  orch run --changed -- terraform apply -auto-approve
-  orch run --changed --include-dependents --exclude 'sandbox/**' terraform plan
-  orch run --reverse terraform destroy
-  orch run --on-error skip-dependents -- sh -c 'echo $ORCH_STACK_PATH'";
-
-/// Run a command in each stack, in order
-///
-/// The command runs without a shell, in the directory of the stack, with the terminal of orch. What
-/// orch itself says goes to stderr. A program given as a path is taken from the stack directory.
-#[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{PRECEDENCE}"))]
-pub(crate) struct RunArgs {
-    /// In exactly the opposite order
-    #[arg(long)]
-    pub(crate) reverse: bool,
-
-    /// Print what would run, and run nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-
-    /// What to do after a command failed
-    #[arg(long, value_enum, default_value_t = OnErrorArg::Stop, value_name = "WHAT")]
-    pub(crate) on_error: OnErrorArg,
-
-    /// The same as --on-error continue
-    #[arg(long, conflicts_with = "on_error")]
-    pub(crate) continue_on_error: bool,
-
-    /// Say nothing unless something goes wrong
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-
-    /// Run in spite of these safeguards
-    ///
-    /// Before the first command starts, orch refuses to run if a file of the project is not known to
-    /// git (`git-untracked`) or differs from what is committed (`git-uncommitted`), and, if the
-    /// configuration enables that, if HEAD lacks what the remote's default branch has
-    /// (`git-out-of-sync`).
-    ///
-    /// Files of the repository outside of the project do not count, also if a stack uses them, as a
-    /// module at `../../modules`: put the project root where the modules are.
-    ///
-    /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
-    /// then `config.disable_safeguards`.
-    #[arg(
-        long,
-        value_name = "WHAT,…",
-        value_delimiter = ',',
-        value_parser = keyword_parser(),
-        help_heading = "Safeguards"
-    )]
-    pub(crate) disable_safeguards: Vec<Keyword>,
-
-    /// The same as --disable-safeguards=all
-    #[arg(
-        short = 'X',
-        overrides_with = "disable_all_safeguards",
-        help_heading = "Safeguards"
-    )]
-    pub(crate) disable_all_safeguards: bool,
-
-    #[command(flatten)]
-    pub(crate) disable_checks: DisableCheckArgs,
-
-    /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-}
-
-/// What Terramate once called some of --disable-safeguards, for scripts that still say so.
-#[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-pub(crate) struct DisableCheckArgs {
-    #[arg(long, hide = true, overrides_with = "disable_check_git_untracked")]
-    disable_check_git_untracked: bool,
-
-    #[arg(long, hide = true, overrides_with = "disable_check_git_uncommitted")]
-    disable_check_git_uncommitted: bool,
-
-    #[arg(long, hide = true, overrides_with = "disable_check_git_remote")]
-    disable_check_git_remote: bool,
-
-    #[arg(long, hide = true, overrides_with = "disable_check_gen_code")]
-    disable_check_gen_code: bool,
-}
-
-impl DisableCheckArgs {
-    /// Returns what they are called now.
-    pub(crate) fn keywords(&self) -> impl Iterator<Item = Keyword> {
-        let flags = [
-            (self.disable_check_git_untracked, Keyword::GitUntracked),
-            (self.disable_check_git_uncommitted, Keyword::GitUncommitted),
-            (self.disable_check_git_remote, Keyword::GitOutOfSync),
-            (self.disable_check_gen_code, Keyword::OutdatedCode),
-        ];
-        flags
-            .into_iter()
-            .filter_map(|(is_set, keyword)| is_set.then_some(keyword))
-    }
 }
 
 /// Tell the whole story of one stack
@@ -339,23 +229,6 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Understands the names of safeguards, which the library has.
-fn keyword_parser() -> impl TypedValueParser<Value = Keyword> {
-    let explained = Keyword::ALL.map(|keyword| {
-        PossibleValue::new(keyword.name()).help(match keyword {
-            Keyword::All => "Every safeguard",
-            Keyword::None => "None: all are on, except others in this list",
-            Keyword::Git => "The three about git",
-            Keyword::GitUntracked => "Files that git does not know",
-            Keyword::GitUncommitted => "What differs from HEAD",
-            Keyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
-            Keyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
-        })
-    });
-    PossibleValuesParser::new(explained)
-        .try_map(|name| Keyword::parse(&name).ok_or("not a safeguard"))
-}
-
 /// Takes a text that says something.
 fn not_blank(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() {
@@ -372,16 +245,6 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// For programs
     Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnErrorArg {
-    /// Start nothing new
-    Stop,
-    /// Skip what runs after the failed stack, and go on elsewhere
-    SkipDependents,
-    /// Run everything
-    Continue,
 }
 
 #[cfg(test)]

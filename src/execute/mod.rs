@@ -1,166 +1,545 @@
 //! Runs the command of each stack.
 //!
-//! One loop owns the schedule, the running commands and time. A thread per command waits for its
-//! end, a thread receives signals, and both send to the one channel that the loop reads. What the
-//! loop decides it tells as [`RunEvent`]s.
+//! One loop owns the schedule, the running commands and time. Threads that wait for commands and one
+//! that receives signals send to the one channel that the loop reads. What the loop decides it tells
+//! as [`RunEvent`]s; what a command prints does not come by here.
+//!
+//! The loop starts commands through an [`Executor`] and knows nothing of processes: [`Commands`]
+//! makes them real.
 //!
 //! # Signals
 //!
 //! A command must be interrupted exactly once: terraform gives up its lock cleanly on the first
 //! interrupt and loses it on the second. Two cases:
 //!
-//! - At a terminal, commands run in our process group, so that prompts work. A Ctrl-C then reaches
-//!   the command without our doing, and only a signal that a process sent to `orch` is passed on.
-//! - Elsewhere, as in CI, each command has a process group of its own. Whether a signal was sent to
-//!   `orch` alone or to its whole group, the command gets it from us and nobody else, and so do the
-//!   processes that it has started.
+//! - A command that has the terminal runs in our process group, so that prompts work. A Ctrl-C then
+//!   reaches it without our doing, and only a signal that a process sent to `orch` is passed on.
+//! - Every other command has a process group of its own. Whether a signal was sent to `orch` alone
+//!   or to its whole group, the command gets it from us and nobody else, and so do the processes
+//!   that it has started.
 //!
-//! After the first signal nothing new starts; a second one terminates the command, a third kills it.
+//! After the first signal nothing new starts; a second one terminates the commands, a third kills
+//! them. A command that takes too long gets the same interrupt, and is killed after a while.
 
+mod alarm;
+mod command;
 mod lookup;
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(not(unix), path = "other.rs")]
 mod os;
 
-use std::ffi::OsString;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-pub use lookup::{LookupError, ProgramFinder};
-use tracing::debug;
-
-use crate::environment::Environment;
+use self::alarm::{Alarm, Alarms};
+pub use self::command::{Commands, Recorder, RecorderFor, Streams, Task};
+pub use self::lookup::{LookupError, ProgramFinder};
+use crate::attempt::Attempts;
 use crate::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
 use crate::schedule::Schedule;
 use crate::stack::StackIndex;
 
-/// A command in a stack.
-#[derive(Debug, Clone)]
-pub struct Task {
-    /// The program as typed, which it sees as its own name.
-    pub name: OsString,
-    /// The program file.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-    /// Where it runs.
-    pub directory: PathBuf,
-    /// Changes to our own environment.
-    pub environment: Environment,
+/// What a run does.
+#[derive(Debug)]
+pub struct Plan {
+    /// What may start when.
+    pub schedule: Schedule,
+    /// Every stack of the run, in the order of a serial run.
+    pub sequence: Vec<StackIndex>,
+    /// What stacks allow their commands; those that are missing allow one attempt of any length.
+    pub attempts: HashMap<StackIndex, Attempts>,
+    /// How long the whole run may take.
+    pub timeout: Option<Duration>,
+    /// How long a command that took too long has to end after its interrupt.
+    pub grace: Duration,
 }
 
-/// How long to wait for a signal that has arrived to come through the channel.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Starts commands.
+pub trait Executor {
+    /// A command that is running.
+    type Command: Control;
+
+    /// Starts the command of a stack. Its end is told by `end`, once, from any thread.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started; `end` is not used then.
+    fn start(
+        &mut self,
+        stack: StackIndex,
+        attempts: &Attempts,
+        attempt: u32,
+        end: End,
+    ) -> Result<Self::Command, Failure>;
+}
+
+/// A command that is running.
+pub trait Control {
+    /// Interrupts, terminates or kills it, if it has not ended.
+    fn react(&self, reaction: Reaction, signal: Option<&Signal>);
+}
+
+/// Tells the loop how an attempt ended.
+#[derive(Debug)]
+pub struct End {
+    sender: Sender<Message>,
+    stack: StackIndex,
+    attempt: u32,
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub struct AttemptEnd {
+    /// Whether the command succeeded, or how it failed.
+    pub result: Result<(), Failure>,
+    /// Whether its output has what makes another attempt worth it.
+    pub output_matches: bool,
+    /// Why not all of its output was kept, if that is so.
+    pub output_lost: Option<String>,
+}
+
+impl End {
+    /// Tells it.
+    pub fn tell(self, end: AttemptEnd) {
+        let (stack, attempt) = (self.stack, self.attempt);
+        // If the loop is gone, nobody wants to know.
+        _ = self.sender.send(Message::Ended {
+            stack,
+            attempt,
+            end,
+        });
+    }
+}
 
 /// What can happen while the loop waits.
+#[derive(Debug)]
 enum Message {
-    Ended(io::Result<ExitStatus>),
+    Ended {
+        stack: StackIndex,
+        attempt: u32,
+        end: AttemptEnd,
+    },
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
     Signal(Signal),
 }
 
 /// A signal that `orch` received.
-struct Signal {
-    number: i32,
+#[derive(Debug)]
+pub struct Signal {
+    /// Its number.
+    pub number: i32,
     /// Whether a process sent it, rather than the terminal.
-    from_process: bool,
-    at: Instant,
+    pub from_process: bool,
+    /// When it was received.
+    pub at: Instant,
 }
+
+/// Where the loop hears of everything.
+#[derive(Debug)]
+pub struct Inbox {
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    signals: Option<os::Signals>,
+}
+
+impl Inbox {
+    /// Returns an inbox that hears of commands only.
+    pub fn without_signals() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Inbox {
+            sender,
+            receiver,
+            signals: None,
+        }
+    }
+
+    /// Returns an inbox that hears of the signals that this process receives, too. From now on they
+    /// no longer end the process; once the run is over, they do again.
+    ///
+    /// # Errors
+    ///
+    /// If signals cannot be received.
+    pub fn with_signals() -> io::Result<Self> {
+        let mut inbox = Self::without_signals();
+        inbox.signals = Some(os::receive_signals(inbox.sender.clone())?);
+        Ok(inbox)
+    }
+}
+
+/// How long to wait for a signal that has arrived to come through the channel.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A signal that follows an equal one faster than a person could send it is the same one, delivered
 /// to `orch` and again to its process group.
 const ECHO: Duration = Duration::from_millis(30);
 
-/// Runs what the schedule lets run, one command at a time, until nothing is left to do.
-/// `selected` is every stack of the run, in order; `task` gives the command of a stack.
-///
-/// # Errors
-///
-/// If signals cannot be received. That a command fails is data in the summary.
-pub fn execute(
-    mut schedule: Schedule,
-    selected: &[StackIndex],
-    mut task: impl FnMut(StackIndex) -> Task,
-    mut on_event: impl FnMut(&RunEvent),
-) -> io::Result<RunSummary> {
-    let (sender, receiver) = mpsc::channel();
-    let signals_from_os = os::receive_signals(sender.clone())?;
-    let mut run = Run {
-        begun: Instant::now(),
-        sender,
-        receiver,
-        signals_from_os,
+/// Carries out a plan until nothing is left to do. That a command fails is data in the summary.
+pub fn execute<E: Executor>(
+    plan: Plan,
+    executor: &mut E,
+    inbox: Inbox,
+    on_event: &mut dyn FnMut(&RunEvent),
+) -> RunSummary {
+    let begun = Instant::now();
+    let mut alarms = Alarms::default();
+    if let Some(at) = plan.timeout.and_then(|timeout| begun.checked_add(timeout)) {
+        alarms.set(at, Alarm::Run);
+    }
+    let run = Run {
+        begun,
+        plan,
+        executor,
+        inbox,
+        alarms,
+        active: BTreeMap::new(),
         summary: RunSummary::default(),
         signals: 0,
         last_signal: None,
-        on_event: &mut on_event,
+        is_timed_out: false,
+        on_event,
     };
-    while let Some(stack) = run.next(&mut schedule) {
-        (run.on_event)(&RunEvent::Started(stack));
-        let begun = Instant::now();
-        let outcome = run.one(stack, &task(stack));
-        run.ended(stack, outcome.clone(), begun.elapsed());
-        for (skipped, cause) in schedule.finish(stack, outcome == Outcome::Succeeded) {
-            run.ended(skipped, Outcome::Skipped { cause }, Duration::ZERO);
-        }
-    }
-    Ok(run.finish(selected))
+    run.carry_out()
 }
 
-struct Run<'a> {
+struct Run<'a, E: Executor> {
     begun: Instant,
-    sender: Sender<Message>,
-    receiver: Receiver<Message>,
-    signals_from_os: os::Signals,
+    plan: Plan,
+    executor: &'a mut E,
+    inbox: Inbox,
+    alarms: Alarms,
+    active: BTreeMap<StackIndex, Active<E::Command>>,
     summary: RunSummary,
     signals: u32,
     last_signal: Option<(i32, Instant)>,
+    is_timed_out: bool,
     on_event: &'a mut dyn FnMut(&RunEvent),
 }
 
-impl Run<'_> {
-    /// Returns the next stack, unless a signal has arrived.
-    fn next(&mut self, schedule: &mut Schedule) -> Option<StackIndex> {
-        // A Ctrl-C reaches the command and us at once, and our handler runs before the command can
-        // have ended; only the thread that passes the signal on may be late.
-        let is_late = self.summary.signal.is_none() && self.signals_from_os.has_arrived();
-        let mut patience = if is_late { PATIENCE } else { Duration::ZERO };
-        while let Ok(Message::Signal(signal)) = self.receiver.recv_timeout(patience) {
-            self.signal(&signal, None);
-            patience = Duration::ZERO;
+/// A stack that has been started and has not ended.
+struct Active<C> {
+    begun: Instant,
+    /// The latest attempt, from 1, and when it began.
+    attempt: u32,
+    attempt_begun: Instant,
+    now: Now<C>,
+}
+
+/// What is going on in an active stack.
+enum Now<C> {
+    Running {
+        command: C,
+        is_interrupted: bool,
+        /// What the command is interrupted for, if for its time.
+        overdue: Option<Failure>,
+    },
+    /// The next attempt is yet to come; the last one failed like this.
+    Waiting(Failure),
+}
+
+impl<E: Executor> Run<'_, E> {
+    fn carry_out(mut self) -> RunSummary {
+        loop {
+            self.take_what_has_come();
+            while !self.is_ending() {
+                let Some(stack) = self.plan.schedule.start_next() else {
+                    break;
+                };
+                self.start(stack, 1);
+                self.take_what_has_come();
+            }
+            if self.is_ending() {
+                self.give_up_retries();
+            }
+            if self.active.is_empty() {
+                break;
+            }
+            self.wait();
         }
-        if self.summary.signal.is_some() {
-            schedule.stop();
-        }
-        schedule.start_next()
+        self.account_for_the_rest();
+        self.summary.elapsed = self.begun.elapsed();
+        self.summary
     }
 
-    /// Runs one command to its end.
-    fn one(&mut self, stack: StackIndex, task: &Task) -> Outcome {
-        let running = match Running::start(stack, task, self.sender.clone()) {
-            Ok(running) => running,
-            Err(error) => return Outcome::Failed(Failure::NotStarted(os::start_problem(&error))),
-        };
+    /// Says whether nothing new starts any more.
+    fn is_ending(&self) -> bool {
+        self.summary.signal.is_some() || self.is_timed_out || self.plan.schedule.is_stopped()
+    }
+
+    /// Handles what is in the inbox, so that nothing starts after a signal.
+    fn take_what_has_come(&mut self) {
+        // A Ctrl-C reaches commands and us at once, and our handler runs before a command can have
+        // ended; only the thread that passes the signal on may be late.
+        let signals = self.inbox.signals.as_ref();
+        let is_late = signals.is_some_and(os::Signals::has_arrived);
+        let deadline = Instant::now() + PATIENCE;
+        let mut is_late = is_late && self.signals == 0;
         loop {
-            // The sender that we hold ourselves keeps the channel open.
-            match self.receiver.recv().expect("the channel is open") {
-                Message::Signal(signal) => self.signal(&signal, Some(&running)),
-                Message::Ended(Ok(status)) if status.success() => return Outcome::Succeeded,
-                Message::Ended(Ok(status)) => return Outcome::Failed(os::failure(status)),
-                Message::Ended(Err(error)) => {
-                    return Outcome::Failed(Failure::Lost(error.to_string()));
+            let message = if is_late {
+                let patience = deadline.saturating_duration_since(Instant::now());
+                self.inbox.receiver.recv_timeout(patience).ok()
+            } else {
+                self.inbox.receiver.try_recv().ok()
+            };
+            let Some(message) = message else {
+                break;
+            };
+            is_late &= !matches!(message, Message::Signal(_));
+            self.handle(message);
+        }
+    }
+
+    /// Waits until something happens, and handles it.
+    fn wait(&mut self) {
+        if let Some(alarm) = self.alarms.due(Instant::now()) {
+            return self.alarm(alarm);
+        }
+        // The sender that we hold ourselves keeps the channel open.
+        let message = match self.alarms.next() {
+            None => self.inbox.receiver.recv().map_err(RecvTimeoutError::from),
+            Some(at) => {
+                let patience = at.saturating_duration_since(Instant::now());
+                self.inbox.receiver.recv_timeout(patience)
+            }
+        };
+        if let Ok(message) = message {
+            self.handle(message);
+        }
+    }
+
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Signal(signal) => self.signal(&signal),
+            Message::Ended {
+                stack,
+                attempt,
+                end,
+            } => {
+                let active = &self.active[&stack];
+                assert_eq!(active.attempt, attempt, "an attempt ends once");
+                if let Some(problem) = end.output_lost {
+                    (self.on_event)(&RunEvent::OutputLost { stack, problem });
+                }
+                self.attempt_ended(stack, end.result, end.output_matches);
+            }
+        }
+    }
+
+    fn start(&mut self, stack: StackIndex, attempt: u32) {
+        (self.on_event)(&RunEvent::Started { stack, attempt });
+        let end = End {
+            sender: self.inbox.sender.clone(),
+            stack,
+            attempt,
+        };
+        let nothing_special = Attempts::default();
+        let attempts = self.plan.attempts.get(&stack).unwrap_or(&nothing_special);
+        let now = Instant::now();
+        let started = self.executor.start(stack, attempts, attempt, end);
+        if let Some(at) = attempts
+            .timeout
+            .and_then(|timeout| now.checked_add(timeout))
+        {
+            self.alarms.set(at, Alarm::Attempt(stack, attempt));
+        }
+        let begun = self.active.get(&stack).map_or(now, |active| active.begun);
+        let (now_running, failure) = match started {
+            Ok(command) => {
+                let running = Now::Running {
+                    command,
+                    is_interrupted: false,
+                    overdue: None,
+                };
+                (running, None)
+            }
+            Err(failure) => (Now::Waiting(failure.clone()), Some(failure)),
+        };
+        self.active.insert(
+            stack,
+            Active {
+                begun,
+                attempt,
+                attempt_begun: now,
+                now: now_running,
+            },
+        );
+        if let Some(failure) = failure {
+            self.attempt_ended(stack, Err(failure), false);
+        }
+    }
+
+    fn attempt_ended(
+        &mut self,
+        stack: StackIndex,
+        mut result: Result<(), Failure>,
+        output_matches: bool,
+    ) {
+        let is_ending = self.is_ending();
+        let active = self.active.get_mut(&stack).expect("it was started");
+        if let Now::Running {
+            overdue: Some(failure),
+            ..
+        } = &active.now
+        {
+            // Whatever it says: it was interrupted, and half of the work may be done.
+            result = Err(failure.clone());
+        }
+        let Err(failure) = result else {
+            return self.stack_ended(stack, Outcome::Succeeded);
+        };
+        let attempt = active.attempt;
+        let retry = self
+            .plan
+            .attempts
+            .get(&stack)
+            .and_then(|attempts| attempts.retry.as_ref());
+        let wait = retry.and_then(|retry| retry.wait(attempt, &failure, output_matches));
+        let next = wait.filter(|_| !is_ending);
+        let Some((wait, at)) =
+            next.and_then(|wait| Some((wait, Instant::now().checked_add(wait)?)))
+        else {
+            return self.stack_ended(stack, Outcome::Failed(failure));
+        };
+        active.now = Now::Waiting(failure.clone());
+        self.alarms.set(at, Alarm::Retry(stack));
+        let elapsed = active.attempt_begun.elapsed();
+        (self.on_event)(&RunEvent::Retrying {
+            stack,
+            attempt,
+            failure,
+            elapsed,
+            wait,
+        });
+    }
+
+    fn stack_ended(&mut self, stack: StackIndex, outcome: Outcome) {
+        let active = self.active.remove(&stack).expect("it was started");
+        let succeeded = outcome == Outcome::Succeeded;
+        self.tell_end(Ending {
+            stack,
+            outcome,
+            elapsed: active.begun.elapsed(),
+            attempts: active.attempt,
+        });
+        for (skipped, cause) in self.plan.schedule.finish(stack, succeeded) {
+            self.tell_end(never_ran(skipped, Outcome::Skipped { cause }));
+        }
+    }
+
+    fn tell_end(&mut self, ending: Ending) {
+        (self.on_event)(&RunEvent::Ended(ending.clone()));
+        self.summary.endings.push(ending);
+    }
+
+    /// Once nothing new starts, neither does another attempt.
+    fn give_up_retries(&mut self) {
+        let waiting: Vec<_> = self
+            .active
+            .iter()
+            .filter_map(|(&stack, active)| match &active.now {
+                Now::Waiting(failure) => Some((stack, failure.clone())),
+                Now::Running { .. } => None,
+            })
+            .collect();
+        for (stack, failure) in waiting {
+            self.stack_ended(stack, Outcome::Failed(failure));
+        }
+    }
+
+    fn alarm(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::Run => {
+                let Some(timeout) = self.plan.timeout else {
+                    return;
+                };
+                self.is_timed_out = true;
+                let running = self.running();
+                (self.on_event)(&RunEvent::RunTimedOut {
+                    timeout,
+                    grace: self.plan.grace,
+                    running: running.clone(),
+                });
+                for stack in running {
+                    self.overdue(stack, Failure::RunTimedOut(timeout));
+                }
+            }
+            Alarm::Attempt(stack, attempt) => {
+                let timeout = self
+                    .plan
+                    .attempts
+                    .get(&stack)
+                    .and_then(|attempts| attempts.timeout);
+                let (Some(timeout), true) = (timeout, self.is_on_time(stack, attempt)) else {
+                    return; // it has ended, or is being ended
+                };
+                let grace = self.plan.grace;
+                (self.on_event)(&RunEvent::TimedOut {
+                    stack,
+                    timeout,
+                    grace,
+                });
+                self.overdue(stack, Failure::TimedOut(timeout));
+            }
+            Alarm::Grace(stack, attempt) => {
+                let Some(active) = self.active.get(&stack) else {
+                    return;
+                };
+                if let (Now::Running { command, .. }, true) =
+                    (&active.now, active.attempt == attempt)
+                {
+                    (self.on_event)(&RunEvent::Killed(stack));
+                    command.react(Reaction::Kill, None);
+                }
+            }
+            Alarm::Retry(stack) => {
+                if let Some(active) = self.active.get(&stack)
+                    && !self.is_ending()
+                {
+                    let next = active.attempt + 1;
+                    self.start(stack, next);
                 }
             }
         }
     }
 
-    fn signal(&mut self, signal: &Signal, running: Option<&Running>) {
+    /// Says whether an attempt is running and its time is not yet over.
+    fn is_on_time(&self, stack: StackIndex, attempt: u32) -> bool {
+        self.active.get(&stack).is_some_and(|active| {
+            active.attempt == attempt && matches!(active.now, Now::Running { overdue: None, .. })
+        })
+    }
+
+    /// Interrupts a command that has taken too long, and sees to it that it ends.
+    fn overdue(&mut self, stack: StackIndex, failure: Failure) {
+        let grace = self.plan.grace;
+        let Some(active) = self.active.get_mut(&stack) else {
+            return;
+        };
+        if let Now::Running {
+            command,
+            is_interrupted,
+            overdue: overdue @ None,
+        } = &mut active.now
+        {
+            *overdue = Some(failure);
+            if !std::mem::replace(is_interrupted, true) {
+                command.react(Reaction::Interrupt, None);
+            }
+            if let Some(at) = Instant::now().checked_add(grace) {
+                self.alarms.set(at, Alarm::Grace(stack, active.attempt));
+            }
+        }
+    }
+
+    fn running(&self) -> Vec<StackIndex> {
+        let is_running = |active: &Active<_>| matches!(active.now, Now::Running { .. });
+        let running = self.active.iter().filter(|(_, active)| is_running(active));
+        running.map(|(&stack, _)| stack).collect()
+    }
+
+    fn signal(&mut self, signal: &Signal) {
         let is_echo = self.last_signal.is_some_and(|(number, at)| {
             number == signal.number && signal.at.saturating_duration_since(at) < ECHO
         });
@@ -171,145 +550,61 @@ impl Run<'_> {
         self.signals += 1;
         self.summary.signal.get_or_insert(signal.number);
         let reaction = match self.signals {
-            1 => Reaction::Wait,
+            1 => Reaction::Interrupt,
             2 => Reaction::Terminate,
             _ => Reaction::Kill,
         };
+        let running = self.running();
         (self.on_event)(&RunEvent::Interrupted {
             signal: signal.number,
             reaction,
-            running: running.iter().map(|running| running.stack).collect(),
+            running,
         });
-        if let Some(running) = running {
-            running.react(reaction, signal);
-        }
-    }
-
-    fn ended(&mut self, stack: StackIndex, outcome: Outcome, elapsed: Duration) {
-        let ending = Ending {
-            stack,
-            outcome,
-            elapsed,
-        };
-        (self.on_event)(&RunEvent::Ended(ending.clone()));
-        self.summary.endings.push(ending);
-    }
-
-    /// Accounts for the stacks whose turn never came.
-    fn finish(mut self, selected: &[StackIndex]) -> RunSummary {
-        let failed = self
-            .summary
-            .endings
-            .iter()
-            .find_map(|ending| match ending.outcome {
-                Outcome::Failed(_) => Some(CancelCause::Failed(ending.stack)),
-                _ => None,
-            });
-        let cause = self.summary.signal.map(CancelCause::Signal).or(failed);
-        let mut ended: Vec<StackIndex> = self
-            .summary
-            .endings
-            .iter()
-            .map(|ending| ending.stack)
-            .collect();
-        ended.sort_unstable();
-        for &stack in selected {
-            if ended.binary_search(&stack).is_err() {
-                let cause = cause.expect("a run ends early only after a failure or a signal");
-                self.ended(stack, Outcome::Cancelled(cause), Duration::ZERO);
+        for active in self.active.values_mut() {
+            if let Now::Running {
+                command,
+                is_interrupted,
+                ..
+            } = &mut active.now
+            {
+                let was_interrupted = std::mem::replace(is_interrupted, true);
+                if reaction != Reaction::Interrupt || !was_interrupted {
+                    command.react(reaction, Some(signal));
+                }
             }
         }
-        self.summary.elapsed = self.begun.elapsed();
-        self.summary
-    }
-}
-
-/// A command that has been started.
-struct Running {
-    stack: StackIndex,
-    process: u32,
-    started: Instant,
-    /// Whether the command has a process group of its own.
-    has_own_group: bool,
-    /// Once the process is reaped its number may belong to another, so it is signalled no more.
-    is_reaped: Arc<Mutex<bool>>,
-}
-
-impl Running {
-    fn start(stack: StackIndex, task: &Task, sender: Sender<Message>) -> io::Result<Self> {
-        debug!(
-            program = %task.program.display(),
-            directory = %task.directory.display(),
-            "start"
-        );
-        let mut command = Command::new(&task.program);
-        os::set_name(&mut command, &task.name);
-        command.args(&task.arguments).current_dir(&task.directory);
-        for (name, value) in &task.environment {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        let has_own_group = !os::is_interactive();
-        if has_own_group {
-            os::set_own_group(&mut command);
-        }
-        // The thread that waits exists before there is anything to wait for: a command that nobody
-        // could wait for must not start.
-        let is_reaped = Arc::new(Mutex::new(false));
-        let (to_waiter, from_loop) = mpsc::channel::<Child>();
-        let waiter = wait_for(from_loop, is_reaped.clone(), sender);
-        thread::Builder::new().spawn(waiter)?;
-        let started = Instant::now();
-        let child = command.spawn()?;
-        let process = child.id();
-        debug!(process, "started");
-        to_waiter.send(child).expect("the waiter waits for it");
-        Ok(Running {
-            stack,
-            process,
-            started,
-            has_own_group,
-            is_reaped,
-        })
     }
 
-    fn react(&self, reaction: Reaction, signal: &Signal) {
-        let is_reaped = self
-            .is_reaped
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if *is_reaped {
-            return;
-        }
-        // The terminal reaches what was running at that moment.
-        let has_reached = !self.has_own_group && !signal.from_process && signal.at > self.started;
-        match reaction {
-            Reaction::Wait if has_reached => {}
-            Reaction::Wait => os::send(self.process, self.has_own_group, signal.number),
-            Reaction::Terminate => os::terminate(self.process, self.has_own_group),
-            Reaction::Kill => os::kill(self.process, self.has_own_group),
-        }
-    }
-}
-
-/// Returns what waits for the end of a command and tells the loop.
-fn wait_for(
-    from_loop: Receiver<Child>,
-    is_reaped: Arc<Mutex<bool>>,
-    sender: Sender<Message>,
-) -> impl FnOnce() {
-    move || {
-        let Ok(mut child) = from_loop.recv() else {
-            return; // it was not started
+    /// Tells of the stacks whose turn never came.
+    fn account_for_the_rest(&mut self) {
+        let failed = |ending: &Ending| match ending.outcome {
+            Outcome::Failed(_) => Some(CancelCause::Failed(ending.stack)),
+            _ => None,
         };
-        os::wait_without_reaping(child.id());
-        let mut is_reaped = is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
-        let status = child.wait();
-        *is_reaped = true;
-        drop(is_reaped);
-        // If the loop is gone, nobody wants to know.
-        _ = sender.send(Message::Ended(status));
+        let timed_out = self.plan.timeout.filter(|_| self.is_timed_out);
+        let signal = self.summary.signal.map(CancelCause::Signal);
+        let cause = signal
+            .or(timed_out.map(CancelCause::RunTimedOut))
+            .or_else(|| self.summary.endings.iter().find_map(failed))
+            .filter(|_| self.is_ending())
+            .unwrap_or(CancelCause::Stuck);
+        let mut is_waiting = vec![false; self.plan.schedule.n_stacks()];
+        for stack in self.plan.schedule.waiting() {
+            is_waiting[stack.get()] = true;
+        }
+        for stack in std::mem::take(&mut self.plan.sequence) {
+            if is_waiting[stack.get()] {
+                self.tell_end(never_ran(stack, Outcome::Cancelled(cause)));
+            }
+        }
+    }
+}
+
+fn never_ran(stack: StackIndex, outcome: Outcome) -> Ending {
+    Ending {
+        stack,
+        outcome,
+        elapsed: Duration::ZERO,
+        attempts: 0,
     }
 }

@@ -2,14 +2,17 @@
 //! it, `orch` included, and ends them all.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, PipeReader, Read};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::Sender;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use super::Message;
-use crate::event::Failure;
+use crate::event::{Failure, Stream};
 
+#[derive(Debug)]
 pub(super) struct Signals;
 
 impl Signals {
@@ -44,9 +47,61 @@ pub(super) fn wait_without_reaping(_process: u32) {}
 
 pub(super) fn send(_process: u32, _whole_group: bool, _signal: i32) {}
 
+pub(super) fn interrupt(_process: u32, _whole_group: bool) {}
+
 pub(super) fn terminate(_process: u32, _whole_group: bool) {}
 
 pub(super) fn kill(_process: u32, _whole_group: bool) {}
+
+/// Our ends of what a command prints to.
+pub(super) struct Pipes {
+    stdout: PipeReader,
+    stderr: PipeReader,
+}
+
+impl Pipes {
+    /// Makes a command print to us. There are no terminals to give it.
+    pub(super) fn attach(command: &mut Command, pty: bool) -> io::Result<Self> {
+        if pty {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "`--pty` needs a Unix system",
+            ));
+        }
+        let (stdout, theirs) = io::pipe()?;
+        command.stdout(theirs);
+        let (stderr, theirs) = io::pipe()?;
+        command.stderr(theirs);
+        Ok(Pipes { stdout, stderr })
+    }
+
+    /// Reads until there is no more.
+    pub(super) fn read(
+        self,
+        _process: u32,
+        on_output: impl FnMut(Stream, &[u8]) + Send,
+    ) -> Result<(), String> {
+        let on_output = Mutex::new(on_output);
+        let read = |stream, mut pipe: PipeReader| {
+            let mut buffer = vec![0; 128 << 10];
+            loop {
+                let length = pipe.read(&mut buffer)?;
+                if length == 0 {
+                    return Ok(());
+                }
+                let mut on_output = on_output.lock().unwrap_or_else(PoisonError::into_inner);
+                on_output(stream, &buffer[..length]);
+            }
+        };
+        thread::scope(|scope| {
+            let stderr = scope.spawn(|| read(Stream::Stderr, self.stderr));
+            let stdout = read(Stream::Stdout, self.stdout);
+            let stderr = stderr.join().expect("reading does not panic");
+            stdout.and(stderr)
+        })
+        .map_err(|error: io::Error| error.to_string())
+    }
+}
 
 pub(super) fn is_executable(file: &Path) -> bool {
     file.is_file()

@@ -1,5 +1,7 @@
 //! Processes and signals on Unix.
 
+mod pipes;
+
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -16,14 +18,16 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process, kill_process_gro
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::low_level::emulate_default_handler;
 use signal_hook::low_level::siginfo::Cause;
 
+pub(super) use self::pipes::Pipes;
 use super::{Message, Signal};
 use crate::event::Failure;
 
-/// While this lives, signals go to the channel.
+/// Knows of signals before they come through the channel.
+#[derive(Debug)]
 pub(super) struct Signals {
-    handle: signal_hook::iterator::Handle,
     has_arrived: Arc<AtomicBool>,
 }
 
@@ -32,12 +36,6 @@ impl Signals {
     /// the channel has not got round to it.
     pub(super) fn has_arrived(&self) -> bool {
         self.has_arrived.swap(false, Ordering::SeqCst)
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        self.handle.close();
     }
 }
 
@@ -55,7 +53,6 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
         signal_hook::flag::register(number, has_arrived.clone())?;
     }
     let mut signals = SignalsInfo::<WithOrigin>::new(numbers)?;
-    let handle = signals.handle();
     thread::Builder::new().spawn(move || {
         for origin in &mut signals {
             let signal = Signal {
@@ -65,14 +62,12 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
                 at: Instant::now(),
             };
             if sender.send(Message::Signal(signal)).is_err() {
-                return;
+                // The run is over, and whoever waits for what is left of its output waits no more.
+                _ = emulate_default_handler(origin.signal);
             }
         }
     })?;
-    Ok(Signals {
-        handle,
-        has_arrived,
-    })
+    Ok(Signals { has_arrived })
 }
 
 /// Says whether this process was started with a signal ignored, where the system tells.
@@ -148,6 +143,10 @@ pub(super) fn send(process: u32, whole_group: bool, signal: i32) {
     } else {
         kill_process(pid, signal)
     };
+}
+
+pub(super) fn interrupt(process: u32, whole_group: bool) {
+    send(process, whole_group, SIGINT);
 }
 
 pub(super) fn terminate(process: u32, whole_group: bool) {

@@ -44,11 +44,10 @@ impl<'a, W: Write> RunText<'a, W> {
     /// If it cannot be written.
     pub fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
-            RunEvent::Started(stack) if !self.is_quiet => {
+            RunEvent::Started { stack, .. } if !self.is_quiet => {
                 let path = self.path(*stack);
                 writeln!(self.out, "{BOLD}orch: {path}:{BOLD:#} {}", self.command)
             }
-            RunEvent::Started(_) | RunEvent::Ended(_) => Ok(()),
             RunEvent::Interrupted {
                 signal,
                 reaction,
@@ -60,7 +59,7 @@ impl<'a, W: Write> RunText<'a, W> {
                 };
                 let path = self.path(*stack);
                 match reaction {
-                    Reaction::Wait => writeln!(
+                    Reaction::Interrupt => writeln!(
                         self.out,
                         "orch: {signal}: nothing new starts; waiting for {path} to end (again: terminate it)"
                     ),
@@ -73,6 +72,7 @@ impl<'a, W: Write> RunText<'a, W> {
                     Reaction::Kill => writeln!(self.out, "orch: {signal}: killing {path}"),
                 }
             }
+            _ => Ok(()),
         }
     }
 
@@ -159,6 +159,16 @@ impl<'a, W: Write> RunText<'a, W> {
                 "cancelled",
                 PALE,
                 format!("the run was interrupted by {}", signal_name(*signal)),
+            ),
+            Outcome::Cancelled(CancelCause::RunTimedOut(timeout)) => (
+                "cancelled",
+                PALE,
+                format!("the run took longer than {}", duration(*timeout)),
+            ),
+            Outcome::Cancelled(CancelCause::Stuck) => (
+                "cancelled",
+                PALE,
+                "nothing ran before it, and it could not start".to_owned(),
             ),
         };
         let path = self.path(ending.stack);

@@ -1,5 +1,7 @@
 //! The schedule of a run, whatever fails and however many stacks run at a time.
 
+use std::num::NonZeroUsize;
+
 use orch::order::{Direction, Order};
 use orch::schedule::OnError;
 use proptest::prelude::*;
@@ -45,12 +47,22 @@ proptest! {
             Direction::Forward => reaches[first][second],
             Direction::Reverse => reaches[second][first],
         };
-        let mut schedule = Order::new(&loaded.graph, &selection).schedule(&selection, direction, on_error);
+        let at_once = NonZeroUsize::new(at_a_time).expect("not zero");
+        let mut schedule = Order::new(&loaded.graph, &selection).schedule(direction, on_error).at_once(at_once, &[]);
+        // In reverse, a failure protects what the failed stack depends on.
+        let on_error = match (direction, on_error) {
+            (Direction::Reverse, OnError::Continue) => OnError::SkipDependents,
+            (_, on_error) => on_error,
+        };
         let (mut running, mut ended, mut failed, mut skipped) = (Vec::new(), Set::new(), Set::new(), Set::new());
         let mut started: Vec<usize> = Vec::new();
         let mut endings = endings.into_iter();
         loop {
-            while running.len() < at_a_time {
+            loop {
+                if running.len() == at_a_time {
+                    prop_assert_eq!(schedule.start_next(), None, "no slot is free");
+                    break;
+                }
                 let expected = rank.iter().copied().find(|&stack| {
                     let before = || selected.iter().copied().filter(|&other| is_before(other, stack));
                     let is_blocked = match on_error {
@@ -115,7 +127,7 @@ proptest! {
                 expected.reverse();
             }
             for on_error in ON_ERROR {
-                let mut schedule = order.schedule(&selection, direction, on_error);
+                let mut schedule = order.schedule(direction, on_error);
                 let mut run = Vec::new();
                 while let Some(stack) = schedule.start_next() {
                     prop_assert_eq!(schedule.finish(stack, true), vec![]);
@@ -131,7 +143,7 @@ proptest! {
         let loaded = Loaded::new(&tree);
         let selection = loaded.select(&wish);
         let order = Order::new(&loaded.graph, &selection);
-        let mut schedule = order.schedule(&selection, Direction::Forward, OnError::Continue);
+        let mut schedule = order.schedule(Direction::Forward, OnError::Continue);
         let started: Vec<_> = (0..after).map_while(|_| schedule.start_next()).collect();
         schedule.stop();
         prop_assert_eq!(schedule.start_next(), None);
