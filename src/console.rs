@@ -4,12 +4,14 @@
 //! output can be piped. Colours are dropped where the stream is no terminal or the user says so
 //! (`NO_COLOR`, `CLICOLOR_FORCE`).
 
-use std::io::{self, BufWriter, Stdout, StdoutLock, Write};
+use std::env;
+use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
 
-use anstream::AutoStream;
+use anstream::{AutoStream, ColorChoice};
 use orch::base::Base;
 use orch::diagnostic::{self, Diagnostic, Style};
 use orch::printable::printable_lines;
+use orch::report::{Filter, Sink, Sinks};
 use orch::source::Sources;
 
 const RED: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
@@ -25,6 +27,17 @@ pub(crate) fn stderr() -> AutoStream<io::Stderr> {
     AutoStream::auto(io::stderr())
 }
 
+/// Returns both streams for what commands printed: a terminal gets only what may reach one, and with
+/// `NO_COLOR` colours go nowhere.
+pub(crate) fn sinks() -> Sinks {
+    let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let out = Filter::new(stdout.is_terminal(), no_color);
+    let err = Filter::new(stderr.is_terminal(), no_color);
+    let has_colours = AutoStream::choice(&stderr) != ColorChoice::Never;
+    Sinks::new(Sink::new(stdout, out), Sink::new(stderr, err), has_colours)
+}
+
 /// Draws diagnostics on stderr.
 pub(crate) fn diagnostics<'a>(
     diagnostics: impl IntoIterator<Item = &'a Diagnostic>,
@@ -32,7 +45,7 @@ pub(crate) fn diagnostics<'a>(
 ) {
     let stderr = io::stderr();
     let style = match AutoStream::choice(&stderr) {
-        anstream::ColorChoice::Never => Style::Plain,
+        ColorChoice::Never => Style::Plain,
         _ => Style::Coloured,
     };
     let mut out = BufWriter::new(stderr.lock());

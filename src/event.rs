@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use crate::duration;
 use crate::stack::StackIndex;
 
 /// Something that happened in a run.
@@ -78,7 +81,8 @@ pub enum Stream {
 }
 
 /// What is done about a signal: each further one is more severe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")] // the words of the journal
 pub enum Reaction {
     /// Nothing new starts; each running command is interrupted once and may end by itself.
     Interrupt,
@@ -128,6 +132,8 @@ pub enum Failure {
     TimedOut(Duration),
     /// The run took longer than this, and it was interrupted for that.
     RunTimedOut(Duration),
+    /// It asked for the terminal, which it does not have, and was interrupted for that.
+    WantedTerminal,
     /// It could not be started; the text says why.
     NotStarted(String),
     /// It was started, and how it ended cannot be known; the text says why.
@@ -139,8 +145,15 @@ impl fmt::Display for Failure {
         match self {
             Failure::Exited(status) => write!(f, "exit status {status}"),
             Failure::Signalled(signal) => write!(f, "ended by signal {signal}"),
-            Failure::TimedOut(timeout) => write!(f, "took longer than {timeout:?}"),
-            Failure::RunTimedOut(timeout) => write!(f, "the run took longer than {timeout:?}"),
+            Failure::TimedOut(timeout) => {
+                write!(f, "took longer than {}", duration::exact(*timeout))
+            },
+            Failure::RunTimedOut(timeout) => {
+                write!(f, "the run took longer than {}", duration::exact(*timeout))
+            },
+            Failure::WantedTerminal => f.write_str(
+                "asked for the terminal (commands have it only in the foreground, with `-j 1 --output live`)",
+            ),
             Failure::NotStarted(why) => write!(f, "could not be started: {why}"),
             Failure::Lost(why) => write!(f, "its end is unknown: {why}"),
         }

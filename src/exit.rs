@@ -11,7 +11,8 @@ pub(crate) enum ExitStatus {
     CommandFailed,
     /// The configuration is wrong.
     Configuration,
-    /// What is asked for is refused: the base of changes is unknown, or a safeguard is violated.
+    /// What is asked for is refused: the base of changes is unknown, a safeguard is violated, another
+    /// run is going on, or the run to resume is stale.
     Refused,
     /// The surroundings failed: file system, programs.
     Surroundings,
@@ -21,9 +22,10 @@ pub(crate) enum ExitStatus {
     Signal(i32),
 }
 
-impl From<ExitStatus> for ExitCode {
-    fn from(status: ExitStatus) -> Self {
-        ExitCode::from(match status {
+impl ExitStatus {
+    /// Returns the number.
+    pub(crate) fn number(self) -> u8 {
+        match self {
             ExitStatus::Success => 0,
             ExitStatus::CommandFailed => 1,
             ExitStatus::Configuration => 3,
@@ -31,6 +33,12 @@ impl From<ExitStatus> for ExitCode {
             ExitStatus::Surroundings => 5,
             ExitStatus::Usage => 64,
             ExitStatus::Signal(signal) => 128 + u8::try_from(signal).unwrap_or(127),
-        })
+        }
+    }
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        ExitCode::from(status.number())
     }
 }

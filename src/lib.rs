@@ -26,11 +26,13 @@
 //! | safeguard | a state of the repository over which nothing is run |
 //! | run | one execution of a command over an order |
 //! | outcome | how a stack ended: succeeded, failed, skipped, cancelled, with the cause |
+//! | journal | the record of a run on disk, from which it can be resumed |
 //!
 //! # Modules, in reading order
 //!
 //! - Places: [`path`], [`pattern`], [`source`].
 //! - Bad news about the configuration: [`diagnostic`]; [`printable`] makes names safe to show.
+//! - Times: [`duration`].
 //! - Files to syntax: [`discover`], [`parse`], [`syntax`].
 //! - Syntax to meaning: [`evaluate`] (expressions), [`config`], [`globals`], [`stack`], [`tag`],
 //!   [`version`], joined by [`project`].
@@ -39,10 +41,11 @@
 //! - Which: [`mod@reference`], [`graph`], [`select`]; [`why`] tells the whole story of one stack.
 //! - In which order: [`schedule`], [`order`].
 //! - Whether at all: [`safeguard`].
-//! - Running: [`namespaces`] and [`environment`], [`attempt`], [`execute`], [`event`].
+//! - Running: [`namespaces`] and [`environment`], [`attempt`], [`execute`], [`event`]; [`journal`]
+//!   keeps what happened, [`logs`] what commands print.
 //! - Telling: [`report`].
 //!
-//! Only `discover`, `import`, `git`, `change::inputs`, `trigger`, `execute` and three look-ups (`watch`,
+//! Only `discover`, `import`, `git`, `change::inputs`, `trigger`, `execute`, `journal`, `logs` and three look-ups (`watch`,
 //! the target of a reference, `tm_fileexists`) touch the world; the rest takes values and returns
 //! values.
 
@@ -52,6 +55,7 @@ pub mod change;
 pub mod config;
 pub mod diagnostic;
 pub mod discover;
+pub mod duration;
 pub mod environment;
 pub mod evaluate;
 pub mod event;
@@ -60,6 +64,8 @@ pub mod git;
 pub mod globals;
 pub mod graph;
 mod import;
+pub mod journal;
+pub mod logs;
 pub mod namespaces;
 pub mod order;
 pub mod parse;

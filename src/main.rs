@@ -14,7 +14,7 @@ use orch::discover::RootUnknown;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::Cli;
-use crate::commands::{Refused, UsageError};
+use crate::commands::{Refused, RunRefused, UsageError};
 use crate::exit::ExitStatus;
 
 /// Reading a project is mostly small allocations on several threads, which takes the system's
@@ -73,6 +73,9 @@ fn program() -> ExitStatus {
             console::error(error.as_ref());
             if let Some(refused) = error.downcast_ref::<Refused>() {
                 console::help(&refused.help());
+                ExitStatus::Refused
+            } else if let Some(refused) = error.downcast_ref::<RunRefused>() {
+                console::help(&refused.help);
                 ExitStatus::Refused
             } else if error.is::<UsageError>() {
                 ExitStatus::Usage

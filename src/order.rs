@@ -2,6 +2,8 @@
 //!
 //! The rule itself is [`Schedule`]'s; here it is driven with every stack succeeding at once.
 
+use serde::{Deserialize, Serialize};
+
 use crate::graph::{Graph, Precedence};
 use crate::schedule::{OnError, Schedule};
 use crate::select::Selection;
@@ -18,7 +20,8 @@ pub struct Order {
 }
 
 /// Which way a run goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")] // the words of the journal
 pub enum Direction {
     /// Along the constraints.
     Forward,
@@ -30,9 +33,25 @@ impl Order {
     /// Orders a selection. No cycle of the graph may touch it; the caller has refused that.
     pub fn new(graph: &Graph, selection: &Selection) -> Self {
         let precedence = Precedence::new(graph);
-        let rank: Vec<u32> = (0..).take(precedence.n_stacks()).collect(); // numbered in path order
-        let mut schedule = Schedule::new(precedence.clone(), selection.stacks(), rank.clone());
-        let mut sequence = Vec::with_capacity(selection.len());
+        let rank = (0..).take(precedence.n_stacks()).collect(); // numbered in path order
+        Order::ranked(precedence, rank, selection.stacks())
+    }
+
+    /// Takes over the sequence of an earlier run, or a part of it: ties are broken as they were. Where
+    /// the graph has changed since, its constraints come first. No cycle may touch the stacks.
+    pub fn recorded(graph: &Graph, sequence: &[StackIndex]) -> Self {
+        let precedence = Precedence::new(graph);
+        let rank = positions(sequence.iter(), precedence.n_stacks());
+        Order::ranked(precedence, rank, sequence.iter().copied())
+    }
+
+    fn ranked(
+        precedence: Precedence,
+        rank: Vec<u32>,
+        stacks: impl Iterator<Item = StackIndex>,
+    ) -> Self {
+        let mut schedule = Schedule::new(precedence.clone(), stacks, rank.clone());
+        let mut sequence = Vec::new();
         while let Some(stack) = schedule.start_next() {
             sequence.push(stack);
             schedule.finish(stack, true);
@@ -41,17 +60,6 @@ impl Order {
         Order {
             precedence,
             rank,
-            sequence,
-        }
-    }
-
-    /// Takes over the sequence of an earlier run of the same graph, or a part of it: ties are broken
-    /// as they were.
-    pub fn recorded(graph: &Graph, sequence: Vec<StackIndex>) -> Self {
-        let precedence = Precedence::new(graph);
-        Order {
-            rank: positions(sequence.iter(), precedence.n_stacks()),
-            precedence,
             sequence,
         }
     }

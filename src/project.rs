@@ -10,15 +10,16 @@ use std::thread;
 
 use rayon::prelude::*;
 
+use crate::attempt::{AttemptSettings, Attempts};
 use crate::config::{self, EnvDefinition, Place, Settings};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::discover::{self, Directory, Listing, ReadError};
 use crate::globals::GlobalDefinition;
 use crate::import::{Imported, Imports};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::source::{SourceFile, Sources, Spanned};
-use crate::stack::{self, Stack, Stacks, Watch};
+use crate::stack::{self, Stack, StackIndex, Stacks, Watch};
 use crate::syntax::{Block, Body};
 use crate::{globals, import};
 
@@ -85,6 +86,8 @@ pub struct DirectoryScope {
     pub globals: Vec<GlobalDefinition>,
     /// `config.change_detection.ignore`: changed files that do not count.
     pub ignore: Vec<Ignore>,
+    /// The `run` block of the stack, and `config.run` for what that does not say.
+    pub attempts: AttemptSettings,
 }
 
 /// An entry of `config.change_detection.ignore`.
@@ -98,7 +101,10 @@ pub struct Ignore {
 
 impl DirectoryScope {
     fn is_empty(&self) -> bool {
-        self.env.is_empty() && self.globals.is_empty() && self.ignore.is_empty()
+        self.env.is_empty()
+            && self.globals.is_empty()
+            && self.ignore.is_empty()
+            && self.attempts.is_empty()
     }
 }
 
@@ -176,6 +182,7 @@ impl Project {
         project.imports = imported.into_iter().map(names_only).collect();
         project.check_ids(&mut stacks);
         project.stacks = Stacks::new(stacks);
+        project.check_limits();
         project
     }
 
@@ -207,6 +214,24 @@ impl Project {
         }
     }
 
+    fn check_limits(&mut self) {
+        for limit in &self.settings.concurrency {
+            let tag = &limit.tag;
+            if self.stacks.has_tag(tag) || !self.broken.is_empty() {
+                continue; // what is broken may carry it
+            }
+            let message = format!("`{tag}` in `concurrency` names no stack");
+            let mut diagnostic = Diagnostic::warning(message);
+            if self.settings.strict_references {
+                diagnostic.severity = Severity::Error;
+                diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+            }
+            let diagnostic = diagnostic.label(limit.span, "no stack carries this tag");
+            self.diagnostics
+                .push(diagnostic.did_you_mean(tag, self.stacks.tags()));
+        }
+    }
+
     /// Returns the directories from `path` up to the root that hand something down, nearest first.
     pub fn scopes_of<'a>(
         &'a self,
@@ -215,6 +240,16 @@ impl Project {
         std::iter::once(path.as_str())
             .chain(path.ancestors())
             .filter_map(|directory| self.scopes.get(directory))
+    }
+
+    /// Returns what a stack allows its command: `timeout` and `retry`, each as the nearest directory
+    /// says that says anything.
+    pub fn attempts_of(&self, stack: StackIndex) -> Attempts {
+        let mut settings = AttemptSettings::default();
+        for scope in self.scopes_of(&self.stacks[stack].path) {
+            settings = settings.or(&scope.attempts);
+        }
+        settings.into()
     }
 
     /// Takes in what is wrong with a file that is not configuration. Its text is needed if a
@@ -287,6 +322,8 @@ impl Evaluated {
         let mut blocks = local().filter(|block| &*block.kind.text == "stack");
         let first = blocks.next();
         let stack = first.map(|block| stack::from_block(block, &path, root, &mut problems));
+        let attempts = first.map(|block| stack::attempts(block, &mut problems));
+        let attempts = attempts.unwrap_or_default().or(&config.attempts);
         for second in blocks {
             let mut diagnostic = Diagnostic::error("a directory has one `stack` block")
                 .label(second.kind.span, "second block");
@@ -303,6 +340,7 @@ impl Evaluated {
                 env: config.env,
                 globals,
                 ignore,
+                attempts,
             },
             settings: config.settings,
             problems,

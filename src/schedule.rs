@@ -9,11 +9,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
+use serde::{Deserialize, Serialize};
+
 use crate::graph::Precedence;
 use crate::stack::StackIndex;
 
 /// What happens after a stack failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")] // the words of the journal
 pub enum OnError {
     /// Nothing new starts.
     Stop,
@@ -264,5 +267,45 @@ impl Schedule {
             }
         }
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: StackIndex = StackIndex(0);
+    const B: StackIndex = StackIndex(1);
+    const C: StackIndex = StackIndex(2);
+
+    fn schedule(pairs: &[(u32, u32)], limits: &[Limit]) -> Schedule {
+        let precedence = Precedence::from_edges(3, 3, pairs.iter().copied());
+        Schedule::new(precedence, [A, B, C], vec![0, 1, 2])
+            .on_error(OnError::SkipDependents)
+            .at_once(NonZeroUsize::new(3).unwrap(), limits)
+    }
+
+    #[test]
+    fn a_stack_that_a_limit_names_twice_counts_once() {
+        let limit = Limit {
+            at_once: NonZeroUsize::new(2).unwrap(),
+            stacks: vec![A, A, B, C],
+        };
+        let mut schedule = schedule(&[], &[limit]);
+        assert_eq!(schedule.start_next(), Some(A));
+        assert_eq!(schedule.start_next(), Some(B));
+        assert_eq!(schedule.start_next(), None);
+        schedule.finish(A, true);
+        assert_eq!(schedule.start_next(), Some(C));
+    }
+
+    #[test]
+    fn of_several_causes_the_first_is_told() {
+        let mut schedule = schedule(&[(0, 2), (1, 2)], &[]);
+        assert_eq!(schedule.start_next(), Some(A));
+        assert_eq!(schedule.start_next(), Some(B));
+        assert_eq!(schedule.finish(B, false), []);
+        assert_eq!(schedule.finish(A, false), [(C, B)]);
+        assert!(schedule.is_over());
     }
 }

@@ -1,6 +1,7 @@
 //! What can be typed. Nothing here does anything.
 
 mod run;
+mod runs;
 mod select;
 
 use std::path::PathBuf;
@@ -8,7 +9,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use self::run::{AttemptArgs, OnErrorArg, RunArgs};
+pub(crate) use self::run::{AttemptArgs, Jobs, LimitArg, OnErrorArg, OutputArg, RunArgs};
+pub(crate) use self::runs::{
+    ListRunsArgs, LogsArgs, PruneArgs, RunsArgs, RunsCommand, ShowRunArgs,
+};
 use self::select::PRECEDENCE;
 pub(crate) use self::select::{ChangeSource, Depth, NeighbourArgs, SelectArgs};
 
@@ -30,12 +34,14 @@ Examples:
   orch run terraform plan             run a command in each of them, in order
   orch run --tags prod -- make deploy only in stacks tagged `prod`
   orch list --changed --why           what has changed, and because of which file
+  orch run --resume                   what the last run left undone
+  orch runs show                      how the last run went, stack by stack
   orch why prod/network --changed     the whole story of one stack
   orch -C prod graph | dot -Tsvg      draw what runs before what
 
 Exit status:
   0 done, or nothing to do              1 a command failed
-  3 the configuration is wrong          4 refused: unknown base, safeguard
+  3 the configuration is wrong          4 refused: unknown base, safeguard, other run
   5 the surroundings failed             64 the command line is wrong
   128+n ended by signal n"
 )]
@@ -60,6 +66,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     List(ListArgs),
     Run(Box<RunArgs>),
+    Runs(RunsArgs),
     Why(WhyArgs),
     Graph(GraphArgs),
     Trigger(TriggerArgs),

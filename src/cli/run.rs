@@ -6,10 +6,30 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
+use orch::attempt::{MAX_ATTEMPTS, patterns};
 use orch::safeguard::Keyword;
+use orch::tag::tag_problem;
 
 use super::select::{PRECEDENCE, SelectArgs};
+
+/// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, and
+/// what selects stacks (clap leaves the group of [`SelectArgs`] empty, since another one is part of it).
+const RECORDED: [&str; 13] = [
+    "reverse",
+    "changed",
+    "base",
+    "fetch",
+    "enable_change_detection",
+    "disable_change_detection",
+    "tags",
+    "no_tags",
+    "no_recursive",
+    "globs",
+    "exclude",
+    "stacks_from",
+    "NeighbourArgs",
+];
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -19,16 +39,29 @@ Examples:
   orch run --changed --include-dependents --exclude 'sandbox/**' terraform plan
   orch run -j 8 --on-error skip-dependents -- terraform apply -auto-approve
   orch run --reverse terraform destroy
+  orch run --resume                   what the last run left undone
   orch run -- sh -c 'echo $ORCH_STACK_PATH'";
 
 /// Run a command in each stack, in order
 ///
-/// The command runs without a shell, in the directory of the stack, with the terminal of orch. What
-/// orch itself says goes to stderr. A program given as a path is taken from the stack directory.
+/// The command runs without a shell, in the directory of the stack; one at a time, it has the terminal
+/// of orch. What orch itself says goes to stderr. A program given as a path is taken from the stack
+/// directory.
+///
+/// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets it exactly once; a
+/// second terminates them, a third kills them.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{PRECEDENCE}"))]
 pub(crate) struct RunArgs {
+    /// The command and its arguments
+    #[arg(
+        required_unless_present_any = ["resume", "only_failed"],
+        trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) command: Vec<OsString>,
+
     /// In exactly the opposite order
     #[arg(long)]
     pub(crate) reverse: bool,
@@ -40,13 +73,21 @@ pub(crate) struct RunArgs {
     /// How many commands run at once; `auto` is one for each processor [default: 1]
     ///
     /// A stack starts as soon as everything it runs after is done and there is room; among those
-    /// that could start, the lowest path goes first.
+    /// that could start, the lowest path goes first. Commands that run at once have no terminal: what
+    /// asks for one fails.
     #[arg(short = 'j', long, value_name = "N|auto")]
     pub(crate) parallel: Option<Jobs>,
 
+    /// At most N stacks with this tag at once; can be repeated
+    ///
+    /// Besides `concurrency = { TAG = N }` in `config.run`, and before it where the tag is the same.
+    #[arg(long, value_name = "TAG=N")]
+    pub(crate) limit: Vec<LimitArg>,
+
     /// What to do after a command failed [default: stop]
     ///
-    /// With --reverse, a failure keeps what the failed stack depends on from running in each case.
+    /// What is running goes on in each case. With --reverse, a failure always keeps what the failed stack
+    /// depends on from running.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<OnErrorArg>,
 
@@ -56,6 +97,27 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) attempts: AttemptArgs,
+
+    /// What to show of what commands print
+    ///
+    /// Everything but `live` keeps the output of each stack in a file, too: `orch runs logs`. On a
+    /// terminal, lines at the bottom tell what is running; in the logs of CI systems, the output of
+    /// stacks that succeeded is folded.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = OutputArg::Auto,
+        value_name = "HOW",
+        help_heading = "Output"
+    )]
+    pub(crate) output: OutputArg,
+
+    /// Give each command a terminal of its own to print to
+    ///
+    /// For programs that have colours on a terminal only. Their two streams become one, and there is
+    /// nothing to read. Not with --output live, where commands have the terminal of orch.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) pty: bool,
 
     /// Say nothing unless something goes wrong
     #[arg(short, long, help_heading = "Output")]
@@ -91,11 +153,10 @@ pub(crate) struct RunArgs {
     pub(crate) disable_all_safeguards: bool,
 
     #[command(flatten)]
-    pub(crate) disable_checks: DisableCheckArgs,
+    pub(crate) resume: ResumeArgs,
 
-    /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) disable_checks: DisableCheckArgs,
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
@@ -133,13 +194,15 @@ impl DisableCheckArgs {
     }
 }
 
-/// How long commands may take.
+/// How long commands may take, and when they are tried again.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Attempts")]
 pub(crate) struct AttemptArgs {
     /// Interrupt a command that takes longer than this, as in `90s` or `1h 30m`
     ///
-    /// It has then the time of --grace to end, and is killed after that.
+    /// It has then the time of --grace to end, and is killed after that. It has failed, and is not tried
+    /// again. Replaces what `timeout` in the configuration says. After that interrupt, a Ctrl-C at the
+    /// terminal reaches a command that has the terminal a second time.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
@@ -150,6 +213,76 @@ pub(crate) struct AttemptArgs {
     /// How long a command that took too long has to end after its interrupt [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     pub(crate) grace: Option<Duration>,
+
+    /// Try a failed command again, up to N times
+    ///
+    /// Only after the exit statuses of --retry-on-exit or the output of --retry-on-output, else those
+    /// that `retry` in the configuration names; never after a timeout, a signal, or once the run is
+    /// ending. With 0, nothing is tried again.
+    #[arg(long, value_name = "N", value_parser = retries())]
+    pub(crate) retries: Option<u32>,
+
+    /// The exit statuses after which it is worth trying again
+    ///
+    /// This and --retry-on-output replace what is configured, both conditions at once.
+    #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
+    pub(crate) retry_on_exit: Vec<i32>,
+
+    /// What a line of output has if it is worth trying again: a regular expression; can be repeated
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    pub(crate) retry_on_output: Vec<String>,
+
+    /// How long to wait before the second attempt; doubles with each further one [default: 10s]
+    ///
+    /// Up to five minutes. A stack that waits takes up one of the commands of --parallel.
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    pub(crate) retry_backoff: Option<Duration>,
+}
+
+/// Which earlier run to go on with.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Going on", group = ArgGroup::new("earlier").multiple(true))]
+pub(crate) struct ResumeArgs {
+    /// Run what had not succeeded in an earlier run, with its command, in its order
+    ///
+    /// RUN is the beginning of a run id, as `orch runs list` has them; without it, the last run. How
+    /// the run goes (--parallel, --on-error, --timeout, …) is as it was, unless given again; what it
+    /// shows (--output, --pty, --quiet) is not taken over. What was running when orch was killed counts
+    /// as not succeeded. If the graph of the stacks or HEAD has changed since, orch refuses.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 0..=1,
+        default_missing_value = "last",
+        group = "earlier",
+        conflicts_with_all = RECORDED
+    )]
+    pub(crate) resume: Option<String>,
+
+    /// Run only what had failed in the last run, or in that of --resume
+    #[arg(
+        long,
+        group = "earlier",
+        conflicts_with_all = RECORDED
+    )]
+    pub(crate) only_failed: bool,
+
+    /// Go on even if the graph of the stacks or HEAD has changed since
+    ///
+    /// Stacks that are no more are left out.
+    #[arg(long, requires = "earlier")]
+    pub(crate) allow_stale: bool,
+
+    /// Run even if another run is going on in the project
+    #[arg(long)]
+    pub(crate) allow_concurrent: bool,
+}
+
+impl ResumeArgs {
+    /// Says whether an earlier run is to be gone on with.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.resume.is_some() || self.only_failed
+    }
 }
 
 /// How many commands run at once.
@@ -169,6 +302,46 @@ impl FromStr for Jobs {
     }
 }
 
+/// How many stacks with a tag run at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LimitArg {
+    pub(crate) tag: String,
+    pub(crate) at_once: NonZeroUsize,
+}
+
+impl FromStr for LimitArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.split_once('=').filter(|(tag, _)| !tag.is_empty());
+        let (tag, number) = parts.ok_or("not of the form TAG=N")?;
+        if let Some(problem) = tag_problem(tag) {
+            return Err(format!("`{tag}` is not a tag: {problem}"));
+        }
+        let at_once = number.parse().map_err(|_| "N is a number from 1")?;
+        let tag = tag.to_owned();
+        Ok(LimitArg { tag, at_once })
+    }
+}
+
+/// Understands how many attempts follow the first.
+fn retries() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(0..i64::from(MAX_ATTEMPTS))
+}
+
+/// Understands the exit status of a failure.
+fn exit_status() -> impl TypedValueParser<Value = i32> {
+    clap::value_parser!(i32).range(1..=255)
+}
+
+/// Accepts a pattern of output.
+fn pattern(text: &str) -> Result<String, String> {
+    match patterns(&[text]) {
+        Ok(_) => Ok(text.to_owned()),
+        Err((_, problem)) => Err(problem),
+    }
+}
+
 /// Understands `90s`, `1h 30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let duration = duration_or_zero(text)?;
@@ -179,7 +352,23 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn duration_or_zero(text: &str) -> Result<Duration, String> {
-    orch::attempt::duration(text)
+    orch::duration::parse(text)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputArg {
+    /// Live if one command runs at a time and orch need not read what it prints, else grouped
+    Auto,
+    /// Commands have the streams of orch, stdin included; one at a time only
+    Live,
+    /// The output of each stack in one piece, when it has ended; failures once more at the end
+    Grouped,
+    /// Each line as it comes, after the path of the stack
+    Prefixed,
+    /// As grouped, but only of stacks that failed
+    Errors,
+    /// Nothing of it
+    None,
 }
 
 /// Understands the names of safeguards, which the library has.
@@ -207,4 +396,22 @@ pub(crate) enum OnErrorArg {
     SkipDependents,
     /// Run everything
     Continue,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NeighbourArgs;
+    use super::*;
+    use clap::Command;
+
+    #[test]
+    fn whatever_selects_stacks_excludes_resuming() {
+        let all = SelectArgs::augment_args(Command::new("all"));
+        let neighbours = NeighbourArgs::augment_args(Command::new("neighbours"));
+        let is_neighbour = |id: &clap::Id| neighbours.get_arguments().any(|arg| arg.get_id() == id);
+        for arg in all.get_arguments() {
+            let id = arg.get_id();
+            assert!(RECORDED.contains(&id.as_str()) || is_neighbour(id), "{id}");
+        }
+    }
 }

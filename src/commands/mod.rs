@@ -10,6 +10,7 @@ mod filters;
 mod graph;
 mod list;
 mod run;
+mod runs;
 mod safeguards;
 mod trigger;
 mod validate;
@@ -35,6 +36,7 @@ use tracing::{debug, info};
 pub(crate) use self::changed::Refused;
 use self::changed::{Read, Reading};
 use self::filters::Filters;
+pub(crate) use self::run::RunRefused;
 use crate::cli::{Cli, Command, Format, SelectArgs};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -49,7 +51,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
     let chdir = cli.chdir;
     match cli.command {
         Command::List(args) => list::list(&chdir, &args),
-        Command::Run(args) => run::run(&chdir, &args),
+        Command::Run(args) => run::run(&chdir, *args),
+        Command::Runs(args) => runs::runs(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),
         Command::Trigger(args) => trigger::trigger(&chdir, &args),
@@ -64,6 +67,60 @@ fn working_directory(chdir: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let mut current = std::env::current_dir().context("failed to find the current directory")?;
     current.extend(chdir);
     Ok(current)
+}
+
+/// The project that the user is in, which has not been read.
+struct Found {
+    root: PathBuf,
+    /// How the root was found.
+    rule: RootRule,
+    /// Where the user is.
+    directory: ProjectPath,
+}
+
+/// How to mark the root of a project.
+const MARK_ROOT: &str = "write `orch { root = true }` into a file `orch.orch.hcl` at the root";
+
+impl Found {
+    /// Says whether anything marks the root. If not, it is wherever the user happens to be, and
+    /// nothing is kept there.
+    fn is_marked(&self) -> bool {
+        self.rule != RootRule::WorkingDirectory
+    }
+
+    /// Says so if nothing marks the root, and what that means besides.
+    fn note_unmarked(&self, meaning: &str) {
+        if !self.is_marked() {
+            console::note(&format!(
+                "nothing marks the root of a project here, so it is `{}`{meaning}; {MARK_ROOT}",
+                self.root.display()
+            ));
+        }
+    }
+}
+
+/// Finds the root of the project that the user is in, and where in it they are.
+fn find_project(chdir: &[PathBuf]) -> anyhow::Result<Found> {
+    let current = working_directory(chdir)?;
+    let current = dunce::canonicalize(&current).map_err(|error| {
+        UsageError(format!("cannot change to `{}`: {error}", current.display()))
+    })?;
+    if !current.is_dir() {
+        return Err(UsageError(format!(
+            "cannot change to `{}`: not a directory",
+            current.display()
+        ))
+        .into());
+    }
+    let (root, rule) = discover::find_root(&current)?;
+    info!(root = %root.display(), ?rule, "project root");
+    let directory = ProjectPath::from_host(&root, &current)
+        .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
+    Ok(Found {
+        root,
+        rule,
+        directory,
+    })
 }
 
 /// What a command reads.
@@ -112,6 +169,8 @@ struct Loaded {
     listing: Listing,
     /// Where the user is.
     directory: ProjectPath,
+    /// How the root was found.
+    rule: RootRule,
     format: Format,
 }
 
@@ -123,25 +182,18 @@ impl Loaded {
     /// It lives as long as the program, which is about to end when it is no longer needed: taking
     /// tens of thousands of stacks apart first would cost a tenth of the time of a listing.
     fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> anyhow::Result<&'static mut Self> {
-        let current = working_directory(chdir)?;
-        let current = dunce::canonicalize(&current).map_err(|error| {
-            UsageError(format!("cannot change to `{}`: {error}", current.display()))
-        })?;
-        if !current.is_dir() {
-            return Err(UsageError(format!(
-                "cannot change to `{}`: not a directory",
-                current.display()
-            ))
-            .into());
-        }
-        let (root, rule) = discover::find_root(&current)?;
-        info!(root = %root.display(), ?rule, "project root");
-        if rule == RootRule::WorkingDirectory {
-            console::note(&format!(
-                "nothing marks the root of a project here, so it is `{}`; write `orch {{ root = true }}` into a file `orch.orch.hcl` at the root",
-                root.display()
-            ));
-        }
+        let found = find_project(chdir)?;
+        found.note_unmarked("");
+        Loaded::of(found, format, reads)
+    }
+
+    /// Loads a project; see [`Self::new`].
+    fn of(found: Found, format: Format, reads: Reads) -> anyhow::Result<&'static mut Self> {
+        let Found {
+            root,
+            rule,
+            directory,
+        } = found;
         let reading = reads.git().then(|| Reading::start(&root));
         let what = "failed to start the threads that read files";
         let (mut project, listing) = if reads.listing() {
@@ -149,8 +201,6 @@ impl Loaded {
         } else {
             (Project::load(&root).context(what)?, Listing::default())
         };
-        let directory = ProjectPath::from_host(&root, &current)
-            .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
         let mut diagnostics = std::mem::take(&mut project.diagnostics);
         let references = References::resolve(&project, &mut diagnostics);
         project.diagnostics = diagnostics;
@@ -168,6 +218,7 @@ impl Loaded {
             read: None,
             listing,
             directory,
+            rule,
             format,
         })))
     }

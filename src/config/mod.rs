@@ -1,9 +1,11 @@
 //! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses of them.
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
-//! hold for the project and belong into its root; only `config.run.env` and
-//! `config.change_detection.ignore` are allowed in every directory. Keys that concern code generation, cloud or telemetry are checked and not used.
+//! hold for the project and belong into its root; only `config.run.env`, `timeout` and `retry` of
+//! `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
+//! concern code generation, cloud or telemetry are checked and not used.
 
+mod run;
 mod safeguards;
 mod schema;
 
@@ -11,8 +13,10 @@ use std::collections::HashMap;
 
 use semver::Version;
 
+pub use self::run::TagLimit;
 use self::safeguards::keywords;
-use self::schema::{CHANGE_DETECTION, RUN_ENV, SCHEMA, Schema, Type};
+use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Type};
+use crate::attempt::AttemptSettings;
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::{NoNamespaces, Value, evaluate};
 use crate::safeguard::{Configured, Safeguard};
@@ -36,6 +40,8 @@ pub struct Config {
     pub env: Vec<EnvDefinition>,
     /// `config.change_detection.ignore`, as written.
     pub ignore: Vec<Spanned<String>>,
+    /// `timeout` and `retry` of `config.run`.
+    pub attempts: AttemptSettings,
     /// What holds for the whole project; the defaults in every directory but the root.
     pub settings: Settings,
 }
@@ -58,6 +64,8 @@ pub struct Settings {
     pub uncommitted: bool,
     /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
     pub terragrunt: bool,
+    /// `config.run.concurrency`, in the order of the tags.
+    pub concurrency: Vec<TagLimit>,
 }
 
 impl Default for Settings {
@@ -70,6 +78,7 @@ impl Default for Settings {
             untracked: true,
             uncommitted: true,
             terragrunt: true,
+            concurrency: Vec::new(),
         }
     }
 }
@@ -79,7 +88,7 @@ impl Default for Settings {
 pub enum Place {
     /// The project root, where all settings hold.
     Root,
-    /// Any other directory, where only `config.run.env` and `config.change_detection.ignore` hold.
+    /// Any other directory, where only what [`Config`] has besides [`Settings`] holds.
     Below,
 }
 
@@ -141,7 +150,11 @@ impl ConfigReader<'_> {
             let name = &*inner.kind.text;
             if let Some(inner_schema) = schema.blocks.iter().find(|schema| schema.keyword() == name)
             {
-                self.block(inner, inner_schema);
+                if inner_schema.name == RUN_RETRY {
+                    self.retry(inner);
+                } else {
+                    self.block(inner, inner_schema);
+                }
             } else {
                 let diagnostic =
                     Diagnostic::error(format!("unknown block `{name}` in `{keyword}`"))
@@ -200,9 +213,17 @@ impl ConfigReader<'_> {
             self.config.env.push(EnvDefinition { name, value });
             return;
         }
+        if (schema.name, name) == (RUN, "timeout") {
+            self.timeout(attribute);
+            return;
+        }
         let is_ignore = schema.name == CHANGE_DETECTION;
         if self.place == Place::Below && name != "root" && !is_ignore {
             self.misplaced.push(attribute.name.span);
+        }
+        if (schema.name, name) == (RUN, "concurrency") {
+            self.concurrency(attribute);
+            return;
         }
         let Some((_, wanted)) = known else {
             return;
@@ -291,6 +312,7 @@ impl ConfigReader<'_> {
                 let fits = are_strings(&value, |text| choices.contains(&text));
                 (fits, format!("a list of {}", quoted(choices)))
             }
+            Type::Own => return Some(value),
         };
         if fits {
             return Some(value);
@@ -348,7 +370,7 @@ impl ConfigReader<'_> {
             for &span in rest {
                 diagnostic = diagnostic.label(span, "ignored too");
             }
-            let help = "move it to the root directory of the project; `config.run.env` and `config.change_detection.ignore` may stay";
+            let help = "move it to the root directory of the project; `env`, `timeout` and `retry` of `config.run`, and `config.change_detection.ignore` may stay";
             self.problems.push(diagnostic.help(help));
         }
         self.config

@@ -11,6 +11,8 @@ pub(super) enum Type {
     OneOf(&'static [&'static str]),
     Strings,
     StringsOf(&'static [&'static str]),
+    /// Read by code of its own.
+    Own,
 }
 
 /// What a block may hold.
@@ -44,6 +46,11 @@ const fn open_block(name: &'static str) -> Schema {
         open: true,
     }
 }
+
+pub(super) const RUN: &str = "config.run";
+
+/// Its content is known where it is read.
+pub(super) const RUN_RETRY: &str = "config.run.retry";
 
 pub(super) const RUN_ENV: &str = "config.run.env";
 
@@ -81,9 +88,13 @@ pub(super) static SCHEMA: Schema = block(
                 &[],
             ),
             block(
-                "config.run",
-                &[("check_gen_code", Type::Bool)],
-                &[open_block(RUN_ENV)],
+                RUN,
+                &[
+                    ("check_gen_code", Type::Bool),
+                    ("concurrency", Type::Own),
+                    ("timeout", Type::Own),
+                ],
+                &[open_block(RUN_ENV), block(RUN_RETRY, &[], &[])],
             ),
             block(
                 CHANGE_DETECTION,

@@ -15,6 +15,8 @@ pub(super) enum Alarm {
     Attempt(StackIndex, u32),
     /// So is the time that it was given to end.
     Grace(StackIndex, u32),
+    /// It was killed, and is waited for no longer.
+    Lost(StackIndex, u32),
     /// The next attempt begins.
     Retry(StackIndex),
 }

@@ -7,13 +7,13 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::debug;
 
+use super::attendant::{Attendants, Job};
 use super::{AttemptEnd, Control, End, Executor, Signal, os};
 use crate::attempt::{Attempts, OutputWatch};
 use crate::environment::Environment;
@@ -38,17 +38,13 @@ pub struct Task {
 /// What takes the output of one attempt, in a thread of its own.
 pub trait Recorder: Send {
     /// Takes the next bytes of a stream.
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be kept; nothing more is then given to it.
-    fn output(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()>;
+    fn output(&mut self, stream: Stream, bytes: &[u8]);
 
     /// Takes note that there is no more.
     ///
     /// # Errors
     ///
-    /// If what was given before cannot be kept.
+    /// If what was given before could not be kept, all or in part.
     fn end(&mut self) -> io::Result<()>;
 }
 
@@ -66,14 +62,24 @@ pub enum Streams<'a> {
 }
 
 /// Returns what takes the output of an attempt in a stack, counted from 1.
-pub type RecorderFor<'a> = Box<dyn FnMut(StackIndex, u32) -> io::Result<Box<dyn Recorder>> + 'a>;
+pub type RecorderFor<'a> = Box<dyn FnMut(StackIndex, u32) -> Box<dyn Recorder> + 'a>;
 
 /// Runs the command of each stack as a process.
 pub struct Commands<'a> {
-    /// The command of a stack.
-    pub task: Box<dyn Fn(StackIndex) -> Task + 'a>,
-    /// Where the streams of commands lead.
-    pub streams: Streams<'a>,
+    task: Box<dyn Fn(StackIndex) -> Task + 'a>,
+    streams: Streams<'a>,
+    attendants: Attendants<Work>,
+}
+
+impl<'a> Commands<'a> {
+    /// Runs these commands with these streams.
+    pub fn new(task: impl Fn(StackIndex) -> Task + 'a, streams: Streams<'a>) -> Self {
+        Commands {
+            task: Box::new(task),
+            streams,
+            attendants: Attendants::default(),
+        }
+    }
 }
 
 impl Executor for Commands<'_> {
@@ -104,18 +110,13 @@ impl Executor for Commands<'_> {
         let (has_own_group, reading) = match &mut self.streams {
             Streams::Live => (!os::is_interactive(), None),
             Streams::Recorded { pty, recorder } => {
-                let no_room = |error: io::Error| {
-                    Failure::NotStarted(format!("there is no room for its output: {error}"))
-                };
-                let recorder = recorder(stack, attempt).map_err(no_room)?;
                 command.stdin(Stdio::null());
                 let pipes = os::Pipes::attach(&mut command, *pty).map_err(|error| {
                     Failure::NotStarted(format!("its output cannot be read: {error}"))
                 })?;
                 let recording = Recording {
-                    recorder,
+                    recorder: recorder(stack, attempt),
                     watch: OutputWatch::new(attempts),
-                    problem: None,
                 };
                 (true, Some((pipes, recording)))
             }
@@ -123,34 +124,39 @@ impl Executor for Commands<'_> {
         if has_own_group {
             os::set_own_group(&mut command);
         }
-        let not_started = |error: io::Error| Failure::NotStarted(os::start_problem(&error));
+        let not_started = |error: io::Error| {
+            let problem = if task.directory.is_dir() {
+                os::start_problem(&error)
+            } else {
+                "the stack directory does not exist any more".to_owned()
+            };
+            Failure::NotStarted(problem)
+        };
         // The thread that waits exists before there is anything to wait for: a command that nobody
         // could wait for must not start.
-        let is_reaped = Arc::new(Mutex::new(false));
-        let (to_waiter, from_loop) = mpsc::channel::<Child>();
-        let attendant = {
-            let is_reaped = is_reaped.clone();
-            move || {
-                if let Ok(child) = from_loop.recv() {
-                    end.tell(attend(child, reading, &is_reaped));
-                }
-            }
-        };
-        thread::Builder::new()
-            .spawn(attendant)
-            .map_err(not_started)?;
+        let attendant = self.attendants.take().map_err(not_started)?;
+        let life = Arc::new(Mutex::new(Life::default()));
         let started = Instant::now();
         let child = command.spawn().map_err(not_started)?;
         // Our copies of its ends of the pipes are closed, or its output would never end.
         drop(command);
         let process = child.id();
         debug!(process, "started");
-        to_waiter.send(child).expect("the attendant waits for it");
+        attendant.attend(Work {
+            attended: Attended {
+                child,
+                has_own_group,
+                life: life.clone(),
+                n_looks: 0,
+            },
+            reading,
+            end,
+        });
         Ok(Running {
             process,
             started,
             has_own_group,
-            is_reaped,
+            life,
         })
     }
 }
@@ -162,19 +168,29 @@ pub struct Running {
     started: Instant,
     /// Whether the command has a process group of its own.
     has_own_group: bool,
-    /// Once the process is reaped its number may belong to another, so it is signalled no more.
-    is_reaped: Arc<Mutex<bool>>,
+    life: Arc<Mutex<Life>>,
+}
+
+/// How far a command has got, as the loop and its attendant see it.
+#[derive(Debug, Default)]
+struct Life {
+    /// Whether we have interrupted, terminated or killed it.
+    has_reacted: bool,
+    /// Once nothing of it is left its number may belong to another, so it is signalled no more.
+    is_over: bool,
+}
+
+fn lock(life: &Mutex<Life>) -> MutexGuard<'_, Life> {
+    life.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Control for Running {
     fn react(&self, reaction: Reaction, signal: Option<&Signal>) {
-        let is_reaped = self
-            .is_reaped
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if *is_reaped {
+        let mut life = lock(&self.life);
+        if life.is_over {
             return;
         }
+        life.has_reacted = true;
         // The terminal reaches what was running at that moment.
         let has_reached = signal.is_some_and(|signal| {
             !self.has_own_group && !signal.from_process && signal.at > self.started
@@ -182,12 +198,82 @@ impl Control for Running {
         match (reaction, signal) {
             (Reaction::Interrupt, _) if has_reached => {}
             (Reaction::Interrupt, Some(signal)) => {
-                os::send(self.process, self.has_own_group, signal.number);
+                os::pass_on(self.process, self.has_own_group, signal.number);
             }
             (Reaction::Interrupt, None) => os::interrupt(self.process, self.has_own_group),
             (Reaction::Terminate, _) => os::terminate(self.process, self.has_own_group),
             (Reaction::Kill, _) => os::kill(self.process, self.has_own_group),
         }
+        // Who is stopped, for the terminal or by somebody, would notice nothing.
+        if self.has_own_group {
+            os::resume(self.process);
+        }
+    }
+}
+
+/// A command, as the thread sees it that stays with it to its end.
+///
+/// That is the end of its process; but once we have reacted to something, of its whole process group.
+/// A wrapper may die at once of an interrupt for which what it has started needs a while.
+struct Attended {
+    child: Child,
+    has_own_group: bool,
+    life: Arc<Mutex<Life>>,
+    /// How often it was looked whether the group has ended.
+    n_looks: u32,
+}
+
+/// How often to look whether a process group has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Which of these looks takes more effort.
+const THOROUGHLY: u32 = 20;
+
+impl Attended {
+    /// Says whether what is waited for has ended, be it that a reaction may still make us wait for
+    /// more.
+    fn has_ended(&mut self) -> bool {
+        let life = self.life.clone();
+        let mut life = lock(&life);
+        if life.is_over || !os::has_ended(self.child.id()) {
+            return life.is_over;
+        }
+        if !(self.has_own_group && life.has_reacted) {
+            return true;
+        }
+        // As long as it is to be reaped, the group is not empty. The status is kept.
+        _ = self.child.wait();
+        self.look(&mut life)
+    }
+
+    /// Looks whether nothing is left of the group of a command that is reaped.
+    fn look(&mut self, life: &mut Life) -> bool {
+        self.n_looks += 1;
+        let is_thorough = self.n_looks.is_multiple_of(THOROUGHLY);
+        life.is_over |= os::has_group_ended(self.child.id(), is_thorough);
+        life.is_over
+    }
+
+    /// Waits for the end, and returns how the command itself ended.
+    fn wait(mut self, wants_terminal: impl Fn()) -> io::Result<ExitStatus> {
+        let is_over = lock(&self.life).is_over;
+        if !is_over {
+            os::wait_without_reaping(self.child.id(), wants_terminal);
+        }
+        let life = self.life.clone();
+        let mut life_now = lock(&life);
+        let status = self.child.wait();
+        if !(self.has_own_group && life_now.has_reacted) {
+            life_now.is_over = true;
+        }
+        // Reaping and the first look are one: a number that is free must not be signalled.
+        while !life_now.is_over && !self.look(&mut life_now) {
+            drop(life_now);
+            thread::sleep(LOOK);
+            life_now = lock(&life);
+        }
+        drop(life_now);
+        status
     }
 }
 
@@ -195,8 +281,6 @@ impl Control for Running {
 struct Recording {
     recorder: Box<dyn Recorder>,
     watch: Option<OutputWatch>,
-    /// Why the recorder gets nothing more.
-    problem: Option<String>,
 }
 
 impl Recording {
@@ -204,44 +288,49 @@ impl Recording {
         if let Some(watch) = &mut self.watch {
             watch.output(stream, bytes);
         }
-        if self.problem.is_none()
-            && let Err(error) = self.recorder.output(stream, bytes)
-        {
-            self.problem = Some(error.to_string());
-        }
-    }
-
-    fn end(&mut self) {
-        if let Err(error) = self.recorder.end() {
-            self.problem.get_or_insert(error.to_string());
-        }
+        self.recorder.output(stream, bytes);
     }
 }
 
-/// Stays with a command to its end.
-fn attend(
-    mut child: Child,
+/// What an attendant does.
+struct Work {
+    attended: Attended,
     reading: Option<(os::Pipes, Recording)>,
-    is_reaped: &Mutex<bool>,
-) -> AttemptEnd {
-    let mut output_matches = false;
-    let mut output_lost = None;
-    if let Some((pipes, mut recording)) = reading {
-        let process = child.id();
-        let read = pipes.read(process, |stream, bytes| recording.output(stream, bytes));
-        recording.end();
-        output_matches = recording.watch.is_some_and(|watch| watch.has_matched());
-        output_lost = recording.problem.or(read.err());
-    }
-    os::wait_without_reaping(child.id());
-    let mut is_reaped = is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
-    let status = child.wait();
-    *is_reaped = true;
-    drop(is_reaped);
-    AttemptEnd {
-        result: result(status),
-        output_matches,
-        output_lost,
+    end: End,
+}
+
+impl Job for Work {
+    /// Reads what a command prints until it ends, and returns what tells how that was.
+    fn carry_out(self) -> impl FnOnce() {
+        let Work {
+            mut attended,
+            reading,
+            end,
+        } = self;
+        let has_own_group = attended.has_own_group;
+        let wants_terminal = || {
+            // Else the shell that started orch has stopped us as well, and says so.
+            if has_own_group {
+                end.wants_terminal();
+            }
+        };
+        let mut output_matches = false;
+        let mut output_lost = None;
+        if let Some((pipes, mut recording)) = reading {
+            let process = attended.child.id();
+            let on_output = |stream, bytes: &[u8]| recording.output(stream, bytes);
+            let has_ended = || attended.has_ended();
+            let read = pipes.read(process, on_output, wants_terminal, has_ended);
+            let kept = recording.recorder.end();
+            output_matches = recording.watch.is_some_and(|watch| watch.has_matched());
+            output_lost = kept.err().map(|error| error.to_string()).or(read.err());
+        }
+        let how = AttemptEnd {
+            result: result(attended.wait(wants_terminal)),
+            output_matches,
+            output_lost,
+        };
+        move || end.tell(how)
     }
 }
 

@@ -12,18 +12,32 @@
 //! A command must be interrupted exactly once: terraform gives up its lock cleanly on the first
 //! interrupt and loses it on the second. Two cases:
 //!
-//! - A command that has the terminal runs in our process group, so that prompts work. A Ctrl-C then
-//!   reaches it without our doing, and only a signal that a process sent to `orch` is passed on.
+//! - A command that has the terminal, since we are in front of one and share our streams, runs in our
+//!   process group, so that prompts work. A Ctrl-C then reaches it without our doing, and only a signal
+//!   that a process sent to `orch` is passed on. (If it was sent to the whole group, that is once too
+//!   often, but nobody can tell.)
 //! - Every other command has a process group of its own. Whether a signal was sent to `orch` alone
 //!   or to its whole group, the command gets it from us and nobody else, and so do the processes
 //!   that it has started.
 //!
+//! What is passed on is an interrupt, or SIGTERM as it is, which terraform takes for one; a hang-up
+//! or a quit would end it at once, and leave its lock behind.
+//!
 //! After the first signal nothing new starts; a second one terminates the commands, a third kills
-//! them. A command that takes too long gets the same interrupt, and is killed after a while.
+//! them. A command that takes too long gets the same interrupt, and is killed after a while. What has
+//! been killed and does not end is soon given up, and if the loop itself takes no signals any more,
+//! being stuck in writing what nobody reads, they end the process. So the third signal, or the fourth,
+//! is always the last that it takes.
+//!
+//! A command in a process group of its own cannot have the terminal: the kernel stops it when it
+//! asks, as `ssh` does for a password. It would stay so for ever, so it fails, in the same way.
 
 mod alarm;
+mod attendant;
 mod command;
 mod lookup;
+#[cfg(test)]
+mod tests;
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(not(unix), path = "other.rs")]
@@ -102,6 +116,14 @@ pub struct AttemptEnd {
 }
 
 impl End {
+    /// Tells, before the end, that the command asked for the terminal and was stopped for that.
+    fn wants_terminal(&self) {
+        _ = self.sender.send(Message::WantsTerminal {
+            stack: self.stack,
+            attempt: self.attempt,
+        });
+    }
+
     /// Tells it.
     pub fn tell(self, end: AttemptEnd) {
         let (stack, attempt) = (self.stack, self.attempt);
@@ -121,6 +143,10 @@ enum Message {
         stack: StackIndex,
         attempt: u32,
         end: AttemptEnd,
+    },
+    WantsTerminal {
+        stack: StackIndex,
+        attempt: u32,
     },
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
     Signal(Signal),
@@ -156,8 +182,8 @@ impl Inbox {
         }
     }
 
-    /// Returns an inbox that hears of the signals that this process receives, too. From now on they
-    /// no longer end the process; once the run is over, they do again.
+    /// Returns an inbox that hears of the signals that this process receives, too. They do not end
+    /// the process until the inbox is dropped.
     ///
     /// # Errors
     ///
@@ -169,8 +195,50 @@ impl Inbox {
     }
 }
 
+/// How many files a command that runs keeps open, at most.
+const FILES_OF_A_COMMAND: u64 = 8;
+
+/// How many `orch` itself does.
+const OUR_FILES: u64 = 64;
+
+/// More commands are to run at once than files may be open for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{at_once} commands at once need {needed} open files, and no more than {allowed} are allowed (`ulimit -Hn`); run fewer at once: `-j {possible}`"
+)]
+pub struct TooFewFiles {
+    at_once: u64,
+    needed: u64,
+    allowed: u64,
+    possible: u64,
+}
+
+/// Sees to it that as many commands may run at once, before any does: raises the limit of open files
+/// if it is too low.
+///
+/// # Errors
+///
+/// If it may not be raised that far.
+pub fn make_room(at_once: usize) -> Result<(), TooFewFiles> {
+    let at_once = at_once as u64;
+    let needed = OUR_FILES + at_once * FILES_OF_A_COMMAND;
+    if at_once < 2 {
+        return Ok(());
+    }
+    os::allow_open_files(needed).map_err(|allowed| TooFewFiles {
+        at_once,
+        needed,
+        allowed,
+        possible: (allowed.saturating_sub(OUR_FILES) / FILES_OF_A_COMMAND).max(1),
+    })
+}
+
 /// How long to wait for a signal that has arrived to come through the channel.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a command that was killed is waited for. One that hangs in the kernel, or whose output
+/// nobody takes from us, may never end.
+const LAST_WAIT: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 5000 });
 
 /// A signal that follows an equal one faster than a person could send it is the same one, delivered
 /// to `orch` and again to its process group.
@@ -180,7 +248,7 @@ const ECHO: Duration = Duration::from_millis(30);
 pub fn execute<E: Executor>(
     plan: Plan,
     executor: &mut E,
-    inbox: Inbox,
+    inbox: &Inbox,
     on_event: &mut dyn FnMut(&RunEvent),
 ) -> RunSummary {
     let begun = Instant::now();
@@ -198,23 +266,24 @@ pub fn execute<E: Executor>(
         summary: RunSummary::default(),
         signals: 0,
         last_signal: None,
-        is_timed_out: false,
+        ending: None,
         on_event,
     };
-    run.carry_out()
+    run.go()
 }
 
 struct Run<'a, E: Executor> {
     begun: Instant,
     plan: Plan,
     executor: &'a mut E,
-    inbox: Inbox,
+    inbox: &'a Inbox,
     alarms: Alarms,
     active: BTreeMap<StackIndex, Active<E::Command>>,
     summary: RunSummary,
     signals: u32,
     last_signal: Option<(i32, Instant)>,
-    is_timed_out: bool,
+    /// Why nothing new starts any more: what came first.
+    ending: Option<CancelCause>,
     on_event: &'a mut dyn FnMut(&RunEvent),
 }
 
@@ -232,7 +301,7 @@ enum Now<C> {
     Running {
         command: C,
         is_interrupted: bool,
-        /// What the command is interrupted for, if for its time.
+        /// What the command is interrupted for, if not for a signal.
         overdue: Option<Failure>,
     },
     /// The next attempt is yet to come; the last one failed like this.
@@ -240,18 +309,20 @@ enum Now<C> {
 }
 
 impl<E: Executor> Run<'_, E> {
-    fn carry_out(mut self) -> RunSummary {
+    /// Does one thing at a time: what has come meanwhile, and what is due, counts before anything
+    /// starts.
+    fn go(mut self) -> RunSummary {
         loop {
             self.take_what_has_come();
-            while !self.is_ending() {
-                let Some(stack) = self.plan.schedule.start_next() else {
-                    break;
-                };
-                self.start(stack, 1);
-                self.take_what_has_come();
+            if let Some(alarm) = self.alarms.due(Instant::now()) {
+                self.alarm(alarm);
+                continue;
             }
             if self.is_ending() {
                 self.give_up_retries();
+            } else if let Some(stack) = self.plan.schedule.start_next() {
+                self.start(stack, 1);
+                continue;
             }
             if self.active.is_empty() {
                 break;
@@ -265,7 +336,7 @@ impl<E: Executor> Run<'_, E> {
 
     /// Says whether nothing new starts any more.
     fn is_ending(&self) -> bool {
-        self.summary.signal.is_some() || self.is_timed_out || self.plan.schedule.is_stopped()
+        self.ending.is_some()
     }
 
     /// Handles what is in the inbox, so that nothing starts after a signal.
@@ -291,11 +362,8 @@ impl<E: Executor> Run<'_, E> {
         }
     }
 
-    /// Waits until something happens, and handles it.
+    /// Waits until something happens or is due.
     fn wait(&mut self) {
-        if let Some(alarm) = self.alarms.due(Instant::now()) {
-            return self.alarm(alarm);
-        }
         // The sender that we hold ourselves keeps the channel open.
         let message = match self.alarms.next() {
             None => self.inbox.receiver.recv().map_err(RecvTimeoutError::from),
@@ -311,18 +379,29 @@ impl<E: Executor> Run<'_, E> {
 
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Signal(signal) => self.signal(&signal),
+            Message::Signal(signal) => {
+                if let Some(signals) = &self.inbox.signals {
+                    signals.taken();
+                }
+                self.signal(&signal);
+            }
             Message::Ended {
                 stack,
                 attempt,
                 end,
             } => {
-                let active = &self.active[&stack];
-                assert_eq!(active.attempt, attempt, "an attempt ends once");
+                if !self.is_running(stack, attempt) {
+                    return; // it was killed and given up
+                }
                 if let Some(problem) = end.output_lost {
                     (self.on_event)(&RunEvent::OutputLost { stack, problem });
                 }
                 self.attempt_ended(stack, end.result, end.output_matches);
+            }
+            Message::WantsTerminal { stack, attempt } => {
+                if self.is_on_time(stack, attempt) {
+                    self.overdue(stack, Failure::WantedTerminal);
+                }
             }
         }
     }
@@ -426,6 +505,9 @@ impl<E: Executor> Run<'_, E> {
         for (skipped, cause) in self.plan.schedule.finish(stack, succeeded) {
             self.tell_end(never_ran(skipped, Outcome::Skipped { cause }));
         }
+        if self.plan.schedule.is_stopped() {
+            self.ending.get_or_insert(CancelCause::Failed(stack));
+        }
     }
 
     fn tell_end(&mut self, ending: Ending) {
@@ -451,10 +533,11 @@ impl<E: Executor> Run<'_, E> {
     fn alarm(&mut self, alarm: Alarm) {
         match alarm {
             Alarm::Run => {
-                let Some(timeout) = self.plan.timeout else {
-                    return;
+                let (Some(timeout), false) = (self.plan.timeout, self.plan.schedule.is_over())
+                else {
+                    return; // the last stack has just ended
                 };
-                self.is_timed_out = true;
+                self.ending.get_or_insert(CancelCause::RunTimedOut(timeout));
                 let running = self.running();
                 (self.on_event)(&RunEvent::RunTimedOut {
                     timeout,
@@ -483,14 +566,15 @@ impl<E: Executor> Run<'_, E> {
                 self.overdue(stack, Failure::TimedOut(timeout));
             }
             Alarm::Grace(stack, attempt) => {
-                let Some(active) = self.active.get(&stack) else {
-                    return;
-                };
-                if let (Now::Running { command, .. }, true) =
-                    (&active.now, active.attempt == attempt)
-                {
+                if self.is_running(stack, attempt) {
                     (self.on_event)(&RunEvent::Killed(stack));
-                    command.react(Reaction::Kill, None);
+                    self.react(stack, Reaction::Kill, None);
+                }
+            }
+            Alarm::Lost(stack, attempt) => {
+                if self.is_running(stack, attempt) {
+                    let problem = "it was killed and has not ended";
+                    self.attempt_ended(stack, Err(Failure::Lost(problem.to_owned())), false);
                 }
             }
             Alarm::Retry(stack) => {
@@ -504,6 +588,13 @@ impl<E: Executor> Run<'_, E> {
         }
     }
 
+    /// Says whether an attempt is running.
+    fn is_running(&self, stack: StackIndex, attempt: u32) -> bool {
+        self.active.get(&stack).is_some_and(|active| {
+            active.attempt == attempt && matches!(active.now, Now::Running { .. })
+        })
+    }
+
     /// Says whether an attempt is running and its time is not yet over.
     fn is_on_time(&self, stack: StackIndex, attempt: u32) -> bool {
         self.active.get(&stack).is_some_and(|active| {
@@ -511,25 +602,46 @@ impl<E: Executor> Run<'_, E> {
         })
     }
 
-    /// Interrupts a command that has taken too long, and sees to it that it ends.
+    /// Interrupts a command that cannot succeed any more, and sees to it that it ends.
     fn overdue(&mut self, stack: StackIndex, failure: Failure) {
         let grace = self.plan.grace;
         let Some(active) = self.active.get_mut(&stack) else {
             return;
         };
+        let attempt = active.attempt;
         if let Now::Running {
-            command,
-            is_interrupted,
             overdue: overdue @ None,
+            ..
         } = &mut active.now
         {
             *overdue = Some(failure);
-            if !std::mem::replace(is_interrupted, true) {
-                command.react(Reaction::Interrupt, None);
-            }
+            self.react(stack, Reaction::Interrupt, None);
             if let Some(at) = Instant::now().checked_add(grace) {
-                self.alarms.set(at, Alarm::Grace(stack, active.attempt));
+                self.alarms.set(at, Alarm::Grace(stack, attempt));
             }
+        }
+    }
+
+    /// Interrupts, at most once, terminates or kills the command of a stack, if one is running.
+    fn react(&mut self, stack: StackIndex, reaction: Reaction, signal: Option<&Signal>) {
+        let Some(active) = self.active.get_mut(&stack) else {
+            return;
+        };
+        let Now::Running {
+            command,
+            is_interrupted,
+            ..
+        } = &mut active.now
+        else {
+            return;
+        };
+        let was_interrupted = std::mem::replace(is_interrupted, true);
+        if reaction != Reaction::Interrupt || !was_interrupted {
+            command.react(reaction, signal);
+        }
+        if reaction == Reaction::Kill {
+            let alarm = Alarm::Lost(stack, active.attempt);
+            self.alarms.set(Instant::now() + LAST_WAIT, alarm);
         }
     }
 
@@ -549,6 +661,8 @@ impl<E: Executor> Run<'_, E> {
         }
         self.signals += 1;
         self.summary.signal.get_or_insert(signal.number);
+        self.ending
+            .get_or_insert(CancelCause::Signal(signal.number));
         let reaction = match self.signals {
             1 => Reaction::Interrupt,
             2 => Reaction::Terminate,
@@ -558,36 +672,16 @@ impl<E: Executor> Run<'_, E> {
         (self.on_event)(&RunEvent::Interrupted {
             signal: signal.number,
             reaction,
-            running,
+            running: running.clone(),
         });
-        for active in self.active.values_mut() {
-            if let Now::Running {
-                command,
-                is_interrupted,
-                ..
-            } = &mut active.now
-            {
-                let was_interrupted = std::mem::replace(is_interrupted, true);
-                if reaction != Reaction::Interrupt || !was_interrupted {
-                    command.react(reaction, Some(signal));
-                }
-            }
+        for stack in running {
+            self.react(stack, reaction, Some(signal));
         }
     }
 
     /// Tells of the stacks whose turn never came.
     fn account_for_the_rest(&mut self) {
-        let failed = |ending: &Ending| match ending.outcome {
-            Outcome::Failed(_) => Some(CancelCause::Failed(ending.stack)),
-            _ => None,
-        };
-        let timed_out = self.plan.timeout.filter(|_| self.is_timed_out);
-        let signal = self.summary.signal.map(CancelCause::Signal);
-        let cause = signal
-            .or(timed_out.map(CancelCause::RunTimedOut))
-            .or_else(|| self.summary.endings.iter().find_map(failed))
-            .filter(|_| self.is_ending())
-            .unwrap_or(CancelCause::Stuck);
+        let cause = self.ending.unwrap_or(CancelCause::Stuck);
         let mut is_waiting = vec![false; self.plan.schedule.n_stacks()];
         for stack in self.plan.schedule.waiting() {
             is_waiting[stack.get()] = true;

@@ -20,6 +20,9 @@ impl Signals {
     pub(super) fn has_arrived(&self) -> bool {
         false
     }
+
+    #[expect(clippy::unused_self, reason = "the same shape as on Unix")]
+    pub(super) fn taken(&self) {}
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
@@ -43,13 +46,24 @@ pub(super) fn start_problem(error: &io::Error) -> String {
     error.to_string()
 }
 
-pub(super) fn wait_without_reaping(_process: u32) {}
+pub(super) fn wait_without_reaping(_process: u32, _wants_terminal: impl Fn()) {}
 
-pub(super) fn send(_process: u32, _whole_group: bool, _signal: i32) {}
+/// Whatever waits asks for the exit status, which takes until the end.
+pub(super) fn has_ended(_process: u32) -> bool {
+    true
+}
+
+pub(super) fn has_group_ended(_process: u32, _or_zombies: bool) -> bool {
+    true
+}
+
+pub(super) fn pass_on(_process: u32, _whole_group: bool, _signal: i32) {}
 
 pub(super) fn interrupt(_process: u32, _whole_group: bool) {}
 
 pub(super) fn terminate(_process: u32, _whole_group: bool) {}
+
+pub(super) fn resume(_process: u32) {}
 
 pub(super) fn kill(_process: u32, _whole_group: bool) {}
 
@@ -80,6 +94,8 @@ impl Pipes {
         self,
         _process: u32,
         on_output: impl FnMut(Stream, &[u8]) + Send,
+        _wants_terminal: impl Fn(),
+        _has_ended: impl FnMut() -> bool,
     ) -> Result<(), String> {
         let on_output = Mutex::new(on_output);
         let read = |stream, mut pipe: PipeReader| {
@@ -101,6 +117,11 @@ impl Pipes {
         })
         .map_err(|error: io::Error| error.to_string())
     }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+pub(super) fn allow_open_files(_needed: u64) -> Result<(), u64> {
+    Ok(())
 }
 
 pub(super) fn is_executable(file: &Path) -> bool {

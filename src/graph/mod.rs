@@ -9,6 +9,7 @@
 
 mod build;
 mod cycle;
+mod digest;
 mod neighbours;
 mod precedence;
 
@@ -21,6 +22,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
 pub use cycle::{Cycle, Cycles, Hop};
+pub use digest::digest;
 pub use neighbours::{Step, Towards};
 pub use precedence::Precedence;
 

@@ -32,7 +32,7 @@ impl Precedence {
         Self::from_edges(graph.n_stacks, n_nodes, edges)
     }
 
-    fn from_edges(
+    pub(crate) fn from_edges(
         n_stacks: usize,
         n_nodes: usize,
         edges: impl Iterator<Item = (u32, u32)> + Clone,

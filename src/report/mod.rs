@@ -8,7 +8,8 @@ mod changes;
 mod drawing;
 mod json;
 mod reasons;
-mod text;
+mod run;
+mod runs;
 mod why;
 
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
@@ -16,5 +17,9 @@ pub use json::{
     List, write_diagnostics, write_environments, write_list, write_refusal, write_removed,
 };
 pub use reasons::reason_text;
-pub use text::RunText;
+pub use run::{Filter, Folding, Groups, Lines, Progress, RunLogs, RunText, Sink, Sinks};
+pub use runs::{
+    ListedRun, ShownRun, local_time, write_run, write_run_json, write_run_refusal_json, write_runs,
+    write_runs_json,
+};
 pub use why::{Story, write_why, write_why_json};

@@ -95,6 +95,17 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Takes over what was selected for an earlier run, whose reasons are not known any more.
+    pub fn recorded(stacks: impl IntoIterator<Item = StackIndex>) -> Self {
+        Selection {
+            stacks: stacks
+                .into_iter()
+                .map(|stack| (stack, Vec::new()))
+                .collect(),
+            ..Selection::default()
+        }
+    }
+
     /// Returns the stacks in path order.
     pub fn stacks(&self) -> impl Iterator<Item = StackIndex> {
         self.stacks.keys().copied()

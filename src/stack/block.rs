@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Stack;
 use super::watch::watched;
+use crate::attempt::{self, AttemptSettings};
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::{NoNamespaces, Value, evaluate};
 use crate::path::ProjectPath;
@@ -27,6 +28,9 @@ const ATTRIBUTES: [&str; 11] = [
     "from_bundle_label",
 ];
 
+/// The block in a `stack` block.
+const RUN: &str = "run";
+
 /// Longest `id`, in characters.
 const MAX_ID: usize = 64;
 
@@ -47,9 +51,15 @@ pub(crate) fn from_block(
         problems.push(diagnostic.label(label.span, "unexpected label").help(help));
     }
     for inner in &block.body.blocks {
+        if &*inner.kind.text == RUN {
+            continue; // not about the stack alone: see `attempts`
+        }
         let message = format!("unknown block `{}` in `stack`", inner.kind.text);
         let diagnostic = Diagnostic::error(message)
-            .label(inner.kind.span, "a `stack` block has no nested blocks")
+            .label(
+                inner.kind.span,
+                "the only block in a `stack` block is `run`",
+            )
             .label(block.kind.span, "in this block");
         problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..9].join(", "))));
     }
@@ -106,6 +116,19 @@ pub(crate) fn from_block(
         }
     }
     stack
+}
+
+/// Reads the `run` block in the `stack` block of a directory, which holds for the stacks nested in it
+/// as well. What is wrong goes to `problems`, and counts as not said.
+pub(crate) fn attempts(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSettings {
+    let mut blocks = block.body.blocks(RUN);
+    let Some(first) = blocks.next() else {
+        return AttemptSettings::default();
+    };
+    for second in blocks {
+        problems.push(attempt::block::twice(second, first.kind.span));
+    }
+    attempt::block::run(first, problems)
 }
 
 fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {

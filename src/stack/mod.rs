@@ -9,7 +9,7 @@ mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub(crate) use block::from_block;
+pub(crate) use block::{attempts, from_block};
 pub use watch::{Watch, unmatched};
 
 use crate::path::ProjectPath;
@@ -169,6 +169,11 @@ impl Stacks {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// Returns the stacks that carry a tag, in path order.
+    pub fn with_tag(&self, tag: &str) -> &[StackIndex] {
+        self.by_tag.get(tag).map_or(&[], Vec::as_slice)
     }
 
     /// Says whether any stack carries a tag.

@@ -2169,7 +2169,7 @@ mod commands {
         assert!(opens(LIST));
         for arguments in [
             "list",
-            "run -X -- git --version",
+            "run -X --dry-run -- git --version", // a run notes the commit
             "graph",
             "env",
             "validate",

@@ -47,6 +47,7 @@ fn help_has_examples_and_exit_statuses() {
     Commands:
       list         List stacks, one per line
       run          Run a command in each stack, in order
+      runs         Look at earlier runs, which are on record in `.orch/runs`
       why          Tell the whole story of one stack
       graph        Draw which stack runs before which
       trigger      Let a stack count as changed, or not, without a change of its own
@@ -77,12 +78,14 @@ fn help_has_examples_and_exit_statuses() {
       orch run terraform plan             run a command in each of them, in order
       orch run --tags prod -- make deploy only in stacks tagged `prod`
       orch list --changed --why           what has changed, and because of which file
+      orch run --resume                   what the last run left undone
+      orch runs show                      how the last run went, stack by stack
       orch why prod/network --changed     the whole story of one stack
       orch -C prod graph | dot -Tsvg      draw what runs before what
 
     Exit status:
       0 done, or nothing to do              1 a command failed
-      3 the configuration is wrong          4 refused: unknown base, safeguard
+      3 the configuration is wrong          4 refused: unknown base, safeguard, other run
       5 the surroundings failed             64 the command line is wrong
       128+n ended by signal n
     ");
@@ -141,7 +144,7 @@ fn the_help_of_run_names_its_flags() {
         "--on-error <WHAT>",
         "--continue-on-error",
         "-q, --quiet",
-        "<COMMAND>...",
+        "[COMMAND]...",
         "Examples:",
     ] {
         assert!(help.contains(flag), "`{flag}` is missing: {help}");

@@ -2,6 +2,8 @@
 //!
 //! What a function does in detail is tested beside the function; here stands what a user sees.
 
+#[cfg(unix)]
+mod background;
 mod remote;
 #[cfg(unix)]
 mod repository;
@@ -42,10 +44,34 @@ mod why; // the whole story of one stack
 
 // The commands that these run are Unix programs.
 #[cfg(unix)]
+mod attempts; // what is tried again, and after what
+#[cfg(unix)]
 mod environment; // `run.env`, `orch env`, the namespaces of expressions
 #[cfg(unix)]
+mod folding; // the output of a run in the log of a CI system
+#[cfg(unix)]
+mod journal; // what a run leaves on disk
+#[cfg(unix)]
+mod limits; // how many commands run at once
+#[cfg(unix)]
+mod lock; // one run at a time
+#[cfg(unix)]
+mod output; // what a run shows of what commands print
+#[cfg(unix)]
+mod parallel; // several commands at once: in which order, and what a failure means
+#[cfg(unix)]
+mod resume; // `orch run --resume`, `--only-failed`
+#[cfg(unix)]
 mod run; // `orch run`: streams, failures, look-up of programs
+#[cfg(unix)]
+mod runs; // `orch runs`
 #[cfg(unix)]
 mod safeguards; // the states of a repository over which nothing is run
 #[cfg(unix)]
 mod signals; // what interrupts a run, and how it ends then
+#[cfg(target_os = "linux")]
+mod terminal;
+#[cfg(unix)]
+mod terraform; // the real one: its lock, and its questions
+#[cfg(unix)]
+mod timeouts; // what takes too long // the output of a run on a terminal, and commands that have one of their own

@@ -198,6 +198,50 @@ fn by_default_a_failure_stops_the_run() {
 }
 
 #[test]
+fn of_many_stacks_that_did_not_run_the_first_are_named() {
+    let stacks = |last: usize, rest: &str| -> String {
+        let stacks = (0..=last).map(|number| format!("s{number}{rest}"));
+        stacks.collect::<Vec<_>>().join("\n")
+    };
+    let sandbox = Sandbox::layout(&stacks(5, ""));
+    let few = sandbox.orch("run -q false");
+    assert_eq!(few.stderr.matches("orch: cancelled /s").count(), 5, "{few}");
+    let sandbox = Sandbox::layout(&stacks(8, ""));
+    let run = sandbox.orch("run -q false");
+    assert_snapshot!(run, @"
+    [stderr]
+    orch: cancelled /s1, /s2, /s3 and 5 more: the run stopped when /s0 failed
+    orch: all of them: orch runs show [run]
+    orch: failed /s0: exit status 1 after [time]
+    orch: 0 succeeded, 1 failed, 8 cancelled in [time]
+    [exit status 1]
+    ");
+    // What it says to see them all is true.
+    let all = run
+        .stderr
+        .lines()
+        .find_map(|line| line.strip_prefix("orch: all of them: orch "));
+    let all = sandbox.orch(&all.unwrap().replace("[run]", "last"));
+    assert_eq!(all.stdout.matches("cancelled").count(), 8 + 1, "{all}");
+    // Each cause has its own line, and without a record there is nowhere to look.
+    let layout = stacks(8, " after /x") + "\nx\ny\ny/z";
+    let sandbox = Sandbox::layout(&layout);
+    sandbox.write("/.orch", "no folder");
+    let command = "run -q --on-error skip-dependents -- sh -c 'test $ORCH_STACK_NAME = z'";
+    assert_snapshot!(sandbox.orch(command), @"
+    [stderr]
+    warning: this run is not recorded: `.orch` is not a directory; it cannot be resumed, and nothing keeps a second run from starting
+
+    orch: skipped /s0, /s1, /s2 and 6 more: they run after /x, which failed
+    orch: skipped /y/z: runs after /y, which failed
+    orch: failed /x: exit status 1 after [time]
+    orch: failed /y: exit status 1 after [time]
+    orch: 0 succeeded, 2 failed, 10 skipped in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
 fn what_succeeded_before_a_failure_is_counted() {
     let sandbox = three_stacks();
     let command = "run -- sh -c 'test $ORCH_STACK_NAME != a'";

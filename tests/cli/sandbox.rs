@@ -251,22 +251,37 @@ fn stack_file(line: &str) -> (String, String) {
     (format!("{}/stack.tm", path.trim_matches('/')), text)
 }
 
-/// Replaces the time at the end of a line of a run's summary.
+/// Replaces the times, and the id in the places of logs, in a line that `orch` says about a run.
 fn timeless(line: &str) -> String {
     let is_time = |text: &str| {
         let number = text.strip_suffix('s');
         number.is_some_and(|number| number.parse::<f64>().is_ok())
     };
-    match line.rsplit_once(' ') {
-        Some((start, time))
-            if line.starts_with("orch: ")
-                && is_time(time)
-                && (start.ends_with(" in") || start.ends_with(" after")) =>
-        {
-            format!("{start} [time]")
-        }
-        _ => line.to_owned(),
+    if !line.contains("orch: ") {
+        return line.to_owned();
     }
+    let mut words: Vec<String> = Vec::new();
+    for word in line.split(' ') {
+        let time = word.trim_end_matches([';', ',', '\'', ']']);
+        let mark = &word[time.len()..];
+        let is_measured = words
+            .last()
+            .is_some_and(|last| last == "in" || last == "after");
+        let in_runs = word.strip_prefix(".orch/runs/");
+        let names_run = [["runs", "logs"], ["runs", "show"]]
+            .iter()
+            .any(|command| words.ends_with(&command.map(str::to_owned)));
+        words.push(if is_measured && is_time(time) {
+            format!("[time]{mark}")
+        } else if let Some((_id, rest)) = in_runs.and_then(|place| place.split_once('/')) {
+            format!(".orch/runs/[run]/{rest}")
+        } else if names_run {
+            "[run]".to_owned()
+        } else {
+            word.to_owned()
+        });
+    }
+    words.join(" ")
 }
 
 /// What `orch` said. Shown as stdout, then stderr and the exit status where there is something to see.

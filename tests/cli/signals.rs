@@ -1,111 +1,23 @@
 //! What interrupts a run, and how it ends then.
 
-use std::cell::Cell;
-use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Output as Raw, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use crate::sandbox::{Output, Sandbox, wait_until};
-
-/// An `orch run` that can be watched and signalled while it runs.
-struct Background<'s> {
-    sandbox: &'s Sandbox,
-    orch: Child,
-    signalled: Cell<Option<Instant>>,
-}
-
-/// People do not press Ctrl-C faster; what comes faster counts as the echo of one signal.
-const BETWEEN_SIGNALS: Duration = Duration::from_millis(60);
-
-impl<'s> Background<'s> {
-    /// Starts `orch run` of a shell script, in a process group of its own.
-    fn run(sandbox: &'s Sandbox, flags: &str, script: &str) -> Self {
-        sandbox.write_program("/script.sh", &format!("#!/bin/sh\n{script}\n"));
-        let script = sandbox.path("/script.sh");
-        let mut command = sandbox.command(&format!("run {flags} --"));
-        command.arg(script).process_group(0).stdin(Stdio::null());
-        Self::spawn(sandbox, command)
-    }
-
-    fn spawn(sandbox: &'s Sandbox, mut command: Command) -> Self {
-        let log = |name: &str| File::create(sandbox.outside().join(name)).unwrap();
-        let orch = command.stdout(log("out")).stderr(log("err")).spawn();
-        let orch = orch.unwrap();
-        let signalled = Cell::new(None);
-        Background {
-            sandbox,
-            orch,
-            signalled,
-        }
-    }
-
-    fn log(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.sandbox.outside().join(name)).unwrap()
-    }
-
-    /// Waits until a file of the project exists and has a line for each of these words.
-    fn wait_for(&self, path: &str, words: &[&str]) {
-        let what = format!("{path} says {words:?}");
-        wait_until(&what, || {
-            self.sandbox.read(path).lines().eq(words.iter().copied())
-        });
-    }
-
-    /// Waits until `orch` has said something on stderr.
-    fn wait_until_said(&self, text: &str) {
-        wait_until(&format!("orch says `{text}`"), || {
-            String::from_utf8_lossy(&self.log("err")).contains(text)
-        });
-    }
-
-    /// Sends a signal to `orch` and to nobody else.
-    fn signal(&self, signal: Signal) {
-        if let Some(last) = self.signalled.replace(Some(Instant::now())) {
-            wait_until("time for another signal", || {
-                last.elapsed() > BETWEEN_SIGNALS
-            });
-            self.signalled.set(Some(Instant::now()));
-        }
-        signal::kill(self.pid(), signal).unwrap();
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_raw(self.orch.id().cast_signed())
-    }
-
-    fn end(mut self) -> Output {
-        let status = self.orch.wait().unwrap();
-        // Signals go to the whole group of the command; the shell says when one ends its `sleep`.
-        let stderr = String::from_utf8(self.log("err")).unwrap();
-        self.sandbox.output(&Raw {
-            status,
-            stdout: self.log("out"),
-            stderr: stderr.replace("Terminated\n", "").into_bytes(),
-        })
-    }
-}
-
-impl Drop for Background<'_> {
-    /// Leaves nothing running behind a test that failed.
-    fn drop(&mut self) {
-        if matches!(self.orch.try_wait(), Ok(None)) {
-            _ = signal::killpg(self.pid(), Signal::SIGKILL);
-            _ = self.orch.wait();
-        }
-    }
-}
+use crate::background::{Background, in_shell};
+use crate::sandbox::{Sandbox, wait_until};
 
 /// Notes each signal in `/signals` and ends with status 0 once `/go` exists.
 const NOTE_SIGNALS: &str = r#"
 trap 'echo INT >> "$ORCH_ROOT/signals"' INT
 trap 'echo TERM >> "$ORCH_ROOT/signals"' TERM
 trap 'echo HUP >> "$ORCH_ROOT/signals"' HUP
+trap 'echo QUIT >> "$ORCH_ROOT/signals"' QUIT
 echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/started"
 while [ -d "$ORCH_ROOT" ] && [ ! -e "$ORCH_ROOT/go" ]; do sleep 0.01; done
 true # the signal may have ended the last `sleep`, which would be the status of the loop
@@ -221,19 +133,25 @@ fn a_third_interrupt_kills_the_command() {
 
 #[test]
 fn terminating_orch_ends_the_run_with_the_status_of_the_signal() {
-    for (signal, word, status) in [(Signal::SIGTERM, "TERM", 143), (Signal::SIGHUP, "HUP", 129)] {
+    // A hang-up or a quit would end terraform at once, with its lock held.
+    for (signal, passed_on, status) in [
+        (Signal::SIGTERM, "TERM", 143),
+        (Signal::SIGHUP, "INT", 129),
+        (Signal::SIGQUIT, "INT", 131),
+    ] {
         let sandbox = three_stacks();
         let run = Background::run(&sandbox, "", NOTE_SIGNALS);
         run.wait_for("/started", &["a"]);
         run.signal(signal);
-        run.wait_for("/signals", &[word]);
+        run.wait_for("/signals", &[passed_on]);
         sandbox.write("/go", "");
         let output = run.end();
         assert_eq!(output.code(), status);
+        assert_eq!(sandbox.read("/signals"), format!("{passed_on}\n"));
         assert!(
             output
                 .stderr
-                .contains(&format!("the run was interrupted by SIG{word}")),
+                .contains(&format!("the run was interrupted by {signal}")),
             "{output}"
         );
     }
@@ -335,4 +253,447 @@ fn a_hang_up_that_was_ignored_at_the_start_stays_ignored() {
     let output = command.output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "alive\n");
     assert!(output.status.success());
+}
+
+#[test]
+fn a_file_that_may_not_grow_any_further_does_not_end_the_run() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b",
+    );
+    let script = "i=0; while [ $i -lt 4000 ]; do echo 0123456789; i=$((i + 1)); done";
+    let mut command = in_shell(&sandbox, "ulimit -f 32", "--output grouped", script);
+    let output = sandbox.output(&command.output().unwrap());
+    assert_eq!(output.code(), 0, "{output}");
+    assert!(output.stderr.contains("2 succeeded"), "{output}");
+}
+
+/// As terraform does: gives up its lock on one interrupt, for which it needs three seconds, and loses
+/// it on two.
+const TERRAFORM: &str = r#"
+state="$ORCH_ROOT/state-$ORCH_STACK_NAME"
+signals=0
+trap 'signals=$((signals + 1))' INT TERM
+echo locked > "$state"
+while [ $signals = 0 ] && [ -d "$ORCH_ROOT" ]; do sleep 0.02; done
+end=$(($(date +%s) + 3))
+while [ $(date +%s) -lt $end ]; do
+    [ $signals = 1 ] || { echo 'lock lost' > "$state"; exit 1; }
+    sleep 0.02
+done
+[ $signals = 1 ] || { echo 'lock lost' > "$state"; exit 1; }
+echo unlocked > "$state"
+exit 1
+"#;
+
+fn wait_for_locks(sandbox: &Sandbox, names: &[&str]) {
+    for name in names {
+        wait_until("the state is locked", || {
+            sandbox.read(&format!("/state-{name}")) == "locked\n"
+        });
+    }
+}
+
+#[test]
+fn one_signal_lets_every_terraform_unlock() {
+    for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let sandbox = three_stacks();
+        let run = Background::run(&sandbox, "-j 2", TERRAFORM);
+        wait_for_locks(&sandbox, &["a", "b"]);
+        run.signal(signal);
+        let output = run.end();
+        assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
+        assert_eq!(sandbox.read("/state-b"), "unlocked\n", "{output}");
+        assert!(!sandbox.path("/state-c").exists(), "nothing new starts");
+        assert_eq!(output.code(), status, "{output}");
+    }
+}
+
+#[test]
+fn a_signal_to_the_whole_group_lets_every_terraform_unlock() {
+    let sandbox = three_stacks();
+    let run = Background::run(&sandbox, "-j 2", TERRAFORM);
+    wait_for_locks(&sandbox, &["a", "b"]);
+    signal::killpg(run.pid(), Signal::SIGINT).unwrap();
+    let output = run.end();
+    assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
+    assert_eq!(sandbox.read("/state-b"), "unlocked\n", "{output}");
+    assert_eq!(output.code(), 130, "{output}");
+}
+
+#[test]
+fn a_timeout_lets_terraform_unlock() {
+    let sandbox = Sandbox::layout("a");
+    // Its trap has to be set by then, on a machine that is busy, too.
+    let output = Background::run(&sandbox, "--timeout 3s", TERRAFORM).end();
+    assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
+    assert_eq!(output.code(), 1, "{output}");
+}
+
+#[test]
+fn each_further_signal_reaches_every_command() {
+    let sandbox = three_stacks();
+    let script = r#"
+        note() { echo $1 >> "$ORCH_ROOT/signals-$ORCH_STACK_NAME"; }
+        trap 'note INT' INT
+        trap 'note TERM' TERM
+        # Its own interrupts do not count: the command's are looked at.
+        sh -c 'echo $$ >> "$ORCH_ROOT/children"; trap "" INT TERM; while [ -d "$ORCH_ROOT" ]; do sleep 0.01; done' &
+        echo $ORCH_STACK_NAME >> "$ORCH_ROOT/started"
+        while [ -d "$ORCH_ROOT" ]; do sleep 0.01; done
+    "#;
+    let run = Background::run(&sandbox, "-j 2", script);
+    wait_until("two have started", || {
+        sandbox.read("/started").lines().count() == 2
+            && sandbox.read("/children").lines().count() == 2
+    });
+    for noted in [&["INT"][..], &["INT", "TERM"]] {
+        run.signal(Signal::SIGINT);
+        run.wait_for("/signals-a", noted);
+        run.wait_for("/signals-b", noted);
+    }
+    run.signal(Signal::SIGINT);
+    let output = run.end();
+    assert_eq!(output.code(), 130, "{output}");
+    assert!(output.stderr.contains("2 failed, 1 cancelled"), "{output}");
+    assert_eq!(sandbox.read("/signals-a"), "INT\nTERM\n");
+    for child in sandbox.read("/children").lines() {
+        let child = Pid::from_raw(child.parse().unwrap());
+        wait_until("its child is killed too", || {
+            signal::kill(child, None).is_err() || is_zombie(child)
+        });
+    }
+}
+
+/// Says whether a process has ended and nobody has asked how.
+fn is_zombie(process: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    status.is_ok_and(|status| status.contains(") Z "))
+}
+
+#[test]
+fn an_interrupt_reaches_what_the_command_has_started() {
+    let sandbox = Sandbox::layout("a");
+    // As a wrapper does: the shell waits, and what it started is to be interrupted.
+    let script = r#"
+        sh -c 'trap "echo INT >> \"$ORCH_ROOT/signals\"; exit 0" INT; touch "$ORCH_ROOT/ready"; while [ -d "$ORCH_ROOT" ]; do sleep 0.01; done'
+        exit 0
+    "#;
+    let run = Background::run(&sandbox, "-j 2", script);
+    wait_until("it is ready", || sandbox.path("/ready").exists());
+    run.signal(Signal::SIGINT);
+    let output = run.end();
+    assert_eq!(sandbox.read("/signals"), "INT\n", "{output}");
+    assert_eq!(output.code(), 130, "{output}");
+}
+
+/// Returns what dies at once of an interrupt, and leaves behind what needs a while to unlock, and then
+/// says so; as `sh -c 'terraform apply & wait'` does.
+#[cfg(target_os = "linux")]
+fn wrapper(sandbox: &Sandbox, unlock: &str) -> String {
+    let script = format!(
+        r#"#!/bin/sh
+        trap '{unlock}' INT
+        echo $$ > "$ORCH_ROOT/process"
+        echo locked > "$ORCH_ROOT/state-$ORCH_STACK_NAME"
+        while [ -d "$ORCH_ROOT" ]; do sleep 0.01; done
+        "#
+    );
+    sandbox.write_program("/unlocks.sh", &script);
+    // A shell has what it starts in the background ignore interrupts; terraform does not care, but
+    // another shell would.
+    r#"
+        trap 'exit 1' INT
+        env --default-signal=INT "$ORCH_ROOT/unlocks.sh" &
+        while [ -d "$ORCH_ROOT" ]; do sleep 0.01; done
+    "#
+    .to_owned()
+}
+
+#[cfg(target_os = "linux")]
+const UNLOCK: &str =
+    r#"sleep 1.5; echo unlocking; echo unlocked > "$ORCH_ROOT/state-$ORCH_STACK_NAME"; exit 0"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_wrapper_leaves_behind_may_unlock_after_a_signal() {
+    for flags in ["", "-j 2"] {
+        let sandbox = Sandbox::layout("a");
+        let script = wrapper(&sandbox, UNLOCK);
+        let run = Background::run(&sandbox, flags, &script);
+        wait_for_locks(&sandbox, &["a"]);
+        run.signal(Signal::SIGINT);
+        let output = run.end();
+        assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
+        assert!(output.stdout.contains("unlocking"), "{output}");
+        assert!(
+            output.stderr.contains("failed /a: exit status 1"),
+            "{output}"
+        );
+        assert_eq!(output.code(), 130, "{output}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_wrapper_leaves_behind_may_unlock_after_a_timeout() {
+    let sandbox = Sandbox::layout("a");
+    let script = wrapper(&sandbox, UNLOCK);
+    // Long enough for it to be ready, on a machine that is busy, too.
+    let output = Background::run(&sandbox, "-j 2 --timeout 3s", &script).end();
+    assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
+    assert!(output.stdout.contains("unlocking"), "{output}");
+    assert_eq!(output.code(), 1, "{output}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_wrapper_leaves_behind_is_killed_if_it_does_not_end_after_a_timeout() {
+    let sandbox = Sandbox::layout("a");
+    let script = wrapper(&sandbox, ":");
+    let flags = "-j 2 --timeout 3s --grace 2s";
+    let output = Background::run(&sandbox, flags, &script).end();
+    assert_eq!(output.code(), 1, "{output}");
+    assert!(!is_alive(&sandbox.read("/process")), "{output}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn further_signals_reach_what_a_wrapper_leaves_behind() {
+    let sandbox = Sandbox::layout("a");
+    // Later than output is waited for that a process holds open which is left behind.
+    let note = r#"sleep 1.5; echo INT > "$ORCH_ROOT/noted""#;
+    let script = wrapper(&sandbox, note);
+    let run = Background::run(&sandbox, "-j 2", &script);
+    wait_for_locks(&sandbox, &["a"]);
+    run.signal(Signal::SIGINT);
+    run.wait_for("/noted", &["INT"]);
+    run.signal(Signal::SIGINT);
+    let output = run.end();
+    assert_eq!(output.code(), 130, "{output}");
+    assert!(!is_alive(&sandbox.read("/process")), "{output}");
+}
+
+/// Says whether a process that a script has noted is alive.
+#[cfg(target_os = "linux")]
+fn is_alive(process: &str) -> bool {
+    let process = Pid::from_raw(process.trim().parse().expect("a process id"));
+    !is_zombie(process) && signal::kill(process, None).is_ok()
+}
+
+/// Returns the end of a pipe that nobody reads and that nothing more goes into, and the other end.
+#[cfg(target_os = "linux")]
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    use rustix::fs::{OFlags, fcntl_setfl};
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    while writer.write(b"x").is_ok() {}
+    fcntl_setfl(&writer, OFlags::empty()).unwrap();
+    (reader, writer)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn interrupts_end_orch_where_it_is_stuck_in_writing() {
+    let sandbox = Sandbox::layout("a");
+    let (_reader, writer) = full_pipe();
+    let mut command = sandbox.command("run --output live -- sleep 600");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(writer);
+    let orch = command.spawn().unwrap();
+    drop(command);
+    // What it says comes right after what it has on record.
+    wait_until("it is stuck", || {
+        let runs = std::fs::read_dir(sandbox.path("/.orch/runs"));
+        runs.is_ok_and(|mut runs| {
+            runs.any(|run| {
+                let journal = run.unwrap().path().join("journal.jsonl");
+                std::fs::read_to_string(journal).is_ok_and(|text| text.contains("\"started\""))
+            })
+        })
+    });
+    let status = interrupt_until_the_end(orch);
+    assert_eq!(status.signal(), Some(2));
+}
+
+/// Interrupts `orch` time and again, as somebody who loses patience does.
+#[cfg(target_os = "linux")]
+fn interrupt_until_the_end(mut orch: Child) -> ExitStatus {
+    let pid = Pid::from_raw(orch.id().cast_signed());
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it does not end");
+        signal::kill(pid, Signal::SIGINT).unwrap();
+        let sent = Instant::now();
+        while sent.elapsed() < Duration::from_millis(200) {
+            if let Some(status) = orch.try_wait().unwrap() {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn a_stopped_command_hears_of_an_interrupt() {
+    let sandbox = Sandbox::layout("a");
+    let script = "echo $$ > \"$ORCH_ROOT/process\"; exec sleep 600";
+    let run = Background::run(&sandbox, "", script);
+    wait_until("it is ready", || sandbox.read("/process").ends_with('\n'));
+    let process = Pid::from_raw(sandbox.read("/process").trim().parse().unwrap());
+    signal::kill(process, Signal::SIGSTOP).unwrap();
+    run.signal(Signal::SIGINT);
+    assert_eq!(run.end().code(), 130);
+}
+
+/// Runs `orch run` with these flags in a terminal, where a script runs.
+#[cfg(target_os = "linux")]
+fn in_terminal<'s>(sandbox: &'s Sandbox, line: &str, script: &str) -> Option<Background<'s>> {
+    sandbox.write_program("/script.sh", &format!("#!/bin/sh\n{script}\n"));
+    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let path = sandbox.path("/script.sh");
+    let line = line
+        .replace("ORCH", &format!("'{orch}'"))
+        .replace("SCRIPT", &format!("'{}'", path.display()));
+    let mut command = sandbox.in_terminal(&line)?;
+    command.stdin(Stdio::piped());
+    Some(Background::spawn(sandbox, command))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn one_ctrl_c_lets_every_terraform_unlock() {
+    for (flags, stacks) in [("", &["a"][..]), ("-j 2", &["a", "b"])] {
+        let sandbox = three_stacks();
+        let line = format!("ORCH run {flags} SCRIPT");
+        let Some(mut run) = in_terminal(&sandbox, &line, TERRAFORM) else {
+            return;
+        };
+        wait_for_locks(&sandbox, stacks);
+        let mut keys = run.orch.stdin.take().unwrap();
+        keys.write_all(b"\x03").unwrap();
+        let output = run.end();
+        drop(keys);
+        for name in stacks {
+            let state = sandbox.read(&format!("/state-{name}"));
+            assert_eq!(state, "unlocked\n", "{output}");
+        }
+        assert_eq!(output.code(), 130, "{output}");
+    }
+}
+
+/// The hang-up of a terminal reaches the command without us; and one that only `orch` gets is none of
+/// the command's.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hang_up_is_not_passed_on_to_a_command_that_has_the_terminal() {
+    let sandbox = three_stacks();
+    let script = format!("echo $PPID > \"$ORCH_ROOT/orch\"\n{NOTE_SIGNALS}");
+    let Some(mut run) = in_terminal(&sandbox, "ORCH run -q SCRIPT", &script) else {
+        return;
+    };
+    run.wait_for("/started", &["a"]);
+    let orch = Pid::from_raw(sandbox.read("/orch").trim().parse().unwrap());
+    signal::kill(orch, Signal::SIGHUP).unwrap();
+    wait_until("orch has seen it", || {
+        String::from_utf8_lossy(&run.log("out")).contains("SIGHUP: nothing new starts")
+    });
+    sandbox.write("/go", "");
+    let keys = run.orch.stdin.take();
+    let output = run.end();
+    drop(keys);
+    assert_eq!(output.code(), 129, "{output}");
+    assert!(!sandbox.path("/signals").exists(), "nothing");
+}
+
+/// A shell's `kill %1` signals the whole process group of a job.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_to_a_job_in_the_background_reaches_the_command_once() {
+    let sandbox = three_stacks();
+    let script = format!("echo $PPID > \"$ORCH_ROOT/orch\"\n{NOTE_SIGNALS}");
+    let line = "set -m; ORCH run -q SCRIPT & wait $!";
+    let Some(mut run) = in_terminal(&sandbox, line, &script) else {
+        return;
+    };
+    run.wait_for("/started", &["a"]);
+    let orch = Pid::from_raw(sandbox.read("/orch").trim().parse().unwrap());
+    signal::killpg(orch, Signal::SIGTERM).unwrap();
+    run.wait_for("/signals", &["TERM"]);
+    wait_until("orch has seen it too", || {
+        String::from_utf8_lossy(&run.log("out")).contains("nothing new starts")
+    });
+    sandbox.write("/go", "");
+    let keys = run.orch.stdin.take();
+    let output = run.end();
+    drop(keys);
+    assert_eq!(output.code(), 143, "{output}");
+    assert_eq!(sandbox.read("/signals"), "TERM\n", "exactly once");
+}
+
+/// What asks for the terminal without having it, as `ssh` for a password, is stopped by the kernel.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_that_asks_for_a_terminal_that_it_cannot_have_fails() {
+    for ask in ["read answer < /dev/tty", "stty -echo < /dev/tty"] {
+        let sandbox = Sandbox::layout(
+            "
+            a
+            b",
+        );
+        // Nothing of orch is the terminal, so commands are not in front of it.
+        let line = "ORCH run -q -j 2 --on-error continue SCRIPT < /dev/null > \"$HOME/out\" 2> \"$HOME/err\"";
+        let script = format!("[ $ORCH_STACK_NAME = b ] || {ask}");
+        let Some(mut run) = in_terminal(&sandbox, line, &script) else {
+            return;
+        };
+        let keys = run.orch.stdin.take();
+        let output = run.end();
+        drop(keys);
+        let said = sandbox.read("../home/err");
+        assert_eq!(output.code(), 1, "{said}");
+        assert!(said.contains("failed /a: asked for the terminal"), "{said}");
+        assert!(said.contains("1 succeeded, 1 failed"), "{said}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_that_run_at_once_cannot_have_the_terminal() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b",
+    );
+    let line = "ORCH run -q -j 2 --on-error continue SCRIPT";
+    let script = "[ $ORCH_STACK_NAME = b ] || read answer < /dev/tty";
+    let Some(mut run) = in_terminal(&sandbox, line, script) else {
+        return;
+    };
+    let keys = run.orch.stdin.take();
+    let output = run.end();
+    drop(keys);
+    assert_eq!(output.code(), 1, "{output}");
+    assert!(output.stdout.contains("asked for the terminal"), "{output}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_that_is_stopped_otherwise_does_not_fail() {
+    let sandbox = Sandbox::layout("a");
+    let script = "echo $$ > \"$ORCH_ROOT/process\"; kill -STOP $$; touch \"$ORCH_ROOT/done\"";
+    let run = Background::run(&sandbox, "", script);
+    wait_until("it is ready", || sandbox.read("/process").ends_with('\n'));
+    let process = Pid::from_raw(sandbox.read("/process").trim().parse().unwrap());
+    wait_until("it is stopped", || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/stat"));
+        status.is_ok_and(|status| status.contains(") T "))
+    });
+    signal::kill(process, Signal::SIGCONT).unwrap();
+    assert_eq!(run.end().code(), 0);
+    assert!(sandbox.path("/done").exists());
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use orch::order::{Direction, Order};
-use orch::schedule::OnError;
+use orch::schedule::{Limit, OnError};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -20,6 +20,11 @@ fn endings() -> impl Strategy<Value = Vec<(Index, bool)>> {
     prop::collection::vec((any::<Index>(), prop::bool::weighted(0.75)), 16)
 }
 
+/// Limits: how many at once, and whether of a stack, by its number.
+fn limits() -> impl Strategy<Value = Vec<(usize, Vec<bool>)>> {
+    prop::collection::vec((1..3_usize, prop::collection::vec(any::<bool>(), 8)), 0..3)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -29,6 +34,7 @@ proptest! {
         on_error in select(ON_ERROR.to_vec()),
         direction in select(DIRECTIONS.to_vec()),
         at_a_time in 1..4_usize,
+        limits in limits(),
         endings in endings(),
     ) {
         let loaded = Loaded::new(&tree);
@@ -48,7 +54,14 @@ proptest! {
             Direction::Reverse => reaches[second][first],
         };
         let at_once = NonZeroUsize::new(at_a_time).expect("not zero");
-        let mut schedule = Order::new(&loaded.graph, &selection).schedule(direction, on_error).at_once(at_once, &[]);
+        let is_limited = |(_, limited): &&(usize, Vec<bool>), stack: usize| limited[stack % limited.len()];
+        let limit = |limit: &(usize, Vec<bool>)| Limit {
+            at_once: NonZeroUsize::new(limit.0).expect("not zero"),
+            stacks: (0..model.stacks.len()).filter(|&stack| is_limited(&limit, stack)).map(|stack| loaded.index(stack)).collect(),
+        };
+        let mut schedule = Order::new(&loaded.graph, &selection)
+            .schedule(direction, on_error)
+            .at_once(at_once, &limits.iter().map(limit).collect::<Vec<_>>());
         // In reverse, a failure protects what the failed stack depends on.
         let on_error = match (direction, on_error) {
             (Direction::Reverse, OnError::Continue) => OnError::SkipDependents,
@@ -70,7 +83,10 @@ proptest! {
                         OnError::SkipDependents => before().any(|other| failed.contains(&other)),
                         OnError::Continue => false,
                     };
-                    !started.contains(&stack) && !is_blocked && before().all(|other| ended.contains(&other))
+                    let has_room = limits.iter().filter(|limit| is_limited(limit, stack)).all(|limit| {
+                        running.iter().filter(|&&other| is_limited(&limit, other)).count() < limit.0
+                    });
+                    !started.contains(&stack) && !is_blocked && has_room && before().all(|other| ended.contains(&other))
                 });
                 let next = schedule.start_next().map(|stack| loaded.number(stack));
                 prop_assert_eq!(next, expected, "after {:?} with {:?} running", started, running);

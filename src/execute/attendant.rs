@@ -1,0 +1,87 @@
+//! Threads that stay with commands, one with each.
+//!
+//! Starting a thread costs a tenth of starting a command, so those whose command has ended get the
+//! next one. What they do for it is not known here.
+
+use std::io;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// What a thread does.
+pub(super) trait Job: Send + 'static {
+    /// Does it, and returns what tells the world that it is done.
+    fn carry_out(self) -> impl FnOnce();
+}
+
+/// The threads that have nothing to do.
+pub(super) struct Attendants<J>(Arc<Mutex<Vec<Inbox<J>>>>);
+
+/// Where a thread gets its jobs, with the thread itself, to be idle again after each.
+type Inbox<J> = Sender<(J, Attendant<J>)>;
+
+/// A thread without a job. Who gets none is idle again.
+pub(super) struct Attendant<J> {
+    idle: Arc<Mutex<Vec<Inbox<J>>>>,
+    inbox: Option<Inbox<J>>,
+}
+
+impl<J> Default for Attendants<J> {
+    fn default() -> Self {
+        Attendants(Arc::default())
+    }
+}
+
+fn lock<T>(idle: &Mutex<T>) -> MutexGuard<'_, T> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<J: Job> Attendants<J> {
+    /// Returns a thread that has nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// If there is none and none can be started.
+    pub(super) fn take(&self) -> io::Result<Attendant<J>> {
+        let idle = lock(&self.0).pop();
+        let inbox = idle.map_or_else(start, Ok)?;
+        Ok(Attendant {
+            idle: self.0.clone(),
+            inbox: Some(inbox),
+        })
+    }
+}
+
+/// Starts a thread, which ends when nobody can give it a job any more.
+fn start<J: Job>() -> io::Result<Inbox<J>> {
+    let (inbox, jobs) = mpsc::channel::<(J, Attendant<J>)>();
+    thread::Builder::new().spawn(move || {
+        for (job, own) in jobs {
+            let tell = job.carry_out();
+            // Who is told may want the next thread at once.
+            drop(own);
+            tell();
+        }
+    })?;
+    Ok(inbox)
+}
+
+impl<J> Attendant<J> {
+    /// Gives it a job.
+    pub(super) fn attend(mut self, job: J) {
+        if let Some(inbox) = self.inbox.take() {
+            let own = Attendant {
+                idle: self.idle.clone(),
+                inbox: Some(inbox.clone()),
+            };
+            let sent = inbox.send((job, own));
+            assert!(sent.is_ok(), "a thread outlives those who give it jobs");
+        }
+    }
+}
+
+impl<J> Drop for Attendant<J> {
+    fn drop(&mut self) {
+        lock(&self.idle).extend(self.inbox.take());
+    }
+}

@@ -1,0 +1,37 @@
+//! The journal: the record of a run on disk, from which it can be resumed.
+//!
+//! ```text
+//! .orch/                   at the project root; ignores itself
+//!   .gitignore             *
+//!   lock                   held while a run is going on
+//!   runs/<run id>/
+//!     journal.jsonl        a header, then one line for each transition
+//!     logs/                what commands printed
+//! ```
+//!
+//! A run writes its journal as events happen, each line with one call and nothing held back, so that
+//! whatever ends `orch`, the journal has all that was known. It is not synced to the disk: that a
+//! process is killed loses nothing that it has written, and a power cut, which may lose the last
+//! lines, is not worth waiting for the disk twice for each stack.
+//!
+//! Stacks go by their paths here, since indices mean something else in the next run. Nothing here
+//! knows how a run goes, or decides what to run again.
+
+mod entry;
+mod header;
+mod lock;
+mod place;
+mod read;
+mod runs;
+mod write;
+
+pub use self::entry::{Cause, Ended, Entry, Event, Failure, Finished, Outcome};
+pub use self::header::{Argument, BaseRecord, FORMAT, Header, Settings, TagLimit, arguments};
+pub use self::lock::{Holder, Locking, ProjectLock};
+pub use self::place::{Place, Unusable};
+pub use self::read::{Counts, ReadError, Record, StackRecord, StackState};
+pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs};
+pub use self::write::Journal;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! The folder `.orch` at the project root, in which anyone may have put anything.
+//!
+//! A link in it is not followed, wherever it leads: what is written here must not end up in another
+//! place, and the file that makes git ignore the folder must not hide what somebody else keeps there.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The name of the folder.
+const NAME: &str = ".orch";
+
+/// What makes git ignore it.
+const IGNORE: &str = ".gitignore";
+
+/// The folder, which exists and is one.
+#[derive(Debug, Clone)]
+pub struct Place {
+    folder: PathBuf,
+}
+
+/// Why nothing can be kept, or found, in the folder. Paths are relative to the project root.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Something is a link.
+    #[error("`{0}` is a symbolic link, which orch does not follow")]
+    Link(String),
+    /// Something is not what it should be.
+    #[error("`{0}` is not a {1}")]
+    WrongKind(String, &'static str),
+    /// The file system says no.
+    #[error("failed to {doing} `{path}`: {error}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        path: String,
+        /// What came of it.
+        error: io::Error,
+    },
+}
+
+impl Place {
+    /// Returns the folder of a project, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// If there is something, but no folder.
+    pub fn find(root: &Path) -> Result<Option<Self>, Unusable> {
+        let folder = root.join(NAME);
+        Ok(is_directory(&folder, NAME)?.then_some(Place { folder }))
+    }
+
+    /// Returns the folder of a project; makes it, if there is none. Git ignores it from the
+    /// beginning, and nobody else may look into it: commands may hold secrets.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made.
+    pub fn create(root: &Path) -> Result<Self, Unusable> {
+        let folder = root.join(NAME);
+        make_directory(&folder, NAME)?;
+        let place = Place { folder };
+        place.hide()?;
+        Ok(place)
+    }
+
+    /// Lets git ignore the folder, also where a killed process or a full disk has left it without the
+    /// file for that, or with an empty one. What somebody has written there stays.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn hide(&self) -> Result<(), Unusable> {
+        match self.open(IGNORE, OpenOptions::new().read(true)) {
+            Ok(file) if file.metadata().is_ok_and(|metadata| metadata.len() > 0) => return Ok(()),
+            Ok(_) => {}
+            Err(Unusable::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
+            Err(other) => return Err(other),
+        }
+        // It is there as a whole or not at all: git would show the folder, and safeguards would
+        // refuse each further run.
+        let new = format!("{IGNORE}.{}", std::process::id());
+        let options = &mut OpenOptions::new();
+        let mut file = self.open(&new, options.write(true).create(true).truncate(true))?;
+        let place = self.folder.join(&new);
+        file.write_all(b"*\n")
+            .and_then(|()| fs::rename(&place, self.folder.join(IGNORE)))
+            .map_err(|error| {
+                _ = fs::remove_file(&place);
+                failed("write", ".orch/.gitignore", error)
+            })
+    }
+
+    /// Returns the place of a directory of the folder, if it exists. `path` has no links above it.
+    pub(super) fn directory(&self, path: &str) -> Result<Option<PathBuf>, Unusable> {
+        let mut directory = self.folder.clone();
+        let mut shown = NAME.to_owned();
+        for name in path.split('/') {
+            directory.push(name);
+            shown = format!("{shown}/{name}");
+            if !is_directory(&directory, &shown)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(directory))
+    }
+
+    /// Makes a directory of the folder, and those above it, where they are missing.
+    pub(super) fn make_directory(&self, path: &str) -> Result<PathBuf, Unusable> {
+        let mut directory = self.folder.clone();
+        let mut shown = NAME.to_owned();
+        for name in path.split('/') {
+            directory.push(name);
+            shown = format!("{shown}/{name}");
+            make_directory(&directory, &shown)?;
+        }
+        Ok(directory)
+    }
+
+    /// Opens a file of the folder; a new one is for its owner alone. The directory it lies in has
+    /// been looked at.
+    pub(super) fn open(&self, path: &str, options: &mut OpenOptions) -> Result<File, Unusable> {
+        let file = self.folder.join(path);
+        let shown = format!("{NAME}/{path}");
+        match file.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => return Err(Unusable::Link(shown)),
+            // A pipe would let us wait for somebody at its other end.
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(Unusable::WrongKind(shown, "file"));
+            }
+            _ => {}
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+        options
+            .open(&file)
+            .map_err(|error| failed("open", &shown, error))
+    }
+}
+
+/// Says whether there is a directory.
+fn is_directory(directory: &Path, shown: &str) -> Result<bool, Unusable> {
+    match directory.symlink_metadata() {
+        Ok(metadata) if metadata.is_symlink() => Err(Unusable::Link(shown.to_owned())),
+        Ok(metadata) if metadata.is_dir() => Ok(true),
+        Ok(_) => Err(Unusable::WrongKind(shown.to_owned(), "directory")),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(failed("look at", shown, error)),
+    }
+}
+
+fn make_directory(directory: &Path, shown: &str) -> Result<(), Unusable> {
+    if is_directory(directory, shown)? {
+        return Ok(());
+    }
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "there are no modes"))]
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(directory) {
+        Ok(()) => Ok(()),
+        // Another run was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            is_directory(directory, shown).map(drop)
+        }
+        Err(error) => Err(failed("create", shown, error)),
+    }
+}
+
+pub(super) fn failed(doing: &'static str, path: &str, error: io::Error) -> Unusable {
+    let path = path.to_owned();
+    Unusable::Io { doing, path, error }
+}

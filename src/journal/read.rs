@@ -1,0 +1,298 @@
+//! Reads a journal back, whatever ended the `orch` that wrote it.
+//!
+//! The last line may be torn; it is left out. Any other line that cannot be understood is an error:
+//! to guess that a stack had not succeeded would be to run its command twice.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Ended, Entry, Event, Finished, Outcome};
+use super::header::{FORMAT, Header};
+use super::place::Unusable;
+
+/// The longest journal that is read: that of a hundred thousand stacks has less than a tenth of it.
+pub(super) const MAX_BYTES: u64 = 512 << 20;
+
+/// Where the last line is looked for at first; it is short where a run has finished.
+const TAIL_BYTES: u64 = 4 << 10;
+
+/// What a journal says.
+#[derive(Debug)]
+pub struct Record {
+    /// What the run was to do.
+    pub header: Header,
+    /// How far each stack has come, in the order of the run.
+    pub stacks: Vec<StackRecord>,
+    /// How the run ended, if it has.
+    pub finished: Option<Finished>,
+    /// The time of the last line.
+    pub last: Timestamp,
+}
+
+/// How far a stack has come.
+#[derive(Debug)]
+pub struct StackRecord {
+    /// The stack path.
+    pub path: String,
+    /// How many attempts were begun.
+    pub attempts: u32,
+    /// How far it has come.
+    pub state: StackState,
+}
+
+/// How far a stack has come.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StackState {
+    /// It was not to be run.
+    LeftOut,
+    /// Its turn has not come.
+    Waiting,
+    /// It was started; this is the latest attempt, from 1.
+    Started {
+        /// The attempt.
+        attempt: u32,
+        /// When the first one began.
+        since: Timestamp,
+    },
+    /// It has ended.
+    Ended(Ended),
+}
+
+impl StackState {
+    /// Says whether its command has succeeded.
+    pub fn is_success(&self) -> bool {
+        self.outcome() == Some(Outcome::Succeeded)
+    }
+
+    /// Says whether its command has failed.
+    pub fn is_failure(&self) -> bool {
+        self.outcome() == Some(Outcome::Failed)
+    }
+
+    fn outcome(&self) -> Option<Outcome> {
+        match self {
+            StackState::Ended(ended) => Some(ended.outcome),
+            _ => None,
+        }
+    }
+}
+
+/// How many stacks have come how far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the words of outcomes")]
+pub struct Counts {
+    pub succeeded: usize,
+    pub failed: usize,
+    pub skipped: usize,
+    pub cancelled: usize,
+}
+
+impl Counts {
+    /// Counts one more stack that has ended like this.
+    pub fn add(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Succeeded => self.succeeded += 1,
+            Outcome::Failed => self.failed += 1,
+            Outcome::Skipped => self.skipped += 1,
+            Outcome::Cancelled => self.cancelled += 1,
+            Outcome::Other => {}
+        }
+    }
+}
+
+/// Why a journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    /// It cannot be read.
+    #[error("failed to read it: {0}")]
+    Io(#[from] io::Error),
+    /// It is too long to be one.
+    #[error("it is longer than {} MiB", MAX_BYTES >> 20)]
+    TooLong,
+    /// It does not even begin.
+    #[error("it has no header")]
+    NoHeader,
+    /// A later `orch` wrote it.
+    #[error("it has format {format}, and this orch knows {FORMAT}; orch {orch} wrote it")]
+    Newer {
+        /// The format.
+        format: u32,
+        /// The version that wrote it.
+        orch: String,
+    },
+    /// Somebody has changed it, or the disk has.
+    #[error("line {line} is damaged at column {}", error.column())]
+    Damaged {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+}
+
+impl Record {
+    /// Reads a whole journal.
+    ///
+    /// # Errors
+    ///
+    /// If it has no header, a later `orch` wrote it, or a line other than the last is damaged.
+    pub(super) fn read(file: File) -> Result<Self, ReadError> {
+        let mut lines = Lines::new(file)?;
+        let header = lines.header()?;
+        let mut state: Vec<StackRecord> = Vec::with_capacity(header.order.len());
+        let mut positions: HashMap<String, usize> = HashMap::new();
+        for path in &header.order {
+            positions.insert(path.clone(), state.len());
+            state.push(StackRecord {
+                path: path.clone(),
+                attempts: 0,
+                state: StackState::Waiting,
+            });
+        }
+        let mut record = Record {
+            last: header.at,
+            header,
+            stacks: state,
+            finished: None,
+        };
+        for path in &record.header.left_out {
+            if let Some(&position) = positions.get(path) {
+                record.stacks[position].state = StackState::LeftOut;
+            }
+        }
+        while let Some(entry) = lines.entry()? {
+            record.take(entry, &positions);
+        }
+        Ok(record)
+    }
+
+    fn take(&mut self, entry: Entry, positions: &HashMap<String, usize>) {
+        self.last = entry.at;
+        let stacks = &mut self.stacks;
+        // What is not in the order was not run by us.
+        let mut change = |path: &str, change: &dyn Fn(&mut StackRecord)| {
+            if let Some(&position) = positions.get(path) {
+                change(&mut stacks[position]);
+            }
+        };
+        match entry.event {
+            Event::Started { stack, attempt } => change(&stack, &|stack| {
+                let since = match stack.state {
+                    StackState::Started { since, .. } => since,
+                    _ => entry.at,
+                };
+                stack.attempts += 1;
+                stack.state = StackState::Started { attempt, since };
+            }),
+            Event::Ended(ended) => change(&ended.stack, &|stack| {
+                stack.state = StackState::Ended(ended.clone());
+            }),
+            Event::Finished(finished) => self.finished = Some(finished),
+            _ => {}
+        }
+    }
+
+    /// Returns how many stacks have ended in which way.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for stack in &self.stacks {
+            if let StackState::Ended(ended) = &stack.state {
+                counts.add(ended.outcome);
+            }
+        }
+        counts
+    }
+
+    /// Returns the stacks that were started and have not ended, as far as the journal knows.
+    pub fn started(&self) -> impl Iterator<Item = &str> {
+        let is_started = |stack: &&StackRecord| matches!(stack.state, StackState::Started { .. });
+        self.stacks
+            .iter()
+            .filter(is_started)
+            .map(|stack| stack.path.as_str())
+    }
+}
+
+/// Reads the header alone, and how the run ended if the last line says so.
+pub(super) fn read_ends(file: File) -> Result<(Header, Option<Finished>), ReadError> {
+    let mut lines = Lines::new(file)?;
+    let header = lines.header()?;
+    let begin = lines.input.stream_position()?;
+    let file = lines.input.get_mut().get_mut();
+    let end = file.metadata()?.len();
+    file.seek(SeekFrom::Start(begin.max(end.saturating_sub(TAIL_BYTES))))?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    let last = tail.trim_ascii_end().rsplit(|&byte| byte == b'\n').next();
+    let entry: Option<Entry> = last.and_then(|line| serde_json::from_slice(line).ok());
+    Ok(match entry.map(|entry| entry.event) {
+        Some(Event::Finished(finished)) => (header, Some(finished)),
+        _ => (header, None),
+    })
+}
+
+struct Lines {
+    input: BufReader<io::Take<File>>,
+    buffer: Vec<u8>,
+    number: usize,
+}
+
+impl Lines {
+    fn new(file: File) -> Result<Self, ReadError> {
+        if file.metadata()?.len() > MAX_BYTES {
+            return Err(ReadError::TooLong);
+        }
+        Ok(Lines {
+            // It may be growing.
+            input: BufReader::with_capacity(64 << 10, file.take(MAX_BYTES)),
+            buffer: Vec::new(),
+            number: 0,
+        })
+    }
+
+    /// Reads the next line; says whether there is one that was written to its end.
+    fn next(&mut self) -> io::Result<bool> {
+        self.buffer.clear();
+        self.number += 1;
+        self.input.read_until(b'\n', &mut self.buffer)?;
+        Ok(self.buffer.last() == Some(&b'\n'))
+    }
+
+    fn header(&mut self) -> Result<Header, ReadError> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+            #[serde(default)]
+            orch: String,
+        }
+        if !self.next()? {
+            return Err(ReadError::NoHeader);
+        }
+        let damaged = |error| ReadError::Damaged { line: 1, error };
+        let Version { format, orch } = serde_json::from_slice(&self.buffer).map_err(damaged)?;
+        if format > FORMAT {
+            return Err(ReadError::Newer { format, orch });
+        }
+        serde_json::from_slice(&self.buffer).map_err(damaged)
+    }
+
+    /// Reads the next entry; `None` at the end, or where only a part of one was written.
+    fn entry(&mut self) -> Result<Option<Entry>, ReadError> {
+        let is_whole = self.next()?;
+        match serde_json::from_slice(&self.buffer) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(_) if !is_whole => Ok(None),
+            Err(error) => {
+                let line = self.number;
+                Err(ReadError::Damaged { line, error })
+            }
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! All runs of a project that are on record.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use uuid::{NoContext, Timestamp, Uuid};
+
+use super::entry::{Ended, Finished};
+use super::header::{Header, arguments};
+use super::place::{Place, Unusable, failed};
+use super::read::{Counts, ReadError, Record, StackState, read_ends};
+use super::write::{FILE, NEW_FILE};
+
+/// Where the runs are, below `.orch`.
+const FOLDER: &str = "runs";
+
+/// How many runs are looked at for what stacks have taken in the past.
+const MAX_PAST: usize = 10;
+
+/// The runs of a project.
+#[derive(Debug)]
+pub struct Runs {
+    place: Place,
+    folder: PathBuf,
+    ids: Vec<String>,
+    /// The same, and those that are about to begin, or never began since their `orch` was killed.
+    folders: Vec<String>,
+}
+
+/// Whether a run is going on: whether its `orch` lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It is.
+    Alive,
+    /// It is not.
+    Gone,
+    /// The file system has no locks, so nobody can know.
+    Unknown,
+}
+
+/// How a run went, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// It is going on.
+    Running,
+    /// Everything succeeded.
+    Succeeded,
+    /// Something failed.
+    Failed,
+    /// A signal ended it.
+    Interrupted,
+    /// `orch` was killed, or the machine went down.
+    Killed,
+    /// It has not finished, and whether it is going on cannot be known.
+    Unknown,
+}
+
+impl RunState {
+    /// Returns the word.
+    pub fn word(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Succeeded => "succeeded",
+            RunState::Failed => "failed",
+            RunState::Interrupted => "interrupted",
+            RunState::Killed => "killed",
+            RunState::Unknown => "unfinished",
+        }
+    }
+
+    /// Returns how a run went that ended like this, or has not ended.
+    pub fn new(finished: Option<&Finished>, liveness: Liveness) -> Self {
+        match (finished, liveness) {
+            (Some(finished), _) => match finished.status {
+                0 => RunState::Succeeded,
+                128.. => RunState::Interrupted,
+                _ => RunState::Failed,
+            },
+            (None, Liveness::Alive) => RunState::Running,
+            (None, Liveness::Gone) => RunState::Killed,
+            (None, Liveness::Unknown) => RunState::Unknown,
+        }
+    }
+}
+
+/// A run in a few words.
+#[derive(Debug)]
+pub struct Brief {
+    /// What it was to do.
+    pub header: Header,
+    /// How it went.
+    pub state: RunState,
+    /// How many stacks have ended in which way.
+    pub counts: Counts,
+    /// How long it took, if it has finished.
+    pub elapsed: Option<Duration>,
+}
+
+/// Why there is no such run.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    /// There are none at all.
+    #[error("no run of this project is on record")]
+    NoRuns,
+    /// It is not said which, as where a variable is empty.
+    #[error("RUN is empty; it is the beginning of a run id, or `last`")]
+    Empty,
+    /// None begins like that.
+    #[error("no run has an id that begins with `{0}`")]
+    Unknown(String),
+    /// Several do; the newest of them.
+    #[error("several runs have ids that begin with `{0}`: {1}")]
+    Ambiguous(String, String),
+}
+
+/// What was removed.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    /// The ids of the runs that are gone.
+    pub removed: Vec<String>,
+    /// How many are left.
+    pub left: usize,
+    /// Those that could not be removed, and why.
+    pub problems: Vec<(String, io::Error)>,
+}
+
+impl Runs {
+    /// Finds the runs of a project. What else is in their folder is left alone.
+    ///
+    /// # Errors
+    ///
+    /// If the folder is a link, or cannot be read.
+    pub fn find(place: Place) -> Result<Self, Unusable> {
+        let mut folders = Vec::new();
+        let folder = place.directory(FOLDER)?;
+        if let Some(folder) = &folder {
+            let unread = |error| failed("read", ".orch/runs", error);
+            for entry in fs::read_dir(folder).map_err(unread)? {
+                let entry = entry.map_err(unread)?;
+                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if let (true, Ok(name)) = (is_directory, entry.file_name().into_string())
+                    && Uuid::try_parse(&name).is_ok_and(|id| id.to_string() == name)
+                {
+                    folders.push(name);
+                }
+            }
+        }
+        // Ids begin with the time.
+        folders.sort_unstable_by(|a, b| b.cmp(a));
+        let folder = folder.unwrap_or_default();
+        let has_journal = |id: &&String| folder.join(id).join(FILE).symlink_metadata().is_ok();
+        Ok(Runs {
+            ids: folders.iter().filter(has_journal).cloned().collect(),
+            folders,
+            place,
+            folder,
+        })
+    }
+
+    /// Returns the ids, newest first.
+    pub fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// Returns the id of a new run. It is above all others, also if the clock was put back: the last
+    /// run is the newest.
+    pub fn new_id(&self) -> String {
+        let id = Uuid::now_v7().to_string();
+        let newest = self.folders.first().filter(|newest| **newest > id);
+        newest.and_then(|newest| after(newest)).unwrap_or(id)
+    }
+
+    /// Returns the newest run that is going on, if there is one.
+    pub fn alive(&self) -> Option<&str> {
+        let is_alive = |id: &&String| self.liveness(id) == Liveness::Alive;
+        self.ids.iter().find(is_alive).map(String::as_str)
+    }
+
+    /// Returns the id that begins like this; `last` means the newest.
+    ///
+    /// # Errors
+    ///
+    /// If none does, or several do.
+    pub fn id(&self, wanted: &str) -> Result<&str, FindError> {
+        if wanted.is_empty() {
+            return Err(FindError::Empty);
+        }
+        if wanted == "last" {
+            return self
+                .ids
+                .first()
+                .map(String::as_str)
+                .ok_or(FindError::NoRuns);
+        }
+        let lower = wanted.to_ascii_lowercase();
+        let mut found = self.ids.iter().filter(|id| id.starts_with(&lower));
+        match (found.next(), found.next()) {
+            (None, _) => Err(FindError::Unknown(wanted.to_owned())),
+            (Some(id), None) => Ok(id),
+            (Some(first), Some(second)) => {
+                let mut shown = format!("`{first}`, `{second}`");
+                let more = found.count();
+                if more > 0 {
+                    shown += &format!(" and {more} more");
+                }
+                Err(FindError::Ambiguous(wanted.to_owned(), shown))
+            }
+        }
+    }
+
+    /// Returns the folder of a run.
+    pub fn folder(&self, id: &str) -> PathBuf {
+        self.folder.join(id)
+    }
+
+    /// Returns where the logs of a run are, if it has any.
+    ///
+    /// # Errors
+    ///
+    /// If that is a link, or no directory.
+    pub fn logs(&self, id: &str) -> Result<Option<PathBuf>, Unusable> {
+        self.place.directory(&format!("{FOLDER}/{id}/logs"))
+    }
+
+    /// Reads the journal of a run.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or understood.
+    pub fn record(&self, id: &str) -> Result<Record, ReadError> {
+        let mut record = Record::read(self.open(id)?)?;
+        // Whatever the journal says: it is found by the folder that it lies in.
+        id.clone_into(&mut record.header.run);
+        Ok(record)
+    }
+
+    /// Reads of a journal what is needed to list the run: of a finished one, only its ends.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or understood.
+    pub fn brief(&self, id: &str) -> Result<Brief, ReadError> {
+        // It may end after it was looked at, but it does not come to life again.
+        let liveness = self.liveness(id);
+        let (header, finished) = read_ends(self.open(id)?)?;
+        let counts = match &finished {
+            Some(finished) => finished.counts,
+            None => self.record(id)?.counts(),
+        };
+        Ok(Brief {
+            header,
+            state: RunState::new(finished.as_ref(), liveness),
+            counts,
+            elapsed: finished.map(|finished| Duration::from_millis(finished.elapsed_ms)),
+        })
+    }
+
+    /// Returns the run that goes on with this one, if there is one: what has succeeded there is not
+    /// left to do. A journal that cannot be read resumes nothing.
+    pub fn resumed_by(&self, id: &str) -> Option<&str> {
+        let resumes = |other: &&String| {
+            let ends = self
+                .open(other)
+                .map_err(ReadError::from)
+                .and_then(read_ends);
+            ends.is_ok_and(|(header, _)| header.resumes.as_deref() == Some(id))
+        };
+        self.ids.iter().find(resumes).map(String::as_str)
+    }
+
+    /// Says whether a run is going on. It is not if it has no journal.
+    pub fn liveness(&self, id: &str) -> Liveness {
+        let Ok(file) = self.open(id) else {
+            return Liveness::Gone;
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Liveness::Gone,
+            Err(TryLockError::WouldBlock) => Liveness::Alive,
+            Err(TryLockError::Error(_)) => Liveness::Unknown,
+        }
+    }
+
+    /// Removes all runs but the newest ones, and those that are or may be going on.
+    pub fn prune(&self, keep: usize) -> Pruned {
+        let mut pruned = Pruned {
+            left: self.ids.len(),
+            ..Pruned::default()
+        };
+        for id in self.ids.iter().skip(keep) {
+            if self.liveness(id) != Liveness::Gone {
+                continue;
+            }
+            match fs::remove_dir_all(self.folder(id)) {
+                Ok(()) => pruned.removed.push(id.clone()),
+                // Another run was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    pruned.problems.push((id.clone(), error));
+                    continue;
+                }
+            }
+            pruned.left -= 1;
+        }
+        pruned
+    }
+
+    /// Removes what is left of runs that never began, as far as they are older than a run that begins
+    /// now: what is newer may be about to begin.
+    pub fn remove_unbegun(&self, now: &str) {
+        let has_begun = |id: &String| self.ids.contains(id);
+        for id in &self.folders {
+            if id.as_str() < now && !has_begun(id) && !self.is_beginning(id) {
+                // What is in the way here is in nobody's way.
+                _ = fs::remove_dir_all(self.folder(id));
+            }
+        }
+    }
+
+    /// Says whether a run without a journal is about to have one, or has got it by now.
+    fn is_beginning(&self, id: &str) -> bool {
+        if self.folder(id).join(FILE).symlink_metadata().is_ok() {
+            return true;
+        }
+        let path = format!("{FOLDER}/{id}/{NEW_FILE}");
+        match self.place.open(&path, OpenOptions::new().read(true)) {
+            Ok(file) => file.try_lock_shared().is_err(),
+            Err(Unusable::Io { error, .. }) => error.kind() != io::ErrorKind::NotFound,
+            Err(_) => false,
+        }
+    }
+
+    /// Returns how long the command has taken in each stack when it last succeeded there. Only the
+    /// newest runs of the same command are looked at, and what cannot be read is left out.
+    pub fn past_durations(&self, command: &[OsString]) -> HashMap<String, Duration> {
+        let command = arguments(command);
+        let mut durations = HashMap::new();
+        for id in self.ids.iter().take(MAX_PAST) {
+            let Ok(record) = self.record(id) else {
+                continue;
+            };
+            if record.header.command != command {
+                continue;
+            }
+            for stack in record.stacks {
+                if stack.state.is_success()
+                    && let StackState::Ended(Ended { elapsed_ms, .. }) = stack.state
+                {
+                    let elapsed = Duration::from_millis(elapsed_ms);
+                    durations.entry(stack.path).or_insert(elapsed);
+                }
+            }
+        }
+        durations
+    }
+
+    fn open(&self, id: &str) -> Result<fs::File, Unusable> {
+        let path = format!("{FOLDER}/{id}/{FILE}");
+        // Who holds the lock may call themselves anything, `../..` for example.
+        if !self.ids.iter().any(|known| known == id) {
+            return Err(failed("open", &path, io::ErrorKind::NotFound.into()));
+        }
+        self.place.open(&path, OpenOptions::new().read(true))
+    }
+}
+
+/// Returns an id a millisecond after another one, if that has a time.
+fn after(id: &str) -> Option<String> {
+    let (seconds, nanoseconds) = Uuid::try_parse(id).ok()?.get_timestamp()?.to_unix();
+    let later = Duration::new(seconds, nanoseconds) + Duration::from_millis(1);
+    let later = Timestamp::from_unix(NoContext, later.as_secs(), later.subsec_nanos());
+    let later = Uuid::new_v7(later).to_string();
+    // After the last of all times comes the first.
+    (later.as_str() > id).then_some(later)
+}

@@ -1,0 +1,86 @@
+//! Writes the journal of a run.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::entry::Entry;
+use super::header::Header;
+use super::place::{Place, Unusable, failed};
+
+/// The file in the folder of a run.
+pub(super) const FILE: &str = "journal.jsonl";
+
+/// What it is called until it has its header: a run that is killed before that never was one.
+pub(super) const NEW_FILE: &str = "journal.new";
+
+/// The journal of a run that is going on.
+#[derive(Debug)]
+pub struct Journal {
+    pub(super) file: File,
+    folder: PathBuf,
+    /// How much of the file is whole lines.
+    length: u64,
+    /// Lines that could not be written so far.
+    pending: Vec<u8>,
+}
+
+impl Journal {
+    /// Makes the folder of a run and begins its journal. As long as the journal lives, its file is
+    /// locked: so others know that the run is going on.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be kept.
+    pub fn create(place: &Place, header: &Header) -> Result<Self, Unusable> {
+        let path = format!("runs/{}", header.run);
+        let folder = place.make_directory(&path)?;
+        let path = format!("{path}/{NEW_FILE}");
+        let file = place.open(&path, OpenOptions::new().append(true).create_new(true))?;
+        // Where there are no locks, others cannot know, and that is all.
+        _ = file.try_lock();
+        let mut journal = Journal {
+            file,
+            folder,
+            length: 0,
+            pending: Vec::new(),
+        };
+        let shown = format!(".orch/{path}");
+        journal
+            .line(header)
+            .and_then(|()| fs::rename(journal.folder.join(NEW_FILE), journal.folder.join(FILE)))
+            .map_err(|error| failed("write", &shown, error))?;
+        Ok(journal)
+    }
+
+    /// Returns the folder of the run.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes an entry. What could not be written before is tried again, so that nothing is missing
+    /// once there is room on the disk again.
+    ///
+    /// # Errors
+    ///
+    /// If the file does not have this entry, or one before it.
+    pub fn write(&mut self, entry: &Entry) -> io::Result<()> {
+        self.line(entry)
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let is_behind = !self.pending.is_empty();
+        serde_json::to_writer(&mut self.pending, line)?;
+        self.pending.push(b'\n');
+        if is_behind {
+            // A part of a line may have been written.
+            self.file.set_len(self.length)?;
+        }
+        self.file.write_all(&self.pending)?;
+        self.length += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! What commands printed, on disk.
+//!
+//! Each attempt in a stack has a file that holds both streams in the order in which they came: what
+//! people read and search. Beside it, once there is anything from stderr, an index of a line for
+//! each change of the stream (`1234 stderr`: from byte 1234 on), by which the two can be told apart
+//! again. The line is there before what it is about, so a log whose writer was killed reads back
+//! like any other. An attempt that printed nothing has no files.
+//!
+//! How files are called follows from the place of a stack in its run, its path and the attempt, so
+//! nothing else has to be remembered to find them. What a run is, and when logs go, is known
+//! elsewhere.
+
+mod reader;
+mod writer;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use self::reader::LogReader;
+pub use self::writer::LogWriter;
+use crate::path::ProjectPath;
+
+/// The logs of a run.
+#[derive(Debug, Clone)]
+pub struct Logs {
+    directory: PathBuf,
+}
+
+impl Logs {
+    /// Returns the logs in a directory, which the first of them creates.
+    pub fn new(directory: PathBuf) -> Self {
+        Logs { directory }
+    }
+
+    /// Returns the file of an attempt, which need not exist: one that printed nothing has none.
+    /// `position` is the place of the stack in the order of its run, from 1; attempts count from 1.
+    pub fn file(&self, position: usize, stack: &ProjectPath, attempt: u32) -> PathBuf {
+        self.directory.join(file_name(position, stack, attempt))
+    }
+
+    /// Returns what takes the output of an attempt.
+    pub fn writer(&self, position: usize, stack: &ProjectPath, attempt: u32) -> LogWriter {
+        LogWriter::new(self.file(position, stack, attempt))
+    }
+
+    /// Returns the output of an attempt so far, or `None` if it printed nothing.
+    ///
+    /// # Errors
+    ///
+    /// If there are files that cannot be read.
+    pub fn reader(
+        &self,
+        position: usize,
+        stack: &ProjectPath,
+        attempt: u32,
+    ) -> io::Result<Option<LogReader>> {
+        LogReader::open(&self.file(position, stack, attempt))
+    }
+}
+
+/// The longest part of a file name that tells the stack, in bytes: it is for people, and the number
+/// in front makes it unique.
+const LONGEST_NAME: usize = 100;
+
+/// Returns the name of the log of an attempt: `0007-prod-network.log`, `0007-prod-network.2.log`.
+fn file_name(position: usize, stack: &ProjectPath, attempt: u32) -> String {
+    let safe = |character: char| match character {
+        'A'..='Z' | 'a'..='z' | '0'..='9' | '.' | '_' | '-' => character,
+        _ => '-',
+    };
+    let path: String = stack
+        .relative()
+        .chars()
+        .take(LONGEST_NAME)
+        .map(safe)
+        .collect();
+    let path = if stack.is_root() { "root" } else { &path };
+    match attempt {
+        1 => format!("{position:04}-{path}.log"),
+        attempt => format!("{position:04}-{path}.{attempt}.log"),
+    }
+}
+
+/// Returns where the index of a log is.
+fn index_of(log: &Path) -> PathBuf {
+    log.with_added_extension("streams")
+}
+
+#[cfg(test)]
+mod tests;

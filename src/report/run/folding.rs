@@ -1,0 +1,194 @@
+//! Marks by which a CI system folds a part of a log.
+//!
+//! Each is a line of its own. Where a system knows only parts that are folded, one that is to be
+//! open gets no marks.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Whose marks are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Folding {
+    /// Nobody's.
+    None,
+    /// GitHub Actions.
+    GitHub,
+    /// GitLab CI.
+    GitLab,
+    /// Azure Pipelines.
+    Azure,
+    /// Buildkite.
+    Buildkite,
+    /// `TeamCity`.
+    TeamCity,
+}
+
+impl Folding {
+    /// Finds out from the environment which CI system will show the log.
+    pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let is_true =
+            |name: &str| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        if is_true("GITHUB_ACTIONS") {
+            Folding::GitHub
+        } else if is_true("GITLAB_CI") {
+            Folding::GitLab
+        } else if is_true("TF_BUILD") {
+            Folding::Azure
+        } else if is_true("BUILDKITE") {
+            Folding::Buildkite
+        } else if variable("TEAMCITY_VERSION").is_some_and(|version| !version.is_empty()) {
+            Folding::TeamCity
+        } else {
+            Folding::None
+        }
+    }
+
+    /// Returns the lines before a part, which show its title, and those after it. `number` is the
+    /// part's own in this run.
+    pub fn marks(self, title: &str, is_open: bool, number: usize) -> (String, String) {
+        let line = |text: String| (format!("{text}\n"), String::new());
+        match self {
+            Folding::GitHub if !is_open => (
+                format!("::group::{}\n", escape_github(title)),
+                "::endgroup::\n".to_owned(),
+            ),
+            Folding::Azure if !is_open => {
+                (format!("##[group]{title}\n"), "##[endgroup]\n".to_owned())
+            }
+            Folding::TeamCity if !is_open => {
+                let name = escape_teamcity(title);
+                (
+                    format!("##teamcity[blockOpened name='{name}']\n"),
+                    format!("##teamcity[blockClosed name='{name}']\n"),
+                )
+            }
+            Folding::GitLab => {
+                // One process has one log, where names must be unique.
+                let name = format!("orch_{}_{number}", std::process::id());
+                let option = if is_open { "" } else { "[collapsed=true]" };
+                let now = SystemTime::now().duration_since(UNIX_EPOCH);
+                let now = now.unwrap_or_default().as_secs();
+                (
+                    format!("\x1b[0Ksection_start:{now}:{name}{option}\r\x1b[0K{title}\n"),
+                    format!("\x1b[0Ksection_end:{now}:{name}\r\x1b[0K\n"),
+                )
+            }
+            Folding::Buildkite => line(format!("{} {title}", if is_open { "+++" } else { "---" })),
+            Folding::None | Folding::GitHub | Folding::Azure | Folding::TeamCity => {
+                line(title.to_owned())
+            }
+        }
+    }
+
+    /// Returns the line that ends the last part where only the next one does.
+    pub fn after_all(self) -> &'static str {
+        match self {
+            Folding::Buildkite => "+++ orch: summary\n",
+            _ => "",
+        }
+    }
+}
+
+fn escape_github(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+fn escape_teamcity(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '|' | '\'' | '[' | ']' => escaped.extend(['|', character]),
+            '\n' => escaped.push_str("|n"),
+            '\r' => escaped.push_str("|r"),
+            ' '..='~' => escaped.push(character),
+            other => {
+                let mut units = [0; 2];
+                for unit in other.encode_utf16(&mut units) {
+                    escaped.push_str(&format!("|0x{unit:04x}"));
+                }
+            }
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detected(variables: &[(&str, &str)]) -> Folding {
+        Folding::detect(|name| {
+            let mut variables = variables.iter();
+            let variable = variables.find(|(known, _)| *known == name);
+            variable.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn systems_are_known_by_their_variables() {
+        assert_eq!(detected(&[("GITHUB_ACTIONS", "true")]), Folding::GitHub);
+        assert_eq!(detected(&[("GITLAB_CI", "true")]), Folding::GitLab);
+        assert_eq!(detected(&[("TF_BUILD", "True")]), Folding::Azure);
+        assert_eq!(detected(&[("BUILDKITE", "true")]), Folding::Buildkite);
+        assert_eq!(
+            detected(&[("TEAMCITY_VERSION", "2025.1")]),
+            Folding::TeamCity
+        );
+        assert_eq!(
+            detected(&[("CI", "true"), ("GITHUB_ACTIONS", "false")]),
+            Folding::None
+        );
+    }
+
+    #[test]
+    fn successes_are_folded_and_failures_open() {
+        let marks = |folding: Folding, is_open| {
+            let (before, after) = folding.marks("orch: /a", is_open, 7);
+            (before, after)
+        };
+        let both = |before: &str, after: &str| (before.to_owned(), after.to_owned());
+        assert_eq!(
+            marks(Folding::GitHub, false),
+            both("::group::orch: /a\n", "::endgroup::\n")
+        );
+        assert_eq!(
+            marks(Folding::Azure, false),
+            both("##[group]orch: /a\n", "##[endgroup]\n")
+        );
+        assert_eq!(marks(Folding::Buildkite, false), both("--- orch: /a\n", ""));
+        assert_eq!(marks(Folding::Buildkite, true), both("+++ orch: /a\n", ""));
+        assert_eq!(
+            marks(Folding::TeamCity, false),
+            both(
+                "##teamcity[blockOpened name='orch: /a']\n",
+                "##teamcity[blockClosed name='orch: /a']\n"
+            )
+        );
+        for folding in [
+            Folding::None,
+            Folding::GitHub,
+            Folding::Azure,
+            Folding::TeamCity,
+        ] {
+            assert_eq!(marks(folding, true), both("orch: /a\n", ""));
+        }
+        let (before, after) = marks(Folding::GitLab, false);
+        assert!(before.starts_with("\x1b[0Ksection_start:"), "{before}");
+        assert!(
+            before.ends_with("_7[collapsed=true]\r\x1b[0Korch: /a\n"),
+            "{before}"
+        );
+        assert!(after.ends_with("_7\r\x1b[0K\n"), "{after}");
+        assert!(!marks(Folding::GitLab, true).0.contains("collapsed"));
+    }
+
+    #[test]
+    fn titles_cannot_break_out() {
+        assert_eq!(escape_github("50%\r\n::error::x"), "50%25%0D%0A::error::x");
+        assert_eq!(
+            escape_teamcity("it's [a|b]\n\r ü\u{1f680}"),
+            "it|'s |[a||b|]|n|r |0x00fc|0xd83d|0xde80"
+        );
+    }
+}

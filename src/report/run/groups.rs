@@ -1,0 +1,287 @@
+//! The output of a stack in one piece, from its logs.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Folding, RunText, Sinks};
+use crate::event::{Ending, Failure, Outcome};
+use crate::logs::{LogReader, Logs};
+use crate::printable::printable;
+use crate::stack::{StackIndex, Stacks};
+
+/// How much of a failure's output is printed again at the end.
+const LAST_LINES: usize = 200;
+const LAST_BYTES: u64 = 64 << 10;
+
+/// How much of all of them.
+const MOST_FAILURES: usize = 20;
+const MOST_BYTES: u64 = 256 << 10;
+
+/// The logs of a run, by stack.
+#[derive(Debug)]
+pub struct RunLogs<'a> {
+    logs: Logs,
+    stacks: &'a Stacks,
+    positions: HashMap<StackIndex, usize>,
+    /// How to find them once the run is over: where they are as seen from the project, and the id of
+    /// the run.
+    place: Option<(PathBuf, String)>,
+}
+
+impl<'a> RunLogs<'a> {
+    /// Keeps logs of stacks in the order of their run. `place` is where the logs are as seen from the
+    /// project, and the id of the run, if they are to stay.
+    pub fn new(
+        logs: Logs,
+        stacks: &'a Stacks,
+        sequence: &[StackIndex],
+        place: Option<(PathBuf, String)>,
+    ) -> Self {
+        RunLogs {
+            logs,
+            stacks,
+            positions: sequence.iter().copied().zip(1..).collect(),
+            place,
+        }
+    }
+
+    /// Returns what takes the output of an attempt.
+    pub fn writer(&self, stack: StackIndex, attempt: u32) -> crate::logs::LogWriter {
+        let path = &self.stacks[stack].path;
+        self.logs.writer(self.positions[&stack], path, attempt)
+    }
+
+    /// Returns the path of a stack, made printable.
+    pub fn name(&self, stack: StackIndex) -> String {
+        printable(self.stacks[stack].path.as_str()).into_owned()
+    }
+
+    /// Returns the id of the run, if its logs stay.
+    pub fn run(&self) -> Option<&str> {
+        let (_, run) = self.place.as_ref()?;
+        Some(run)
+    }
+
+    fn reader(&self, stack: StackIndex, attempt: u32) -> io::Result<Option<LogReader>> {
+        let path = &self.stacks[stack].path;
+        self.logs.reader(self.positions[&stack], path, attempt)
+    }
+
+    /// Returns where the log of the last attempt is, made printable, if there is one that stays.
+    pub fn place(&self, ending: &Ending) -> Option<String> {
+        let (directory, _) = self.place.as_ref()?;
+        let path = &self.stacks[ending.stack].path;
+        let file = self.logs.file(
+            self.positions.get(&ending.stack).copied()?,
+            path,
+            ending.attempts,
+        );
+        if !file.exists() {
+            return None;
+        }
+        let place = directory.join(file.file_name()?);
+        Some(printable(&place.to_string_lossy()).into_owned())
+    }
+
+    /// Says how to see all of a log, of which so many bytes were left out.
+    fn left_out(&self, ending: &Ending, left_out: u64) -> String {
+        let size = bytes(left_out);
+        match (self.place(ending), &self.place) {
+            (Some(place), Some((_, run))) => {
+                let path = &self.stacks[ending.stack].path;
+                let path = crate::printable::command_line(&[path.as_str().into()]);
+                format!(
+                    "orch: {size} before this are in {place}, or: orch runs logs {run} {path}\n"
+                )
+            }
+            _ => format!("orch: {size} before this are left out\n"),
+        }
+    }
+
+    /// Says that so many failures are not shown again, and how to see them.
+    fn not_again(&self, number: usize) -> String {
+        let (failures, are, their) = match number {
+            1 => ("failure", "is", "its log is"),
+            _ => ("failures", "are", "their logs are"),
+        };
+        let place = self.place.as_ref().map(|(directory, run)| {
+            let place = directory.to_string_lossy();
+            let place = printable(&place);
+            format!("; {their} in {place}, or: orch runs logs {run} --failed")
+        });
+        let place = place.unwrap_or_default();
+        format!("orch: {number} more {failures} {are} not shown again{place}\n")
+    }
+}
+
+/// Prints what commands printed, a stack at a time.
+#[derive(Debug)]
+pub struct Groups<'a> {
+    text: RunText<'a>,
+    folding: Folding,
+    /// How many parts have had marks.
+    n_parts: usize,
+    /// Failures with output, and whether anything was printed after the last one.
+    failures: Vec<Ending>,
+    is_last: bool,
+}
+
+impl<'a> Groups<'a> {
+    /// Begins with nothing printed.
+    pub fn new(text: RunText<'a>, folding: Folding) -> Self {
+        Groups {
+            text,
+            folding,
+            n_parts: 0,
+            failures: Vec::new(),
+            is_last: false,
+        }
+    }
+
+    /// Prints a stack that has ended: a title, and the output of all attempts, of which all but the
+    /// last have failed as given. Without `has_title`, only output.
+    pub fn print(
+        &mut self,
+        ending: &Ending,
+        failed: &[(Failure, Duration)],
+        logs: &RunLogs,
+        has_title: bool,
+        sinks: &mut Sinks,
+    ) {
+        let is_failure = matches!(ending.outcome, Outcome::Failed(_));
+        let mut readers = Vec::new();
+        let mut problem = None;
+        for attempt in 1..=ending.attempts {
+            match logs.reader(ending.stack, attempt) {
+                Ok(reader) => readers.push((attempt, reader)),
+                Err(error) => problem = Some(error),
+            }
+        }
+        let title = self.text.ended(ending);
+        let is_silent = readers.iter().all(|(_, reader)| reader.is_none());
+        let mut after = None;
+        if is_silent {
+            if has_title {
+                sinks.say(&format!("{title}\n"));
+            }
+        } else if has_title {
+            after = Some(self.open(&title, is_failure, sinks));
+        }
+        for (attempt, reader) in readers {
+            if ending.attempts > 1 && !is_silent {
+                sinks.say(&match failed.get(attempt as usize - 1) {
+                    Some((failure, elapsed)) => {
+                        self.text
+                            .attempt_failed(ending.stack, attempt, failure, *elapsed)
+                    }
+                    None => self.text.last_attempt(ending.stack, attempt),
+                });
+            }
+            if let Some(reader) = reader
+                && let Err(error) = sinks.log(reader)
+            {
+                problem = Some(error);
+            }
+        }
+        if let Some(error) = problem {
+            let path = self.text.path(ending.stack);
+            sinks.say(&format!("orch: {path}: its log cannot be read: {error}\n"));
+        }
+        if let Some(after) = after.filter(|after| !after.is_empty()) {
+            sinks.mark(&after);
+        }
+        self.is_last = is_failure && !is_silent;
+        if self.is_last {
+            self.failures.push(ending.clone());
+        }
+    }
+
+    /// Takes note that something else was printed.
+    pub fn interrupted(&mut self) {
+        self.is_last = false;
+    }
+
+    /// Prints the end of the output of each failure again, as far as there is room for that, unless
+    /// there is only one and it was the last thing that was printed. To be called once, before the
+    /// summary.
+    pub fn print_failures(&mut self, logs: &RunLogs, sinks: &mut Sinks) {
+        let failures = std::mem::take(&mut self.failures);
+        if !(self.is_last && failures.len() == 1) {
+            let mut room = MOST_BYTES;
+            for (index, ending) in failures.iter().enumerate() {
+                if index == MOST_FAILURES || room < LAST_BYTES {
+                    sinks.say(&logs.not_again(failures.len() - index));
+                    break;
+                }
+                let title = self.text.ended(ending);
+                let after = self.open(&title, true, sinks);
+                match print_end(ending, logs, sinks) {
+                    Ok(n_bytes) => room = room.saturating_sub(n_bytes),
+                    Err(error) => {
+                        let path = self.text.path(ending.stack);
+                        sinks.say(&format!("orch: {path}: its log cannot be read: {error}\n"));
+                    }
+                }
+                if !after.is_empty() {
+                    sinks.mark(&after);
+                }
+            }
+        }
+        if self.n_parts > 0 {
+            sinks.mark(self.folding.after_all());
+        }
+    }
+
+    /// Prints the title of a part, with marks where there are any. Returns what ends it.
+    fn open(&mut self, title: &str, is_open: bool, sinks: &mut Sinks) -> String {
+        if self.folding == Folding::None {
+            sinks.say(&format!("{title}\n"));
+            return String::new();
+        }
+        self.n_parts += 1;
+        let plain = anstream::adapter::strip_str(title).to_string();
+        let (before, after) = self.folding.marks(&plain, is_open, self.n_parts);
+        sinks.mark(&before);
+        after
+    }
+}
+
+/// Prints the end of the last attempt's output. Returns how many bytes that are, at most
+/// [`LAST_BYTES`].
+fn print_end(ending: &Ending, logs: &RunLogs, sinks: &mut Sinks) -> io::Result<u64> {
+    let Some(mut log) = logs.reader(ending.stack, ending.attempts)? else {
+        return Ok(0);
+    };
+    let start = log.tail(LAST_LINES, LAST_BYTES)?;
+    if start > 0 {
+        sinks.say(&logs.left_out(ending, start));
+        log.skip_to(start)?;
+    }
+    sinks.log(log)
+}
+
+/// Writes a number of bytes for people.
+fn bytes(number: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    for (unit, shift) in units {
+        if number >> shift > 0 {
+            let tenths = (number >> (shift - 10)) * 10 / 1024;
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{number} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_the_precision_that_people_want() {
+        assert_eq!(bytes(1023), "1023 bytes");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(5 << 30), "5.0 GiB");
+    }
+}

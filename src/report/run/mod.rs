@@ -1,0 +1,25 @@
+//! What a run shows while it goes on, and in the end.
+//!
+//! [`RunText`] has the words; the others bring them and what commands printed in order: whole groups
+//! ([`Groups`]), lines with a prefix ([`Lines`]), what is going on ([`Progress`]). All of it goes
+//! through [`Sinks`], which know what the two streams take.
+
+mod folding;
+mod groups;
+mod prefixed;
+mod progress;
+mod sinks;
+mod terminal;
+mod text;
+
+pub use folding::Folding;
+pub use groups::{Groups, RunLogs};
+pub use prefixed::Lines;
+pub use progress::Progress;
+pub use sinks::{Sink, Sinks};
+pub use terminal::Filter;
+pub use text::RunText;
+pub(super) use text::signal_name;
+
+#[cfg(test)]
+mod tests;

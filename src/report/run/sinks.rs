@@ -1,0 +1,197 @@
+//! The two streams that everything is printed to, which may lead to the same place.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use super::terminal::Filter;
+use crate::event::Stream;
+use crate::logs::LogReader;
+
+/// How much of a log is printed at once.
+const BUFFER: usize = 128 << 10;
+
+/// Where commands' output and the words of `orch` go.
+///
+/// What is written is flushed at once, so that order holds if both streams lead to one file. A stream
+/// that takes no more is not written to again: that whoever read it has gone must not stop a run.
+#[derive(Debug)]
+pub struct Sinks {
+    stdout: Sink,
+    stderr: Sink,
+    has_colours: bool,
+    n_writes: u64,
+    room: Vec<u8>,
+}
+
+/// One of the two streams.
+pub struct Sink {
+    to: Box<dyn Write + Send>,
+    filter: Filter,
+    is_at_line_start: bool,
+    is_broken: bool,
+    /// What went wrong, unless somebody has been told.
+    problem: Option<io::Error>,
+}
+
+impl Sink {
+    /// Writes output as far as the filter lets it through.
+    pub fn new(to: impl Write + Send + 'static, filter: Filter) -> Self {
+        Sink {
+            to: Box::new(to),
+            filter,
+            is_at_line_start: true,
+            is_broken: false,
+            problem: None,
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let Some(last) = bytes.last() else {
+            return;
+        };
+        if self.is_broken {
+            return;
+        }
+        self.is_at_line_start = *last == b'\n';
+        if let Err(error) = self.to.write_all(bytes).and_then(|()| self.to.flush()) {
+            self.is_broken = true;
+            self.problem = Some(error);
+        }
+    }
+
+    /// Ends the output of a command.
+    fn end_text(&mut self) {
+        let end = self.filter.end();
+        let was_at_line_start = self.is_at_line_start;
+        self.write(&end);
+        self.is_at_line_start = was_at_line_start;
+    }
+
+    /// Ends a line that was left open.
+    fn end_line(&mut self) {
+        if !self.is_at_line_start {
+            self.write(b"\n");
+        }
+    }
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sink").finish_non_exhaustive()
+    }
+}
+
+impl Sinks {
+    /// Writes to these streams. `has_colours` says whether the words of `orch` may have colours.
+    pub fn new(stdout: Sink, stderr: Sink, has_colours: bool) -> Self {
+        Sinks {
+            stdout,
+            stderr,
+            has_colours,
+            n_writes: 0,
+            room: Vec::new(),
+        }
+    }
+
+    /// Returns how often something was written, so that one can see whether anything was.
+    pub fn n_writes(&self) -> u64 {
+        self.n_writes
+    }
+
+    /// Returns the filter of a stream, to be used elsewhere for [`Sinks::lines`].
+    pub fn filter(&self, stream: Stream) -> Filter {
+        match stream {
+            Stream::Stdout => self.stdout.filter.fresh(),
+            Stream::Stderr => self.stderr.filter.fresh(),
+        }
+    }
+
+    fn sink(&mut self, stream: Stream) -> &mut Sink {
+        self.n_writes += 1;
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+
+    /// Prints the next bytes of a command's output, as far as they may be.
+    pub fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        let mut room = std::mem::take(&mut self.room);
+        let sink = self.sink(stream);
+        let mut filter = std::mem::replace(&mut sink.filter, Filter::Untouched);
+        sink.write(filter.clean(bytes, &mut room));
+        sink.filter = filter;
+        self.room = room;
+    }
+
+    /// Prints what is left of a log, as far as it may be. Returns how many bytes were left.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn log(&mut self, mut log: LogReader) -> io::Result<u64> {
+        let mut buffer = vec![0; BUFFER];
+        let mut n_bytes = 0;
+        while let Some((stream, length)) = log.read(&mut buffer)? {
+            self.output(stream, &buffer[..length]);
+            n_bytes += length as u64;
+        }
+        Ok(n_bytes)
+    }
+
+    /// Prints lines that were cleaned before.
+    pub fn lines(&mut self, stream: Stream, lines: &[u8]) {
+        self.sink(stream).write(lines);
+    }
+
+    /// Ends the output of a command: what comes next begins a line.
+    pub fn end_output(&mut self) {
+        for sink in [&mut self.stdout, &mut self.stderr] {
+            sink.end_text();
+            sink.end_line();
+        }
+    }
+
+    /// Ends the output of a command of which no byte is to be added to: what comes next begins a line
+    /// on a terminal only.
+    pub fn end_text(&mut self) {
+        for sink in [&mut self.stdout, &mut self.stderr] {
+            sink.end_text();
+            if sink.filter.is_for_terminal() {
+                sink.end_line();
+            }
+        }
+    }
+
+    /// Says lines on stderr, with their colours where they are welcome.
+    pub fn say(&mut self, text: &str) {
+        if self.has_colours {
+            self.mark(text);
+        } else {
+            self.mark(&anstream::adapter::strip_str(text).to_string());
+        }
+    }
+
+    /// Writes lines for machines to stderr, as they are.
+    pub fn mark(&mut self, text: &str) {
+        self.end_output();
+        self.sink(Stream::Stderr).write(text.as_bytes());
+    }
+
+    /// Returns, once, why a stream takes no more.
+    pub fn take_problem(&mut self) -> Option<io::Error> {
+        let of_stdout = self.stdout.problem.take();
+        of_stdout.or_else(|| self.stderr.problem.take())
+    }
+
+    /// Says on stderr, once, that stdout takes no more for another reason than that nobody reads it.
+    pub fn tell_problem(&mut self) {
+        if let Some(error) = self.stdout.problem.take()
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.say(&format!(
+                "orch: stdout takes no more output: {error}; the run goes on\n"
+            ));
+        }
+    }
+}

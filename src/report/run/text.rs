@@ -1,0 +1,313 @@
+//! The words about a run: its events, and a summary at the end.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::duration;
+use crate::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
+use crate::printable::printable;
+use crate::stack::{StackIndex, Stacks};
+
+/// How many stacks that did not run for the same cause have a line each; of more, so many are named.
+const MOST_ALIKE: usize = 5;
+const NAMED: usize = 3;
+
+const BOLD: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const PALE: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Makes lines of what happens in a run. They have colours, which the caller drops where they are
+/// not welcome, and end with a line feed.
+#[derive(Debug, Clone, Copy)]
+pub struct RunText<'a> {
+    stacks: &'a Stacks,
+}
+
+impl<'a> RunText<'a> {
+    /// Speaks of these stacks.
+    pub fn new(stacks: &'a Stacks) -> Self {
+        RunText { stacks }
+    }
+
+    /// Returns the path of a stack, made printable.
+    pub fn path(self, stack: StackIndex) -> String {
+        printable(self.stacks[stack].path.as_str()).into_owned()
+    }
+
+    /// Names the first of some stacks and counts the others.
+    fn paths(self, stacks: &[StackIndex]) -> String {
+        match stacks {
+            [] => "nothing".to_owned(),
+            [stack] => self.path(*stack),
+            [stack, others @ ..] => format!("{} and {} more", self.path(*stack), others.len()),
+        }
+    }
+
+    /// Says that a command is about to start. `command` was made printable.
+    pub fn started(self, stack: StackIndex, attempt: u32, command: &str) -> String {
+        let path = self.path(stack);
+        match attempt {
+            1 => format!("{BOLD}orch: {path}:{BOLD:#} {command}\n"),
+            attempt => format!("{BOLD}orch: {path}:{BOLD:#} attempt {attempt}: {command}\n"),
+        }
+    }
+
+    /// Says that something is not as it should be; of other events nothing.
+    pub fn trouble(self, event: &RunEvent) -> Option<String> {
+        Some(match event {
+            RunEvent::Retrying {
+                stack,
+                attempt,
+                failure,
+                elapsed,
+                wait,
+            } => format!(
+                "orch: {}: attempt {attempt} failed: {}; the next one in {}\n",
+                self.path(*stack),
+                failed_after(failure, *elapsed),
+                duration::exact(*wait)
+            ),
+            RunEvent::TimedOut {
+                stack,
+                timeout,
+                grace,
+            } => format!(
+                "orch: {}: took longer than {}; interrupted, to be killed if it has not ended in {}\n",
+                self.path(*stack),
+                duration::exact(*timeout),
+                duration::exact(*grace)
+            ),
+            RunEvent::RunTimedOut {
+                timeout,
+                grace,
+                running,
+            } => {
+                let timeout = duration::exact(*timeout);
+                if running.is_empty() {
+                    return Some(format!(
+                        "orch: the run took longer than {timeout}: nothing new starts\n"
+                    ));
+                }
+                format!(
+                    "orch: the run took longer than {timeout}: nothing new starts; interrupted {}, to be killed if still running in {}\n",
+                    self.paths(running),
+                    duration::exact(*grace)
+                )
+            }
+            RunEvent::Killed(stack) => format!(
+                "orch: {}: has not ended after its interrupt; killed\n",
+                self.path(*stack)
+            ),
+            RunEvent::OutputLost { stack, problem } => format!(
+                "orch: {}: not all of its output was kept: {}\n",
+                self.path(*stack),
+                printable(problem)
+            ),
+            RunEvent::Interrupted {
+                signal,
+                reaction,
+                running,
+            } => {
+                let signal = signal_name(*signal);
+                if running.is_empty() {
+                    return Some(format!("orch: {signal}: nothing new starts\n"));
+                }
+                let paths = self.paths(running);
+                let them = if running.len() == 1 { "it" } else { "them" };
+                match reaction {
+                    Reaction::Interrupt => format!(
+                        "orch: {signal}: nothing new starts; waiting for {paths} to end (again: terminate {them})\n"
+                    ),
+                    Reaction::Terminate => {
+                        format!("orch: {signal}: terminating {paths} (again: kill {them})\n")
+                    }
+                    Reaction::Kill => format!("orch: {signal}: killing {paths}\n"),
+                }
+            }
+            RunEvent::Started { .. } | RunEvent::Ended(_) => return None,
+        })
+    }
+
+    /// Says how a command that has run ended, without a line feed: the title of its output.
+    pub fn ended(self, ending: &Ending) -> String {
+        let path = self.path(ending.stack);
+        let elapsed = after(ending, "in");
+        match &ending.outcome {
+            Outcome::Failed(failure) => format!(
+                "{BOLD}orch: {path}:{BOLD:#} {BAD}failed{BAD:#}: {} {}",
+                printable(&failure.to_string()),
+                after(ending, "after")
+            ),
+            _ => format!("{BOLD}orch: {path}:{BOLD:#} {GOOD}succeeded{GOOD:#} {elapsed}"),
+        }
+    }
+
+    /// Says how an attempt failed that others followed.
+    pub fn attempt_failed(
+        self,
+        stack: StackIndex,
+        attempt: u32,
+        failure: &Failure,
+        elapsed: Duration,
+    ) -> String {
+        format!(
+            "orch: {}: attempt {attempt}: {}\n",
+            self.path(stack),
+            failed_after(failure, elapsed)
+        )
+    }
+
+    /// Says that the output of the last attempt follows.
+    pub fn last_attempt(self, stack: StackIndex, attempt: u32) -> String {
+        format!("orch: {}: attempt {attempt}:\n", self.path(stack))
+    }
+
+    /// Says how the run went: how many stacks ended in which way, and which did not succeed with the
+    /// cause. `log` returns the place of a log, made printable; `run` is the id of the run if it is on
+    /// record.
+    pub fn summary(
+        self,
+        summary: &RunSummary,
+        log: &dyn Fn(&Ending) -> Option<String>,
+        run: Option<&str>,
+    ) -> String {
+        let count = |is: fn(&Outcome) -> bool| {
+            let mut endings = summary.endings.iter();
+            endings
+                .by_ref()
+                .filter(|ending| is(&ending.outcome))
+                .count()
+        };
+        let counts = [
+            (
+                count(|outcome| *outcome == Outcome::Succeeded),
+                "succeeded",
+                GOOD,
+            ),
+            (
+                count(|outcome| matches!(outcome, Outcome::Failed(_))),
+                "failed",
+                BAD,
+            ),
+            (
+                count(|outcome| matches!(outcome, Outcome::Skipped { .. })),
+                "skipped",
+                PALE,
+            ),
+            (
+                count(|outcome| matches!(outcome, Outcome::Cancelled(_))),
+                "cancelled",
+                PALE,
+            ),
+        ];
+        let mut text = self.not_run(&summary.endings, run);
+        // What failed comes last, next to the counts.
+        for ending in &summary.endings {
+            if let Outcome::Failed(failure) = &ending.outcome {
+                let path = self.path(ending.stack);
+                let log = log(ending).map(|log| format!("; log: {log}"));
+                text += &format!(
+                    "orch: {BAD}failed{BAD:#} {path}: {} {}{}\n",
+                    printable(&failure.to_string()),
+                    after(ending, "after"),
+                    log.unwrap_or_default()
+                );
+            }
+        }
+        let parts: Vec<String> = counts
+            .iter()
+            .filter(|(count, word, _)| *count > 0 || *word == "succeeded")
+            .map(|(count, word, style)| format!("{style}{count} {word}{style:#}"))
+            .collect();
+        let elapsed = duration::show(summary.elapsed);
+        text += &format!("orch: {} in {elapsed}\n", parts.join(", "));
+        text
+    }
+
+    /// Names the stacks whose commands did not start, with the cause: each, or the first of many that
+    /// have the same one.
+    fn not_run(self, endings: &[Ending], run: Option<&str>) -> String {
+        let mut stacks: HashMap<(&str, String), Vec<StackIndex>> = HashMap::new();
+        for Ending { stack, outcome, .. } in endings {
+            if let Some(why) = self.why_not_run(outcome, "runs") {
+                stacks.entry(why).or_default().push(*stack);
+            }
+        }
+        let mut text = String::new();
+        let mut are_many = false;
+        for Ending { stack, outcome, .. } in endings {
+            let Some(why) = self.why_not_run(outcome, "runs") else {
+                continue;
+            };
+            let stacks = &stacks[&why];
+            let (word, cause) = why;
+            if stacks.len() <= MOST_ALIKE {
+                let path = self.path(*stack);
+                text += &format!("orch: {PALE}{word}{PALE:#} {path}: {cause}\n");
+            } else if stacks[0] == *stack {
+                are_many = true;
+                let first = stacks[..NAMED].iter().map(|stack| self.path(*stack));
+                let first = first.collect::<Vec<_>>().join(", ");
+                let others = stacks.len() - NAMED;
+                let (_, cause) = self.why_not_run(outcome, "they run").unwrap_or_default();
+                text += &format!("orch: {PALE}{word}{PALE:#} {first} and {others} more: {cause}\n");
+            }
+        }
+        if let Some(run) = run.filter(|_| are_many) {
+            text += &format!("orch: all of them: orch runs show {run}\n");
+        }
+        text
+    }
+
+    /// Says in a word and a clause what became of a stack whose command did not start, and why.
+    fn why_not_run(self, outcome: &Outcome, runs: &str) -> Option<(&'static str, String)> {
+        let cause = match outcome {
+            Outcome::Succeeded | Outcome::Failed(_) => return None,
+            Outcome::Skipped { cause } => {
+                let cause = format!("{runs} after {}, which failed", self.path(*cause));
+                return Some(("skipped", cause));
+            }
+            Outcome::Cancelled(cause) => cause,
+        };
+        let cause = match cause {
+            CancelCause::Failed(cause) => {
+                format!("the run stopped when {} failed", self.path(*cause))
+            }
+            CancelCause::Signal(signal) => {
+                format!("the run was interrupted by {}", signal_name(*signal))
+            }
+            CancelCause::RunTimedOut(timeout) => {
+                format!("the run took longer than {}", duration::exact(*timeout))
+            }
+            CancelCause::Stuck => "nothing ran before it, and it could not start".to_owned(),
+        };
+        Some(("cancelled", cause))
+    }
+}
+
+fn failed_after(failure: &Failure, elapsed: Duration) -> String {
+    let failure = failure.to_string();
+    format!("{} after {}", printable(&failure), duration::show(elapsed))
+}
+
+/// Says how long a stack took, and how many attempts if it was not one.
+fn after(ending: &Ending, preposition: &str) -> String {
+    let elapsed = duration::show(ending.elapsed);
+    match ending.attempts {
+        0 | 1 => format!("{preposition} {elapsed}"),
+        attempts => format!("after {attempts} attempts in {elapsed}"),
+    }
+}
+
+pub(in crate::report) fn signal_name(signal: i32) -> String {
+    match signal {
+        1 => "SIGHUP".to_owned(),
+        2 => "SIGINT".to_owned(),
+        3 => "SIGQUIT".to_owned(),
+        15 => "SIGTERM".to_owned(),
+        other => format!("signal {other}"),
+    }
+}

@@ -1,0 +1,45 @@
+//! Runs that are on record.
+
+mod json;
+mod text;
+
+use std::path::PathBuf;
+
+pub use self::json::{write_run_json, write_run_refusal_json, write_runs_json};
+pub use self::text::{local_time, write_run, write_runs};
+use crate::journal::{Brief, ReadError, Record, RunState, StackState};
+
+/// A run in a list.
+#[derive(Debug)]
+pub struct ListedRun {
+    /// Its id.
+    pub id: String,
+    /// What is known of it.
+    pub brief: Result<Brief, ReadError>,
+}
+
+/// A run that is told of in full.
+#[derive(Debug)]
+pub struct ShownRun {
+    /// What its journal says.
+    pub record: Record,
+    /// How it went.
+    pub state: RunState,
+    /// Where its journal and logs are.
+    pub folder: PathBuf,
+}
+
+impl ShownRun {
+    /// Returns how far a stack has come, in a word. What was started and has not ended in a run that
+    /// is no longer going on has an unknown end.
+    fn word(&self, state: &StackState) -> &'static str {
+        match state {
+            StackState::LeftOut => "left out",
+            StackState::Waiting if self.state == RunState::Running => "waiting",
+            StackState::Waiting => "not run",
+            StackState::Started { .. } if self.state == RunState::Running => "running",
+            StackState::Started { .. } => "unknown",
+            StackState::Ended(ended) => ended.outcome.word(),
+        }
+    }
+}

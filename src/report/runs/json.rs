@@ -1,0 +1,151 @@
+//! The same for programs.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{ListedRun, ShownRun};
+use crate::journal::{Argument, Cause, Counts, Failure, Header, StackState};
+use crate::report::json::FORMAT;
+
+#[derive(Serialize)]
+struct ListJson<'a> {
+    format: u32,
+    runs: Vec<ListedJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedJson<'a> {
+    id: &'a str,
+    state: &'static str,
+    #[serde(flatten)]
+    known: Option<KnownJson<'a>>,
+    /// Why nothing more is known.
+    problem: Option<String>,
+}
+
+#[derive(Serialize)]
+struct KnownJson<'a> {
+    at: String,
+    command: &'a [Argument],
+    resumes: Option<&'a str>,
+    stacks: usize,
+    #[serde(flatten)]
+    counts: Counts,
+    left_out: usize,
+    elapsed_ms: Option<u128>,
+}
+
+/// Writes all runs.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_runs_json(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<()> {
+    let runs = runs.iter().map(|run| match &run.brief {
+        Ok(brief) => ListedJson {
+            id: &run.id,
+            state: brief.state.word(),
+            known: Some(KnownJson {
+                at: brief.header.at.to_string(),
+                command: &brief.header.command,
+                resumes: brief.header.resumes.as_deref(),
+                stacks: brief.header.order.len(),
+                counts: brief.counts,
+                left_out: brief.header.left_out.len(),
+                elapsed_ms: brief.elapsed.map(|elapsed| elapsed.as_millis()),
+            }),
+            problem: None,
+        },
+        Err(error) => ListedJson {
+            id: &run.id,
+            state: "unreadable",
+            known: None,
+            problem: Some(error.to_string()),
+        },
+    });
+    let list = ListJson {
+        format: FORMAT,
+        runs: runs.collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &list)?;
+    writeln!(out)
+}
+
+#[derive(Serialize)]
+struct RunJson<'a> {
+    format: u32,
+    id: &'a str,
+    state: &'static str,
+    /// The exit status of `orch`.
+    status: Option<u8>,
+    elapsed_ms: Option<u64>,
+    folder: String,
+    #[serde(flatten)]
+    counts: Counts,
+    header: &'a Header,
+    stacks: Vec<StackJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct StackJson<'a> {
+    path: &'a str,
+    state: &'static str,
+    attempts: u32,
+    elapsed_ms: Option<u64>,
+    failure: Option<&'a Failure>,
+    cause: Option<&'a Cause>,
+}
+
+/// Writes a run: the header of its journal, and how each stack ended.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
+    let record = &run.record;
+    let stacks = record.stacks.iter().map(|stack| {
+        let (attempts, ended) = match &stack.state {
+            StackState::LeftOut | StackState::Waiting => (0, None),
+            StackState::Started { attempt, .. } => (*attempt, None),
+            StackState::Ended(ended) => (ended.attempts, Some(ended)),
+        };
+        StackJson {
+            path: &stack.path,
+            state: run.word(&stack.state),
+            attempts,
+            elapsed_ms: ended.map(|ended| ended.elapsed_ms),
+            failure: ended.and_then(|ended| ended.failure.as_ref()),
+            cause: ended.and_then(|ended| ended.cause.as_ref()),
+        }
+    });
+    let finished = record.finished.as_ref();
+    let document = RunJson {
+        format: FORMAT,
+        id: &record.header.run,
+        state: run.state.word(),
+        status: finished.map(|finished| finished.status),
+        elapsed_ms: finished.map(|finished| finished.elapsed_ms),
+        folder: run.folder.to_string_lossy().into_owned(),
+        counts: record.counts(),
+        header: &record.header,
+        stacks: stacks.collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// Writes that there is no run to tell of, as other commands write what is refused.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_run_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
+    let document = serde_json::json!({
+        "format": FORMAT,
+        "refused": { "problem": problem, "command": null },
+        "diagnostics": [],
+    });
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}

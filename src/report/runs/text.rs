@@ -1,0 +1,232 @@
+//! Text for people: lists of runs, and one in full.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::{ListedRun, ShownRun};
+use crate::duration;
+use crate::journal::{Argument, Brief, Cause, Counts, Ended, Header, RunState, StackState};
+use crate::order::Direction;
+use crate::printable::{command_line, printable};
+use crate::report::run::signal_name;
+
+/// Writes a time as clocks here show it.
+pub fn local_time(time: Timestamp) -> String {
+    let zoned = time.to_zoned(TimeZone::system());
+    zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// Writes a line for each run: id, time, how it went, how many stacks ended in
+/// which way, how long it took, and the command.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_runs(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<()> {
+    let lines: Vec<[String; 6]> = runs.iter().map(columns).collect();
+    let mut widths = [0; 5];
+    for line in &lines {
+        for (width, column) in widths.iter_mut().zip(line) {
+            *width = column.chars().count().max(*width);
+        }
+    }
+    for line in &lines {
+        for (width, column) in widths.iter().zip(line) {
+            write!(out, "{column:width$}  ")?;
+        }
+        writeln!(out, "{}", line[5])?;
+    }
+    Ok(())
+}
+
+fn columns(run: &ListedRun) -> [String; 6] {
+    let none = || "-".to_owned();
+    match &run.brief {
+        Ok(brief) => [
+            run.id.clone(),
+            local_time(brief.header.at),
+            brief.state.word().to_owned(),
+            counted(&brief.counts, &brief.header),
+            elapsed(brief).map_or_else(none, duration::show),
+            words(&brief.header.command),
+        ],
+        Err(error) => [
+            run.id.clone(),
+            none(),
+            "unreadable".to_owned(),
+            none(),
+            none(),
+            printable(&error.to_string()).into_owned(),
+        ],
+    }
+}
+
+/// How long a run took, or has taken so far.
+fn elapsed(brief: &Brief) -> Option<Duration> {
+    let so_far = || since(brief.header.at).filter(|_| brief.state == RunState::Running);
+    brief.elapsed.or_else(so_far)
+}
+
+fn since(time: Timestamp) -> Option<Duration> {
+    Duration::try_from(Timestamp::now().duration_since(time)).ok()
+}
+
+fn words(command: &[Argument]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.0.clone()).collect();
+    command_line(&words)
+}
+
+/// Counts the stacks by how they ended, and those that were left out.
+fn counted(counts: &Counts, header: &Header) -> String {
+    let counted = [
+        (counts.succeeded, "succeeded"),
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.cancelled, "cancelled"),
+    ];
+    let mut parts: Vec<String> = counted
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    if parts.is_empty() {
+        parts.push("nothing has ended".to_owned());
+    }
+    if !header.left_out.is_empty() {
+        parts.push(format!("{} left out", header.left_out.len()));
+    }
+    parts.join(", ")
+}
+
+/// Says how a run went, as the rest of a sentence.
+fn phrase(state: RunState) -> &'static str {
+    match state {
+        RunState::Running => "is going on",
+        RunState::Succeeded => "succeeded",
+        RunState::Failed => "failed",
+        RunState::Interrupted => "was interrupted",
+        RunState::Killed => "was killed",
+        RunState::Unknown => "has not finished",
+    }
+}
+
+/// Writes what a run was to do, and how each stack ended.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
+    let header = &run.record.header;
+    let took = match &run.record.finished {
+        Some(finished) => format!(
+            ", took {}",
+            duration::show(Duration::from_millis(finished.elapsed_ms))
+        ),
+        None if run.state == RunState::Running => String::new(),
+        None => format!(", last heard of {}", local_time(run.record.last)),
+    };
+    let shown = |text: &str| printable(text).into_owned();
+    let mut lines = vec![
+        ("command", words(&header.command)),
+        ("typed", format!("orch {}", words(&header.arguments))),
+        ("in", shown(&header.directory)),
+        ("began", format!("{}{took}", local_time(header.at))),
+        (
+            "by",
+            shown(&format!(
+                "orch {}, process {} on {}",
+                header.orch, header.process, header.host
+            )),
+        ),
+    ];
+    if let Some(resumed) = &header.resumes {
+        lines.push(("resumes", shown(resumed)));
+    }
+    if header.direction == Direction::Reverse {
+        lines.push(("order", "reverse".to_owned()));
+    }
+    if let Some(base) = &header.base {
+        lines.push(("base", shown(&format!("{}: {}", base.commit, base.reason))));
+    }
+    if let Some(head) = &header.head {
+        lines.push(("HEAD", shown(head)));
+    }
+    lines.push(("kept in", shown(&run.folder.to_string_lossy())));
+    writeln!(
+        out,
+        "run {} {}: {}",
+        printable(&header.run),
+        phrase(run.state),
+        counted(&run.record.counts(), header)
+    )?;
+    for (name, value) in lines {
+        writeln!(out, "  {name:8} {value}")?;
+    }
+    writeln!(out)?;
+    for stack in &run.record.stacks {
+        let word = run.word(&stack.state);
+        let path = printable(&stack.path);
+        match detail(run, &stack.state) {
+            Some(detail) => writeln!(out, "{word:9}  {path}: {detail}")?,
+            None => writeln!(out, "{word:9}  {path}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Goes on from how a stack ended.
+fn detail(run: &ShownRun, state: &StackState) -> Option<String> {
+    match state {
+        StackState::LeftOut => Some("only what had failed was wanted".to_owned()),
+        StackState::Waiting => None,
+        StackState::Started {
+            since: time,
+            attempt,
+        } => Some(if run.state == RunState::Running {
+            let so_far = since(*time).unwrap_or_default();
+            format!("for {}{}", duration::show(so_far), nth(*attempt))
+        } else {
+            format!("orch was killed while its command ran{}", nth(*attempt))
+        }),
+        StackState::Ended(ended) => Some(ending(ended)),
+    }
+}
+
+fn nth(attempt: u32) -> String {
+    match attempt {
+        0 | 1 => String::new(),
+        more => format!(", attempt {more}"),
+    }
+}
+
+fn ending(ended: &Ended) -> String {
+    let elapsed = duration::show(Duration::from_millis(ended.elapsed_ms));
+    let mut text = match (&ended.failure, &ended.cause) {
+        (Some(failure), _) => format!("{} after {elapsed}", printable(&failure.to_string())),
+        (None, None) => elapsed,
+        (None, Some(cause)) => match cause {
+            Cause::Failed { stack } if ended.outcome == crate::journal::Outcome::Skipped => {
+                format!("runs after {}, which failed", printable(stack))
+            }
+            Cause::Failed { stack } => {
+                format!("the run stopped when {} failed", printable(stack))
+            }
+            Cause::Signal { signal } => {
+                format!("the run was interrupted by {}", signal_name(*signal))
+            }
+            Cause::RunTimedOut { timeout_ms } => format!(
+                "the run took longer than {}",
+                duration::exact(Duration::from_millis(*timeout_ms))
+            ),
+            Cause::Stuck => "nothing ran before it, and it could not start".to_owned(),
+            Cause::Other => "for a reason that this orch does not know".to_owned(),
+        },
+    };
+    if ended.attempts > 1 {
+        text += &format!(", {} attempts", ended.attempts);
+    }
+    text
+}

@@ -1,0 +1,631 @@
+//! `orch run --resume`, `--only-failed`: what an earlier run left undone.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+
+use crate::background::Background;
+use crate::journal::{journal, journal_of, run_ids, said};
+use crate::repository::Repository;
+use crate::sandbox::{Sandbox, wait_until};
+
+/// b runs after a, and d after c.
+fn four_stacks() -> Sandbox {
+    Sandbox::layout(
+        "
+        a
+        b after /a
+        c
+        d after /c",
+    )
+}
+
+/// A run of a script that notes where it runs, and succeeds where there is no file `fail`.
+fn noting(sandbox: &Sandbox, flags: &str) -> String {
+    sandbox.write_program(
+        "/note.sh",
+        "#!/bin/sh\necho \"$ORCH_STACK_NAME\" >> \"$ORCH_ROOT/ran\"\n[ ! -e fail ]\n",
+    );
+    format!("run -q {flags} -- ../note.sh")
+}
+
+/// Where commands have run since this was asked last.
+fn ran(sandbox: &Sandbox) -> String {
+    let ran = sandbox.read("/ran").replace('\n', " ");
+    sandbox.write("/ran", "");
+    ran.trim_end().to_owned()
+}
+
+#[test]
+fn what_had_not_succeeded_runs_with_the_same_command_in_the_same_order() {
+    let sandbox = four_stacks();
+    sandbox.write("/c/fail", "");
+    assert_eq!(sandbox.orch(&noting(&sandbox, "")).code(), 1);
+    assert_eq!(ran(&sandbox), "a b c");
+    let again = sandbox.orch("run --resume");
+    assert_snapshot!(again, @"
+    [stderr]
+    orch: /c: ../note.sh
+    orch: cancelled /d: the run stopped when /c failed
+    orch: failed /c: exit status 1 after [time]
+    orch: 0 succeeded, 1 failed, 1 cancelled in [time]
+    [exit status 1]
+    ");
+    assert_eq!(ran(&sandbox), "c");
+    sandbox.remove("/c/fail");
+    let last = sandbox.orch("run --resume");
+    assert_snapshot!(last, @"
+    [stderr]
+    orch: /c: ../note.sh
+    orch: /d: ../note.sh
+    orch: 2 succeeded in [time]
+    ");
+    assert_eq!(ran(&sandbox), "c d");
+    let ids = run_ids(&sandbox);
+    assert_eq!(journal(&sandbox)[0]["resumes"], ids[1]);
+}
+
+#[test]
+fn what_succeeded_when_a_run_was_gone_on_with_does_not_run_again() {
+    let sandbox = four_stacks();
+    for stack in ["/a/fail", "/c/fail"] {
+        sandbox.write(stack, "");
+    }
+    let script = noting(&sandbox, "--on-error skip-dependents");
+    assert_eq!(sandbox.orch(&script).code(), 1);
+    sandbox.remove("/a/fail");
+    assert_eq!(sandbox.orch("run -q --resume").code(), 1);
+    sandbox.remove("/c/fail");
+    ran(&sandbox);
+    // Whoever names the first run means what is left to do now.
+    let ids = run_ids(&sandbox);
+    let output = sandbox.orch(&format!("run -q --resume {}", ids[0]));
+    assert_eq!((output.code(), &*ran(&sandbox)), (0, "c d"), "{output}");
+    let note = format!("run {} was gone on with in run {}", ids[0], ids[1]);
+    assert!(output.stderr.contains(&note), "{output}");
+}
+
+#[test]
+fn it_does_not_matter_where_one_stands() {
+    let sandbox = four_stacks();
+    sandbox.write("/c/fail", "");
+    _ = sandbox.orch(&noting(&sandbox, ""));
+    _ = ran(&sandbox);
+    _ = sandbox.orch_in("/a", "run -q --resume");
+    assert_eq!(ran(&sandbox), "c");
+}
+
+#[test]
+fn nothing_may_be_left() {
+    let sandbox = four_stacks();
+    assert_eq!(sandbox.orch("run -q true").code(), 0);
+    let output = sandbox.orch("run --resume");
+    assert_snapshot!(said(&sandbox, &output), @"
+    [stderr]
+    note: nothing is left to do of run <run 1>: everything has succeeded
+    ");
+    assert_eq!(run_ids(&sandbox).len(), 1, "that was no run");
+    let output = sandbox.orch("run --only-failed");
+    assert_snapshot!(said(&sandbox, &output), @"
+    [stderr]
+    note: nothing is left to do of run <run 1>: everything has succeeded
+    ");
+}
+
+#[test]
+fn only_what_failed_runs_and_the_rest_is_not_forgotten() {
+    let sandbox = four_stacks();
+    sandbox.write("/a/fail", "");
+    sandbox.write("/c/fail", "");
+    let flags = "--on-error skip-dependents";
+    assert_eq!(sandbox.orch(&noting(&sandbox, flags)).code(), 1);
+    assert_eq!(ran(&sandbox), "a c");
+    sandbox.remove("/a/fail");
+    let output = sandbox.orch("run --only-failed");
+    assert_snapshot!(said(&sandbox, &output), @"
+    [stderr]
+    note: left out for now: 2 stacks of run <run 1> that did not fail, and did not run to the end either; `orch run --resume` goes on with what is left
+    orch: /a: ../note.sh
+    orch: /c: ../note.sh
+    orch: failed /c: exit status 1 after [time]
+    orch: 1 succeeded, 1 failed in [time]
+    [exit status 1]
+    ");
+    assert_eq!(ran(&sandbox), "a c");
+    sandbox.remove("/c/fail");
+    let output = sandbox.orch("run --resume");
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(ran(&sandbox), "b c d");
+}
+
+#[test]
+fn if_nothing_failed_only_failed_says_what_else_is_left() {
+    let sandbox = four_stacks();
+    let script = "echo x >> \"$ORCH_ROOT/started\"\nexec sleep 600";
+    let run = Background::run(&sandbox, "", script);
+    run.wait_for("/started", &["x"]);
+    // As if orch had been killed.
+    let id = &run_ids(&sandbox)[0];
+    let text = sandbox.read(&journal_of(id));
+    run.signal(nix::sys::signal::Signal::SIGINT);
+    _ = run.end();
+    sandbox.write(&journal_of(id), text);
+    let output = sandbox.orch("run --only-failed");
+    assert_snapshot!(said(&sandbox, &output), @"
+    [stderr]
+    note: nothing failed in run <run 1>, though 4 stacks did not run to the end; `orch run --resume <run 1>` runs all that is left
+    ");
+}
+
+#[test]
+fn a_reverse_run_goes_on_in_reverse() {
+    let sandbox = four_stacks();
+    sandbox.write("/b/fail", "");
+    let flags = "--reverse --on-error skip-dependents";
+    assert_eq!(sandbox.orch(&noting(&sandbox, flags)).code(), 1);
+    assert_eq!(ran(&sandbox), "d c b");
+    sandbox.write("/a/fail", "");
+    assert_eq!(sandbox.orch("run -q --resume").code(), 1);
+    assert_eq!(ran(&sandbox), "b", "what b needs stays");
+    sandbox.remove("/b/fail");
+    sandbox.remove("/a/fail");
+    assert_eq!(sandbox.orch("run -q --resume").code(), 0);
+    assert_eq!(ran(&sandbox), "b a");
+    let order = journal(&sandbox)[0]["order"].clone();
+    assert_eq!(order, serde_json::json!(["/b", "/a"]));
+}
+
+#[test]
+fn how_a_run_goes_stays_unless_it_is_said_anew() {
+    let sandbox = four_stacks();
+    sandbox.write("/a/fail", "");
+    sandbox.write("/c/fail", "");
+    let flags = "--on-error continue --parallel 3 --timeout 1h --grace 5s --limit x=2 --limit y=1";
+    _ = sandbox.orch(&noting(&sandbox, flags));
+    let then = journal(&sandbox)[0]["settings"].clone();
+    _ = sandbox.orch("run -q --resume");
+    assert_eq!(journal(&sandbox)[0]["settings"], then);
+    _ = sandbox.orch("run -q --resume --on-error stop -j 1 --timeout 2h --limit y=7");
+    let now = journal(&sandbox)[0]["settings"].clone();
+    assert_eq!(now["on_error"], "stop");
+    assert_eq!(now["jobs"], 1);
+    assert_eq!(now["timeout_ms"], 7_200_000);
+    assert_eq!(now["grace_ms"], then["grace_ms"]);
+    assert_eq!(
+        now["limits"],
+        serde_json::json!([{"tag": "y", "at_once": 7}, {"tag": "x", "at_once": 2}])
+    );
+}
+
+#[test]
+fn the_environment_is_worked_out_anew() {
+    let sandbox = Sandbox::layout("a");
+    let run = "run -q -- sh -c 'echo $WORD; false'";
+    let with = |arguments: &str, word: &str| {
+        sandbox.orch_with(arguments, |command| {
+            command.env("WORD", word);
+        })
+    };
+    assert_eq!(with(run, "one").stdout, "one\n");
+    assert_eq!(with("run -q --resume", "two").stdout, "two\n");
+}
+
+#[test]
+fn what_was_running_when_orch_was_killed_runs_again() {
+    let sandbox = four_stacks();
+    let script = r#"
+echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/ran"
+while [ "$ORCH_STACK_NAME" = c ] && [ -d "$ORCH_ROOT" ] && [ ! -e "$ORCH_ROOT/go" ]; do
+    sleep 0.01
+done
+echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/over""#;
+    let run = Background::run(&sandbox, "", script);
+    run.wait_for("/ran", &["a", "b", "c"]);
+    run.kill();
+    sandbox.write("/go", "");
+    wait_until("the command has ended", || {
+        sandbox.read("/over") == "a\nb\nc\n"
+    });
+    _ = ran(&sandbox);
+    wait_until("the lock is free", || {
+        sandbox.orch("run -q --resume").code() == 0
+    });
+    assert_eq!(ran(&sandbox), "c d");
+}
+
+/// Says whether nobody has the lock of the project.
+pub(crate) fn is_free(sandbox: &Sandbox) -> bool {
+    let lock = File::open(sandbox.path("/.orch/lock"));
+    lock.is_ok_and(|lock| lock.try_lock_shared().is_ok())
+}
+
+fn newest_has_finished(sandbox: &Sandbox) -> bool {
+    let newest = run_ids(sandbox).pop();
+    newest.is_some_and(|id| sandbox.read(&journal_of(&id)).contains("\"finished\""))
+}
+
+/// What has ended well by the time orch is killed does not run again, and all the rest does.
+#[test]
+fn a_run_that_is_killed_again_and_again_comes_to_its_end() {
+    let stacks: Vec<String> = (0..16).map(|number| format!("s{number:02}")).collect();
+    let sandbox = Sandbox::layout(&stacks.join("\n"));
+    let script = "sleep 0.0$(($$ % 3))\necho \"/$ORCH_STACK_NAME\" >> \"$ORCH_ROOT/ran\"";
+    let ran = |stack: &str| {
+        let ran = sandbox.read("/ran");
+        ran.lines().filter(|&line| line == stack).count()
+    };
+    let mut run = Background::run(&sandbox, "-q -j 2", script);
+    // How often each stack that is done had run when that was first known.
+    let mut done: BTreeMap<String, usize> = BTreeMap::new();
+    for kill in 1.. {
+        let lines = || sandbox.read("/ran").lines().count();
+        let enough = lines() + kill % 4;
+        wait_until("it has come a little further, or to its end", || {
+            lines() >= enough || newest_has_finished(&sandbox)
+        });
+        run.kill();
+        wait_until("nothing of it runs any more", || is_free(&sandbox));
+        let shown = sandbox.orch("runs show --format json").json();
+        for stack in shown["stacks"].as_array().unwrap() {
+            let path = stack["path"].as_str().unwrap();
+            if stack["state"] == "succeeded" {
+                done.entry(path.to_owned()).or_insert_with(|| ran(path));
+            }
+        }
+        for (stack, times) in &done {
+            assert_eq!(ran(stack), *times, "{stack} has run again");
+        }
+        if shown["state"] == "succeeded" {
+            break;
+        }
+        let mut resume = sandbox.command("run -q --resume");
+        resume.stdin(Stdio::null()).process_group(0);
+        run = Background::spawn(&sandbox, resume);
+    }
+    assert_eq!(done.len(), stacks.len(), "{done:?}");
+}
+
+#[test]
+fn another_head_is_refused() {
+    let sandbox = Repository::of(four_stacks());
+    let run = "run -q -X -- false";
+    assert_eq!(sandbox.orch(run).code(), 1);
+    sandbox.git("commit -q --allow-empty -m more");
+    let output = sandbox.orch("run -q -X --resume");
+    let commit = |name: &str| sandbox.git(&format!("rev-parse --short=7 {name}"));
+    let text = said(&sandbox, &output)
+        .replace(commit("HEAD").trim(), "<new>")
+        .replace(commit("HEAD~").trim(), "<old>");
+    assert_snapshot!(text, @"
+    [stderr]
+    error: run <run 1> cannot be resumed as it was: HEAD was `<old>` then and is `<new>` now
+      = help: start a new run, or go on all the same with `--allow-stale`
+    [exit status 4]
+    ");
+    let output = sandbox.orch("run -q -X --resume --allow-stale");
+    assert_eq!(output.code(), 1, "{output}");
+    assert!(output.stderr.contains("all the same: HEAD was"), "{output}");
+}
+
+#[test]
+fn another_graph_is_refused() {
+    let sandbox = four_stacks();
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    // What does not matter for the order may change.
+    sandbox.write(
+        "/b/stack.tm",
+        "stack {\n\n  name = \"other\"\n  after = [\"../a\"]\n}\n",
+    );
+    sandbox.write("/globals.tm", "globals {\n  a = 1\n}\n");
+    assert_eq!(sandbox.orch("run -q --resume").code(), 1);
+    for (file, text) in [
+        ("/b/stack.tm", "stack {\n  after = [\"/c\"]\n}\n"),
+        ("/b/stack.tm", "stack {\n  before = [\"/a\"]\n}\n"),
+        ("/b/stack.tm", "stack {\n}\n"),
+        ("/e/stack.tm", "stack {\n}\n"),
+    ] {
+        let before = sandbox.read(file);
+        sandbox.write(file, text);
+        let output = sandbox.orch("run -q --resume");
+        assert_eq!(output.code(), 4, "{text}: {output}");
+        assert!(output.stderr.contains("the graph is another"), "{output}");
+        if before.is_empty() {
+            sandbox.remove(file);
+        } else {
+            sandbox.write(file, before);
+        }
+    }
+    assert_eq!(sandbox.orch("run -q --resume").code(), 1);
+}
+
+#[test]
+fn a_stack_that_is_no_more_is_left_out_if_that_is_wanted() {
+    let sandbox = four_stacks();
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    sandbox.remove("/b/stack.tm");
+    assert_snapshot!(said(&sandbox, &sandbox.orch("run --resume")), @"
+    [stderr]
+    error: run <run 1> cannot be resumed as it was: the graph is another: stacks, `after` or `before` have changed since
+      = help: start a new run, or go on all the same with `--allow-stale`
+    [exit status 4]
+    ");
+    let output = sandbox.orch("run --resume --allow-stale");
+    assert_snapshot!(said(&sandbox, &output), @"
+    [stderr]
+    note: going on with run <run 1> all the same: the graph is another: stacks, `after` or `before` have changed since
+    note: of run <run 1>, `/b` is no more: left out
+    orch: /a: false
+    orch: cancelled /c: the run stopped when /a failed
+    orch: cancelled /d: the run stopped when /a failed
+    orch: failed /a: exit status 1 after [time]
+    orch: 0 succeeded, 1 failed, 2 cancelled in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn the_safeguards_hold() {
+    let sandbox = Repository::of(four_stacks());
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    sandbox.write("/untracked", "");
+    let output = sandbox.orch("run --resume");
+    assert_eq!(output.code(), 4);
+    assert!(output.stderr.contains("untracked"), "{output}");
+    assert_eq!(run_ids(&sandbox).len(), 1);
+}
+
+#[test]
+fn what_would_run_can_be_seen_before() {
+    let sandbox = four_stacks();
+    sandbox.write("/c/fail", "");
+    _ = sandbox.orch(&noting(&sandbox, ""));
+    assert_snapshot!(sandbox.orch("run --resume --dry-run"), @"
+    /c: ../note.sh
+    /d: ../note.sh
+    ");
+}
+
+#[test]
+fn a_run_that_is_going_on_cannot_be_resumed() {
+    let sandbox = four_stacks();
+    let script = "echo x >> \"$ORCH_ROOT/started\"\nwhile [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done";
+    let run = Background::run(&sandbox, "", script);
+    run.wait_for("/started", &["x"]);
+    let output = sandbox.orch("run --resume --allow-concurrent");
+    assert_snapshot!(said(&sandbox, &output), @"
+    [stderr]
+    error: run <run 1> is still going on
+      = help: wait until it has ended
+    [exit status 4]
+    ");
+    sandbox.write("/go", "");
+    assert_eq!(run.end().code(), 0);
+}
+
+#[test]
+fn a_run_is_named_by_the_beginning_of_its_id() {
+    let sandbox = four_stacks();
+    assert_snapshot!(sandbox.orch("run --resume"), @"
+    [stderr]
+    error: there is no run to go on with: none of this project is on record
+      = help: start one with `orch run COMMAND`
+    [exit status 4]
+    ");
+    for word in ["one", "two"] {
+        _ = sandbox.orch(&format!("run -q -- sh -c 'echo {word}; false'"));
+    }
+    let ids = run_ids(&sandbox);
+    let first = sandbox.orch(&format!("run -q --resume {}", ids[0].to_uppercase()));
+    assert_eq!(first.stdout, "one\n", "{first}");
+    assert_snapshot!(sandbox.orch("run --resume ffff"), @"
+    [stderr]
+    error: in --resume: no run has an id that begins with `ffff`; `orch runs list` has them all
+    [exit status 64]
+    ");
+    let ambiguous = sandbox.orch("run --resume 0");
+    assert_snapshot!(said(&sandbox, &ambiguous), @"
+    [stderr]
+    error: in --resume: several runs have ids that begin with `0`: `<run 3>`, `<run 2>` and 1 more; `orch runs list` has them all
+    [exit status 64]
+    ");
+}
+
+#[test]
+fn what_is_recorded_cannot_be_said_anew() {
+    let sandbox = four_stacks();
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    for arguments in [
+        "--resume --reverse",
+        "--resume --tags a",
+        "--resume --changed",
+        "--resume --match a",
+        "--resume --no-recursive",
+        "--resume --include-dependents",
+        "--resume --stacks-from -",
+        "--resume -- true",
+        "--resume last true",
+        "--only-failed true",
+        "--only-failed --tags a",
+        "--allow-stale true",
+        "",
+    ] {
+        let output = sandbox.orch(&format!("run {arguments}"));
+        assert_eq!(output.code(), 64, "{arguments}: {output}");
+    }
+    assert_eq!(run_ids(&sandbox).len(), 1);
+}
+
+#[test]
+fn a_journal_of_a_later_orch_is_refused() {
+    let sandbox = Sandbox::layout("a");
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    let path = journal_of(&run_ids(&sandbox)[0]);
+    let text = sandbox.read(&path);
+    // Events that nobody knows yet do no harm.
+    let event = "{\"at\":\"2030-01-01T00:00:00Z\",\"event\":\"teleported\",\"stack\":\"/a\"}\n";
+    sandbox.write(&path, format!("{text}{event}"));
+    assert_eq!(sandbox.orch("run -q --resume").code(), 1);
+
+    let sandbox = Sandbox::layout("a");
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    let path = journal_of(&run_ids(&sandbox)[0]);
+    let text = sandbox.read(&path);
+    let text = text.replacen("\"format\":1", "\"format\":2", 1);
+    sandbox.write(&path, text.replacen("\"orch\":\"", "\"orch\":\"9.", 1));
+    let id = &run_ids(&sandbox)[0];
+    let output = sandbox.orch(&format!("run --resume {id}"));
+    let text = said(&sandbox, &output).replace(env!("CARGO_PKG_VERSION"), "<version>");
+    assert_snapshot!(text, @"
+    [stderr]
+    error: the journal of run <run 1> cannot be understood: it has format 2, and this orch knows 1; orch 9.<version> wrote it
+      = help: resume it with the orch that wrote it
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_damaged_journal_is_not_guessed_at() {
+    let sandbox = four_stacks();
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    let id = &run_ids(&sandbox)[0];
+    let text = sandbox.read(&journal_of(id));
+    sandbox.write(&journal_of(id), text.replacen("ended", "en\u{1}ded", 1));
+    assert_snapshot!(said(&sandbox, &sandbox.orch("run --resume")), @"
+    [stderr]
+    error: failed to read the journal of run <run 1>
+      caused by: line 3 is damaged at column <number>
+    [exit status 5]
+    ");
+    sandbox.write(&journal_of(id), "");
+    assert_snapshot!(said(&sandbox, &sandbox.orch("run --resume")), @"
+    [stderr]
+    error: failed to read the journal of run <run 1>
+      caused by: it has no header
+    [exit status 5]
+    ");
+}
+
+#[test]
+fn an_empty_run_is_not_the_last_one() {
+    let sandbox = four_stacks();
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    for arguments in ["run --resume ''", "run --resume=", "runs show ''"] {
+        let output = sandbox.orch(arguments);
+        assert_eq!(output.code(), 64, "{arguments}: {output}");
+        assert!(output.stderr.contains("RUN is empty"), "{output}");
+    }
+    assert_eq!(run_ids(&sandbox).len(), 1);
+}
+
+#[test]
+fn a_command_besides_that_of_the_earlier_run_is_one_too_many() {
+    let sandbox = four_stacks();
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    assert_snapshot!(sandbox.orch("run --resume terraform apply"), @"
+    [stderr]
+    error: with `--resume terraform`, the command comes from the earlier run: `apply` cannot be given
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("run --only-failed true"), @"
+    [stderr]
+    error: with `--only-failed`, the command comes from the earlier run: `true` cannot be given
+    [exit status 64]
+    ");
+}
+
+#[test]
+fn a_head_that_cannot_be_read_is_refused() {
+    let sandbox = Repository::of(four_stacks());
+    let config = sandbox.read("/.git/config");
+    sandbox.write("/.git/config", "[nonsense");
+    assert_eq!(sandbox.orch("run -q -X false").code(), 1);
+    let output = sandbox.orch("run -q -X --resume");
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(output.stderr.contains("HEAD cannot be read"), "{output}");
+    sandbox.write("/.git/config", config);
+    assert_eq!(sandbox.orch("run -q -X false").code(), 1);
+    sandbox.write("/.git/config", "[nonsense");
+    let output = sandbox.orch("run -q -X --resume");
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(output.stderr.contains("HEAD cannot be read"), "{output}");
+    let output = sandbox.orch("run -q -X --resume --allow-stale");
+    assert_eq!(output.code(), 1, "{output}");
+}
+
+#[test]
+fn it_is_said_if_all_that_is_left_is_no_more() {
+    let sandbox = four_stacks();
+    sandbox.write("/d/fail", "");
+    assert_eq!(sandbox.orch(&noting(&sandbox, "")).code(), 1);
+    sandbox.remove("/d/stack.tm");
+    let output = sandbox.orch("run --resume --allow-stale");
+    assert_snapshot!(said(&sandbox, &output), @"
+    [stderr]
+    note: going on with run <run 1> all the same: the graph is another: stacks, `after` or `before` have changed since
+    note: of run <run 1>, `/d` is no more: left out
+    note: nothing is left to do of run <run 1>: what had not succeeded is no more
+    ");
+}
+
+#[test]
+fn a_changed_graph_changes_the_order_and_what_is_said_of_it() {
+    let sandbox = Sandbox::layout("a\nb\nc");
+    assert_eq!(sandbox.orch("run -q false").code(), 1);
+    sandbox.write("/a/stack.tm", "stack {\n  after = [\"/b\"]\n}\n");
+    let output = sandbox.orch("run -q --resume --allow-stale --dry-run");
+    assert_eq!(output.stdout, "/b: false\n/a: false\n/c: false\n");
+    _ = sandbox.orch("run -q --resume --allow-stale");
+    let journal = journal(&sandbox);
+    assert_eq!(journal[1]["stack"], "/b");
+    assert_eq!(journal[0]["order"], serde_json::json!(["/b", "/a", "/c"]));
+    // Where the graph says nothing any more, it stays as it was.
+    sandbox.write("/a/stack.tm", "stack {\n}\n");
+    let output = sandbox.orch("run -q --resume --allow-stale --dry-run");
+    assert_eq!(output.stdout, "/b: false\n/a: false\n/c: false\n");
+}
+
+#[test]
+fn ties_of_a_reverse_run_stay_as_they_were() {
+    let sandbox = Sandbox::layout("a\nb\nc");
+    sandbox.write("/c/fail", "");
+    assert_eq!(sandbox.orch(&noting(&sandbox, "--reverse")).code(), 1);
+    assert_eq!(ran(&sandbox), "c");
+    sandbox.remove("/c/fail");
+    assert_eq!(sandbox.orch("run -q --resume").code(), 0);
+    assert_eq!(ran(&sandbox), "c b a");
+}
+
+#[test]
+fn conditions_of_retries_that_are_given_replace_the_recorded_ones() {
+    let sandbox = Sandbox::layout("a");
+    let flags = "--retries 1 --retry-backoff 0s --retry-on-exit 7 --retry-on-output busy";
+    _ = sandbox.orch(&format!("run -q {flags} -- false"));
+    let conditions = |arguments: &str| {
+        assert_eq!(sandbox.orch(arguments).code(), 1);
+        let settings = journal(&sandbox)[0]["settings"].clone();
+        (
+            settings["retry_on_exit"].clone(),
+            settings["retry_on_output"].clone(),
+        )
+    };
+    let recorded = (serde_json::json!([7]), serde_json::json!(["busy"]));
+    assert_eq!(conditions("run -q --resume"), recorded);
+    let given = (serde_json::json!([9]), serde_json::json!([]));
+    assert_eq!(conditions("run -q --resume --retry-on-exit 9"), given);
+}
+
+#[test]
+fn the_base_is_that_of_the_earlier_run() {
+    let sandbox = Repository::layout("a\nb");
+    sandbox.write("/a/main.tf", "# more\n");
+    sandbox.commit();
+    let output = sandbox.orch("run -q --changed --base base -- false");
+    assert_eq!(output.code(), 1, "{output}");
+    let base = journal(&sandbox)[0]["base"].clone();
+    assert_eq!(base["commit"], sandbox.git("rev-parse base").trim());
+    assert_eq!(sandbox.orch("run -q --resume").code(), 1);
+    assert_eq!(journal(&sandbox)[0]["base"], base);
+}
