@@ -6,14 +6,19 @@
 #[cfg(unix)]
 mod changed;
 mod commands;
+#[cfg(unix)]
+mod computing;
 mod cycles;
 mod globs;
+#[cfg(unix)]
+mod killed;
 mod loaded;
 mod loading;
 mod model;
 mod order;
 mod references;
 mod running;
+mod runs;
 #[cfg(unix)]
 mod safeguards;
 mod selection;

@@ -1,0 +1,257 @@
+//! Whole runs: the loop with commands that end as drawn, in an order drawn as well, against a model
+//! of what must come of every stack.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use orch::attempt::{Attempts, Retry};
+use orch::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};
+use orch::execute::{AttemptEnd, Control, End, Executor, Inbox, Plan, Signal, execute};
+use orch::order::{Direction, Order};
+use orch::schedule::{Limit, OnError};
+use orch::stack::StackIndex;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use regex::bytes::RegexSet;
+
+use crate::loaded::Loaded;
+use crate::model::Set;
+use crate::wish::with_runnable_wish;
+
+/// The exit status that is worth another attempt.
+const AGAIN: i32 = 75;
+
+/// The exit statuses of a command, attempt by attempt; the last one stays.
+type Fate = Vec<i32>;
+
+fn fate() -> impl Strategy<Value = Fate> {
+    let status = prop_oneof![6 => Just(0), 1 => Just(1), 3 => Just(AGAIN)];
+    prop::collection::vec(status, 1..4)
+}
+
+fn status(fate: &Fate, attempt: u32) -> i32 {
+    let last = fate.len() - 1;
+    fate[last.min(attempt as usize - 1)]
+}
+
+/// What comes of a command that is tried up to so many times: whether it succeeds, and when.
+fn end(fate: &Fate, attempts: u32) -> (bool, u32) {
+    for attempt in 1..attempts {
+        match status(fate, attempt) {
+            0 => return (true, attempt),
+            AGAIN => {}
+            _ => return (false, attempt),
+        }
+    }
+    (status(fate, attempts) == 0, attempts)
+}
+
+/// Commands that end when a thread of its own draws them.
+struct Fake {
+    fates: HashMap<StackIndex, Fate>,
+    to_conductor: Sender<(End, i32)>,
+}
+
+struct Nothing;
+
+impl Control for Nothing {
+    fn react(&self, _reaction: Reaction, _signal: Option<&Signal>) {}
+}
+
+impl Executor for Fake {
+    type Command = Nothing;
+
+    fn start(
+        &mut self,
+        stack: StackIndex,
+        _attempts: &Attempts,
+        attempt: u32,
+        end: End,
+    ) -> Result<Nothing, Failure> {
+        let status = status(&self.fates[&stack], attempt);
+        self.to_conductor.send((end, status)).unwrap();
+        Ok(Nothing)
+    }
+}
+
+/// Ends commands in an order of its own.
+fn conduct(started: &Receiver<(End, i32)>, draws: &[Index]) {
+    let mut draws = draws.iter().cycle();
+    let mut running = Vec::new();
+    while let Ok(command) = started.recv() {
+        running.push(command);
+        while !running.is_empty() {
+            thread::yield_now();
+            running.extend(started.try_iter());
+            let draw = draws.next().expect("it begins anew").index(running.len());
+            let (end, status): (End, i32) = running.swap_remove(draw);
+            end.tell(AttemptEnd {
+                result: if status == 0 {
+                    Ok(())
+                } else {
+                    Err(Failure::Exited(status))
+                },
+                output_matches: false,
+                output_lost: None,
+            });
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_stack_ends_as_the_failures_before_it_say(
+        (tree, wish) in with_runnable_wish(),
+        on_error in select(vec![OnError::Stop, OnError::SkipDependents, OnError::Continue]),
+        direction in select(vec![Direction::Forward, Direction::Reverse]),
+        jobs in 1..5_usize,
+        limits in prop::collection::vec((1..3_usize, prop::collection::vec(any::<Index>(), 1..6)), 0..3),
+        fates in prop::collection::vec(fate(), 16),
+        attempts in 1..4_u32,
+        draws in prop::collection::vec(any::<Index>(), 16),
+    ) {
+        let loaded = Loaded::new(&tree);
+        let model = &loaded.model;
+        let selection = loaded.select(&wish);
+        let order = Order::new(&loaded.graph, &selection);
+        let mut sequence = order.sequence.clone();
+        if direction == Direction::Reverse {
+            sequence.reverse();
+        }
+        let all: Vec<StackIndex> = loaded.project.stacks.iter().map(|(index, _)| index).collect();
+        let limits: Vec<Limit> = limits
+            .into_iter()
+            .filter(|_| !all.is_empty())
+            .map(|(at_once, stacks)| {
+                let mut stacks: Vec<_> = stacks.iter().map(|index| *index.get(&all)).collect();
+                stacks.sort_unstable();
+                stacks.dedup();
+                Limit { at_once: NonZeroUsize::new(at_once).unwrap(), stacks }
+            })
+            .collect();
+        let fates: HashMap<StackIndex, Fate> = sequence
+            .iter()
+            .map(|&stack| (stack, fates[loaded.number(stack) % fates.len()].clone()))
+            .collect();
+        let retry = Retry {
+            attempts: NonZeroU32::new(attempts).unwrap(),
+            backoff: Duration::ZERO,
+            on_exit: vec![AGAIN],
+            on_output: RegexSet::empty(),
+        };
+        let policy = Attempts { timeout: None, retry: Some(Arc::new(retry)) };
+        let plan = Plan {
+            schedule: order
+                .schedule(direction, on_error)
+                .at_once(NonZeroUsize::new(jobs).unwrap(), &limits),
+            attempts: sequence.iter().map(|&stack| (stack, policy.clone())).collect(),
+            sequence: sequence.clone(),
+            timeout: None,
+            grace: Duration::ZERO,
+        };
+        let (to_conductor, started) = mpsc::channel();
+        let mut fake = Fake { fates: fates.clone(), to_conductor };
+        let mut events = Vec::new();
+        let summary = thread::scope(|scope| {
+            let draws = &draws;
+            scope.spawn(move || conduct(&started, draws));
+            let mut keep = |event: &RunEvent| events.push(event.clone());
+            let summary = execute(plan, &mut fake, &Inbox::without_signals(), &mut keep);
+            drop(fake); // nothing more will start
+            summary
+        });
+
+        // What happened, in the order in which it was told.
+        let reaches = model.closure(|_| true);
+        let is_before = |first: StackIndex, second: StackIndex| {
+            let (first, second) = (loaded.number(first), loaded.number(second));
+            match direction {
+                Direction::Forward => reaches[first][second],
+                Direction::Reverse => reaches[second][first],
+            }
+        };
+        let mut running: BTreeMap<StackIndex, u32> = BTreeMap::new();
+        let mut outcomes: BTreeMap<StackIndex, Outcome> = BTreeMap::new();
+        for event in &events {
+            match event {
+                RunEvent::Started { stack, attempt } => {
+                    if *attempt == 1 {
+                        for &other in &sequence {
+                            prop_assert!(!is_before(other, *stack) || outcomes.contains_key(&other));
+                        }
+                    }
+                    let is_failure = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+                    let has_failed = outcomes.values().any(is_failure);
+                    prop_assert!(on_error != OnError::Stop || !has_failed, "nothing new starts");
+                    prop_assert_eq!(running.insert(*stack, *attempt).unwrap_or(0), attempt - 1);
+                    prop_assert!(running.len() <= jobs);
+                    for limit in &limits {
+                        let now = limit.stacks.iter().filter(|stack| running.contains_key(stack)).count();
+                        prop_assert!(now <= limit.at_once.get(), "{:?} run", running);
+                    }
+                }
+                RunEvent::Retrying { stack, attempt, failure, .. } => {
+                    prop_assert_eq!(running[stack], *attempt);
+                    prop_assert_eq!(failure, &Failure::Exited(AGAIN));
+                }
+                RunEvent::Ended(ending) => {
+                    let attempts = running.remove(&ending.stack).unwrap_or(0);
+                    prop_assert_eq!(ending.attempts, attempts);
+                    prop_assert!(outcomes.insert(ending.stack, ending.outcome.clone()).is_none());
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+        prop_assert!(running.is_empty());
+        let mut selected = sequence.clone();
+        selected.sort_unstable();
+        prop_assert_eq!(outcomes.keys().copied().collect::<Vec<_>>(), selected);
+        let told = summary.endings.iter().map(|ending| (ending.stack, ending.outcome.clone()));
+        prop_assert_eq!(&told.collect::<BTreeMap<_, _>>(), &outcomes);
+        prop_assert_eq!(summary.is_success(), outcomes.values().all(|outcome| *outcome == Outcome::Succeeded));
+
+        // What must come of each stack, in an order in which everything before it is known.
+        let protects = on_error == OnError::SkipDependents || direction == Direction::Reverse;
+        let mut unsuccessful = Set::new();
+        for &stack in &sequence {
+            let before = || sequence.iter().copied().filter(|&other| is_before(other, stack));
+            let blocked = before().any(|other| unsuccessful.contains(&loaded.number(other)));
+            let (succeeds, tries) = end(&fates[&stack], attempts);
+            let outcome = &outcomes[&stack];
+            match outcome {
+                Outcome::Skipped { cause } => {
+                    prop_assert!(protects && on_error != OnError::Stop);
+                    prop_assert!(is_before(*cause, stack));
+                    prop_assert!(matches!(outcomes[cause], Outcome::Failed(_)), "the cause has failed itself");
+                }
+                Outcome::Cancelled(CancelCause::Failed(cause)) => {
+                    prop_assert_eq!(on_error, OnError::Stop);
+                    prop_assert!(matches!(outcomes[cause], Outcome::Failed(_)));
+                }
+                Outcome::Cancelled(other) => prop_assert!(false, "{:?}", other),
+                Outcome::Succeeded => prop_assert!(succeeds),
+                // Another attempt may have been given up when another stack failed.
+                Outcome::Failed(Failure::Exited(AGAIN)) if on_error == OnError::Stop => {}
+                Outcome::Failed(failure) => {
+                    prop_assert!(!succeeds);
+                    prop_assert_eq!(failure, &Failure::Exited(status(&fates[&stack], tries)));
+                }
+            }
+            if on_error != OnError::Stop {
+                let is_skipped = matches!(outcome, Outcome::Skipped { .. });
+                prop_assert_eq!(is_skipped, protects && blocked, "{:?}", stack);
+            }
+            let is_cancelled = matches!(outcome, Outcome::Cancelled(_));
+            prop_assert!(!is_cancelled || outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_))));
+            if *outcome != Outcome::Succeeded {
+                unsuccessful.insert(loaded.number(stack));
+            }
+        }
+    }
+}
