@@ -7,7 +7,7 @@
 //! Without `--quick` there are also a repository of 100,000 stacks, for which some 5 GB must be free
 //! in the temporary directory, and comparisons of change detection on small and large repositories.
 //! Nothing is asserted; the wanted figures stand beside the measured: of `list` and `list --order`
-//! on 10,000 stacks, of `run` on 1,000. On 10,000 stacks memory should stay below 120 MB, and below
+//! on 10,000 stacks, of `run` on 1,000, of what a run prints. On 10,000 stacks memory should stay below 120 MB, and below
 //! 200 MB with `--changed`.
 //! Where a `terramate` is on the `PATH`, its times are printed too, for the smaller repositories and
 //! for `--changed`.
@@ -22,6 +22,7 @@ mod measure;
 mod programs;
 #[path = "../generate/repository.rs"]
 mod repository;
+mod runs;
 mod table;
 
 use std::ffi::OsString;
@@ -56,6 +57,14 @@ struct Args {
     #[arg(long, hide = true, value_name = "LIST")]
     spawn_floor: Option<PathBuf>,
 
+    /// Print much, line by line
+    #[arg(long, hide = true)]
+    print_lines: bool,
+
+    /// Print much in a single line
+    #[arg(long, hide = true)]
+    print_one_line: bool,
+
     /// Run a program and print its peak memory
     #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
     peak_memory: Vec<OsString>,
@@ -70,6 +79,8 @@ enum Subject {
     Graphs,
     /// `list --changed`
     Changed,
+    /// `run`
+    Runs,
 }
 
 fn main() -> Result<()> {
@@ -79,6 +90,12 @@ fn main() -> Result<()> {
     }
     if let Some(list) = &args.spawn_floor {
         return floor::spawn(list);
+    }
+    if args.print_lines {
+        return runs::print(runs::LINE);
+    }
+    if args.print_one_line {
+        return runs::print(runs::NO_LINE);
     }
     if !args.peak_memory.is_empty() {
         return measure::print_peak_memory(&args.peak_memory);
@@ -109,6 +126,9 @@ fn main() -> Result<()> {
         } else {
             println!("there is no git, so nothing is measured of `list --changed`");
         }
+    }
+    if only.contains(&Subject::Runs) {
+        runs::tables(&programs)?;
     }
     Ok(())
 }

@@ -32,6 +32,18 @@ impl Job {
         self
     }
 
+    /// Lets it run another one, which it gets as its last arguments.
+    pub(crate) fn then(self, other: &Job) -> Self {
+        self.args([&other.program]).args(&other.arguments)
+    }
+
+    /// Returns it as a shell has it; no name in it has a quote.
+    pub(crate) fn line(&self) -> String {
+        let words = std::iter::once(&self.program).chain(&self.arguments);
+        let quoted = words.map(|word| format!("'{}'", word.display()));
+        quoted.collect::<Vec<_>>().join(" ")
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command

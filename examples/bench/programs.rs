@@ -41,6 +41,11 @@ impl Programs {
         Job::new(&self.orch, root).args(arguments.split(' '))
     }
 
+    /// Returns a run of this program with a flag.
+    pub(crate) fn own(&self, root: &Path, flag: &str) -> Job {
+        Job::new(&self.own, root).args([flag])
+    }
+
     /// Returns a run of a floor.
     pub(crate) fn floor(&self, root: &Path, flag: &str, value: &Path) -> Job {
         Job::new(&self.own, root).args([OsStr::new(flag), value.as_ref()])
