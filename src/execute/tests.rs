@@ -1,14 +1,17 @@
 //! The loop with commands that are no processes: what it decides when things coincide.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use regex::bytes::RegexSet;
 
+use super::run_loop::ECHO;
 use super::*;
 use crate::attempt::Retry;
+use crate::event::{CancelCause, Outcome, RunEvent, RunSummary};
 use crate::graph::Precedence;
 use crate::schedule::OnError;
 
