@@ -1,5 +1,7 @@
 //! `orch runs logs`
 
+use std::collections::HashSet;
+
 use anyhow::Context as _;
 use orch::diagnostic::closest;
 use orch::event::Stream;
@@ -71,12 +73,13 @@ fn wanted(
     record: &Record,
     directory: &ProjectPath,
     written: &[String],
-) -> Result<Vec<String>, UsageError> {
+) -> Result<HashSet<String>, UsageError> {
     let known = || record.stacks.iter().map(|stack| stack.path.as_str());
+    let stacks: HashSet<&str> = known().collect();
     let understand = |written: &String| {
         let path = directory.resolve(written).ok();
         let path = path.map_or_else(|| written.clone(), |path| path.to_string());
-        if known().any(|stack| stack == path) {
+        if stacks.contains(&*path) {
             return Ok(path);
         }
         let mut message = format!(
