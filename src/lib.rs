@@ -28,60 +28,37 @@
 //! | outcome | how a stack ended: succeeded, failed, skipped, cancelled, with the cause |
 //! | journal | the record of a run on disk, from which it can be resumed |
 //!
-//! # Modules, in reading order
+//! # Floors
 //!
-//! - Places: [`path`], [`pattern`], [`source`].
-//! - Bad news about the configuration: [`diagnostic`]; [`printable`] makes names safe to show.
-//! - Times: [`duration`].
-//! - Files to syntax: [`discover`], [`parse`], [`syntax`].
-//! - Syntax to meaning: [`evaluate`] (expressions), [`config`], [`globals`], [`stack`], [`tag`],
-//!   [`version`], joined by [`project`].
-//! - What has changed: [`git`] (which files), [`base`] (since when), [`change`] (which stacks, by the
-//!   files that they use), [`trigger`] (what counts besides).
-//! - Which: [`mod@reference`], [`graph`], [`select`]; [`why`] tells the whole story of one stack.
-//! - In which order: [`schedule`], [`order`].
-//! - Whether at all: [`safeguard`].
-//! - Running: [`namespaces`] and [`environment`], [`attempt`], [`execute`], [`event`]; [`journal`]
-//!   keeps what happened, [`logs`] what commands print.
-//! - Telling: [`report`].
+//! The modules stand on floors. Each uses only what stands above it in this list; a test reads the
+//! imports and fails where one points the other way.
 //!
-//! Only `discover`, `import`, `git`, `change::inputs`, `trigger`, `execute`, `journal`, `logs` and three look-ups (`watch`,
-//! the target of a reference, `tm_fileexists`) touch the world; the rest takes values and returns
-//! values.
+//! | floor | what it does |
+//! | --- | --- |
+//! | [`path`], [`pattern`], [`source`], [`diagnostic`], [`printable`], [`duration`] | leaves: places, problems, names made safe to show, times |
+//! | [`language`] | text to syntax, expressions to values |
+//! | [`project`] | files to configuration, configuration to stacks |
+//! | [`git`] | which files have changed, and in which state the repository is |
+//! | [`change`] | changed files to changed stacks |
+//! | [`selection`] | which stacks, which before which, and why |
+//! | [`record`] | the folder `.orch`: journals and logs |
+//! | [`run`] | in which order, whether at all, and how commands run |
+//! | [`report`] | all of that as text, JSON and drawings |
+//!
+//! The program itself (command line, terminal, exit status) is the other target of the package, and
+//! stands above all of them.
 
-pub mod attempt;
-pub mod base;
 pub mod change;
-pub mod config;
 pub mod diagnostic;
-pub mod discover;
 pub mod duration;
-pub mod environment;
-pub mod evaluate;
-pub mod event;
-pub mod execute;
 pub mod git;
-pub mod globals;
-pub mod graph;
-mod import;
-pub mod journal;
-pub mod logs;
-pub mod namespaces;
-pub mod order;
-pub mod parse;
+pub mod language;
 pub mod path;
 pub mod pattern;
 pub mod printable;
 pub mod project;
-pub mod reference;
+pub mod record;
 pub mod report;
-pub mod safeguard;
-pub mod schedule;
-pub mod select;
+pub mod run;
+pub mod selection;
 pub mod source;
-pub mod stack;
-pub mod syntax;
-pub mod tag;
-pub mod trigger;
-pub mod version;
-pub mod why;

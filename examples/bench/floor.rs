@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use orch::discover::is_configuration;
+use orch::project::discover::is_configuration;
 use walkdir::WalkDir;
 
 /// Walks the directories that `orch` enters, on one thread, reads the files that `orch` reads, and

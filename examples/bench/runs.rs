@@ -9,17 +9,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use orch::attempt::Attempts;
-use orch::event::{Failure, Reaction};
-use orch::execute::{AttemptEnd, Control, End, Executor, Inbox, Plan, Signal, execute};
-use orch::graph::Graph;
-use orch::order::{Direction, Order};
 use orch::path::ProjectPath;
 use orch::project::Project;
-use orch::reference::References;
-use orch::schedule::OnError;
-use orch::select::{Wish, select};
-use orch::stack::StackIndex;
+use orch::project::attempt::Attempts;
+use orch::project::stack::StackIndex;
+use orch::run::event::{Failure, Reaction};
+use orch::run::execute::{AttemptEnd, Control, End, Executor, Inbox, Plan, Signal, execute};
+use orch::run::order::{Direction, Order};
+use orch::run::schedule::OnError;
+use orch::selection::graph::Graph;
+use orch::selection::reference::References;
+use orch::selection::select::{Wish, select};
 
 use crate::measure::{Job, medians, peak_memory};
 use crate::options;

@@ -2,7 +2,7 @@
 
 use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
-use crate::stack::Stacks;
+use crate::project::stack::Stacks;
 
 /// The files that differ from the base, by path.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +100,7 @@ impl ChangedFiles {
 pub(super) fn stacks_of<'s>(
     file: &ChangedFile,
     stacks: &'s Stacks,
-) -> impl Iterator<Item = crate::stack::StackIndex> + use<'s> {
+) -> impl Iterator<Item = crate::project::stack::StackIndex> + use<'s> {
     let inside = (file.change == FileChange::Repository)
         .then(|| stacks.at_or_below(&file.path))
         .into_iter()

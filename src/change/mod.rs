@@ -2,14 +2,16 @@
 //!
 //! A stack has changed if one of its own files has (the nearest stack at or above a file owns it), a
 //! file that it watches or imports, or one that its Terraform or Terragrunt files use; `inputs` knows
-//! these. Which files have changed is git's affair, and since which commit that of [`crate::base`].
+//! these. Which files have changed is git's affair, and since which commit that of [`crate::change::base`].
 //! Trigger files are none of these: they concern the stack that they name, and nothing else.
 
+pub mod base;
 mod cause;
 mod files;
 mod inputs;
 mod listed;
 mod removed;
+pub mod trigger;
 mod triggers;
 mod uncounted;
 
@@ -24,14 +26,14 @@ use self::inputs::{Problems, Touch, Tree};
 use self::listed::Inputs;
 use self::triggers::{Reader, Triggers};
 use self::uncounted::Ignores;
-use crate::base::Base;
-use crate::discover::Listing;
+use crate::change::base::Base;
+use crate::change::trigger::Trigger;
 use crate::git::{ChangedFile, GitError, Repository};
 use crate::path::ProjectPath;
+use crate::project::discover::Listing;
+use crate::project::stack::{self, StackIndex, Watch};
 use crate::project::{self, Project};
 use crate::source::Spanned;
-use crate::stack::{self, StackIndex, Watch};
-use crate::trigger::{self, Trigger};
 
 /// The stacks that have changed since a base.
 #[derive(Debug, Clone)]

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ChangedFiles;
-use crate::discover::{declares_root, is_configuration, is_skip_mark};
 use crate::git::{CommitId, FileChange, GitError, Repository};
-use crate::parse::parse;
+use crate::language::parse::parse;
+use crate::language::syntax::Body;
 use crate::path::ProjectPath;
 use crate::project::Project;
+use crate::project::discover::{declares_root, is_configuration, is_skip_mark};
 use crate::source::FileId;
-use crate::syntax::Body;
 
 /// Returns the removed stacks, by path. `status` has those of the changed files that are not
 /// committed, though earlier changes of them may be.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::ChangedFiles;
+use crate::change::trigger::{self, Found, Trigger, TriggerKind};
 use crate::diagnostic::Diagnostic;
 use crate::git::{ChangedFile, CommitId, FileChange, GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::Project;
-use crate::stack::StackIndex;
-use crate::trigger::{self, Found, Trigger, TriggerKind};
+use crate::project::stack::StackIndex;
 
 /// Triggers of what is no stack that are named; the others are only counted.
 const MAX_STRAYS: usize = 20;

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 
 use super::{ChangedFiles, Place, Use};
+use crate::change::trigger::{self, Found, TriggerKind};
 use crate::git::{ChangedFile, FileChange, FileState};
+use crate::project::stack::StackIndex;
 use crate::project::{Ignore, Project};
-use crate::stack::StackIndex;
-use crate::trigger::{self, Found, TriggerKind};
 
 /// Which changes count besides those that are committed: all that nothing switches off.
 #[derive(Debug, Clone, Copy, Default)]

@@ -25,8 +25,8 @@ pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};
 use self::library::Library;
 use self::program::Program;
-use crate::discover;
 use crate::path::ProjectPath;
+use crate::project::discover;
 
 /// The full name of a commit, in lower-case hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

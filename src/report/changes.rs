@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
+use crate::change::trigger::Trigger;
 use crate::change::{
     Cause, Input, Place, Since, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
 };
 use crate::git::{ChangedFile, FileChange, FileState};
-use crate::trigger::Trigger;
 
 /// Says which file makes a stack count as changed, and how one gets from the stack to the file.
 pub(super) fn cause_text(cause: &Cause) -> String {

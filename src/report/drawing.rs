@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::changes::SinceJson;
 use super::json::{FORMAT, OriginJson, ProblemsJson};
-use crate::graph::{Arrow, End, Graph};
 use crate::printable::printable;
 use crate::project::Project;
-use crate::select::Selection;
-use crate::stack::StackIndex;
+use crate::project::stack::StackIndex;
+use crate::selection::graph::{Arrow, End, Graph};
+use crate::selection::select::Selection;
 
 /// What is to be drawn.
 #[derive(Debug)]

@@ -10,14 +10,14 @@ use super::changes::SinceJson;
 use super::reasons::{ReasonJson, reason_json};
 use crate::change::Since;
 use crate::diagnostic::{Diagnostic, Label, Severity};
-use crate::environment::Environment;
-use crate::graph::{Graph, Origin, Predecessor};
-use crate::order::Order;
 use crate::path::ProjectPath;
 use crate::project::Project;
-use crate::select::Selection;
+use crate::project::environment::Environment;
+use crate::project::stack::{Stack, StackIndex};
+use crate::run::order::Order;
+use crate::selection::graph::{Graph, Origin, Predecessor};
+use crate::selection::select::Selection;
 use crate::source::{Sources, Span, Spanned};
-use crate::stack::{Stack, StackIndex};
 
 pub(super) const FORMAT: u32 = 1;
 

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
 use super::json::place;
-use crate::graph::{Origin, Step, Towards};
 use crate::path::ProjectPath;
 use crate::project::Project;
-use crate::select::{Reason, Scope};
+use crate::project::stack::{StackIndex, Stacks};
+use crate::selection::graph::{Origin, Step, Towards};
+use crate::selection::select::{Reason, Scope};
 use crate::source::{Sources, Span};
-use crate::stack::{StackIndex, Stacks};
 
 /// Says why a stack is selected.
 pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> String {

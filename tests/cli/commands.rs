@@ -64,7 +64,7 @@ fn help_has_examples_and_exit_statuses() {
       -v, --verbose...
               Tell on stderr what is going on; more with -vv and -vvv
               
-              `ORCH_LOG` gives finer control: `ORCH_LOG=debug`, or `ORCH_LOG=orch::execute=trace`.
+              `ORCH_LOG` gives finer control: `ORCH_LOG=debug`, or `ORCH_LOG=orch::run::execute=trace`.
 
       -h, --help
               Print help (see a summary with '-h')

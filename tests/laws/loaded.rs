@@ -4,19 +4,19 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use orch::base::{Base, BaseRule};
+use orch::change::base::{Base, BaseRule};
+use orch::change::trigger::{Trigger, TriggerKind};
 use orch::change::{Cause, ChangedFiles, Changes, Since, Uncounted};
 use orch::diagnostic::{Diagnostic, Style, render};
 use orch::git::{ChangedFile, CommitId, FileChange, FileState};
-use orch::graph::{Graph, Towards};
 use orch::path::ProjectPath;
 use orch::project::Project;
-use orch::reference::References;
-use orch::select::{Named, PathFilter, Reach, Scope, Selection, Verb, Wish, select};
+use orch::project::stack::StackIndex;
+use orch::project::tag::TagFilter;
+use orch::selection::graph::{Graph, Towards};
+use orch::selection::reference::References;
+use orch::selection::select::{Named, PathFilter, Reach, Scope, Selection, Verb, Wish, select};
 use orch::source::Span;
-use orch::stack::StackIndex;
-use orch::tag::TagFilter;
-use orch::trigger::{Trigger, TriggerKind};
 use tempfile::TempDir;
 
 use crate::model::{Model, Set};
@@ -199,7 +199,12 @@ impl Loaded {
     }
 
     /// Says whether the model has the constraint with just this origin.
-    pub(crate) fn is_declared(&self, from: usize, to: usize, origin: &orch::graph::Origin) -> bool {
+    pub(crate) fn is_declared(
+        &self,
+        from: usize,
+        to: usize,
+        origin: &orch::selection::graph::Origin,
+    ) -> bool {
         let (directory, text) = self.text(origin.span);
         self.model.constraints().iter().any(|constraint| {
             constraint.from == from

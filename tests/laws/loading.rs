@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use orch::diagnostic::{Style, render, sort};
-use orch::graph::Graph;
 use orch::project::Project;
-use orch::reference::References;
+use orch::selection::graph::Graph;
+use orch::selection::reference::References;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use tempfile::TempDir;

@@ -1,7 +1,7 @@
 //! The order of a selection, its waves, and who runs after whom.
 
-use orch::graph::{Graph, Origin, Predecessor};
-use orch::order::Order;
+use orch::run::order::Order;
+use orch::selection::graph::{Graph, Origin, Predecessor};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;

@@ -1,7 +1,7 @@
 //! What references mean.
 
 use orch::diagnostic::Diagnostic;
-use orch::reference::ReferenceKind;
+use orch::selection::reference::ReferenceKind;
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;

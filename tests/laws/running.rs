@@ -2,8 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use orch::order::{Direction, Order};
-use orch::schedule::{Limit, OnError};
+use orch::run::order::{Direction, Order};
+use orch::run::schedule::{Limit, OnError};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 

@@ -8,12 +8,12 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use orch::attempt::{Attempts, Retry};
-use orch::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};
-use orch::execute::{AttemptEnd, Control, End, Executor, Inbox, Plan, Signal, execute};
-use orch::order::{Direction, Order};
-use orch::schedule::{Limit, OnError};
-use orch::stack::StackIndex;
+use orch::project::attempt::{Attempts, Retry};
+use orch::project::stack::StackIndex;
+use orch::run::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};
+use orch::run::execute::{AttemptEnd, Control, End, Executor, Inbox, Plan, Signal, execute};
+use orch::run::order::{Direction, Order};
+use orch::run::schedule::{Limit, OnError};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use regex::bytes::RegexSet;

@@ -1,7 +1,7 @@
 //! Which stacks are selected, and why, or why not.
 
-use orch::graph::{Step, Towards};
-use orch::select::{Obstacle, Reason};
+use orch::selection::graph::{Step, Towards};
+use orch::selection::select::{Obstacle, Reason};
 use orch::source::Span;
 use proptest::prelude::*;
 

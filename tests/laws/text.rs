@@ -3,16 +3,16 @@
 use std::fs;
 
 use orch::diagnostic::{Diagnostic, Style, render};
-use orch::environment::Environments;
-use orch::evaluate::{NoNamespaces, evaluate};
-use orch::graph::Graph;
-use orch::parse::parse;
+use orch::language::evaluate::{NoNamespaces, evaluate};
+use orch::language::parse::parse;
+use orch::language::syntax::Body;
 use orch::path::ProjectPath;
 use orch::printable::printable_lines;
 use orch::project::Project;
-use orch::reference::References;
+use orch::project::environment::Environments;
+use orch::selection::graph::Graph;
+use orch::selection::reference::References;
 use orch::source::{SourceFile, Sources};
-use orch::syntax::Body;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use tempfile::TempDir;

@@ -1,9 +1,9 @@
 //! What `orch why` says of a stack is true: whoever does what would select it has it selected.
 
 use orch::path::ProjectPath;
-use orch::select::{Named, Obstacle, Verb, Wish, select};
-use orch::stack::StackIndex;
-use orch::why::{Hindrance, Question, Way, Why};
+use orch::project::stack::StackIndex;
+use orch::selection::select::{Named, Obstacle, Verb, Wish, select};
+use orch::selection::why::{Hindrance, Question, Way, Why};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;

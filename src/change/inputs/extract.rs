@@ -7,9 +7,9 @@ use memchr::memmem;
 use super::text::NO_FILE;
 use super::tree::MAX_PATH_BYTES;
 use crate::diagnostic::Diagnostic;
-use crate::parse::parse_whole;
+use crate::language::parse::parse_whole;
+use crate::language::syntax::{Block, Body, Expr, ExprKind, Name, StepKind, TemplatePart};
 use crate::source::Span;
-use crate::syntax::{Block, Body, Expr, ExprKind, Name, StepKind, TemplatePart};
 
 /// Functions that read the file that their first argument names.
 pub(super) const READERS: [&str; 10] = [

@@ -17,8 +17,8 @@ use super::walk::Walk;
 use crate::change::{Cause, InputPlace, Use};
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
+use crate::project::stack::StackIndex;
 use crate::source::Span;
-use crate::stack::StackIndex;
 
 /// Steps of a chain that are told. Nobody reads more, and a hostile project has a chain of thousands
 /// for each of thousands of stacks.

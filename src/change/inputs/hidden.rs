@@ -7,8 +7,8 @@ use std::sync::{Arc, RwLock};
 use walkdir::{DirEntry, WalkDir};
 
 use super::tree::Tree;
-use crate::discover::is_cache;
 use crate::path::ProjectPath;
+use crate::project::discover::is_cache;
 
 /// By directory, the links in it and below, by path.
 pub(super) type Hidden = RwLock<HashMap<ProjectPath, Arc<[ProjectPath]>>>;

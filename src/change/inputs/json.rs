@@ -9,8 +9,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::extract::{Named, What, module, read};
 use super::text::{NO_FILE, span};
 use crate::diagnostic::Diagnostic;
-use crate::parse::parse_template;
-use crate::syntax::{Expr, ExprKind, Name};
+use crate::language::parse::parse_template;
+use crate::language::syntax::{Expr, ExprKind, Name};
 
 /// A value, as far as it can name something.
 enum Json {

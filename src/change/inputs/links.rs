@@ -7,9 +7,9 @@ use rayon::prelude::*;
 use super::graph::{Met, Node};
 use super::tree::{Touch, Tree, link_use};
 use crate::change::{Cause, InputPlace, Inputs};
-use crate::discover::Listed;
 use crate::path::ProjectPath;
-use crate::stack::{StackIndex, Stacks};
+use crate::project::discover::Listed;
+use crate::project::stack::{StackIndex, Stacks};
 
 /// Returns the wanted stacks that have a link to something that changed, each with the first such
 /// link by path, those in directories that the walk left out last. A link belongs to the nearest

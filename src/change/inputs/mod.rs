@@ -31,7 +31,7 @@ pub(super) use self::told::Told;
 pub(super) use self::tree::{Touch, Tree};
 use crate::change::{Cause, Inputs};
 use crate::path::ProjectPath;
-use crate::stack::{StackIndex, Stacks};
+use crate::project::stack::{StackIndex, Stacks};
 
 /// Finds the candidates that have an input that changed, each with the shortest way to one, on the
 /// pool of threads that this is called on. The candidates must be in path order.

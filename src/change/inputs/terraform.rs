@@ -14,11 +14,11 @@ use super::text::{self, Lines};
 use super::tree::{Absent, Touch, Tree};
 use crate::change::{InputPlace, Place, Use, UseKind};
 use crate::diagnostic::Diagnostic;
-use crate::discover::is_terraform;
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::printable::printable;
+use crate::project::discover::is_terraform;
 use crate::source::Span;
 
 /// Reads the files of a directory into a node. A directory that the walk has not seen is a module

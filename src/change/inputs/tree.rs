@@ -10,10 +10,10 @@ use super::hidden::Hidden;
 use super::problems::Problems;
 use super::terraform::pattern_of_set;
 use crate::change::{ChangedFiles, Place, Use, UseKind};
-use crate::discover::{Listed, Listing};
 use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
+use crate::project::discover::{Listed, Listing};
 
 /// Links on the way to one file, as the system limits them.
 const MAX_LINKS: usize = 40;

@@ -10,12 +10,12 @@ use super::{
     UseKind, WhyUncounted, files, named, touch_watched,
 };
 use crate::diagnostic::Diagnostic;
-use crate::discover::Listing;
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
+use crate::project::discover::Listing;
+use crate::project::stack::{StackIndex, Watch};
 use crate::project::{self, Project};
 use crate::source::{FileId, Sources};
-use crate::stack::{StackIndex, Watch};
 
 /// Lists what a stack depends on: its own directory, what it watches, what it imports, modules, files
 /// that are read, where links lead, what Terragrunt reads; each nearest first. Modules and what they

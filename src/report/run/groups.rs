@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Folding, RunText, Sinks};
-use crate::event::{Ending, Failure, Outcome};
-use crate::logs::{LogReader, Logs};
 use crate::printable::printable;
-use crate::stack::{StackIndex, Stacks};
+use crate::project::stack::{StackIndex, Stacks};
+use crate::record::logs::{LogReader, Logs};
+use crate::run::event::{Ending, Failure, Outcome};
 
 /// How much of a failure's output is printed again at the end.
 const LAST_LINES: usize = 200;
@@ -48,7 +48,7 @@ impl<'a> RunLogs<'a> {
     }
 
     /// Returns what takes the output of an attempt.
-    pub fn writer(&self, stack: StackIndex, attempt: u32) -> crate::logs::LogWriter {
+    pub fn writer(&self, stack: StackIndex, attempt: u32) -> crate::record::logs::LogWriter {
         let path = &self.stacks[stack].path;
         self.logs.writer(self.positions[&stack], path, attempt)
     }

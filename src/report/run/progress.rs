@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::RunText;
 use crate::duration;
-use crate::event::{Outcome, RunEvent};
-use crate::stack::StackIndex;
+use crate::project::stack::StackIndex;
+use crate::run::event::{Outcome, RunEvent};
 
 /// How many stacks a line for a log names.
 const NAMED: usize = 3;
@@ -174,8 +174,8 @@ impl<'a> Progress<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Ending, Failure};
     use crate::report::run::tests::stacks;
+    use crate::run::event::{Ending, Failure};
 
     fn seconds(number: u64) -> Duration {
         Duration::from_secs(number)

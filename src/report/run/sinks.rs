@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::terminal::Filter;
-use crate::event::Stream;
-use crate::logs::LogReader;
+use crate::record::logs::LogReader;
+use crate::run::event::Stream;
 
 /// How much of a log is printed at once.
 const BUFFER: usize = 128 << 10;

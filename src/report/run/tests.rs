@@ -7,11 +7,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::event::{Ending, Failure, Outcome, RunSummary, Stream};
-use crate::logs::Logs;
 use crate::path::ProjectPath;
+use crate::project::stack::{Stack, StackIndex, Stacks};
+use crate::record::logs::Logs;
+use crate::run::event::{Ending, Failure, Outcome, RunSummary, Stream};
 use crate::source::{FileId, Span};
-use crate::stack::{Stack, StackIndex, Stacks};
 
 /// Makes stacks `/s0`, `/s1` and so on, at most ten.
 pub(super) fn stacks(number: usize) -> Stacks {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use crate::duration;
-use crate::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
 use crate::printable::printable;
-use crate::stack::{StackIndex, Stacks};
+use crate::project::stack::{StackIndex, Stacks};
+use crate::run::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
 
 /// How many stacks that did not run for the same cause have a line each; of more, so many are named.
 const MOST_ALIKE: usize = 5;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{ListedRun, ShownRun};
-use crate::journal::{Argument, Cause, Counts, Failure, Header, StackState};
+use crate::record::journal::{Argument, Cause, Counts, Failure, Header, StackState};
 use crate::report::json::FORMAT;
 
 #[derive(Serialize)]

@@ -8,10 +8,10 @@ use jiff::tz::TimeZone;
 
 use super::{ListedRun, ShownRun};
 use crate::duration;
-use crate::journal::{Argument, Brief, Cause, Counts, Ended, Header, RunState, StackState};
-use crate::order::Direction;
 use crate::printable::{command_line, printable};
+use crate::record::journal::{Argument, Brief, Cause, Counts, Ended, Header, RunState, StackState};
 use crate::report::run::signal_name;
+use crate::run::order::Direction;
 
 /// Writes a time as clocks here show it.
 pub fn local_time(time: Timestamp) -> String {
@@ -208,7 +208,9 @@ fn ending(ended: &Ended) -> String {
         (Some(failure), _) => format!("{} after {elapsed}", printable(&failure.to_string())),
         (None, None) => elapsed,
         (None, Some(cause)) => match cause {
-            Cause::Failed { stack } if ended.outcome == crate::journal::Outcome::Skipped => {
+            Cause::Failed { stack }
+                if ended.outcome == crate::record::journal::Outcome::Skipped =>
+            {
                 format!("runs after {}, which failed", printable(stack))
             }
             Cause::Failed { stack } => {

@@ -6,14 +6,14 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{Story, hindrance_text};
-use crate::graph::Origin;
+use crate::change::trigger::Trigger;
+use crate::project::stack::StackIndex;
 use crate::report::changes::{InputJson, SinceJson, TriggerJson};
 use crate::report::json::{FORMAT, OriginJson, ProblemsJson, place};
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
-use crate::select::Obstacle;
-use crate::stack::StackIndex;
-use crate::trigger::Trigger;
-use crate::why::{Question, Way};
+use crate::selection::graph::Origin;
+use crate::selection::select::Obstacle;
+use crate::selection::why::{Question, Way};
 
 #[derive(Serialize)]
 struct WhyJson<'a> {

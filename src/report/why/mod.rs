@@ -8,14 +8,14 @@ pub use text::write_why;
 
 use super::changes::{file_text, trigger_text};
 use super::reasons::{direction, directory_text, step_text};
+use crate::change::trigger::Trigger;
 use crate::change::{Changes, WhyUncounted};
 use crate::git::ChangedFile;
 use crate::pattern::Pattern;
 use crate::project::Project;
-use crate::select::{Obstacle, Scope};
-use crate::stack::Stack;
-use crate::trigger::Trigger;
-use crate::why::{Hindrance, Question, Way, Why};
+use crate::project::stack::Stack;
+use crate::selection::select::{Obstacle, Scope};
+use crate::selection::why::{Hindrance, Question, Way, Why};
 
 /// A story and what it answers.
 #[derive(Debug)]

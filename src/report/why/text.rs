@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use super::{Story, hindrance_text};
 use crate::change::Input;
-use crate::graph::Origin;
 use crate::printable::printable;
+use crate::project::stack::StackIndex;
 use crate::report::changes::{chain_text, file_text, uncounted_text};
 use crate::report::reasons::reason_text;
-use crate::stack::StackIndex;
+use crate::selection::graph::Origin;
 
 /// Lines of one section; nobody reads more, and JSON has all.
 const MAX_LINES: usize = 30;

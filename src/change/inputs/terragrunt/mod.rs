@@ -18,12 +18,12 @@ use super::text::{self, Lines};
 use super::tree::{MAX_PATH_BYTES, Tree};
 use crate::change::{InputPlace, Place, Use, UseKind};
 use crate::diagnostic::Diagnostic;
-use crate::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
-use crate::parse::parse_whole;
+use crate::language::parse::parse_whole;
+use crate::language::syntax::{Block, Body, Expr};
 use crate::path::ProjectPath;
 use crate::printable::printable;
+use crate::project::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
 use crate::source::Span;
-use crate::syntax::{Block, Body, Expr};
 
 /// Functions that read the file that their first argument names, besides those of Terraform.
 const OWN_READERS: [&str; 3] = [

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 use super::{File, Role, Units, Visit};
 use crate::diagnostic::Diagnostic;
-use crate::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
+use crate::language::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
+use crate::language::syntax::{Expr, Name};
 use crate::path::ProjectPath;
 use crate::source::Span;
-use crate::syntax::{Expr, Name};
 
 /// Functions that name places.
 const FUNCTIONS: [&str; 10] = [

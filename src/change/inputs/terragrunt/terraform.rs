@@ -6,7 +6,7 @@ use crate::change::InputPlace;
 use crate::change::inputs::extract;
 use crate::change::inputs::terraform::absent_module;
 use crate::change::inputs::tree::{Absent, MAX_PATH_BYTES};
-use crate::syntax::{Block, ExprKind};
+use crate::language::syntax::{Block, ExprKind};
 
 /// Arguments of `extra_arguments` that list files.
 const VAR_FILES: [&str; 2] = ["required_var_files", "optional_var_files"];

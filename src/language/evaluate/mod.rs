@@ -1,0 +1,477 @@
+//! Expressions to values, with numbers, conversions and ordering as Terraform has them.
+//!
+//! One door: [`evaluate`] takes an expression and [`Namespaces`] and gives a [`Value`] or a diagnostic
+//! that points at the part of the expression that is wrong. What namespaces exist is the caller's
+//! affair. Nothing is read and nothing is run, except by the functions that the scope allows.
+//!
+//! Two deviations from HCL, both on purpose: division by zero is an error rather than infinity, and
+//! the work for one expression is bounded, so that a hostile file cannot occupy the machine.
+
+mod operators;
+mod template;
+mod value;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use value::Value;
+
+use crate::diagnostic::Diagnostic;
+use crate::language::syntax::{Expr, ExprKind, ForExpr, Name, Step, StepKind};
+use crate::source::Span;
+
+/// A value, or what is wrong with the expression.
+pub type Result<T = Value> = std::result::Result<T, Box<Diagnostic>>;
+
+/// How much work evaluation may still do, in steps and bytes. Bounds what a hostile file can cost;
+/// shared by expressions that need each other.
+#[derive(Debug)]
+pub struct Budget(Cell<u64>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget(Cell::new(4_000_000))
+    }
+}
+
+/// What names mean.
+pub trait Namespaces {
+    /// Returns the value of a top-level name, such as `terramate`, or `None` if there is no such
+    /// name here. `rest` holds the attribute names that follow it, so that only what is asked for
+    /// needs to be worked out.
+    ///
+    /// # Errors
+    ///
+    /// If the name exists and its value is itself a wrong expression.
+    fn get(&self, name: &str, rest: &[&str], span: Span) -> Result<Option<Value>>;
+
+    /// Returns the names that exist, for suggestions.
+    fn names(&self) -> Vec<&str>;
+
+    /// Says whether there is a function of that name here.
+    fn has_function(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// Calls a function that exists.
+    ///
+    /// # Errors
+    ///
+    /// If the call is wrong.
+    fn call(&self, name: &Name, _arguments: &[Value]) -> Result {
+        unreachable!("there is no function `{}`", name.text)
+    }
+}
+
+/// No namespaces at all: what the `stack` block and the project configuration are evaluated with.
+/// The text says where, for the message.
+#[derive(Debug, Clone, Copy)]
+pub struct NoNamespaces(pub &'static str);
+
+impl Namespaces for NoNamespaces {
+    fn get(&self, name: &str, _rest: &[&str], span: Span) -> Result<Option<Value>> {
+        if !["env", "global", "let", "orch", "terramate"].contains(&name) {
+            return Ok(None);
+        }
+        let message = format!("`{name}` cannot be used in {}", self.0);
+        Err(Box::new(
+            Diagnostic::error(message)
+                .label(span, "not available here")
+                .help("only literals, operators, templates and `for` are evaluated here"),
+        ))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+/// Evaluates an expression.
+///
+/// # Errors
+///
+/// A diagnostic for the first thing that is wrong.
+pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> Result {
+    evaluate_within(expr, namespaces, &Budget::default())
+}
+
+/// Evaluates an expression at the cost of a budget that others share.
+///
+/// # Errors
+///
+/// A diagnostic for the first thing that is wrong.
+pub fn evaluate_within(expr: &Expr, namespaces: &dyn Namespaces, budget: &Budget) -> Result {
+    let scope = Scope {
+        namespaces,
+        budget,
+        variable: None,
+        outer: None,
+    };
+    scope.evaluate(expr)
+}
+
+/// Where an expression is evaluated: the namespaces, the `for` variables in force, and how much work
+/// is left.
+struct Scope<'a> {
+    namespaces: &'a dyn Namespaces,
+    budget: &'a Budget,
+    variable: Option<(&'a str, Value)>,
+    outer: Option<&'a Scope<'a>>,
+}
+
+fn unknown_function(name: &Name) -> Diagnostic {
+    Diagnostic::error(format!("functions are not supported yet: `{}`", name.text))
+        .label(name.span, "this call cannot be evaluated")
+        .help("write the value itself, or compute it with operators, templates and `for`")
+}
+
+fn fail<T>(message: impl Into<String>, span: Span, label: impl Into<String>) -> Result<T> {
+    Err(Box::new(Diagnostic::error(message).label(span, label)))
+}
+
+impl Scope<'_> {
+    fn evaluate(&self, expr: &Expr) -> Result {
+        self.spend(1, expr.span)?;
+        match &expr.kind {
+            ExprKind::Null => Ok(Value::Null),
+            ExprKind::Bool(value) => Ok(Value::Bool(*value)),
+            ExprKind::Number(number) if value::is_sane(number) => {
+                Ok(Value::Number((**number).clone()))
+            }
+            ExprKind::Number(_) => fail(
+                "this number is too large or too small to work with",
+                expr.span,
+                "beyond a thousand digits",
+            ),
+            ExprKind::String(text) => {
+                self.spend(text.len() as u64, expr.span)?;
+                Ok(Value::string(&**text))
+            }
+            ExprKind::Template(parts) => self.template(parts),
+            ExprKind::List(items) => {
+                let items: Result<Vec<Value>> =
+                    items.iter().map(|item| self.evaluate(item)).collect();
+                Ok(Value::list(items?))
+            }
+            ExprKind::Object(entries) => {
+                let mut object = BTreeMap::new();
+                for (key, value) in entries {
+                    object.insert(self.key(key)?, self.evaluate(value)?);
+                }
+                Ok(Value::Object(Arc::new(object)))
+            }
+            ExprKind::Variable(name) => self.variable(name, &[], expr.span),
+            ExprKind::Traversal(base, steps) => self.traversal(base, steps),
+            ExprKind::Unary(operator, operand) => {
+                operators::unary(*operator, &self.evaluate(operand)?, operand.span)
+            }
+            ExprKind::Binary(operator, operands) => {
+                let [left, right] = &**operands;
+                let values = (self.evaluate(left)?, self.evaluate(right)?);
+                operators::binary(*operator, (&values.0, left.span), (&values.1, right.span))
+            }
+            ExprKind::Conditional(parts) => self.conditional(parts),
+            ExprKind::For(for_expr) => self.for_expr(for_expr),
+            ExprKind::Call(name, arguments) => {
+                if !self.namespaces.has_function(&name.text) {
+                    return Err(Box::new(unknown_function(name)));
+                }
+                let values: Result<Vec<Value>> = arguments
+                    .iter()
+                    .map(|argument| self.evaluate(argument))
+                    .collect();
+                self.namespaces.call(name, &values?)
+            }
+        }
+    }
+
+    /// Counts work done.
+    fn spend(&self, cost: u64, span: Span) -> Result<()> {
+        let Some(left) = self.budget.0.get().checked_sub(cost) else {
+            return fail(
+                "this expression is too large to evaluate",
+                span,
+                "the limit is reached here",
+            );
+        };
+        self.budget.0.set(left);
+        Ok(())
+    }
+
+    fn with<'b>(&'b self, name: &'b str, value: Value) -> Scope<'b> {
+        Scope {
+            namespaces: self.namespaces,
+            budget: self.budget,
+            variable: Some((name, value)),
+            outer: Some(self),
+        }
+    }
+
+    fn variable(&self, name: &str, rest: &[&str], span: Span) -> Result {
+        let mut scope = Some(self);
+        while let Some(Scope {
+            variable, outer, ..
+        }) = scope
+        {
+            match variable {
+                Some((variable, value)) if *variable == name => return Ok(value.clone()),
+                _ => scope = *outer,
+            }
+        }
+        if let Some(value) = self.namespaces.get(name, rest, span)? {
+            return Ok(value);
+        }
+        let diagnostic = Diagnostic::error(format!("unknown name `{name}`"))
+            .label(span, "nothing of that name exists here")
+            .did_you_mean(name, self.namespaces.names());
+        let quote = format!("quote it if it is meant as text: `\"{name}\"`");
+        Err(Box::new(if rest.is_empty() {
+            diagnostic.help(quote)
+        } else {
+            diagnostic
+        }))
+    }
+
+    fn traversal(&self, base: &Expr, steps: &[Step]) -> Result {
+        let value = match &base.kind {
+            ExprKind::Variable(name) => {
+                let rest: Vec<&str> = steps
+                    .iter()
+                    .map_while(|step| match &step.kind {
+                        StepKind::Attribute(name) => Some(&**name),
+                        _ => None,
+                    })
+                    .collect();
+                self.variable(name, &rest, base.span)?
+            }
+            _ => self.evaluate(base)?,
+        };
+        self.steps(value, steps)
+    }
+
+    fn steps(&self, mut value: Value, steps: &[Step]) -> Result {
+        for (index, step) in steps.iter().enumerate() {
+            self.spend(1, step.span)?;
+            value = match &step.kind {
+                StepKind::Attribute(name) => attribute(&value, name, step.span)?,
+                StepKind::Index(key) => element(&value, &self.evaluate(key)?, key.span)?,
+                StepKind::AttributeSplat | StepKind::FullSplat => {
+                    let rest = &steps[index + 1..];
+                    let taken = match step.kind {
+                        StepKind::FullSplat => rest.len(),
+                        _ => rest
+                            .iter()
+                            .take_while(|step| matches!(step.kind, StepKind::Attribute(_)))
+                            .count(),
+                    };
+                    let (each, rest) = rest.split_at(taken);
+                    let items: Vec<Value> = match value {
+                        Value::Null => Vec::new(),
+                        Value::List(items) => items.to_vec(),
+                        single => vec![single],
+                    };
+                    let items: Result<Vec<Value>> = items
+                        .into_iter()
+                        .map(|item| self.steps(item, each))
+                        .collect();
+                    return self.steps(Value::list(items?), rest);
+                }
+            };
+        }
+        Ok(value)
+    }
+
+    fn conditional(&self, [condition, yes, no]: &[Expr; 3]) -> Result {
+        let value = self.evaluate(condition)?;
+        let Some(holds) = value.to_bool() else {
+            return fail(
+                "the condition is not a bool",
+                condition.span,
+                format!("this is {}", value.type_name()),
+            );
+        };
+        let (chosen, other) = if holds { (yes, no) } else { (no, yes) };
+        let value = self.evaluate(chosen)?;
+        // Both results have one type: a number beside a string becomes a string.
+        let Ok(other_value) = self.evaluate(other) else {
+            return Ok(value);
+        };
+        match (&value, &other_value) {
+            (Value::Number(_) | Value::Bool(_), Value::String(_)) => {
+                Ok(value.to_text().map_or(Value::Null, Value::String))
+            }
+            (Value::Null, _) | (_, Value::Null) => Ok(value),
+            (value, other) if value.type_name() == other.type_name() => Ok(value.clone()),
+            (Value::String(_), Value::Number(_) | Value::Bool(_)) => Ok(value),
+            _ => {
+                let label = format!("this is {}", value.type_name());
+                let diagnostic =
+                    Diagnostic::error("the two results of a condition must have one type");
+                Err(Box::new(diagnostic.label(chosen.span, label).label(
+                    other.span,
+                    format!("this is {}", other_value.type_name()),
+                )))
+            }
+        }
+    }
+
+    fn key(&self, key: &Expr) -> Result<Arc<str>> {
+        let value = self.evaluate(key)?;
+        match value.to_text() {
+            Some(text) => Ok(text),
+            None => fail(
+                "a key must be a string",
+                key.span,
+                format!("this is {}", value.type_name()),
+            ),
+        }
+    }
+
+    /// Calls `body` for each element of a collection, with the variables set.
+    fn each(
+        &self,
+        (key_variable, value_variable): (Option<&str>, &str),
+        collection: &Expr,
+        mut body: impl FnMut(&Scope) -> Result<()>,
+    ) -> Result<()> {
+        let entries: Vec<(Value, Value)> = match self.evaluate(collection)? {
+            Value::List(items) => {
+                let pairs = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| (Value::Number((index as u64).into()), item.clone()));
+                pairs.collect()
+            }
+            Value::Object(object) => object
+                .iter()
+                .map(|(key, value)| (Value::String(key.clone()), value.clone()))
+                .collect(),
+            other => {
+                return fail(
+                    "`for` needs a list or an object",
+                    collection.span,
+                    format!("this is {}", other.type_name()),
+                );
+            }
+        };
+        for (key, value) in entries {
+            self.spend(1, collection.span)?;
+            let with_value = self.with(value_variable, value);
+            match key_variable {
+                Some(key_variable) => body(&with_value.with(key_variable, key))?,
+                None => body(&with_value)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn for_expr(&self, for_expr: &ForExpr) -> Result {
+        let variables = (for_expr.key_variable.as_deref(), &*for_expr.value_variable);
+        let mut list = Vec::new();
+        let mut object: BTreeMap<Arc<str>, Vec<Value>> = BTreeMap::new();
+        self.each(variables, &for_expr.collection, |scope| {
+            if let Some(condition) = &for_expr.condition {
+                let value = scope.evaluate(condition)?;
+                match value.to_bool() {
+                    Some(true) => {}
+                    Some(false) => return Ok(()),
+                    None => {
+                        let label = format!("this is {}", value.type_name());
+                        return fail("the condition is not a bool", condition.span, label);
+                    }
+                }
+            }
+            let Some(key) = &for_expr.key else {
+                list.push(scope.evaluate(&for_expr.value)?);
+                return Ok(());
+            };
+            let values = object.entry(scope.key(key)?).or_default();
+            if !values.is_empty() && !for_expr.grouping {
+                return fail(
+                    "two elements have the same key",
+                    key.span,
+                    "add `...` after the value to group them",
+                );
+            }
+            values.push(scope.evaluate(&for_expr.value)?);
+            Ok(())
+        })?;
+        if for_expr.key.is_none() {
+            return Ok(Value::list(list));
+        }
+        Ok(Value::object(object.into_iter().map(
+            |(key, mut values)| {
+                let value = if for_expr.grouping {
+                    Value::list(values)
+                } else {
+                    values.pop().unwrap_or(Value::Null)
+                };
+                (key, value)
+            },
+        )))
+    }
+}
+
+fn attribute(value: &Value, name: &str, span: Span) -> Result {
+    match value {
+        Value::Object(object) => match object.get(name) {
+            Some(value) => Ok(value.clone()),
+            None => Err(Box::new(
+                Diagnostic::error(format!("no attribute `{name}`"))
+                    .label(span, "there is no such attribute")
+                    .did_you_mean(name, object.keys().map(|key| &**key)),
+            )),
+        },
+        other => fail(
+            format!("no attribute `{name}`"),
+            span,
+            format!(
+                "attributes belong to objects; this is {}",
+                other.type_name()
+            ),
+        ),
+    }
+}
+
+fn element(value: &Value, key: &Value, span: Span) -> Result {
+    match value {
+        Value::Object(_) => match key.to_text() {
+            Some(name) => attribute(value, &name, span),
+            None => fail(
+                "a key must be a string",
+                span,
+                format!("this is {}", key.type_name()),
+            ),
+        },
+        Value::List(items) => {
+            let Some(number) = key.to_number() else {
+                return fail(
+                    "an index must be a number",
+                    span,
+                    format!("this is {}", key.type_name()),
+                );
+            };
+            let index = number
+                .is_integer()
+                .then(|| number.to_string().parse::<usize>().ok())
+                .flatten();
+            match index.and_then(|index| items.get(index)) {
+                Some(item) => Ok(item.clone()),
+                None => fail(
+                    "no such element",
+                    span,
+                    format!("the list has {} elements", items.len()),
+                ),
+            }
+        }
+        other => fail(
+            "this cannot be indexed",
+            span,
+            format!("only lists and objects can; this is {}", other.type_name()),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

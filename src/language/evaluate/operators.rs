@@ -1,0 +1,90 @@
+//! `+`, `==`, `!` and the rest, with the conversions that HCL applies to their operands.
+
+use bigdecimal::{BigDecimal, Zero};
+
+use super::value::is_sane;
+use super::{Result, Value, fail};
+use crate::language::syntax::{BinaryOperator, UnaryOperator};
+use crate::source::Span;
+
+pub(super) fn unary(operator: UnaryOperator, operand: &Value, span: Span) -> Result {
+    Ok(match operator {
+        UnaryOperator::Neg => Value::Number(-number(operand, span)?),
+        UnaryOperator::Not => Value::Bool(!boolean(operand, span)?),
+    })
+}
+
+pub(super) fn binary(
+    operator: BinaryOperator,
+    (left, left_span): (&Value, Span),
+    (right, right_span): (&Value, Span),
+) -> Result {
+    use BinaryOperator as Op;
+    match operator {
+        Op::Eq => return Ok(Value::Bool(left == right)),
+        Op::NotEq => return Ok(Value::Bool(left != right)),
+        Op::And => {
+            return Ok(Value::Bool(
+                boolean(left, left_span)? & boolean(right, right_span)?,
+            ));
+        }
+        Op::Or => {
+            return Ok(Value::Bool(
+                boolean(left, left_span)? | boolean(right, right_span)?,
+            ));
+        }
+        _ => {}
+    }
+    let (left, right) = (number(left, left_span)?, number(right, right_span)?);
+    if matches!(operator, Op::Div | Op::Mod) && right.is_zero() {
+        return fail("division by zero", right_span, "this is zero");
+    }
+    let result = match operator {
+        Op::Less => return Ok(Value::Bool(left < right)),
+        Op::LessEq => return Ok(Value::Bool(left <= right)),
+        Op::Greater => return Ok(Value::Bool(left > right)),
+        Op::GreaterEq => return Ok(Value::Bool(left >= right)),
+        Op::Plus => left + right,
+        Op::Minus => left - right,
+        Op::Mul => left * right,
+        Op::Div => left / right, // to a hundred digits; Terraform has some 150
+        Op::Mod => left % right,
+        Op::Eq | Op::NotEq | Op::And | Op::Or => unreachable!("answered above"),
+    };
+    if is_sane(&result) {
+        Ok(Value::Number(result.normalized()))
+    } else {
+        fail(
+            "this number is too large to work with",
+            right_span,
+            "the result has thousands of digits",
+        )
+    }
+}
+
+fn number(value: &Value, span: Span) -> Result<BigDecimal> {
+    match value.to_number() {
+        Some(number) if is_sane(&number) => Ok(number),
+        Some(_) => fail(
+            "this number is too large to work with",
+            span,
+            "thousands of digits",
+        ),
+        None => fail(
+            "this operator needs numbers",
+            span,
+            format!("this is {}", value.type_name()),
+        ),
+    }
+}
+
+fn boolean(value: &Value, span: Span) -> Result<bool> {
+    match value.to_bool() {
+        Some(value) => Ok(value),
+        None => fail(
+            "this operator needs bools",
+            span,
+            format!("this is {}", value.type_name()),
+        ),
+    }
+}

@@ -1,0 +1,64 @@
+//! Strings with interpolations and directives.
+
+use super::{Result, Scope, Value, fail};
+use crate::language::syntax::{Expr, TemplatePart};
+
+impl Scope<'_> {
+    /// Evaluates a template. One that is nothing but an interpolation keeps the type of its value.
+    pub(super) fn template(&self, parts: &[TemplatePart]) -> Result {
+        if let [TemplatePart::Interpolation(expr)] = parts {
+            return self.evaluate(expr);
+        }
+        let mut text = String::new();
+        self.append(parts, &mut text)?;
+        Ok(Value::string(text))
+    }
+
+    fn append(&self, parts: &[TemplatePart], text: &mut String) -> Result<()> {
+        for part in parts {
+            match part {
+                TemplatePart::Literal(literal) => text.push_str(literal),
+                TemplatePart::Interpolation(expr) => self.interpolate(expr, text)?,
+                TemplatePart::If {
+                    condition,
+                    then,
+                    otherwise,
+                } => {
+                    let value = self.evaluate(condition)?;
+                    match value.to_bool() {
+                        Some(true) => self.append(then, text)?,
+                        Some(false) => self.append(otherwise, text)?,
+                        None => {
+                            let label = format!("this is {}", value.type_name());
+                            return fail("the condition is not a bool", condition.span, label);
+                        }
+                    }
+                }
+                TemplatePart::For {
+                    key_variable,
+                    value_variable,
+                    collection,
+                    body,
+                } => {
+                    let variables = (key_variable.as_deref(), &**value_variable);
+                    self.each(variables, collection, |scope| scope.append(body, text))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn interpolate(&self, expr: &Expr, text: &mut String) -> Result<()> {
+        let value = self.evaluate(expr)?;
+        let Some(piece) = value.to_text() else {
+            let label = format!(
+                "this is {}; text, numbers and bools can be inserted",
+                value.type_name()
+            );
+            return fail("this cannot be inserted into text", expr.span, label);
+        };
+        self.spend(piece.len() as u64, expr.span)?;
+        text.push_str(&piece);
+        Ok(())
+    }
+}

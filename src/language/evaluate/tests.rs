@@ -1,0 +1,201 @@
+use super::*;
+use crate::diagnostic::{Style, render};
+use crate::path::ProjectPath;
+use crate::source::{SourceFile, Sources};
+
+struct Fixture;
+
+impl Namespaces for Fixture {
+    fn get(&self, name: &str, _rest: &[&str], _span: Span) -> Result<Option<Value>> {
+        Ok((name == "env").then(|| Value::object([("HOME", Value::string("/home/me"))])))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        vec!["env"]
+    }
+}
+
+/// Evaluates `text`; what comes out is written as JSON would, or as the drawn diagnostic.
+fn show(text: &str) -> String {
+    let text = format!("x = {text}\n");
+    let mut sources = Sources::default();
+    let path = ProjectPath::root().join("x.tm");
+    let file = sources.add(SourceFile {
+        path,
+        text: text.clone(),
+    });
+    let value = crate::language::parse::parse(file, &text)
+        .and_then(|body| evaluate(&body.attributes[0].value, &Fixture));
+    match value {
+        Ok(value) => json(&value),
+        Err(diagnostic) => render(&diagnostic, &sources, Style::Plain),
+    }
+}
+
+fn json(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(_) | Value::Number(_) => value.to_text().unwrap().to_string(),
+        Value::String(text) => format!("{text:?}"),
+        Value::List(items) => format!(
+            "[{}]",
+            items.iter().map(json).collect::<Vec<_>>().join(", ")
+        ),
+        Value::Object(object) => {
+            let entries: Vec<String> = object
+                .iter()
+                .map(|(key, value)| format!("{key}: {}", json(value)))
+                .collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+    }
+}
+
+#[test]
+fn numbers_are_exact() {
+    assert_eq!(show("0.1 + 0.2"), "0.3");
+    assert_eq!(show("18446744073709551615 + 1"), "18446744073709551616");
+    assert_eq!(show("7 % 3"), "1");
+    assert_eq!(show("-7 / 2"), "-3.5");
+    assert_eq!(show("2 * 3 + 4 * 5"), "26");
+    assert_eq!(show(r#""1" + 1"#), "2");
+    assert_eq!(show("1.0 == 1"), "true");
+}
+
+#[test]
+fn equality_does_not_convert_but_logic_does() {
+    assert_eq!(show(r#"1 == "1""#), "false");
+    assert_eq!(show("null == null"), "true");
+    assert_eq!(show("[1, 2] == [1, 2]"), "true");
+    assert_eq!(show(r#""true" && !false"#), "true");
+    assert_eq!(show(r#""2" < 10"#), "true");
+}
+
+#[test]
+fn both_results_of_a_condition_have_one_type() {
+    assert_eq!(show(r#"true ? 1 : "a""#), r#""1""#);
+    assert_eq!(show(r#"true ? "a" : null"#), r#""a""#);
+    assert_eq!(show("false ? nonsense.x : 2"), "2");
+    assert!(show("true ? 1 : [1]").contains("must have one type"));
+}
+
+#[test]
+fn templates_insert_values_and_strip_space() {
+    assert_eq!(show(r#""a${1 + 1}b${true}""#), r#""a2btrue""#);
+    assert_eq!(show(r#""${[1]}""#), "[1]");
+    assert_eq!(show(r#""$${x} %%{y}""#), r#""${x} %{y}""#);
+    assert_eq!(show(r#""a  ${~ 1 ~}  b""#), r#""a1b""#);
+    assert_eq!(
+        show(r#""%{ for x in [1, 2] }<${x}>%{ endfor }""#),
+        r#""<1><2>""#
+    );
+    assert_eq!(
+        show(r#""%{ if 1 > 2 }yes%{ else }no%{ endif }""#),
+        r#""no""#
+    );
+    assert_eq!(show(r#""${env.HOME}/bin""#), r#""/home/me/bin""#);
+}
+
+#[test]
+fn heredocs_are_dedented_and_strip_to_the_end_of_the_line() {
+    assert_eq!(show("<<-E\n    a\n      b\n    E"), r#""a\n  b\n""#);
+    assert_eq!(
+        show("<<E\n%{ for x in [1, 2] ~}\n  ${x}\n%{ endfor ~}\nE"),
+        r#""  1\n  2\n""#
+    );
+}
+
+#[test]
+fn for_goes_through_objects_in_key_order() {
+    assert_eq!(
+        show("[for k, v in {b = 1, a = 2} : \"${k}${v}\"]"),
+        r#"["a2", "b1"]"#
+    );
+    assert_eq!(show("[for i, v in [5, 6, 7] : i if v > 5]"), "[1, 2]");
+    assert_eq!(
+        show("{for v in [1, 2, 3] : v % 2 => v...}"),
+        "{0: [2], 1: [1, 3]}"
+    );
+    assert!(show("{for v in [1, 1] : v => v}").contains("two elements have the same key"));
+}
+
+#[test]
+fn traversals_reach_into_values() {
+    assert_eq!(show("{a = [1, {b = 2}]}.a[1].b"), "2");
+    assert_eq!(show("{\"0\" = \"z\"}[0]"), r#""z""#);
+    assert_eq!(show("[{a = 1}, {a = 2}][*].a"), "[1, 2]");
+    assert_eq!(show("[{a = 1}, {a = 2}].*.a"), "[1, 2]");
+    assert_eq!(show("null[*]"), "[]");
+    assert_eq!(
+        show("{(\"k\") = 1, \"l\" = 2, m = 3}"),
+        "{k: 1, l: 2, m: 3}"
+    );
+}
+
+#[test]
+fn a_call_says_that_functions_come_later() {
+    insta::assert_snapshot!(show(r#"tm_concat(["a"], nonsense)"#), @r#"
+    error: functions are not supported yet: `tm_concat`
+     --> x.tm:1:5
+      |
+    1 | x = tm_concat(["a"], nonsense)
+      |     ^^^^^^^^^ this call cannot be evaluated
+      |
+      = help: write the value itself, or compute it with operators, templates and `for`
+    "#);
+}
+
+#[test]
+fn a_wrong_part_is_pointed_at() {
+    insta::assert_snapshot!(show(r#""a${null}""#), @r#"
+    error: this cannot be inserted into text
+     --> x.tm:1:9
+      |
+    1 | x = "a${null}"
+      |         ^^^^ this is null; text, numbers and bools can be inserted
+    "#);
+    insta::assert_snapshot!(show("1 + evn.HOME"), @"
+    error: unknown name `evn`
+     --> x.tm:1:9
+      |
+    1 | x = 1 + evn.HOME
+      |         ^^^ nothing of that name exists here
+      |
+      = help: did you mean `env`?
+    ");
+    insta::assert_snapshot!(show("env.HOMR"), @"
+    error: no attribute `HOMR`
+     --> x.tm:1:8
+      |
+    1 | x = env.HOMR
+      |        ^^^^^ there is no such attribute
+      |
+      = help: did you mean `HOME`?
+    ");
+    insta::assert_snapshot!(show("1 / 0"), @"
+    error: division by zero
+     --> x.tm:1:9
+      |
+    1 | x = 1 / 0
+      |         ^ this is zero
+    ");
+}
+
+#[test]
+fn hostile_expressions_end() {
+    let list = format!("[{}]", vec!["1"; 1000].join(", "));
+    let nested = (0..10).fold("1".to_owned(), |inner, level| {
+        format!("[for v{level} in {list} : {inner}]")
+    });
+    assert!(show(&nested).contains("too large to evaluate"));
+    let product = vec!["99999999999999999999"; 120].join(" * ");
+    assert_eq!(show(&format!("({product}) > 1")), "true");
+    for number in [
+        "1e-999999999",
+        "[1][1e-999999999]",
+        "\"${1e-99999}\" == 1",
+        "\"1e999999999\" + 1",
+    ] {
+        assert!(show(number).contains("error: "), "{number}");
+    }
+}

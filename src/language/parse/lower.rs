@@ -1,0 +1,331 @@
+//! From the parser's tree to our own.
+
+use std::str::FromStr;
+
+use bigdecimal::BigDecimal;
+use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
+use hcl_edit::structure::{self, BlockLabel};
+use hcl_edit::template::{Directive, Element, Strip, Template};
+
+use super::span;
+use crate::language::syntax::{
+    Attribute, Block, Body, Expr, ExprKind, ForExpr, Name, Step, StepKind, TemplatePart,
+};
+use crate::source::{FileId, Span};
+
+pub(super) struct Lower<'a> {
+    file: FileId,
+    text: &'a str,
+}
+
+impl<'a> Lower<'a> {
+    pub(super) fn new(file: FileId, text: &'a str) -> Self {
+        Lower { file, text }
+    }
+
+    fn span(&self, node: &impl hcl_edit::Span) -> Span {
+        // Everything that was parsed has a span.
+        span(self.file, &node.span().unwrap_or_default())
+    }
+
+    fn name(&self, text: &str, node: &impl hcl_edit::Span) -> Name {
+        Name {
+            text: text.into(),
+            span: self.span(node),
+        }
+    }
+
+    /// Lowers a body; of blocks that `keep` does not want, only the head.
+    pub(super) fn body(&self, body: &structure::Body, keep: fn(&structure::Block) -> bool) -> Body {
+        let mut lowered = Body::default();
+        for structure in body {
+            match structure {
+                structure::Structure::Attribute(attribute) => lowered.attributes.push(Attribute {
+                    name: self.name(attribute.key.as_str(), &attribute.key),
+                    value: self.expr(&attribute.value),
+                }),
+                structure::Structure::Block(block) => lowered.blocks.push(Block {
+                    kind: self.name(block.ident.as_str(), &block.ident),
+                    labels: block.labels.iter().map(|label| self.label(label)).collect(),
+                    body: if keep(block) {
+                        self.body(&block.body, |_| true)
+                    } else {
+                        Body::default()
+                    },
+                }),
+            }
+        }
+        lowered
+    }
+
+    /// Lowers what stands between the quotes of a string.
+    pub(super) fn template(&self, template: &Template) -> Vec<TemplatePart> {
+        self.elements(template.iter(), Edges::QUOTED)
+    }
+
+    fn label(&self, label: &BlockLabel) -> Name {
+        self.name(label.as_str(), label)
+    }
+
+    fn exprs<'e>(&self, exprs: impl IntoIterator<Item = &'e Expression>) -> Vec<Expr> {
+        exprs.into_iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    fn expr(&self, expr: &Expression) -> Expr {
+        let span = self.span(expr);
+        let kind = match expr {
+            Expression::Null(_) => ExprKind::Null,
+            Expression::Bool(value) => ExprKind::Bool(*value.value()),
+            Expression::Number(_) => ExprKind::Number(Box::new(self.number(span))),
+            Expression::String(text) => ExprKind::String(text.as_str().into()),
+            Expression::Array(array) => ExprKind::List(self.exprs(array)),
+            Expression::Object(object) => {
+                let entry = |(key, value): (&ObjectKey, &hcl_edit::expr::ObjectValue)| {
+                    (self.object_key(key), self.expr(value.expr()))
+                };
+                ExprKind::Object(object.iter().map(entry).collect())
+            }
+            Expression::StringTemplate(template) => {
+                ExprKind::Template(self.elements(template.iter(), Edges::QUOTED))
+            }
+            Expression::HeredocTemplate(heredoc) => self.heredoc(&heredoc.template),
+            Expression::Parenthesis(inner) => {
+                return Expr {
+                    span,
+                    ..self.expr(inner.inner())
+                };
+            }
+            Expression::Variable(name) => ExprKind::Variable(name.as_str().into()),
+            Expression::Conditional(conditional) => ExprKind::Conditional(Box::new([
+                self.expr(&conditional.cond_expr),
+                self.expr(&conditional.true_expr),
+                self.expr(&conditional.false_expr),
+            ])),
+            Expression::FuncCall(call) => {
+                let mut names: Vec<&str> = call
+                    .name
+                    .namespace
+                    .iter()
+                    .map(|name| name.as_str())
+                    .collect();
+                names.push(call.name.name.as_str());
+                let name = self.name(&names.join("::"), &call.name.name);
+                ExprKind::Call(name, self.exprs(call.args.iter()))
+            }
+            Expression::Traversal(traversal) => {
+                let steps = traversal.operators.iter().map(|operator| Step {
+                    span: self.span(operator),
+                    kind: match operator.value() {
+                        TraversalOperator::AttrSplat(_) => StepKind::AttributeSplat,
+                        TraversalOperator::FullSplat(_) => StepKind::FullSplat,
+                        TraversalOperator::GetAttr(name) => {
+                            StepKind::Attribute(name.as_str().into())
+                        }
+                        TraversalOperator::Index(index) => StepKind::Index(self.expr(index)),
+                        TraversalOperator::LegacyIndex(index) => StepKind::Index(Expr {
+                            span: self.span(operator),
+                            kind: ExprKind::Number(Box::new((*index.value()).into())),
+                        }),
+                    },
+                });
+                ExprKind::Traversal(Box::new(self.expr(&traversal.expr)), steps.collect())
+            }
+            Expression::UnaryOp(operation) => ExprKind::Unary(
+                *operation.operator.value(),
+                Box::new(self.expr(&operation.expr)),
+            ),
+            Expression::BinaryOp(operation) => ExprKind::Binary(
+                *operation.operator.value(),
+                Box::new([
+                    self.expr(&operation.lhs_expr),
+                    self.expr(&operation.rhs_expr),
+                ]),
+            ),
+            Expression::ForExpr(for_expr) => ExprKind::For(Box::new(ForExpr {
+                key_variable: for_expr
+                    .intro
+                    .key_var
+                    .as_ref()
+                    .map(|name| name.as_str().into()),
+                value_variable: for_expr.intro.value_var.as_str().into(),
+                collection: self.expr(&for_expr.intro.collection_expr),
+                key: for_expr.key_expr.as_ref().map(|key| self.expr(key)),
+                value: self.expr(&for_expr.value_expr),
+                grouping: for_expr.grouping,
+                condition: for_expr
+                    .cond
+                    .as_ref()
+                    .map(|condition| self.expr(&condition.expr)),
+            })),
+        };
+        Expr { span, kind }
+    }
+
+    /// Reads the number from the text: the parser has rounded fractions to 64 bits. One whose
+    /// exponent is beyond all reason becomes one that evaluation refuses.
+    fn number(&self, span: Span) -> BigDecimal {
+        let number = BigDecimal::from_str(&self.text[span.range()]);
+        number.unwrap_or_else(|_| BigDecimal::new(1.into(), i64::MAX))
+    }
+
+    fn object_key(&self, key: &ObjectKey) -> Expr {
+        match key {
+            // A bare word is the key itself; in parentheses it is a variable.
+            ObjectKey::Ident(name) | ObjectKey::Expression(Expression::Variable(name)) => Expr {
+                span: self.span(name),
+                kind: ExprKind::String(name.as_str().into()),
+            },
+            ObjectKey::Expression(expr) => self.expr(expr),
+        }
+    }
+
+    fn heredoc(&self, template: &Template) -> ExprKind {
+        let mut parts = self.elements(template.iter(), Edges::HEREDOC);
+        match parts.as_mut_slice() {
+            [] => ExprKind::String("".into()),
+            [TemplatePart::Literal(text)] => ExprKind::String(std::mem::take(text)),
+            _ => ExprKind::Template(parts),
+        }
+    }
+
+    fn elements<'e>(
+        &self,
+        elements: impl Iterator<Item = &'e Element>,
+        edges: Edges,
+    ) -> Vec<TemplatePart> {
+        let elements: Vec<&Element> = elements.collect();
+        let mut parts = Vec::with_capacity(elements.len());
+        for (index, element) in elements.iter().enumerate() {
+            parts.push(match element {
+                Element::Literal(text) => {
+                    let mut text = text.as_str();
+                    let before = index
+                        .checked_sub(1)
+                        .map_or(edges.trim_start, |before| strips_after(elements[before]));
+                    let after = elements
+                        .get(index + 1)
+                        .map_or(edges.trim_end, |after| strips_before(after));
+                    if before {
+                        text = trim_start(text, edges.by_line);
+                    }
+                    if after {
+                        text = trim_end(text, edges.by_line);
+                    }
+                    TemplatePart::Literal(text.into())
+                }
+                Element::Interpolation(interpolation) => {
+                    TemplatePart::Interpolation(self.expr(&interpolation.expr))
+                }
+                Element::Directive(directive) => self.directive(directive, edges.by_line),
+            });
+        }
+        parts
+    }
+
+    fn directive(&self, directive: &Directive, by_line: bool) -> TemplatePart {
+        let inner = |template: &Template, start: Strip, end: Strip| {
+            let edges = Edges {
+                trim_start: start.strip_end(),
+                trim_end: end.strip_start(),
+                by_line,
+            };
+            self.elements(template.iter(), edges)
+        };
+        match directive {
+            Directive::If(directive) => {
+                let end = directive.endif_expr.strip;
+                let otherwise = directive.else_expr.as_ref();
+                let then_end = otherwise.map_or(end, |otherwise| otherwise.strip);
+                TemplatePart::If {
+                    condition: self.expr(&directive.if_expr.cond_expr),
+                    then: inner(
+                        &directive.if_expr.template,
+                        directive.if_expr.strip,
+                        then_end,
+                    ),
+                    otherwise: otherwise
+                        .map(|otherwise| inner(&otherwise.template, otherwise.strip, end))
+                        .unwrap_or_default(),
+                }
+            }
+            Directive::For(directive) => TemplatePart::For {
+                key_variable: directive
+                    .for_expr
+                    .key_var
+                    .as_ref()
+                    .map(|name| name.as_str().into()),
+                value_variable: directive.for_expr.value_var.as_str().into(),
+                collection: self.expr(&directive.for_expr.collection_expr),
+                body: inner(
+                    &directive.for_expr.template,
+                    directive.for_expr.strip,
+                    directive.endfor_expr.strip,
+                ),
+            },
+        }
+    }
+}
+
+/// What `~` marks around a template do to the text at its two ends.
+#[derive(Clone, Copy)]
+struct Edges {
+    trim_start: bool,
+    trim_end: bool,
+    /// In a heredoc `~` reaches to the end of the line only, in a quoted string over all white space.
+    by_line: bool,
+}
+
+impl Edges {
+    const QUOTED: Edges = Edges {
+        trim_start: false,
+        trim_end: false,
+        by_line: false,
+    };
+    const HEREDOC: Edges = Edges {
+        by_line: true,
+        ..Edges::QUOTED
+    };
+}
+
+/// Whether the text after this element loses its leading white space.
+fn strips_after(element: &Element) -> bool {
+    match element {
+        Element::Literal(_) => false,
+        Element::Interpolation(interpolation) => interpolation.strip.strip_end(),
+        Element::Directive(directive) => match &**directive {
+            Directive::If(directive) => directive.endif_expr.strip.strip_end(),
+            Directive::For(directive) => directive.endfor_expr.strip.strip_end(),
+        },
+    }
+}
+
+/// Whether the text before this element loses its trailing white space.
+fn strips_before(element: &Element) -> bool {
+    match element {
+        Element::Literal(_) => false,
+        Element::Interpolation(interpolation) => interpolation.strip.strip_start(),
+        Element::Directive(directive) => match &**directive {
+            Directive::If(directive) => directive.if_expr.strip.strip_start(),
+            Directive::For(directive) => directive.for_expr.strip.strip_start(),
+        },
+    }
+}
+
+fn trim_start(text: &str, by_line: bool) -> &str {
+    let (line, rest) = match text.find('\n') {
+        Some(newline) if by_line => text.split_at(newline + 1),
+        _ => (text, ""),
+    };
+    let trimmed = line.trim_start();
+    &text[text.len() - rest.len() - trimmed.len()..]
+}
+
+fn trim_end(text: &str, by_line: bool) -> &str {
+    if !by_line {
+        return text.trim_end();
+    }
+    // The last line, with its own line feed if the text ends with one.
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let line = body.rfind('\n').map_or(0, |newline| newline + 1);
+    &text[..line + text[line..].trim_end().len()]
+}

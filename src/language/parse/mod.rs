@@ -1,0 +1,263 @@
+//! Text to [`syntax`](crate::language::syntax): the only user of the HCL parser.
+//!
+//! Each file is parsed once, in the task that read it, and what `orch` has no use for is dropped at
+//! once: the content of top-level blocks such as `generate_hcl` is checked for syntax and forgotten.
+//! The parser stops at the first syntax error of a file, so a file gives at most one.
+
+mod lower;
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use hcl_edit::{structure, template};
+
+use self::lower::Lower;
+use crate::diagnostic::Diagnostic;
+use crate::language::syntax::{Body, TemplatePart};
+use crate::source::{FileId, Span};
+
+/// Top-level blocks whose content `orch` reads.
+const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
+
+/// Parses a configuration file.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
+    let mut lowered = parse_keeping(file, text, |block| USED.contains(&block.ident.as_str()))
+        .map_err(|diagnostic| {
+            let mut labels = diagnostic.labels.iter();
+            if labels.any(|label| label.text.contains("nested levels")) {
+                let help = "split the expression: name its inner parts in `globals`";
+                Box::new(diagnostic.help(help))
+            } else {
+                diagnostic
+            }
+        })?;
+    lowered.attributes.shrink_to_fit();
+    lowered.blocks.shrink_to_fit();
+    Ok(lowered)
+}
+
+/// Parses a file of another language that is HCL, and keeps everything.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub(crate) fn parse_whole(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
+    parse_keeping(file, text, |_| true)
+}
+
+/// Parses what stands between the quotes of a string; `None` if it has a syntax error.
+pub(crate) fn parse_template(file: FileId, text: &str) -> Option<Vec<TemplatePart>> {
+    let template = template::Template::from_str(text).ok()?;
+    Some(Lower::new(file, text).template(&template))
+}
+
+fn parse_keeping(
+    file: FileId,
+    text: &str,
+    keep: fn(&structure::Block) -> bool,
+) -> Result<Body, Box<Diagnostic>> {
+    let body = structure::Body::from_str(text)
+        .map_err(|error| Box::new(syntax_error(file, text, &error)))?;
+    Ok(Lower::new(file, text).body(&body, keep))
+}
+
+fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Diagnostic {
+    // The parser may report a byte inside a character.
+    let offset = text.floor_char_boundary(error.location().offset());
+    let message = error.message();
+    let here = span(file, &(offset..offset));
+    if message.contains("redefined attribute") {
+        let rest = &text[offset..];
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+        let message = format!("attribute `{}` is set twice in one block", &rest[..length]);
+        return Diagnostic::error(message)
+            .label(span(file, &(offset..offset + length)), "again here")
+            .help("remove one of the two");
+    }
+    let Some((at, what, help)) = unbalanced(text) else {
+        return Diagnostic::error("syntax error").label(here, message);
+    };
+    let diagnostic = Diagnostic::error("syntax error").label(span(file, &(at..at + 1)), what);
+    if at == offset {
+        diagnostic.help(help)
+    } else {
+        diagnostic.label(here, message).help(help)
+    }
+}
+
+/// Finds the bracket or quote that is never closed, or that closes nothing, which the parser reports
+/// far from its place. Strings, comments and heredocs are skipped roughly; a wrong guess only
+/// affects a hint.
+fn unbalanced(text: &str) -> Option<(usize, &'static str, String)> {
+    let bytes = text.as_bytes();
+    let mut open: Vec<(usize, u8)> = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let line = || {
+            bytes[at..]
+                .iter()
+                .position(|&byte| byte == b'\n')
+                .map_or(bytes.len(), |end| at + end)
+        };
+        match bytes[at] {
+            b'#' => at = line(),
+            b'/' if bytes.get(at + 1) == Some(&b'/') => at = line(),
+            b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                let Some(length) = text[at + 2..].find("*/") else {
+                    return Some((
+                        at,
+                        "this comment is not closed",
+                        "close the comment with `*/`".into(),
+                    ));
+                };
+                at += length + 3;
+            }
+            b'<' if bytes[at..].starts_with(b"<<") => return None, // heredoc: not worth guessing
+            b'"' => {
+                let start = at;
+                let end = line();
+                at += 1;
+                while at < end && bytes[at] != b'"' {
+                    if bytes[at..].starts_with(b"${") || bytes[at..].starts_with(b"%{") {
+                        return None;
+                    }
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                if at >= end {
+                    return Some((
+                        start,
+                        "this string is not closed",
+                        "close the string with `\"` on the same line".into(),
+                    ));
+                }
+            }
+            byte @ (b'{' | b'[' | b'(') => open.push((at, byte)),
+            byte @ (b'}' | b']' | b')') => {
+                let opening = match byte {
+                    b'}' => b'{',
+                    b']' => b'[',
+                    _ => b'(',
+                };
+                match open.pop() {
+                    Some((_, found)) if found == opening => {}
+                    Some((start, _)) => {
+                        return Some((
+                            start,
+                            "opened here",
+                            "close it before closing what is around it".into(),
+                        ));
+                    }
+                    None => {
+                        let help = format!("nothing is open here: remove this `{}`", byte as char);
+                        return Some((at, "closes nothing", help));
+                    }
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    open.pop().map(|(start, byte)| {
+        let closing = match byte {
+            b'{' => '}',
+            b'[' => ']',
+            _ => ')',
+        };
+        (
+            start,
+            "never closed",
+            format!("add the missing `{closing}`"),
+        )
+    })
+}
+
+fn span(file: FileId, range: &Range<usize>) -> Span {
+    let offset = |at: usize| u32::try_from(at).expect("files are far below 4 GB");
+    Span {
+        file,
+        start: offset(range.start),
+        end: offset(range.end),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{Style, render};
+    use crate::path::ProjectPath;
+    use crate::source::{SourceFile, Sources};
+
+    fn problem(text: &str) -> String {
+        let mut sources = Sources::default();
+        let path = ProjectPath::root().join("stack.tm");
+        let file = sources.add(SourceFile {
+            path,
+            text: text.to_owned(),
+        });
+        match parse(file, text) {
+            Ok(_) => "fine".to_owned(),
+            Err(diagnostic) => render(&diagnostic, &sources, Style::Plain),
+        }
+    }
+
+    #[test]
+    fn an_unclosed_block_is_reported_where_it_was_opened() {
+        insta::assert_snapshot!(problem("globals {}\nstack {\n  tags = [\"a\"]\n"), @r#"
+        error: syntax error
+         --> stack.tm:2:7
+          |
+        2 | stack {
+          |       ^ never closed
+        3 |   tags = ["a"]
+          |               - invalid block body; expected `}`, newline or identifier
+          |
+          = help: add the missing `}`
+        "#);
+    }
+
+    #[test]
+    fn an_unclosed_string_is_pointed_at() {
+        insta::assert_snapshot!(problem("stack {\n  name = \"app\n}\n"), @r#"
+        error: syntax error
+         --> stack.tm:2:10
+          |
+        2 |   name = "app
+          |   -      ^ this string is not closed
+          |   |
+          |   invalid block body; expected `}`, newline or identifier
+          |
+          = help: close the string with `"` on the same line
+        "#);
+    }
+
+    #[test]
+    fn an_attribute_twice_is_an_error() {
+        insta::assert_snapshot!(problem("stack {\n  name = \"a\"\n  name = \"b\"\n}\n"), @r#"
+        error: attribute `name` is set twice in one block
+         --> stack.tm:3:3
+          |
+        3 |   name = "b"
+          |   ^^^^ again here
+          |
+          = help: remove one of the two
+        "#);
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let nested = |depth| format!("a = {}1{}", "(".repeat(depth), ")".repeat(depth));
+        assert_eq!(problem(&nested(63)), "fine");
+        assert!(problem(&nested(65)).contains("at most 64 nested levels"));
+        assert!(problem(&nested(100_000)).contains("at most 64 nested levels"));
+    }
+
+    #[test]
+    fn an_error_inside_a_character_does_not_panic() {
+        assert!(problem("e \"e:\"eƚ").contains("syntax error"));
+    }
+}

@@ -1,0 +1,259 @@
+//! Configuration as written: blocks, attributes and expressions, each with its place.
+//!
+//! A small tree of our own. The parser's tree keeps every comment and blank and is some thirty times
+//! the size of the text, so [`crate::language::parse`] turns it into this one while it still has the file at
+//! hand. Nothing here knows what a block means or what an expression evaluates to.
+
+use bigdecimal::BigDecimal;
+
+use crate::source::Span;
+
+/// A name, label or keyword, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    /// The text, unquoted.
+    pub text: Box<str>,
+    /// The place, quotes included.
+    pub span: Span,
+}
+
+/// What stands between the braces of a block, or in a whole file.
+#[derive(Debug, Clone, Default)]
+pub struct Body {
+    /// `name = expression`, in the order written; names are unique, the parser sees to that.
+    pub attributes: Vec<Attribute>,
+    /// Nested blocks, in the order written.
+    pub blocks: Vec<Block>,
+}
+
+/// `name = expression`.
+#[derive(Debug, Clone)]
+pub struct Attribute {
+    /// The name.
+    pub name: Name,
+    /// The expression.
+    pub value: Expr,
+}
+
+/// `kind "label" { … }`.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// The word before the labels.
+    pub kind: Name,
+    /// The labels.
+    pub labels: Vec<Name>,
+    /// The content; left empty for top-level blocks that `orch` accepts and does not use.
+    pub body: Body,
+}
+
+impl Body {
+    /// Returns the attribute of that name.
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes
+            .iter()
+            .find(|attribute| &*attribute.name.text == name)
+    }
+
+    /// Returns the nested blocks of that kind.
+    pub fn blocks<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Block> {
+        self.blocks
+            .iter()
+            .filter(move |block| &*block.kind.text == kind)
+    }
+
+    /// Visits every function call, at any depth.
+    pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
+        for attribute in &self.attributes {
+            attribute.value.each_call(visit);
+        }
+        for block in &self.blocks {
+            block.body.each_call(visit);
+        }
+    }
+}
+
+/// An expression and its place.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    /// The place.
+    pub span: Span,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+impl Expr {
+    /// Visits every function call in the expression, outer ones first.
+    pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
+        let mut each = |exprs: &'a [Expr]| exprs.iter().for_each(|expr| expr.each_call(visit));
+        match &self.kind {
+            ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::Number(_)
+            | ExprKind::String(_)
+            | ExprKind::Variable(_) => {}
+            ExprKind::Template(parts) => {
+                for part in parts {
+                    part.each_call(visit);
+                }
+            }
+            ExprKind::List(items) => each(items),
+            ExprKind::Object(entries) => {
+                for (key, value) in entries {
+                    key.each_call(visit);
+                    value.each_call(visit);
+                }
+            }
+            ExprKind::Traversal(base, steps) => {
+                base.each_call(visit);
+                for step in steps {
+                    if let StepKind::Index(index) = &step.kind {
+                        index.each_call(visit);
+                    }
+                }
+            }
+            ExprKind::Unary(_, operand) => operand.each_call(visit),
+            ExprKind::Binary(_, operands) => each(&**operands),
+            ExprKind::Conditional(parts) => each(&**parts),
+            ExprKind::For(for_expr) => {
+                for_expr.collection.each_call(visit);
+                for inner in [&for_expr.key, &for_expr.condition].into_iter().flatten() {
+                    inner.each_call(visit);
+                }
+                for_expr.value.each_call(visit);
+            }
+            ExprKind::Call(name, arguments) => {
+                visit(name, arguments);
+                for argument in arguments {
+                    argument.each_call(visit);
+                }
+            }
+        }
+    }
+}
+
+/// The kinds of expression that HCL has.
+#[derive(Debug, Clone)]
+pub enum ExprKind {
+    /// `null`
+    Null,
+    /// `true`, `false`
+    Bool(bool),
+    /// `12`, `0.5`, exact
+    Number(Box<BigDecimal>),
+    /// A string without interpolation.
+    String(Box<str>),
+    /// A string with interpolations or directives.
+    Template(Vec<TemplatePart>),
+    /// `[a, b]`
+    List(Vec<Expr>),
+    /// `{ a = b }`
+    Object(Vec<(Expr, Expr)>),
+    /// A bare word: the name of a namespace or of a `for` variable.
+    Variable(Box<str>),
+    /// `base.name[index]`
+    Traversal(Box<Expr>, Vec<Step>),
+    /// `-x`, `!x`
+    Unary(UnaryOperator, Box<Expr>),
+    /// `x + y`
+    Binary(BinaryOperator, Box<[Expr; 2]>),
+    /// `condition ? yes : no`
+    Conditional(Box<[Expr; 3]>),
+    /// `[for …]`, `{for …}`
+    For(Box<ForExpr>),
+    /// `name(…)`; namespaces are part of the name: `a::b`.
+    Call(Name, Vec<Expr>),
+}
+
+pub use hcl_edit::expr::{BinaryOperator, UnaryOperator};
+
+/// One step of a traversal, and its place.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The place.
+    pub span: Span,
+    /// What it does.
+    pub kind: StepKind,
+}
+
+/// The kinds of traversal step.
+#[derive(Debug, Clone)]
+pub enum StepKind {
+    /// `.name`
+    Attribute(Box<str>),
+    /// `[expression]`, and the old form `.0`
+    Index(Expr),
+    /// `.*`: applies to the attribute steps that follow it
+    AttributeSplat,
+    /// `[*]`: applies to all steps that follow it
+    FullSplat,
+}
+
+/// `for key, value in collection : key_result => value_result… if condition`
+#[derive(Debug, Clone)]
+pub struct ForExpr {
+    /// The variable for keys or indices.
+    pub key_variable: Option<Box<str>>,
+    /// The variable for values.
+    pub value_variable: Box<str>,
+    /// What is gone through.
+    pub collection: Expr,
+    /// For an object: the key of each entry.
+    pub key: Option<Expr>,
+    /// The value of each entry.
+    pub value: Expr,
+    /// Whether values of equal keys are grouped into lists (`...`).
+    pub grouping: bool,
+    /// Which elements take part.
+    pub condition: Option<Expr>,
+}
+
+/// A part of a string.
+#[derive(Debug, Clone)]
+pub enum TemplatePart {
+    /// Text.
+    Literal(Box<str>),
+    /// `${expression}`
+    Interpolation(Expr),
+    /// `%{ if condition }…%{ else }…%{ endif }`
+    If {
+        /// The condition.
+        condition: Expr,
+        /// The text if it holds.
+        then: Vec<TemplatePart>,
+        /// The text otherwise.
+        otherwise: Vec<TemplatePart>,
+    },
+    /// `%{ for key, value in collection }…%{ endfor }`
+    For {
+        /// The variable for keys or indices.
+        key_variable: Option<Box<str>>,
+        /// The variable for values.
+        value_variable: Box<str>,
+        /// What is gone through.
+        collection: Expr,
+        /// The text of each round.
+        body: Vec<TemplatePart>,
+    },
+}
+
+impl TemplatePart {
+    /// Visits every function call in the part.
+    pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
+        let (expr, inner): (_, [&[TemplatePart]; 2]) = match self {
+            TemplatePart::Literal(_) => return,
+            TemplatePart::Interpolation(expr) => (expr, [&[], &[]]),
+            TemplatePart::If {
+                condition,
+                then,
+                otherwise,
+            } => (condition, [then, otherwise]),
+            TemplatePart::For {
+                collection, body, ..
+            } => (collection, [body, &[]]),
+        };
+        expr.each_call(visit);
+        for part in inner.into_iter().flatten() {
+            part.each_call(visit);
+        }
+    }
+}

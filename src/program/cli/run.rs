@@ -1,0 +1,417 @@
+//! What can be typed after `orch run`, besides what selects stacks.
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args, ValueEnum};
+use orch::project::attempt::{MAX_ATTEMPTS, patterns};
+use orch::project::tag::tag_problem;
+use orch::run::safeguard::Keyword;
+
+use super::select::{PRECEDENCE, SelectArgs};
+
+/// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, and
+/// what selects stacks (clap leaves the group of [`SelectArgs`] empty, since another one is part of it).
+const RECORDED: [&str; 13] = [
+    "reverse",
+    "changed",
+    "base",
+    "fetch",
+    "enable_change_detection",
+    "disable_change_detection",
+    "tags",
+    "no_tags",
+    "no_recursive",
+    "globs",
+    "exclude",
+    "stacks_from",
+    "NeighbourArgs",
+];
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  orch run terraform plan
+  orch run --dry-run -- terraform apply -auto-approve
+  orch run --changed -- terraform apply -auto-approve
+  orch run --changed --include-dependents --exclude 'sandbox/**' terraform plan
+  orch run -j 8 --on-error skip-dependents -- terraform apply -auto-approve
+  orch run --reverse terraform destroy
+  orch run --resume                   what the last run left undone
+  orch run -- sh -c 'echo $ORCH_STACK_PATH'";
+
+/// Run a command in each stack, in order
+///
+/// The command runs without a shell, in the directory of the stack; one at a time, it has the terminal
+/// of orch. What orch itself says goes to stderr. A program given as a path is taken from the stack
+/// directory.
+///
+/// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets it exactly once; a
+/// second terminates them, a third kills them.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{PRECEDENCE}"))]
+pub(crate) struct RunArgs {
+    /// The command and its arguments
+    #[arg(
+        required_unless_present_any = ["resume", "only_failed"],
+        trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) command: Vec<OsString>,
+
+    /// In exactly the opposite order
+    #[arg(long)]
+    pub(crate) reverse: bool,
+
+    /// Print what would run, and run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// How many commands run at once; `auto` is one for each processor [default: 1]
+    ///
+    /// A stack starts as soon as everything it runs after is done and there is room; among those
+    /// that could start, the lowest path goes first. Commands that run at once have no terminal: what
+    /// asks for one fails.
+    #[arg(short = 'j', long, value_name = "N|auto")]
+    pub(crate) parallel: Option<Jobs>,
+
+    /// At most N stacks with this tag at once; can be repeated
+    ///
+    /// Besides `concurrency = { TAG = N }` in `config.run`, and before it where the tag is the same.
+    #[arg(long, value_name = "TAG=N")]
+    pub(crate) limit: Vec<LimitArg>,
+
+    /// What to do after a command failed [default: stop]
+    ///
+    /// What is running goes on in each case. With --reverse, a failure always keeps what the failed stack
+    /// depends on from running.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) on_error: Option<OnErrorArg>,
+
+    /// The same as --on-error continue
+    #[arg(long, conflicts_with = "on_error")]
+    pub(crate) continue_on_error: bool,
+
+    #[command(flatten)]
+    pub(crate) attempts: AttemptArgs,
+
+    /// What to show of what commands print
+    ///
+    /// Everything but `live` keeps the output of each stack in a file, too: `orch runs logs`. On a
+    /// terminal, lines at the bottom tell what is running; in the logs of CI systems, the output of
+    /// stacks that succeeded is folded.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = OutputArg::Auto,
+        value_name = "HOW",
+        help_heading = "Output"
+    )]
+    pub(crate) output: OutputArg,
+
+    /// Give each command a terminal of its own to print to
+    ///
+    /// For programs that have colours on a terminal only. Their two streams become one, and there is
+    /// nothing to read. Not with --output live, where commands have the terminal of orch.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) pty: bool,
+
+    /// Say nothing unless something goes wrong
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+
+    /// Run in spite of these safeguards
+    ///
+    /// Before the first command starts, orch refuses to run if a file of the project is not known to
+    /// git (`git-untracked`) or differs from what is committed (`git-uncommitted`), and, if the
+    /// configuration enables that, if HEAD lacks what the remote's default branch has
+    /// (`git-out-of-sync`).
+    ///
+    /// Files of the repository outside of the project do not count, also if a stack uses them, as a
+    /// module at `../../modules`: put the project root where the modules are.
+    ///
+    /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
+    /// then `config.disable_safeguards`.
+    #[arg(
+        long,
+        value_name = "WHAT,…",
+        value_delimiter = ',',
+        value_parser = keyword_parser(),
+        help_heading = "Safeguards"
+    )]
+    pub(crate) disable_safeguards: Vec<Keyword>,
+
+    /// The same as --disable-safeguards=all
+    #[arg(
+        short = 'X',
+        overrides_with = "disable_all_safeguards",
+        help_heading = "Safeguards"
+    )]
+    pub(crate) disable_all_safeguards: bool,
+
+    #[command(flatten)]
+    pub(crate) resume: ResumeArgs,
+
+    #[command(flatten)]
+    pub(crate) disable_checks: DisableCheckArgs,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+/// What Terramate once called some of --disable-safeguards, for scripts that still say so.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct DisableCheckArgs {
+    #[arg(long, hide = true, overrides_with = "disable_check_git_untracked")]
+    disable_check_git_untracked: bool,
+
+    #[arg(long, hide = true, overrides_with = "disable_check_git_uncommitted")]
+    disable_check_git_uncommitted: bool,
+
+    #[arg(long, hide = true, overrides_with = "disable_check_git_remote")]
+    disable_check_git_remote: bool,
+
+    #[arg(long, hide = true, overrides_with = "disable_check_gen_code")]
+    disable_check_gen_code: bool,
+}
+
+impl DisableCheckArgs {
+    /// Returns what they are called now.
+    pub(crate) fn keywords(&self) -> impl Iterator<Item = Keyword> {
+        let flags = [
+            (self.disable_check_git_untracked, Keyword::GitUntracked),
+            (self.disable_check_git_uncommitted, Keyword::GitUncommitted),
+            (self.disable_check_git_remote, Keyword::GitOutOfSync),
+            (self.disable_check_gen_code, Keyword::OutdatedCode),
+        ];
+        flags
+            .into_iter()
+            .filter_map(|(is_set, keyword)| is_set.then_some(keyword))
+    }
+}
+
+/// How long commands may take, and when they are tried again.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Attempts")]
+pub(crate) struct AttemptArgs {
+    /// Interrupt a command that takes longer than this, as in `90s` or `1h 30m`
+    ///
+    /// It has then the time of --grace to end, and is killed after that. It has failed, and is not tried
+    /// again. Replaces what `timeout` in the configuration says. After that interrupt, a Ctrl-C at the
+    /// terminal reaches a command that has the terminal a second time.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Start nothing new and interrupt what runs when the whole run takes longer than this
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) run_timeout: Option<Duration>,
+
+    /// How long a command that took too long has to end after its interrupt [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    pub(crate) grace: Option<Duration>,
+
+    /// Try a failed command again, up to N times
+    ///
+    /// Only after the exit statuses of --retry-on-exit or the output of --retry-on-output, else those
+    /// that `retry` in the configuration names; never after a timeout, a signal, or once the run is
+    /// ending. With 0, nothing is tried again.
+    #[arg(long, value_name = "N", value_parser = retries())]
+    pub(crate) retries: Option<u32>,
+
+    /// The exit statuses after which it is worth trying again
+    ///
+    /// This and --retry-on-output replace what is configured, both conditions at once.
+    #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
+    pub(crate) retry_on_exit: Vec<i32>,
+
+    /// What a line of output has if it is worth trying again: a regular expression; can be repeated
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    pub(crate) retry_on_output: Vec<String>,
+
+    /// How long to wait before the second attempt; doubles with each further one [default: 10s]
+    ///
+    /// Up to five minutes. A stack that waits takes up one of the commands of --parallel.
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    pub(crate) retry_backoff: Option<Duration>,
+}
+
+/// Which earlier run to go on with.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Going on", group = ArgGroup::new("earlier").multiple(true))]
+pub(crate) struct ResumeArgs {
+    /// Run what had not succeeded in an earlier run, with its command, in its order
+    ///
+    /// RUN is the beginning of a run id, as `orch runs list` has them; without it, the last run. How
+    /// the run goes (--parallel, --on-error, --timeout, …) is as it was, unless given again; what it
+    /// shows (--output, --pty, --quiet) is not taken over. What was running when orch was killed counts
+    /// as not succeeded. If the graph of the stacks or HEAD has changed since, orch refuses.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 0..=1,
+        default_missing_value = "last",
+        group = "earlier",
+        conflicts_with_all = RECORDED
+    )]
+    pub(crate) resume: Option<String>,
+
+    /// Run only what had failed in the last run, or in that of --resume
+    #[arg(
+        long,
+        group = "earlier",
+        conflicts_with_all = RECORDED
+    )]
+    pub(crate) only_failed: bool,
+
+    /// Go on even if the graph of the stacks or HEAD has changed since
+    ///
+    /// Stacks that are no more are left out.
+    #[arg(long, requires = "earlier")]
+    pub(crate) allow_stale: bool,
+
+    /// Run even if another run is going on in the project
+    #[arg(long)]
+    pub(crate) allow_concurrent: bool,
+}
+
+impl ResumeArgs {
+    /// Says whether an earlier run is to be gone on with.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.resume.is_some() || self.only_failed
+    }
+}
+
+/// How many commands run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Jobs(pub(crate) NonZeroUsize);
+
+impl FromStr for Jobs {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "auto" {
+            let one = NonZeroUsize::MIN;
+            return Ok(Jobs(std::thread::available_parallelism().unwrap_or(one)));
+        }
+        let jobs = text.parse().map_err(|_| "not `auto` or a number from 1")?;
+        Ok(Jobs(jobs))
+    }
+}
+
+/// How many stacks with a tag run at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LimitArg {
+    pub(crate) tag: String,
+    pub(crate) at_once: NonZeroUsize,
+}
+
+impl FromStr for LimitArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.split_once('=').filter(|(tag, _)| !tag.is_empty());
+        let (tag, number) = parts.ok_or("not of the form TAG=N")?;
+        if let Some(problem) = tag_problem(tag) {
+            return Err(format!("`{tag}` is not a tag: {problem}"));
+        }
+        let at_once = number.parse().map_err(|_| "N is a number from 1")?;
+        let tag = tag.to_owned();
+        Ok(LimitArg { tag, at_once })
+    }
+}
+
+/// Understands how many attempts follow the first.
+fn retries() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(0..i64::from(MAX_ATTEMPTS))
+}
+
+/// Understands the exit status of a failure.
+fn exit_status() -> impl TypedValueParser<Value = i32> {
+    clap::value_parser!(i32).range(1..=255)
+}
+
+/// Accepts a pattern of output.
+fn pattern(text: &str) -> Result<String, String> {
+    match patterns(&[text]) {
+        Ok(_) => Ok(text.to_owned()),
+        Err((_, problem)) => Err(problem),
+    }
+}
+
+/// Understands `90s`, `1h 30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration = duration_or_zero(text)?;
+    if duration.is_zero() {
+        return Err("it must be longer than nothing".to_owned());
+    }
+    Ok(duration)
+}
+
+fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    orch::duration::parse(text)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputArg {
+    /// Live if one command runs at a time and orch need not read what it prints, else grouped
+    Auto,
+    /// Commands have the streams of orch, stdin included; one at a time only
+    Live,
+    /// The output of each stack in one piece, when it has ended; failures once more at the end
+    Grouped,
+    /// Each line as it comes, after the path of the stack
+    Prefixed,
+    /// As grouped, but only of stacks that failed
+    Errors,
+    /// Nothing of it
+    None,
+}
+
+/// Understands the names of safeguards, which the library has.
+fn keyword_parser() -> impl TypedValueParser<Value = Keyword> {
+    let explained = Keyword::ALL.map(|keyword| {
+        PossibleValue::new(keyword.name()).help(match keyword {
+            Keyword::All => "Every safeguard",
+            Keyword::None => "None: all are on, except others in this list",
+            Keyword::Git => "The three about git",
+            Keyword::GitUntracked => "Files that git does not know",
+            Keyword::GitUncommitted => "What differs from HEAD",
+            Keyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
+            Keyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
+        })
+    });
+    PossibleValuesParser::new(explained)
+        .try_map(|name| Keyword::parse(&name).ok_or("not a safeguard"))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnErrorArg {
+    /// Start nothing new
+    Stop,
+    /// Skip what runs after the failed stack, and go on elsewhere
+    SkipDependents,
+    /// Run everything
+    Continue,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NeighbourArgs;
+    use super::*;
+    use clap::Command;
+
+    #[test]
+    fn whatever_selects_stacks_excludes_resuming() {
+        let all = SelectArgs::augment_args(Command::new("all"));
+        let neighbours = NeighbourArgs::augment_args(Command::new("neighbours"));
+        let is_neighbour = |id: &clap::Id| neighbours.get_arguments().any(|arg| arg.get_id() == id);
+        for arg in all.get_arguments() {
+            let id = arg.get_id();
+            assert!(RECORDED.contains(&id.as_str()) || is_neighbour(id), "{id}");
+        }
+    }
+}

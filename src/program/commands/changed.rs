@@ -1,0 +1,271 @@
+//! What `--changed` asks of git, and what it says when git does not tell.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use anyhow::Context as _;
+use orch::change::base::{self, Base, BaseUnknown, BaseWish, Mend, ci};
+use orch::change::{self, Changes, Counted, Since, SwitchedOff};
+use orch::git::{ChangedFile, GitError, Repository};
+use orch::path::ProjectPath;
+use orch::printable::printable;
+use orch::report::write_refusal;
+use tracing::{debug, info};
+
+use super::{Loaded, UsageError};
+use crate::program::cli::{ChangeSource, Format, SelectArgs};
+use crate::program::console;
+
+/// What the user asks of change detection.
+pub(super) struct ChangeWish {
+    base: Option<String>,
+    fetch: bool,
+    untracked: Option<bool>,
+    uncommitted: Option<bool>,
+}
+
+impl ChangeWish {
+    /// Understands the flags.
+    pub(super) fn new(args: &SelectArgs) -> Result<Self, UsageError> {
+        let switch = |source: ChangeSource, name: &str| {
+            let is_enabled = args.enable_change_detection.contains(&source);
+            let is_disabled = args.disable_change_detection.contains(&source);
+            match (is_enabled, is_disabled) {
+                (true, true) => Err(UsageError(format!(
+                    "`{name}` is in --enable-change-detection and in --disable-change-detection"
+                ))),
+                (false, false) => Ok(None),
+                _ => Ok(Some(is_enabled)),
+            }
+        };
+        Ok(ChangeWish {
+            base: args.base.clone(),
+            fetch: args.fetch,
+            untracked: switch(ChangeSource::GitUntracked, "git-untracked")?,
+            uncommitted: switch(ChangeSource::GitUncommitted, "git-uncommitted")?,
+        })
+    }
+}
+
+/// `orch` refuses because the base of the changes is unknown.
+#[derive(Debug, thiserror::Error)]
+#[error("what has changed is unknown")]
+pub(crate) struct Refused {
+    #[source]
+    why: BaseUnknown,
+    /// Whether `--fetch` has done what it can.
+    fetched: bool,
+}
+
+impl Refused {
+    /// Returns the way out.
+    pub(crate) fn help(&self) -> String {
+        match &self.why {
+            BaseUnknown::Refused { mend, .. } => match (mend.command(), mend) {
+                (Some(command), _) if self.fetched => format!("run `{command}`"),
+                (Some(command), _) => {
+                    format!("run `{command}`, or let orch get what it needs with `--fetch`")
+                }
+                (None, Mend::Advice(advice)) => advice.clone(),
+                (None, _) => String::new(),
+            },
+            BaseUnknown::Unclear(_) => "name a base with `--base REV`".to_owned(),
+            BaseUnknown::Git(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
+                "change into a git repository, or leave out `--changed` to act on all stacks"
+                    .to_owned()
+            }
+            BaseUnknown::Git(GitError::Fetch { .. }) => {
+                "see what git says above, or name another base with `--base REV`".to_owned()
+            }
+            BaseUnknown::Git(GitError::Start(_)) => {
+                "install `git`, or put it on the PATH".to_owned()
+            }
+            BaseUnknown::Git(error) => match error.mend() {
+                Some(command) => format!("if you trust the repository, run `{command}`"),
+                None => "see what git says to `git status` in this directory".to_owned(),
+            },
+        }
+    }
+
+    fn command(&self) -> Option<String> {
+        match &self.why {
+            BaseUnknown::Refused { mend, .. } => mend.command(),
+            BaseUnknown::Git(error) => error.mend(),
+            BaseUnknown::Unclear(_) => None,
+        }
+    }
+}
+
+/// What is being read of git while the project is.
+pub(super) struct Reading(thread::JoinHandle<Result<Read, GitError>>);
+
+pub(super) struct Read {
+    pub(super) repository: Repository,
+    pub(super) status: Result<Vec<ChangedFile>, GitError>,
+}
+
+fn read(root: &Path) -> Result<Read, GitError> {
+    let repository = Repository::open(root)?;
+    let status = repository.status();
+    debug!("status read");
+    Ok(Read { repository, status })
+}
+
+impl Reading {
+    /// Starts to read.
+    pub(super) fn start(root: &Path) -> Self {
+        let root: PathBuf = root.to_path_buf();
+        Reading(thread::spawn(move || read(&root)))
+    }
+
+    fn join(self) -> Result<Read, GitError> {
+        match self.0.join() {
+            Ok(read) => read,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Returns what switches changes off: the flag decides, else the setting.
+fn switched_off(wish: Option<bool>, setting: bool) -> Option<SwitchedOff> {
+    match wish {
+        Some(is_on) => (!is_on).then_some(SwitchedOff::Flag),
+        None => (!setting).then_some(SwitchedOff::Configuration),
+    }
+}
+
+/// Says what has changed that selects nothing.
+pub(super) fn note_unselectable(since: &Since) {
+    for removed in &since.removed {
+        console::note(&format!(
+            "stack `{}` was removed since the base; nothing is run for it",
+            printable(removed.as_str())
+        ));
+    }
+    if since.outside {
+        console::note(
+            "files of the repository outside of the project have changed; these select nothing",
+        );
+    }
+}
+
+impl Loaded {
+    /// Returns what was read of git, once.
+    pub(super) fn read(&mut self) -> Result<Read, GitError> {
+        match (self.read.take(), self.reading.take()) {
+            (Some(read), _) => Ok(read),
+            (None, Some(reading)) => reading.join(),
+            (None, None) => read(&self.project.root),
+        }
+    }
+
+    /// Finds what has changed, and says since when.
+    pub(super) fn changes(&mut self, wish: &ChangeWish) -> anyhow::Result<Changes> {
+        let reading = self.reading.take().context("git was not read")?;
+        let (read, base) = match self.base(reading, wish) {
+            Ok(found) => found,
+            Err(why) => {
+                let refused = Refused {
+                    why,
+                    fetched: wish.fetch,
+                };
+                self.write_refusal(&refused)?;
+                return Err(refused.into());
+            }
+        };
+        console::base(&base);
+        let settings = &self.project.settings;
+        let counted = Counted {
+            untracked: switched_off(wish.untracked, settings.untracked),
+            uncommitted: switched_off(wish.uncommitted, settings.uncommitted),
+        };
+        let status = match read.status {
+            // A run looks at it once more.
+            Ok(ref files) => files.clone(),
+            // What does not count need not be known.
+            Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
+            Err(error) => {
+                return Err(error).context("failed to read the status of the working tree");
+            }
+        };
+        let mut changes = change::find(
+            &mut self.project,
+            &self.listing,
+            &read.repository,
+            base,
+            status,
+            counted,
+        )
+        .context("failed to find what has changed")?;
+        self.read = Some(read);
+        let is_here = |path: &ProjectPath| path.is_at_or_below(&self.directory);
+        changes.since.removed.retain(is_here);
+        info!(
+            changed = changes.stacks.len(),
+            removed = changes.since.removed.len(),
+            "changes"
+        );
+        Ok(changes)
+    }
+
+    /// Finds the base; fetches what is missing for that, if the user wants it.
+    fn base(&self, reading: Reading, wish: &ChangeWish) -> Result<(Read, Base), BaseUnknown> {
+        let mut read = reading.join()?;
+        let ci = match wish.base {
+            Some(_) => None,
+            None => ci::knowledge(
+                |name| std::env::var(name).ok(),
+                |file| std::fs::read_to_string(file).map_err(|error| error.to_string()),
+            )?,
+        };
+        let settings = &self.project.settings;
+        let base_wish = BaseWish {
+            revision: wish.base.clone(),
+            ci,
+            remote: settings.default_remote.clone(),
+            branch: settings.default_branch.clone(),
+        };
+        let mut deepened = 0;
+        let mut previous = None;
+        loop {
+            let unknown = match base::find(&read.repository, &base_wish) {
+                Ok(base) => return Ok((read, base)),
+                Err(unknown) => unknown,
+            };
+            let BaseUnknown::Refused { problem, mend } = unknown else {
+                return Err(unknown);
+            };
+            let Some(arguments) = mend.fetch(deepened).filter(|_| wish.fetch) else {
+                return Err(BaseUnknown::Refused { problem, mend });
+            };
+            // What did not help once does not help twice.
+            if previous.as_ref() == Some(&arguments) {
+                let advice = "fetching did not help; name another base with `--base REV`";
+                let mend = Mend::Advice(advice.to_owned());
+                return Err(BaseUnknown::Refused { problem, mend });
+            }
+            console::note(&format!("running `{}`", base::fetch_command(&arguments)));
+            if mend.is_deepening() {
+                deepened += 1;
+            }
+            read.repository.fetch(&arguments)?;
+            previous = Some(arguments);
+        }
+    }
+
+    fn write_refusal(&self, refused: &Refused) -> anyhow::Result<()> {
+        if self.format != Format::Json {
+            return Ok(());
+        }
+        let problem = refused.why.to_string();
+        let command = refused.command();
+        let mut out = console::stdout();
+        let written = write_refusal(&mut out, &self.project, &problem, command.as_deref());
+        match written.and_then(|()| out.flush()) {
+            // Whoever has stopped reading still learns from the status that something is wrong.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `orch env`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use orch::printable::printable;
+use orch::report::write_environments;
+
+use super::{Filters, Loaded, Reads};
+use crate::program::cli::{EnvArgs, Format};
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
+    let filters = Filters::new(chdir, &args.select)?;
+    let loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let wish = loaded.wish(filters)?;
+    let selection = loaded.select(&wish);
+    let environments = loaded.environments(selection.stacks());
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let mut out = console::stdout();
+    match args.format {
+        Format::Json => write_environments(&mut out, &loaded.project, &selection, &environments)?,
+        Format::Text => {
+            for (stack, environment) in &environments {
+                let path = loaded.project.stacks[*stack]
+                    .path
+                    .relative_to(&loaded.directory);
+                writeln!(out, "{}:", printable(&path))?;
+                for (name, value) in environment {
+                    match value {
+                        Some(value) => writeln!(out, "  {name}={}", printable(value))?,
+                        None => writeln!(out, "  {name} is removed")?,
+                    }
+                }
+            }
+        }
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,399 @@
+//! The flags that say which stacks a command acts on, understood, and what they select.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use orch::path::ProjectPath;
+use orch::printable::printable;
+use orch::project::stack::StackIndex;
+use orch::project::tag::{TagFilter, tag_problem};
+use orch::selection::graph::Towards;
+use orch::selection::select::{
+    Named, Obstacle, PathFilter, Reach, Scope, Selection, Verb, Wish, select,
+};
+use tracing::info;
+
+use super::changed::{ChangeWish, note_unselectable};
+use super::{Loaded, UsageError, count, working_directory};
+use crate::program::cli::{Depth, NeighbourArgs, SelectArgs};
+use crate::program::console;
+
+/// Lines of a list of stacks that are complained of one by one.
+const MAX_BAD_LINES: usize = 10;
+
+/// The selection flags, understood as far as that goes without the project.
+pub(super) struct Filters {
+    change: Option<ChangeWish>,
+    tags: Vec<TagFilter>,
+    no_tags: Vec<String>,
+    scope: Scope,
+    globs: Vec<String>,
+    exclude: Vec<String>,
+    stacks_from: Option<NameList>,
+    neighbours: Vec<Reach>,
+}
+
+/// A list of stacks as it was read.
+struct NameList {
+    /// Where from, for people.
+    source: String,
+    text: String,
+}
+
+impl Filters {
+    /// Reads the list of stacks as well, if there is one: before anything else is, since whoever makes
+    /// the list may take their time, and what is run over shall be looked at afterwards.
+    pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> anyhow::Result<Self> {
+        let change = if args.changed {
+            Some(ChangeWish::new(args)?)
+        } else {
+            None
+        };
+        let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
+        let scope = if args.no_recursive {
+            Scope::Exact
+        } else {
+            Scope::Recursive
+        };
+        Ok(Filters {
+            change,
+            tags,
+            no_tags,
+            scope,
+            globs: args.globs.clone(),
+            exclude: args.exclude.clone(),
+            stacks_from: match &args.stacks_from {
+                Some(file) => Some(NameList::read(chdir, file)?),
+                None => None,
+            },
+            neighbours: neighbours(&args.neighbours),
+        })
+    }
+}
+
+impl NameList {
+    fn read(chdir: &[PathBuf], file: &Path) -> anyhow::Result<Self> {
+        let is_stdin = file.as_os_str() == "-";
+        let source = if is_stdin {
+            "standard input".to_owned()
+        } else {
+            file.display().to_string()
+        };
+        let mut text = String::new();
+        let read = if is_stdin {
+            std::io::stdin().lock().read_to_string(&mut text).map(drop)
+        } else {
+            let file = working_directory(chdir)?.join(file);
+            std::fs::read_to_string(file).map(|read| text = read)
+        };
+        read.with_context(|| format!("failed to read the list of stacks from {source}"))?;
+        Ok(NameList { source, text })
+    }
+}
+
+/// Understands `--tags` and `--no-tags`.
+pub(super) fn tag_filters(
+    wanted: &[String],
+    unwanted: &[String],
+) -> Result<(Vec<TagFilter>, Vec<String>), UsageError> {
+    let mut tags = Vec::new();
+    for text in wanted {
+        let filter = TagFilter::parse(text);
+        tags.push(filter.map_err(|bad| UsageError(format!("in --tags: {bad}")))?);
+    }
+    if wanted.iter().any(String::is_empty) {
+        console::note("`--tags` without a tag leaves no stack out");
+    }
+    tags.retain(|filter| !filter.is_empty());
+    let mut no_tags = Vec::new();
+    for tag in unwanted.iter().flat_map(|list| list.split(',')) {
+        if let Some(problem) = tag_problem(tag) {
+            let message = format!("in --no-tags: `{tag}` is not a tag: {problem}");
+            return Err(UsageError(message));
+        }
+        no_tags.push(tag.to_owned());
+    }
+    no_tags.retain(|tag| !tag.is_empty());
+    Ok((tags, no_tags))
+}
+
+fn neighbours(args: &NeighbourArgs) -> Vec<Reach> {
+    use Towards::{Dependencies, Dependents};
+    use Verb::{Exclude, Include, Only};
+    let one = Depth::ONE;
+    let direct = |flag: bool| flag.then_some(one);
+    let flags = [
+        (Only, Dependencies, args.only_dependencies),
+        (Only, Dependencies, direct(args.only_direct_dependencies)),
+        (Only, Dependents, args.only_dependents),
+        (Only, Dependents, direct(args.only_direct_dependents)),
+        (Include, Dependencies, args.include_dependencies),
+        (
+            Include,
+            Dependencies,
+            direct(args.include_direct_dependencies),
+        ),
+        (Include, Dependents, args.include_dependents),
+        (Include, Dependents, direct(args.include_direct_dependents)),
+        (Exclude, Dependencies, args.exclude_dependencies),
+        (Exclude, Dependents, args.exclude_dependents),
+    ];
+    let reach = |(verb, towards, depth): (Verb, Towards, Option<Depth>)| {
+        let Depth(depth) = depth?;
+        Some(Reach {
+            verb,
+            towards,
+            depth,
+        })
+    };
+    flags.into_iter().filter_map(reach).collect()
+}
+
+impl Loaded {
+    /// Understands the flags in the project; asks git what has changed, if that is wanted.
+    pub(super) fn wish(&mut self, filters: Filters) -> anyhow::Result<Wish> {
+        let is_stack = self.project.stacks.at(self.directory.as_str()).is_some();
+        if filters.scope == Scope::Exact && !is_stack {
+            let message = format!(
+                "--no-recursive needs a stack, and `{}` is not one",
+                self.directory
+            );
+            return Err(UsageError(message).into());
+        }
+        let globs = self.path_filters("--match", &filters.globs)?;
+        let exclude = self.path_filters("--exclude", &filters.exclude)?;
+        let named = match filters.stacks_from {
+            Some(list) => Some(self.named(list)?),
+            None => None,
+        };
+        let changed = match filters.change {
+            Some(wish) => Some(self.changes(&wish)?),
+            None => None,
+        };
+        Ok(Wish {
+            changed,
+            directory: self.directory.clone(),
+            scope: filters.scope,
+            globs,
+            named,
+            tags: filters.tags,
+            no_tags: filters.no_tags,
+            neighbours: filters.neighbours,
+            exclude,
+        })
+    }
+
+    /// Selects stacks; says so where there are none.
+    pub(super) fn select(&self, wish: &Wish) -> Selection {
+        let selection = self.select_any(wish);
+        // What is wrong may be why there are none.
+        if selection.is_empty() && !self.project.has_errors() {
+            console::note(&self.why_nothing(wish, &selection));
+        }
+        selection
+    }
+
+    /// Selects stacks, if there are any.
+    pub(super) fn select_any(&self, wish: &Wish) -> Selection {
+        if let Some(changes) = &wish.changed {
+            note_unselectable(&changes.since);
+        }
+        self.warn_of_idle(wish);
+        let selection = select(&self.project.stacks, &self.references, &self.graph, wish);
+        info!(selected = selection.len(), "selection");
+        selection
+    }
+
+    pub(super) fn path_filters(
+        &self,
+        flag: &str,
+        written: &[String],
+    ) -> Result<Vec<PathFilter>, UsageError> {
+        let filter = |written: &String| {
+            if written.is_empty() {
+                let message =
+                    format!("in {flag}: an empty text matches no stack; for all, write `**`");
+                return Err(UsageError(message));
+            }
+            let filter = PathFilter::new(&self.directory, written);
+            filter.map_err(|bad| UsageError(format!("in {flag}: `{written}`: {bad}")))
+        };
+        written.iter().map(filter).collect()
+    }
+
+    /// Says of globs that mean no stack at all that they do: a slip of the finger in `--exclude` would
+    /// otherwise let stacks run.
+    fn warn_of_idle(&self, wish: &Wish) {
+        for (flag, filters) in [("--match", &wish.globs), ("--exclude", &wish.exclude)] {
+            for filter in filters {
+                let mut stacks = self.project.stacks.iter();
+                if !stacks.any(|(_, stack)| filter.matches(&stack.path)) {
+                    console::note(&format!(
+                        "`{flag} {filter}` matches no stack of the project"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Finds the stacks that a list names.
+    fn named(&self, list: NameList) -> Result<Named, UsageError> {
+        let NameList { source, text } = list;
+        let stacks = &self.project.stacks;
+        let mut lines: HashMap<StackIndex, usize> = HashMap::new();
+        let mut bad = Vec::new();
+        // What some editors and shells of Windows write first.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        for (line, number) in text.lines().zip(1..) {
+            let mut written = line.trim();
+            if written.is_empty() {
+                continue;
+            }
+            let mut path = self.directory.resolve(written).ok();
+            // The name of a directory may have blanks at its ends, as `list` prints it.
+            if written != line
+                && let Ok(exact) = self.directory.resolve(line)
+                && stacks.at(exact.as_str()).is_some()
+            {
+                (written, path) = (line, Some(exact));
+            }
+            match path.as_ref().and_then(|path| stacks.at(path.as_str())) {
+                Some(stack) => _ = lines.entry(stack).or_insert(number),
+                None => bad.push((number, written, path)),
+            }
+        }
+        if !bad.is_empty() {
+            let mut message = format!("{source} names what is no stack:");
+            for (number, written, path) in bad.iter().take(MAX_BAD_LINES) {
+                let why = match path {
+                    None => "outside of the project".to_owned(),
+                    Some(path) => self.why_no_stack(path),
+                };
+                message += &format!("\n  line {number}: `{}`: {why}", printable(written));
+            }
+            if bad.len() > MAX_BAD_LINES {
+                message += &format!("\n  and {} more", bad.len() - MAX_BAD_LINES);
+            }
+            return Err(UsageError(message));
+        }
+        let is_elsewhere =
+            |&&stack: &&StackIndex| !stacks[stack].path.is_at_or_below(&self.directory);
+        let elsewhere = lines.keys().filter(is_elsewhere).count();
+        if elsewhere > 0 {
+            let named = count(lines.len(), "stack");
+            let directory = printable(self.directory.as_str());
+            let verbs = if elsewhere == 1 {
+                ("lies", "is")
+            } else {
+                ("lie", "are")
+            };
+            console::note(&format!(
+                "of {named} in {source}, {elsewhere} {} outside of `{directory}` and {} left out",
+                verbs.0, verbs.1
+            ));
+        }
+        Ok(Named { source, lines })
+    }
+
+    /// Says why there is no stack at a place.
+    pub(super) fn why_no_stack(&self, path: &ProjectPath) -> String {
+        let stacks = &self.project.stacks;
+        let below = stacks.at_or_below(path).count();
+        if below > 0 {
+            let verb = if below == 1 { "lies" } else { "lie" };
+            return format!("not a stack, but {} {verb} below it", count(below, "stack"));
+        }
+        if !path.to_host(&self.project.root).exists() {
+            return "does not exist".to_owned();
+        }
+        match stacks.nearest_above(path) {
+            Some(above) => {
+                let above = printable(stacks[above].path.as_str()).into_owned();
+                format!("not a stack, but inside of the stack `{above}`")
+            }
+            None => "not a stack".to_owned(),
+        }
+    }
+
+    /// Explains an empty selection.
+    fn why_nothing(&self, wish: &Wish, selection: &Selection) -> String {
+        let stacks = &self.project.stacks;
+        let directory = &wish.directory;
+        let shown = printable(directory.as_str());
+        let place = match wish.scope {
+            Scope::Recursive => format!("at or below `{shown}`"),
+            Scope::Exact => format!("at `{shown}`"),
+        };
+        if stacks.is_empty() {
+            let mut message = format!("there are no stacks in `{}`", self.project.root.display());
+            if let Some(nested) = self.project.nested_projects.first() {
+                message += &format!("; `{nested}` is a project of its own, change into it");
+            }
+            return message;
+        }
+        let dropped = stacks
+            .iter()
+            .filter_map(|(stack, _)| selection.dropped(stack));
+        let flags = dropped.filter_map(|obstacle| match obstacle {
+            Obstacle::Only(reach) | Obstacle::Neighbour(reach, _) => Some(format!("`{reach}`")),
+            _ => None,
+        });
+        let mut flags: Vec<String> = flags.collect();
+        if !flags.is_empty() {
+            let would_be = count(flags.len(), "stack");
+            flags.sort_unstable();
+            flags.dedup();
+            let verb = if flags.len() == 1 { "leaves" } else { "leave" };
+            let flags = flags.join(" and ");
+            return format!("{would_be} would be selected, but {flags} {verb} none");
+        }
+        if stacks.at_or_below(directory).next().is_some() {
+            let flags = [
+                ("--match", !wish.globs.is_empty()),
+                ("--stacks-from", wish.named.is_some()),
+                (
+                    "the tag filters",
+                    !wish.tags.is_empty() || !wish.no_tags.is_empty(),
+                ),
+                ("--exclude", !wish.exclude.is_empty()),
+            ];
+            let flags: Vec<&str> = flags
+                .into_iter()
+                .filter_map(|(flag, is_given)| is_given.then_some(flag))
+                .collect();
+            let passes = match flags.split_last() {
+                None => String::new(),
+                Some((last, [])) => format!(" passes {last}"),
+                Some((last, others)) => format!(" passes {} and {last}", others.join(", ")),
+            };
+            let Some(changes) = &wish.changed else {
+                return format!("no stack {place}{passes}");
+            };
+            let since = changes.since.base.commit.short();
+            return match changes.count() {
+                0 => match changes.uncounted.count() {
+                    0 => format!("no stack has changed since {since}"),
+                    1 => format!(
+                        "no stack has changed since {since}; 1 file differs that does not count"
+                    ),
+                    n => format!(
+                        "no stack has changed since {since}; {n} files differ that do not count"
+                    ),
+                },
+                1 => format!("1 stack has changed since {since}, but none {place}{passes}"),
+                n => format!("{n} stacks have changed since {since}, but none {place}{passes}"),
+            };
+        }
+        let mut message = format!(
+            "the project has {}, none of them {place}",
+            count(stacks.len(), "stack")
+        );
+        if let Some(above) = stacks.nearest_above(directory) {
+            let above = printable(stacks[above].path.as_str());
+            message += &format!("; it lies inside the stack `{above}`");
+        }
+        message
+    }
+}

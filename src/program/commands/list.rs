@@ -1,0 +1,108 @@
+//! `orch list`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use orch::printable::printable;
+use orch::project::stack::StackIndex;
+use orch::report::{List, reason_text, write_list, write_removed};
+use orch::run::order::Order;
+
+use super::changed::ChangeWish;
+use super::{CyclesAre, Filters, Loaded, Reads};
+use crate::program::cli::{Format, ListArgs};
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus> {
+    if args.removed {
+        return list_removed(chdir, args);
+    }
+    let filters = Filters::new(chdir, &args.select)?;
+    let loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let wish = loaded.wish(filters)?;
+    let selection = loaded.select(&wish);
+    let needs_order = args.order || args.format == Format::Json;
+    loaded.check_cycles(if needs_order {
+        CyclesAre::ErrorsWithin(&selection)
+    } else {
+        CyclesAre::Warnings
+    });
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let order = needs_order.then(|| Order::new(&loaded.graph, &selection));
+    let listed: Vec<StackIndex> = match &order {
+        Some(order) if args.order => order.sequence.clone(),
+        _ => selection.stacks().collect(),
+    };
+    let project = &loaded.project;
+    let mut out = console::stdout();
+    if let (Format::Json, Some(order)) = (args.format, &order) {
+        let list = List {
+            graph: &loaded.graph,
+            selection: &selection,
+            order,
+            listed: &listed,
+        };
+        write_list(&mut out, project, &list)?;
+    } else {
+        for &stack in &listed {
+            let path = project.stacks[stack].path.relative_to(&loaded.directory);
+            write!(out, "{}", printable(&path))?;
+            if args.why {
+                let reasons = selection.reasons(stack).iter();
+                let texts: Vec<String> = reasons
+                    .map(|reason| reason_text(reason, &project.stacks, &project.sources))
+                    .collect();
+                write!(out, "  # {}", printable(&texts.join("; ")))?;
+            }
+            writeln!(out)?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+/// Lists what the base has and the project no longer has.
+fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus> {
+    let wish = ChangeWish::new(&args.select)?;
+    let loaded = Loaded::new(chdir, args.format, Reads::Changes)?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let globs = loaded.path_filters("--match", &args.select.globs)?;
+    let exclude = loaded.path_filters("--exclude", &args.select.exclude)?;
+    let mut since = loaded.changes(&wish)?.since;
+    since.removed.retain(|path| {
+        let is_meant = globs.is_empty() || globs.iter().any(|filter| filter.matches(path));
+        is_meant && !exclude.iter().any(|filter| filter.matches(path))
+    });
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    if since.removed.is_empty() {
+        let commit = since.base.commit.short();
+        let such = if globs.is_empty() && exclude.is_empty() && loaded.directory.is_root() {
+            ""
+        } else {
+            "such "
+        };
+        console::note(&format!("no {such}stack was removed since {commit}"));
+    }
+    let mut out = console::stdout();
+    match args.format {
+        Format::Json => write_removed(&mut out, &loaded.project, &since)?,
+        Format::Text => {
+            for path in &since.removed {
+                let path = path.relative_to(&loaded.directory);
+                writeln!(out, "{}", printable(&path))?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,340 @@
+//! The commands: each file has one, and joins what the library offers.
+//!
+//! What all of them share is here: finding and loading the project, reporting what is wrong with it,
+//! and selecting stacks.
+
+mod changed;
+mod completions;
+mod env;
+mod filters;
+mod graph;
+mod list;
+mod run;
+mod runs;
+mod safeguards;
+mod trigger;
+mod validate;
+mod why;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use orch::diagnostic::{self, Diagnostic, Severity};
+use orch::path::ProjectPath;
+use orch::project::Project;
+use orch::project::discover::{self, Listing, RootRule};
+use orch::project::environment::{Environment, Environments};
+use orch::project::stack::StackIndex;
+use orch::report::write_diagnostics;
+use orch::selection::graph::Graph;
+use orch::selection::reference::References;
+use orch::selection::select::Selection;
+use tracing::{debug, info};
+
+pub(crate) use self::changed::Refused;
+use self::changed::{Read, Reading};
+use self::filters::Filters;
+pub(crate) use self::run::RunRefused;
+use crate::program::cli::{Cli, Command, Format, SelectArgs};
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+/// A command line that cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(String);
+
+/// Carries out the command line.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
+    let chdir = cli.chdir;
+    match cli.command {
+        Command::List(args) => list::list(&chdir, &args),
+        Command::Run(args) => run::run(&chdir, *args),
+        Command::Runs(args) => runs::runs(&chdir, &args.command),
+        Command::Why(args) => why::why(&chdir, &args),
+        Command::Graph(args) => graph::graph(&chdir, &args),
+        Command::Trigger(args) => trigger::trigger(&chdir, &args),
+        Command::Validate(args) => validate::validate(&chdir, &args),
+        Command::Env(args) => env::env(&chdir, &args),
+        Command::Completions(args) => completions::completions(&args),
+    }
+}
+
+/// Returns where the user wants to work.
+fn working_directory(chdir: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let mut current = std::env::current_dir().context("failed to find the current directory")?;
+    current.extend(chdir);
+    Ok(current)
+}
+
+/// The project that the user is in, which has not been read.
+struct Found {
+    root: PathBuf,
+    /// How the root was found.
+    rule: RootRule,
+    /// Where the user is.
+    directory: ProjectPath,
+}
+
+/// How to mark the root of a project.
+const MARK_ROOT: &str = "write `orch { root = true }` into a file `orch.orch.hcl` at the root";
+
+impl Found {
+    /// Says whether anything marks the root. If not, it is wherever the user happens to be, and
+    /// nothing is kept there.
+    fn is_marked(&self) -> bool {
+        self.rule != RootRule::WorkingDirectory
+    }
+
+    /// Says so if nothing marks the root, and what that means besides.
+    fn note_unmarked(&self, meaning: &str) {
+        if !self.is_marked() {
+            console::note(&format!(
+                "nothing marks the root of a project here, so it is `{}`{meaning}; {MARK_ROOT}",
+                self.root.display()
+            ));
+        }
+    }
+}
+
+/// Finds the root of the project that the user is in, and where in it they are.
+fn find_project(chdir: &[PathBuf]) -> anyhow::Result<Found> {
+    let current = working_directory(chdir)?;
+    let current = dunce::canonicalize(&current).map_err(|error| {
+        UsageError(format!("cannot change to `{}`: {error}", current.display()))
+    })?;
+    if !current.is_dir() {
+        return Err(UsageError(format!(
+            "cannot change to `{}`: not a directory",
+            current.display()
+        ))
+        .into());
+    }
+    let (root, rule) = discover::find_root(&current)?;
+    info!(root = %root.display(), ?rule, "project root");
+    let directory = ProjectPath::from_host(&root, &current)
+        .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
+    Ok(Found {
+        root,
+        rule,
+        directory,
+    })
+}
+
+/// What a command reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// The configuration.
+    Configuration,
+    /// The configuration, and what git knows.
+    Status,
+    /// The configuration, and what inputs are found by.
+    Inputs,
+    /// All of these.
+    Changes,
+}
+
+impl Reads {
+    /// Returns what a selection needs.
+    fn for_selection(args: &SelectArgs) -> Self {
+        if args.changed {
+            Reads::Changes
+        } else {
+            Reads::Configuration
+        }
+    }
+
+    /// Says whether git is read.
+    fn git(self) -> bool {
+        matches!(self, Reads::Status | Reads::Changes)
+    }
+
+    /// Says whether what inputs are found by is read.
+    fn listing(self) -> bool {
+        matches!(self, Reads::Inputs | Reads::Changes)
+    }
+}
+
+/// A project that has been read, whatever is wrong with it.
+struct Loaded {
+    project: Project,
+    references: References,
+    graph: Graph,
+    /// What is being read of git meanwhile, where it is needed.
+    reading: Option<Reading>,
+    /// What was read of it.
+    read: Option<Read>,
+    listing: Listing,
+    /// Where the user is.
+    directory: ProjectPath,
+    /// How the root was found.
+    rule: RootRule,
+    format: Format,
+}
+
+impl Loaded {
+    /// Loads the project that the user is in.
+    ///
+    /// Where git is asked for, it is read at the same time.
+    ///
+    /// It lives as long as the program, which is about to end when it is no longer needed: taking
+    /// tens of thousands of stacks apart first would cost a tenth of the time of a listing.
+    fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> anyhow::Result<&'static mut Self> {
+        let found = find_project(chdir)?;
+        found.note_unmarked("");
+        Loaded::of(found, format, reads)
+    }
+
+    /// Loads a project; see [`Self::new`].
+    fn of(found: Found, format: Format, reads: Reads) -> anyhow::Result<&'static mut Self> {
+        let Found {
+            root,
+            rule,
+            directory,
+        } = found;
+        let reading = reads.git().then(|| Reading::start(&root));
+        let what = "failed to start the threads that read files";
+        let (mut project, listing) = if reads.listing() {
+            Project::load_with_listing(&root).context(what)?
+        } else {
+            (Project::load(&root).context(what)?, Listing::default())
+        };
+        let mut diagnostics = std::mem::take(&mut project.diagnostics);
+        let references = References::resolve(&project, &mut diagnostics);
+        project.diagnostics = diagnostics;
+        let graph = Graph::new(&project.stacks, &references);
+        debug!(
+            files = project.sources.len(),
+            stacks = project.stacks.len(),
+            "project loaded"
+        );
+        Ok(Box::leak(Box::new(Loaded {
+            project,
+            references,
+            graph,
+            reading,
+            read: None,
+            listing,
+            directory,
+            rule,
+            format,
+        })))
+    }
+
+    /// Ends the command if anything read so far is an error; what is wrong is then shown.
+    fn check(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        if self.project.has_errors() {
+            self.report()
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Shows what is wrong; to be called once. Errors end the command, warnings do not.
+    fn report(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        diagnostic::sort(&mut self.project.diagnostics, &self.project.sources);
+        let project = &self.project;
+        console::diagnostics(&project.diagnostics, &project.sources);
+        for error in &project.errors {
+            console::error(error);
+        }
+        if !project.has_errors() {
+            return Ok(None);
+        }
+        if self.format == Format::Json {
+            // Whoever has stopped reading still learns from the status that something is wrong.
+            let mut out = console::stdout();
+            match write_diagnostics(&mut out, project, false).and_then(|()| out.flush()) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+                _ => {}
+            }
+        }
+        let is_configuration = project.diagnostics.iter().any(Diagnostic::is_error);
+        Ok(Some(if is_configuration {
+            ExitStatus::Configuration
+        } else {
+            ExitStatus::Surroundings
+        }))
+    }
+
+    /// Works out the environments of stacks; what is wrong with them goes to the diagnostics.
+    fn environments(
+        &mut self,
+        stacks: impl Iterator<Item = StackIndex>,
+    ) -> Vec<(StackIndex, Environment)> {
+        let environments = Environments::new(&self.project, host_environment());
+        let mut known = Vec::new();
+        // A definition that is handed down to many stacks may be wrong for all of them.
+        let mut problems: HashMap<Diagnostic, Vec<StackIndex>> = HashMap::new();
+        for stack in stacks {
+            match environments.of_stack(stack) {
+                Ok(environment) => known.push((stack, environment)),
+                Err(wrong) => {
+                    for diagnostic in wrong {
+                        problems.entry(diagnostic).or_default().push(stack);
+                    }
+                }
+            }
+        }
+        let mut problems: Vec<_> = problems.into_iter().collect();
+        problems.sort_by(|(_, a), (_, b)| a.cmp(b));
+        for (diagnostic, stacks) in problems {
+            let note = format!("evaluated for {}", self.names(&stacks));
+            self.project.diagnostics.push(diagnostic.note(note));
+        }
+        known
+    }
+
+    /// Names the first of some stacks and counts the others.
+    fn names(&self, stacks: &[StackIndex]) -> String {
+        let first = &self.project.stacks[stacks[0]].path;
+        match stacks.len() {
+            1 => format!("stack `{first}`"),
+            more => format!("stack `{first}` and {} more", more - 1),
+        }
+    }
+
+    /// Adds the cycles of the graph to the diagnostics, as bad as `cycles` says.
+    fn check_cycles(&mut self, cycles: CyclesAre<'_>) {
+        for knot in self.graph.cycles() {
+            let is_fatal = match cycles {
+                CyclesAre::Errors => true,
+                CyclesAre::Warnings => false,
+                CyclesAre::ErrorsWithin(selection) => {
+                    knot.stacks.iter().any(|&stack| selection.contains(stack))
+                }
+            };
+            for mut diagnostic in knot.diagnostics(&self.project.stacks, &self.project.sources) {
+                if !is_fatal {
+                    diagnostic.severity = Severity::Warning;
+                }
+                self.project.diagnostics.push(diagnostic);
+            }
+        }
+    }
+}
+
+/// Writes a number of things: "1 stack", "2 stacks".
+fn count(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}
+
+/// How bad a cycle is.
+#[derive(Clone, Copy)]
+enum CyclesAre<'a> {
+    /// Always wrong.
+    Errors,
+    /// Worth a warning.
+    Warnings,
+    /// Wrong if a selected stack is part of it, else worth a warning.
+    ErrorsWithin(&'a Selection),
+}
+
+/// The environment that `orch` was started in, as far as it is text.
+fn host_environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}

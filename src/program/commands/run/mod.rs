@@ -1,0 +1,270 @@
+//! `orch run`
+
+mod attempts;
+mod holder;
+mod output;
+mod record;
+mod refused;
+mod resume;
+mod tasks;
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use orch::change::Since;
+use orch::printable::{command_line, printable};
+use orch::project::attempt::Attempts;
+use orch::project::stack::StackIndex;
+use orch::record::journal::Place;
+use orch::run::event::RunSummary;
+use orch::run::execute::{Commands, Inbox, Plan, Task, execute, make_room};
+use orch::run::order::{Direction, Order};
+use orch::run::safeguard::Safeguard;
+use orch::run::schedule::{Limit, OnError};
+
+use self::output::{How, Output, Shown};
+pub(crate) use self::refused::RunRefused;
+use self::resume::Earlier;
+use self::tasks::{show_missing, tasks};
+use super::{
+    CyclesAre, Filters, Found, Loaded, MARK_ROOT, Reads, UsageError, find_project, safeguards,
+};
+use crate::program::cli::{Format, OnErrorArg, RunArgs};
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+/// How long a command that took too long has to end after its interrupt: what terraform takes to give
+/// up its lock, with plenty to spare.
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
+
+pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitStatus> {
+    let filters = Filters::new(chdir, &args.select)?;
+    check_command(&args)?;
+    let disabled = safeguards::disabled(&args)?;
+    let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
+    let reads = match Reads::for_selection(&args.select) {
+        Reads::Configuration if !args.dry_run && !safeguards::OF_STATUS.iter().all(is_off) => {
+            Reads::Status
+        }
+        reads => reads,
+    };
+    let found = find(chdir, &args)?;
+    let loaded = Loaded::of(found, Format::Text, reads)?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let earlier = Earlier::find(loaded, &mut args)?;
+    let args = &args;
+    let selection = if let Some(earlier) = &earlier {
+        earlier.selection()
+    } else {
+        let wish = loaded.wish(filters)?;
+        loaded.select(&wish)
+    };
+    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
+    let environments = loaded.environments(selection.stacks());
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    if selection.is_empty() {
+        return Ok(ExitStatus::Success);
+    }
+    let order = match &earlier {
+        Some(earlier) => earlier.order(&loaded.graph),
+        None => Order::new(&loaded.graph, &selection),
+    };
+    let mut sequence = order.sequence.clone();
+    let direction = if args.reverse {
+        sequence.reverse();
+        Direction::Reverse
+    } else {
+        Direction::Forward
+    };
+    let attempts = attempts::attempts(loaded, &args.attempts, &sequence)?;
+    let limits = attempts::limits(loaded, &args.limit)?;
+    let jobs = args.parallel.map_or(NonZeroUsize::MIN, |jobs| jobs.0);
+    let how = How::new(args, jobs, &attempts)?;
+    let run_id = record::new_id(&loaded.project.root);
+    let tasks = match tasks(loaded, &args.command, environments, &run_id) {
+        Ok(tasks) => tasks,
+        Err(missing) => {
+            show_missing(loaded, &missing);
+            return Ok(ExitStatus::Surroundings);
+        }
+    };
+    if args.dry_run {
+        return show(loaded, &sequence, &command_line(&args.command));
+    }
+    if !loaded.is_safe(&disabled) {
+        return Ok(ExitStatus::Refused);
+    }
+    make_room(jobs.get().min(sequence.len()))?;
+    let run = Ready {
+        id: run_id,
+        order,
+        direction,
+        sequence,
+        attempts,
+        limits,
+        jobs,
+        how,
+        tasks,
+        earlier,
+        since: selection.since(),
+    };
+    carry_out(loaded, args, run)
+}
+
+/// Checks that there is a command, and only one: that of an earlier run cannot be said anew.
+fn check_command(args: &RunArgs) -> Result<(), UsageError> {
+    let Some(name) = args.command.first() else {
+        return Ok(());
+    };
+    if args.resume.is_wanted() {
+        let flag = match &args.resume.resume {
+            Some(run) => format!("--resume {run}"),
+            None => "--only-failed".to_owned(),
+        };
+        return Err(UsageError(format!(
+            "with `{}`, the command comes from the earlier run: `{}` cannot be given",
+            printable(&flag),
+            command_line(&args.command)
+        )));
+    }
+    if name.is_empty() {
+        return Err(UsageError("the name of the program is empty".to_owned()));
+    }
+    Ok(())
+}
+
+/// Finds the project, in a state in which git can be asked about it.
+fn find(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<Found> {
+    let found = find_project(chdir)?;
+    if !found.is_marked() && args.resume.is_wanted() {
+        return Err(RunRefused {
+            message:
+                "there is no run to go on with: nothing marks the root of a project here, so none is recorded"
+                    .to_owned(),
+            help: MARK_ROOT.to_owned(),
+        }
+        .into());
+    }
+    found.note_unmarked(if args.dry_run {
+        ""
+    } else {
+        ", and this run is not recorded: it cannot be resumed, and nothing keeps a second run from starting"
+    });
+    if !args.dry_run
+        && found.is_marked()
+        && let Ok(Some(place)) = Place::find(&found.root)
+    {
+        // What is wrong with it is said when the run begins.
+        _ = place.hide();
+    }
+    Ok(found)
+}
+
+/// A run that nothing is in the way of.
+struct Ready<'a> {
+    id: String,
+    order: Order,
+    direction: Direction,
+    /// The stacks, in the sequence of a serial run.
+    sequence: Vec<StackIndex>,
+    attempts: HashMap<StackIndex, Attempts>,
+    limits: Vec<Limit>,
+    jobs: NonZeroUsize,
+    how: How,
+    tasks: HashMap<StackIndex, Task>,
+    /// The run that it goes on with.
+    earlier: Option<Earlier>,
+    /// What changes were measured from.
+    since: Option<&'a Since>,
+}
+
+/// Runs, records and shows it.
+fn carry_out(
+    loaded: &'static Loaded,
+    args: &RunArgs,
+    run: Ready<'_>,
+) -> anyhow::Result<ExitStatus> {
+    let header = record::header(loaded, args, &run);
+    // From now on signals are heard by the run, which its journal tells of.
+    let inbox = Inbox::with_signals().context("failed to receive signals")?;
+    let mut recording = record::begin(loaded, &header, args.resume.allow_concurrent)?;
+    let output = Output::new(
+        loaded,
+        Shown {
+            how: run.how,
+            command: command_line(&args.command),
+            is_quiet: args.quiet,
+            jobs: run.jobs,
+            sequence: &run.sequence,
+            run_id: &run.id,
+            logs: recording.folder().map(|folder| folder.join("logs")),
+            past: &|| record::past_durations(loaded, &args.command),
+        },
+    )?;
+    let schedule = run.order.schedule(run.direction, on_error(args));
+    let plan = Plan {
+        schedule: schedule.at_once(run.jobs, &run.limits),
+        attempts: run.attempts,
+        timeout: args.attempts.run_timeout,
+        grace: args.attempts.grace.unwrap_or(DEFAULT_GRACE),
+        sequence: run.sequence,
+    };
+    let task = |stack| output.dress(run.tasks[&stack].clone());
+    let mut commands = Commands::new(task, output.streams());
+    let summary = execute(plan, &mut commands, &inbox, &mut |event| {
+        // What is about to start is on record before it starts.
+        recording.event(event);
+        output.event(event);
+    });
+    drop(commands);
+    let status = exit_status(&summary);
+    recording.finish(&summary, status);
+    // From now on a signal ends what is left to say, and changes nothing.
+    drop(inbox);
+    output.end(&summary);
+    let stuck: Vec<StackIndex> = summary.stuck().collect();
+    if !stuck.is_empty() {
+        anyhow::bail!(
+            "{} could not start although nothing was running; this is a mistake in orch, please report it",
+            loaded.names(&stuck)
+        );
+    }
+    Ok(status)
+}
+
+fn exit_status(summary: &RunSummary) -> ExitStatus {
+    match summary.signal {
+        _ if summary.stuck().next().is_some() => ExitStatus::Surroundings,
+        Some(signal) => ExitStatus::Signal(signal),
+        None if summary.is_success() => ExitStatus::Success,
+        None => ExitStatus::CommandFailed,
+    }
+}
+
+/// Prints what would run.
+fn show(loaded: &Loaded, sequence: &[StackIndex], command: &str) -> anyhow::Result<ExitStatus> {
+    let mut out = console::stdout();
+    for &stack in sequence {
+        let path = printable(loaded.project.stacks[stack].path.as_str());
+        writeln!(out, "{path}: {command}")?;
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+fn on_error(args: &RunArgs) -> OnError {
+    match args.on_error {
+        _ if args.continue_on_error => OnError::Continue,
+        None | Some(OnErrorArg::Stop) => OnError::Stop,
+        Some(OnErrorArg::SkipDependents) => OnError::SkipDependents,
+        Some(OnErrorArg::Continue) => OnError::Continue,
+    }
+}

@@ -1,0 +1,316 @@
+//! What a run shows of what commands print, and who prints it.
+//!
+//! With [`How::Live`] commands have our own streams, and there is nothing to do but to say what
+//! happens. Otherwise a thread of each command reads what it prints and writes its log; one further
+//! thread, the printer, hears of events and does all the rest, so that the run goes on, and signals
+//! are heard, while nobody reads what is printed. Only lines with a prefix are printed by the threads
+//! that read them.
+
+mod painter;
+mod printer;
+mod recorder;
+
+use std::collections::HashMap;
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anstream::{AutoStream, ColorChoice};
+use anyhow::Context as _;
+use orch::project::attempt::Attempts;
+use orch::project::stack::StackIndex;
+use orch::record::logs::Logs;
+use orch::report::{Folding, Groups, Progress, RunLogs, RunText, Sinks};
+use orch::run::event::{RunEvent, RunSummary};
+use orch::run::execute::{Streams, Task};
+use tempfile::TempDir;
+
+use self::painter::Painter;
+use self::printer::{Message, Printer};
+use self::recorder::AttemptRecorder;
+use crate::program::cli::{OutputArg, RunArgs};
+use crate::program::commands::{Loaded, UsageError};
+use crate::program::console;
+
+/// What is shown of what commands print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// Commands have our own streams.
+    Live,
+    /// It is captured.
+    Captured {
+        /// What of it is shown.
+        show: Show,
+        /// Whether commands print to a terminal of their own.
+        pty: bool,
+    },
+}
+
+/// What is shown of captured output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Show {
+    /// All, each stack in one piece.
+    Grouped,
+    /// All, line by line.
+    Prefixed,
+    /// That of failed stacks, each in one piece.
+    Errors,
+    /// Nothing.
+    None,
+}
+
+impl How {
+    /// Decides by the command line, and by whether what commands print decides about further attempts,
+    /// so that it has to be read.
+    ///
+    /// # Errors
+    ///
+    /// If the command line contradicts itself.
+    pub(super) fn new(
+        args: &RunArgs,
+        jobs: NonZeroUsize,
+        attempts: &HashMap<StackIndex, Attempts>,
+    ) -> Result<Self, UsageError> {
+        // What commands print decides about further attempts.
+        let watches_output = attempts.values().any(Attempts::needs_output);
+        let captured = |show| How::Captured {
+            show,
+            pty: args.pty,
+        };
+        let problem = match args.output {
+            OutputArg::Auto if jobs.get() == 1 && !watches_output && !args.pty => {
+                return Ok(How::Live);
+            }
+            OutputArg::Auto | OutputArg::Grouped => return Ok(captured(Show::Grouped)),
+            OutputArg::Prefixed => return Ok(captured(Show::Prefixed)),
+            OutputArg::Errors => return Ok(captured(Show::Errors)),
+            OutputArg::None => return Ok(captured(Show::None)),
+            OutputArg::Live if jobs.get() > 1 => {
+                "commands that run at once cannot share the streams of orch; leave out --parallel, or choose `--output prefixed`"
+            }
+            OutputArg::Live if args.pty => {
+                "commands have the streams of orch, and no terminal of their own; leave out --pty, or choose `--output grouped`"
+            }
+            OutputArg::Live if watches_output => {
+                "whether a command is tried again depends on its output here, which orch does not see then; choose `--output grouped`"
+            }
+            OutputArg::Live => return Ok(How::Live),
+        };
+        Err(UsageError(format!("`--output live`: {problem}")))
+    }
+}
+
+/// What is to be known of a run to show it.
+pub(super) struct Shown<'a> {
+    pub(super) how: How,
+    /// The command, made printable.
+    pub(super) command: String,
+    pub(super) is_quiet: bool,
+    pub(super) jobs: NonZeroUsize,
+    pub(super) sequence: &'a [StackIndex],
+    pub(super) run_id: &'a str,
+    /// Where the logs go; without it the run is not on record, and they are gone when it is over.
+    pub(super) logs: Option<PathBuf>,
+    /// Looks up how long stacks took in the past, where somebody wants to know.
+    pub(super) past: &'a dyn Fn() -> HashMap<StackIndex, Duration>,
+}
+
+/// Shows a run.
+pub(super) enum Output {
+    Live {
+        text: RunText<'static>,
+        command: String,
+        is_quiet: bool,
+        /// The id of the run, if it is on record.
+        run: Option<String>,
+    },
+    Captured(Captured),
+}
+
+/// Shows a run whose commands print to us.
+pub(super) struct Captured {
+    show: Show,
+    pty: bool,
+    /// Whether commands that ask are told to use colours.
+    has_colours: bool,
+    logs: Arc<RunLogs<'static>>,
+    sinks: Arc<Mutex<Sinks>>,
+    to_printer: mpsc::Sender<Message>,
+    printer: thread::JoinHandle<()>,
+    /// Where logs are that nobody wants to keep.
+    temporary: Option<TempDir>,
+}
+
+impl Output {
+    /// Begins to show a run.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for logs, or no thread can be started.
+    pub(super) fn new(loaded: &'static Loaded, shown: Shown) -> anyhow::Result<Self> {
+        let stacks = &loaded.project.stacks;
+        let text = RunText::new(stacks);
+        let (show, pty) = match shown.how {
+            How::Live => {
+                return Ok(Output::Live {
+                    text,
+                    command: shown.command,
+                    is_quiet: shown.is_quiet,
+                    run: shown.logs.map(|_| shown.run_id.to_owned()),
+                });
+            }
+            How::Captured { show, pty } => (show, pty),
+        };
+        let (directory, place, temporary) = if let Some(directory) = shown.logs {
+            let place = directory.strip_prefix(&loaded.project.root);
+            let place = place.unwrap_or(&directory).to_owned();
+            (directory, Some((place, shown.run_id.to_owned())), None)
+        } else {
+            let temporary = tempfile::Builder::new().prefix("orch-").tempdir();
+            let temporary =
+                temporary.context("failed to create a temporary directory for output")?;
+            (temporary.path().to_owned(), None, Some(temporary))
+        };
+        let logs = RunLogs::new(Logs::new(directory), stacks, shown.sequence, place);
+        let logs = Arc::new(logs);
+
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let err_is_terminal = stderr.is_terminal();
+        let has_colours = AutoStream::choice(&stdout) != ColorChoice::Never
+            && AutoStream::choice(&stderr) != ColorChoice::Never;
+        let sinks = Arc::new(Mutex::new(console::sinks()));
+        // Buildkite's jobs have a terminal, and still a log that folds.
+        let folding = match Folding::detect(|name| env::var(name).ok()) {
+            Folding::Buildkite => Folding::Buildkite,
+            _ if err_is_terminal => Folding::None,
+            folding => folding,
+        };
+        let has_progress = err_is_terminal
+            && folding == Folding::None
+            && env::var_os("TERM").is_none_or(|kind| kind != "dumb")
+            && shown.jobs.get() > 1
+            && !shown.is_quiet
+            && show != Show::Prefixed;
+        let past = if has_progress {
+            (shown.past)()
+        } else {
+            HashMap::new()
+        };
+        let (to_printer, messages) = mpsc::channel();
+        let begun = Instant::now();
+        let printer = Printer {
+            text,
+            show,
+            is_quiet: shown.is_quiet,
+            groups: Groups::new(text, folding),
+            progress: Progress::new(text, begun, shown.jobs, shown.sequence, past),
+            painter: has_progress.then(Painter::new),
+            logs: logs.clone(),
+            sinks: sinks.clone(),
+            failed: HashMap::new(),
+        };
+        let printer = thread::Builder::new()
+            .spawn(move || printer.print(&messages))
+            .context("failed to start the thread that prints")?;
+        Ok(Output::Captured(Captured {
+            show,
+            pty,
+            has_colours,
+            logs,
+            sinks,
+            to_printer,
+            printer,
+            temporary,
+        }))
+    }
+
+    /// Returns where the streams of commands lead.
+    pub(super) fn streams(&self) -> Streams<'static> {
+        let Output::Captured(captured) = self else {
+            return Streams::Live;
+        };
+        let is_prefixed = captured.show == Show::Prefixed;
+        let (logs, sinks) = (captured.logs.clone(), captured.sinks.clone());
+        Streams::Recorded {
+            pty: captured.pty,
+            recorder: Box::new(move |stack, attempt| {
+                let prefixed = is_prefixed.then(|| (logs.name(stack), sinks.clone()));
+                Box::new(AttemptRecorder::new(logs.writer(stack, attempt), prefixed))
+            }),
+        }
+    }
+
+    /// Tells a command that colours are welcome although it does not print to a terminal itself,
+    /// unless somebody else has told it something about that.
+    pub(super) fn dress(&self, mut task: Task) -> Task {
+        let Output::Captured(captured) = self else {
+            return task;
+        };
+        let no_color = task.environment.get("NO_COLOR").and_then(Option::as_ref);
+        if captured.has_colours && no_color.is_none_or(String::is_empty) {
+            for name in ["CLICOLOR_FORCE", "FORCE_COLOR"] {
+                if env::var_os(name).is_none() {
+                    let entry = task.environment.entry(name.to_owned());
+                    entry.or_insert_with(|| Some("1".to_owned()));
+                }
+            }
+        }
+        task
+    }
+
+    /// Shows what has happened.
+    pub(super) fn event(&self, event: &RunEvent) {
+        match self {
+            Output::Live {
+                text,
+                command,
+                is_quiet,
+                ..
+            } => {
+                let line = match event {
+                    RunEvent::Started { stack, attempt } if !is_quiet => {
+                        Some(text.started(*stack, *attempt, command))
+                    }
+                    event => text.trouble(event),
+                };
+                if let Some(line) = line {
+                    // A stderr that does not work must not stop a run.
+                    _ = console::stderr().write_all(line.as_bytes());
+                }
+            }
+            Output::Captured(captured) => {
+                let message = Message::Event(Instant::now(), event.clone());
+                // A printer that is gone has said why.
+                _ = captured.to_printer.send(message);
+            }
+        }
+    }
+
+    /// Says how the run went, when everything else has been printed.
+    pub(super) fn end(self, summary: &RunSummary) {
+        match self {
+            Output::Live {
+                text,
+                is_quiet,
+                run,
+                ..
+            } => {
+                if !(is_quiet && summary.is_success()) {
+                    let line = text.summary(summary, &|_| None, run.as_deref());
+                    _ = console::stderr().write_all(line.as_bytes());
+                }
+            }
+            Output::Captured(captured) => {
+                _ = captured.to_printer.send(Message::Over(summary.clone()));
+                if let Err(panic) = captured.printer.join() {
+                    std::panic::resume_unwind(panic);
+                }
+                drop(captured.temporary);
+            }
+        }
+    }
+}

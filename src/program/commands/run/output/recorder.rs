@@ -1,0 +1,103 @@
+//! Takes the output of one attempt: to its log, and to stdout and stderr line by line if wanted.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use orch::record::logs::LogWriter;
+use orch::report::{Filter, Lines, Sinks};
+use orch::run::event::Stream;
+use orch::run::execute::Recorder;
+
+pub(super) struct AttemptRecorder {
+    log: LogWriter,
+    /// Why there is no more written to the log.
+    problem: Option<io::Error>,
+    prefixed: Option<Prefixed>,
+}
+
+/// Prints lines with a prefix.
+struct Prefixed {
+    sinks: Arc<Mutex<Sinks>>,
+    stdout: (Filter, Lines),
+    stderr: (Filter, Lines),
+    /// Kept to be used again.
+    room: Vec<u8>,
+    lines: Vec<u8>,
+}
+
+impl AttemptRecorder {
+    /// Writes to a log. `prefixed` is what to put in front of lines, and where to print them.
+    pub(super) fn new(log: LogWriter, prefixed: Option<(String, Arc<Mutex<Sinks>>)>) -> Self {
+        AttemptRecorder {
+            log,
+            problem: None,
+            prefixed: prefixed.map(|(prefix, sinks)| Prefixed::new(&prefix, sinks)),
+        }
+    }
+}
+
+impl Recorder for AttemptRecorder {
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        if self.problem.is_none() {
+            self.problem = self.log.write(stream, bytes).err();
+        }
+        // A full disk is no reason not to show it.
+        if let Some(prefixed) = &mut self.prefixed {
+            prefixed.output(stream, bytes);
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        if let Some(prefixed) = &mut self.prefixed {
+            prefixed.end();
+        }
+        self.problem.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Prefixed {
+    fn new(prefix: &str, sinks: Arc<Mutex<Sinks>>) -> Self {
+        let filtered = |stream| {
+            let sinks = sinks.lock().unwrap_or_else(PoisonError::into_inner);
+            let filter = sinks.filter(stream);
+            let lines = Lines::new(format!("{prefix} | "), filter.is_for_terminal());
+            (filter, lines)
+        };
+        Prefixed {
+            stdout: filtered(Stream::Stdout),
+            stderr: filtered(Stream::Stderr),
+            sinks,
+            room: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        let (filter, lines) = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        lines.add(filter.clean(bytes, &mut self.room), &mut self.lines);
+        self.print(stream);
+    }
+
+    fn end(&mut self) {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let (filter, lines) = match stream {
+                Stream::Stdout => &mut self.stdout,
+                Stream::Stderr => &mut self.stderr,
+            };
+            lines.add(&filter.end(), &mut self.lines);
+            lines.end(&mut self.lines);
+            self.print(stream);
+        }
+    }
+
+    fn print(&mut self, stream: Stream) {
+        if !self.lines.is_empty() {
+            let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+            sinks.lines(stream, &self.lines);
+            self.lines.clear();
+        }
+    }
+}

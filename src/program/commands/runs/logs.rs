@@ -1,0 +1,96 @@
+//! `orch runs logs`
+
+use std::collections::HashSet;
+
+use anyhow::Context as _;
+use orch::diagnostic::closest;
+use orch::path::ProjectPath;
+use orch::printable::printable;
+use orch::record::journal::{Record, Runs, StackRecord, StackState};
+use orch::record::logs::Logs;
+use orch::run::event::Stream;
+
+use super::record;
+use crate::program::cli::LogsArgs;
+use crate::program::commands::UsageError;
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+pub(super) fn logs(
+    runs: Option<&Runs>,
+    directory: &ProjectPath,
+    args: &LogsArgs,
+) -> anyhow::Result<ExitStatus> {
+    let (runs, record) = record(runs, &args.run)?;
+    let run = &record.header.run;
+    let wanted = wanted(&record, directory, &args.stacks)?;
+    let folder = runs.logs(run).context("no logs can be read")?;
+    let logs = folder.map(Logs::new);
+    let mut sinks = console::sinks();
+    let mut has_printed = false;
+    // What was left out has no place in the sequence of the run.
+    let ran = |stack: &&StackRecord| stack.state != StackState::LeftOut;
+    for (position, stack) in (1..).zip(record.stacks.iter().filter(ran)) {
+        let is_wanted = wanted.is_empty() || wanted.contains(&stack.path);
+        if !is_wanted || args.failed && !stack.state.is_failure() {
+            continue;
+        }
+        // The journal may have been written by anybody.
+        let Ok(path) = ProjectPath::root().resolve(&stack.path) else {
+            continue;
+        };
+        for attempt in 1..=stack.attempts {
+            let failed = || format!("failed to read the log of `{path}`");
+            let log = logs
+                .as_ref()
+                .map(|logs| logs.reader(position, &path, attempt));
+            let Some(log) = log.transpose().with_context(failed)?.flatten() else {
+                continue;
+            };
+            has_printed = true;
+            let mut heading = format!("orch: {}", printable(&stack.path));
+            if stack.attempts > 1 {
+                heading += &format!(", attempt {attempt}");
+            }
+            sinks.lines(Stream::Stderr, format!("{heading}\n").as_bytes());
+            sinks.log(log).with_context(failed)?;
+            sinks.end_text();
+            if let Some(problem) = sinks.take_problem() {
+                return Err(problem.into());
+            }
+        }
+    }
+    if !has_printed {
+        console::note(&format!(
+            "there are no such logs of run {run}: its commands have printed nothing, had the terminal of orch, or did not run"
+        ));
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Understands which stacks the user means.
+fn wanted(
+    record: &Record,
+    directory: &ProjectPath,
+    written: &[String],
+) -> Result<HashSet<String>, UsageError> {
+    let known = || record.stacks.iter().map(|stack| stack.path.as_str());
+    let stacks: HashSet<&str> = known().collect();
+    let understand = |written: &String| {
+        let path = directory.resolve(written).ok();
+        let path = path.map_or_else(|| written.clone(), |path| path.to_string());
+        if stacks.contains(&*path) {
+            return Ok(path);
+        }
+        let mut message = format!(
+            "`{}` is no stack of run {}",
+            printable(&path),
+            record.header.run
+        );
+        if let Some(meant) = closest(&path, known()) {
+            message += &format!("; did you mean `{}`?", printable(meant));
+        }
+        Err(UsageError(message))
+    };
+    written.iter().map(understand).collect()
+}

@@ -1,0 +1,172 @@
+//! `orch runs`
+
+mod logs;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use orch::path::ProjectPath;
+use orch::printable::printable;
+use orch::record::journal::{FindError, Place, Record, RunState, Runs};
+use orch::report::{
+    ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
+    write_runs_json,
+};
+
+use super::{MARK_ROOT, RunRefused, UsageError, count, find_project};
+use crate::program::cli::{Format, ListRunsArgs, PruneArgs, RunsCommand, ShowRunArgs};
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> anyhow::Result<ExitStatus> {
+    let format = match command {
+        RunsCommand::List(args) => args.format,
+        RunsCommand::Show(args) => args.format,
+        RunsCommand::Logs(_) | RunsCommand::Prune(_) => Format::Text,
+    };
+    let result = carry_out(chdir, command);
+    if let Err(error) = &result
+        && error.is::<RunRefused>()
+        && format == Format::Json
+    {
+        let mut out = console::stdout();
+        write_run_refusal_json(&mut out, &error.to_string())?;
+        out.flush()?;
+    }
+    result
+}
+
+fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> anyhow::Result<ExitStatus> {
+    let found = find_project(chdir)?;
+    if !found.is_marked() {
+        return Err(RunRefused {
+            message: "no runs are recorded: nothing marks the root of a project here".to_owned(),
+            help: MARK_ROOT.to_owned(),
+        }
+        .into());
+    }
+    let runs = all(&found.root)?;
+    match command {
+        RunsCommand::List(args) => list(runs.as_ref(), args),
+        RunsCommand::Show(args) => show(runs.as_ref(), args),
+        RunsCommand::Logs(args) => {
+            check_run(runs.as_ref(), &found.directory, &args.run)?;
+            logs::logs(runs.as_ref(), &found.directory, args)
+        }
+        RunsCommand::Prune(args) => prune(runs.as_ref(), args),
+    }
+}
+
+/// Returns the runs of a project that has ever had one.
+fn all(root: &Path) -> anyhow::Result<Option<Runs>> {
+    let place = Place::find(root).context("no runs can be read")?;
+    let runs = place.map(Runs::find).transpose();
+    runs.context("no runs can be read")
+}
+
+/// Returns the id and the record of the run that the user means.
+fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> anyhow::Result<(&'r Runs, Record)> {
+    let runs = runs.ok_or_else(no_runs)?;
+    let id = match runs.id(wanted) {
+        Ok(id) => id,
+        Err(FindError::NoRuns) => return Err(no_runs().into()),
+        Err(error) => return Err(UsageError(error.to_string()).into()),
+    };
+    let record = runs.record(id);
+    let record = record.with_context(|| format!("failed to read the journal of run {id}"))?;
+    Ok((runs, record))
+}
+
+fn no_runs() -> RunRefused {
+    RunRefused {
+        message: FindError::NoRuns.to_string(),
+        help: "start one with `orch run COMMAND`".to_owned(),
+    }
+}
+
+/// Understands a stack in the place of the run: its logs are probably wanted of the last one.
+fn check_run(
+    runs: Option<&Runs>,
+    directory: &ProjectPath,
+    written: &str,
+) -> Result<(), UsageError> {
+    let Some(runs) = runs else {
+        return Ok(());
+    };
+    if let Err(error @ FindError::Unknown(_)) = runs.id(written)
+        && let Ok(stack) = directory.resolve(written)
+        && let Some(Ok(last)) = runs.id("last").ok().map(|last| runs.record(last))
+        && last.stacks.iter().any(|known| known.path == stack.as_str())
+    {
+        let written = printable(written);
+        return Err(UsageError(format!(
+            "{error}; of stack `{stack}`, `orch runs logs last {written}` prints the logs"
+        )));
+    }
+    Ok(())
+}
+
+fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> anyhow::Result<ExitStatus> {
+    let ids = runs.map_or(&[][..], Runs::ids);
+    let read = |id: &String| {
+        let id = id.clone();
+        let brief = runs?.brief(&id);
+        Some(ListedRun { id, brief })
+    };
+    let listed: Vec<ListedRun> = ids.iter().filter_map(read).collect();
+    if listed.is_empty() {
+        console::note("no run of this project is on record");
+    }
+    let mut out = console::stdout();
+    match args.format {
+        Format::Text => write_runs(&mut out, &listed)?,
+        Format::Json => write_runs_json(&mut out, &listed)?,
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> anyhow::Result<ExitStatus> {
+    let (runs, record) = record(runs, &args.run)?;
+    let liveness = runs.liveness(&record.header.run);
+    let shown = ShownRun {
+        state: RunState::new(record.finished.as_ref(), liveness),
+        folder: runs.folder(&record.header.run),
+        record,
+    };
+    let mut out = console::stdout();
+    match args.format {
+        Format::Text => write_run(&mut out, &shown)?,
+        Format::Json => write_run_json(&mut out, &shown)?,
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+fn prune(runs: Option<&Runs>, args: &PruneArgs) -> anyhow::Result<ExitStatus> {
+    let Some(runs) = runs else {
+        console::note("no run of this project is on record");
+        return Ok(ExitStatus::Success);
+    };
+    let pruned = runs.prune(args.keep);
+    let mut out = console::stdout();
+    for id in &pruned.removed {
+        writeln!(out, "removed {id}")?;
+    }
+    out.flush()?;
+    let left = count(pruned.left, "run");
+    console::note(&match pruned.removed.len() {
+        0 => format!("nothing to remove: {left} on record"),
+        removed => format!("{} removed, {left} left", count(removed, "run")),
+    });
+    for (id, error) in &pruned.problems {
+        let what = format!("run {id} cannot be removed");
+        console::error(anyhow::anyhow!("{error}").context(what).as_ref());
+    }
+    Ok(if pruned.problems.is_empty() {
+        ExitStatus::Success
+    } else {
+        ExitStatus::Surroundings
+    })
+}

@@ -1,0 +1,193 @@
+//! What `orch run` refuses to run over.
+
+use orch::change::base::{self, BaseWish};
+use orch::git::{CommitId, GitError, Repository};
+use orch::run::safeguard::{self, Behind, Disabled, Keyword, Relation, Safeguard, Violation};
+use tracing::debug;
+
+use super::changed::Read;
+use super::{Loaded, UsageError};
+use crate::program::cli::RunArgs;
+use crate::program::console;
+
+/// Where users disable safeguards who do not name them on the command line; the first that is set
+/// counts.
+const VARIABLES: [&str; 2] = ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"];
+
+/// The safeguards that need to know the state of the working tree.
+pub(super) const OF_STATUS: [Safeguard; 2] = [Safeguard::GitUntracked, Safeguard::GitUncommitted];
+
+/// Understands what the user disables for this run.
+pub(super) fn disabled(args: &RunArgs) -> Result<Disabled, UsageError> {
+    let mut listed = args.disable_safeguards.clone();
+    listed.extend(args.disable_checks.keywords());
+    if args.disable_all_safeguards {
+        if listed.contains(&Keyword::None) {
+            let message = "`-X` and `--disable-safeguards=none` exclude each other";
+            return Err(UsageError(message.to_owned()));
+        }
+        listed.push(Keyword::All);
+    }
+    if !listed.is_empty() {
+        let disabled = Disabled::new(listed);
+        return disabled.map_err(|bad| UsageError(format!("in --disable-safeguards: {bad}")));
+    }
+    if args.dry_run {
+        // No safeguard plays a part, so what a variable says of them does not either.
+        return Ok(Disabled::default());
+    }
+    let set = VARIABLES.into_iter().find_map(|name| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+        Some((name, value.to_string_lossy().into_owned()))
+    });
+    let Some((name, value)) = set else {
+        return Ok(Disabled::default());
+    };
+    let mut listed = Vec::new();
+    for word in value.split(',').map(str::trim) {
+        let Some(keyword) = Keyword::parse(word) else {
+            let message = format!(
+                "in {name}: `{word}` is not a safeguard; possible values: {}",
+                Keyword::NAMES.join(", ")
+            );
+            return Err(UsageError(message));
+        };
+        listed.push(keyword);
+    }
+    Disabled::new(listed).map_err(|bad| UsageError(format!("in {name}: {bad}")))
+}
+
+impl Loaded {
+    /// Says whether the repository is in a state to run commands in; what is wrong with it is shown.
+    pub(super) fn is_safe(&mut self, disabled: &Disabled) -> bool {
+        let configured = &self.project.settings.safeguards;
+        let is_on = |safeguard: &Safeguard| safeguard::is_on(*safeguard, disabled, configured);
+        let of_status: Vec<Safeguard> = OF_STATUS.into_iter().filter(is_on).collect();
+        let is_synced = is_on(&Safeguard::GitOutOfSync);
+        let violations = match self.violations(of_status.clone(), is_synced, disabled) {
+            Ok(violations) => violations,
+            Err(error) => {
+                let mut on = of_status;
+                on.extend(is_synced.then_some(Safeguard::GitOutOfSync));
+                vec![Violation::StatusUnknown { on, error }]
+            }
+        };
+        debug!(violations = violations.len(), "safeguards checked");
+        for violation in &violations {
+            console::error(violation);
+            console::help(&violation.help());
+        }
+        if !violations.is_empty() {
+            console::note("nothing was run");
+        }
+        violations.is_empty()
+    }
+
+    /// Finds what violates the safeguards that are on: these that look at the working tree, and, if
+    /// `is_synced`, the one that asks the remote.
+    fn violations(
+        &mut self,
+        of_status: Vec<Safeguard>,
+        is_synced: bool,
+        disabled: &Disabled,
+    ) -> Result<Vec<Violation>, GitError> {
+        if of_status.is_empty() && !is_synced {
+            return Ok(Vec::new());
+        }
+        let mut violations = Vec::new();
+        let repository = if of_status.is_empty() {
+            Repository::open(&self.project.root)
+        } else {
+            self.read().map(|Read { repository, status }| {
+                match status {
+                    Ok(status) => violations = safeguard::violations(&of_status, &status),
+                    Err(error) => {
+                        let on = of_status;
+                        violations.push(Violation::StatusUnknown { on, error });
+                    }
+                }
+                repository
+            })
+        };
+        let repository = match repository {
+            // Of what git does not know at all it cannot say anything.
+            Err(GitError::NoRepository(_)) => return Ok(Vec::new()),
+            repository => repository?,
+        };
+        if (is_synced || !violations.is_empty()) && repository.is_unborn()? {
+            debug!("nothing is committed yet");
+            return Ok(Vec::new());
+        }
+        if is_synced {
+            let is_demanded = disabled.is_on(Safeguard::GitOutOfSync);
+            violations.extend(self.out_of_sync(&repository, is_demanded));
+        }
+        Ok(violations)
+    }
+
+    /// Asks the remote whether HEAD is out of date. Where there is no remote it is not, unless the
+    /// user demands that it be asked.
+    fn out_of_sync(&self, repository: &Repository, is_demanded: bool) -> Option<Violation> {
+        let settings = &self.project.settings;
+        let wish = BaseWish {
+            remote: settings.default_remote.clone(),
+            branch: settings.default_branch.clone(),
+            ..BaseWish::default()
+        };
+        let upstream = match base::default_branch(repository, &wish) {
+            Err(unknown) => return Some(Violation::NoUpstream(unknown)),
+            Ok(None) => return is_demanded.then_some(Violation::NoRemote),
+            Ok(Some(upstream)) => upstream,
+        };
+        debug!(%upstream, "asking the remote");
+        let tip = match repository.remote_tip(&upstream.remote, &upstream.branch) {
+            Err(error) => return Some(Violation::SyncUnknown(error)),
+            Ok(None) => return Some(Violation::NoBranch(upstream)),
+            Ok(Some(tip)) => tip,
+        };
+        let compared = repository.commit("HEAD").and_then(|head| {
+            let relation = match &head {
+                Some(head) if repository.is_ancestor(&tip, head)? => return Ok(None),
+                Some(head) => {
+                    let tracking = format!("refs/remotes/{upstream}");
+                    relation(repository, head, &tip, &tracking)?
+                }
+                None => Relation::Unrelated,
+            };
+            Ok(Some(Violation::OutOfSync(Behind {
+                head,
+                upstream,
+                tip,
+                relation,
+            })))
+        });
+        compared.unwrap_or_else(|error| Some(Violation::SyncUnknown(error)))
+    }
+}
+
+/// Finds how HEAD is related to a commit that it does not have. That commit may not even be in this
+/// clone; then it goes on from where the remote's branch was when it was last seen.
+fn relation(
+    repository: &Repository,
+    head: &CommitId,
+    tip: &CommitId,
+    last_seen: &str,
+) -> Result<Relation, GitError> {
+    let present = repository.commit(tip.as_str())?;
+    let is_present = present.as_ref() == Some(tip);
+    let known = match present.filter(|_| is_present) {
+        Some(tip) => Some(tip),
+        None => repository.commit(last_seen)?,
+    };
+    let base = match &known {
+        Some(known) => repository.merge_base(head, known)?,
+        None => None,
+    };
+    Ok(match base {
+        Some(base) if base == *head => Relation::FastForward,
+        Some(_) if !repository.is_shallow()? => Relation::Diverged,
+        _ if repository.is_shallow()? => Relation::Shallow,
+        None if is_present => Relation::Unrelated,
+        _ => Relation::Diverged,
+    })
+}

@@ -1,0 +1,279 @@
+//! `orch trigger`
+
+use std::io::{ErrorKind, Write};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::Context as _;
+use orch::change::trigger::{Created, TriggerKind, create};
+use orch::diagnostic::{Diagnostic, closest};
+use orch::git::{GitError, Repository};
+use orch::path::ProjectPath;
+use orch::printable::printable;
+use orch::selection::select::Wish;
+use tracing::debug;
+
+use super::filters::tag_filters;
+use super::{Loaded, Reads, UsageError, count};
+use crate::program::cli::{Format, TriggerArgs};
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+/// Files that a warning names.
+const MAX_NAMED: usize = 5;
+
+/// Who asks, where git does not know: what providers of CI call whoever started the job, and what
+/// systems call the user.
+const WHO: [&str; 6] = [
+    "GITHUB_ACTOR",
+    "GITLAB_USER_LOGIN",
+    "BUILD_REQUESTEDFOR",
+    "BUILDKITE_BUILD_CREATOR",
+    "USER",
+    "USERNAME",
+];
+
+pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> anyhow::Result<ExitStatus> {
+    let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
+    let loaded = Loaded::new(chdir, Format::Text, Reads::Configuration)?;
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let place = loaded.place(&args.path)?;
+    let stacks = if args.recursive {
+        loaded.stacks_below(&Wish {
+            tags,
+            no_tags,
+            ..Wish::at_or_below(place)
+        })
+    } else {
+        vec![loaded.stack_at(place, &args.path)?]
+    };
+    if stacks.is_empty() {
+        return Ok(ExitStatus::Success);
+    }
+    let (kind, counts) = match (args.change, args.ignore_change) {
+        (false, true) => (TriggerKind::IgnoreChange, "not count as changed"),
+        _ => (TriggerKind::Changed, "count as changed"),
+    };
+    let root = &loaded.project.root;
+    let repository = Repository::open(root);
+    let reason = args.reason.as_deref().unwrap_or("triggered by hand");
+    let reason = format!("{reason} (asked for by {})", who(repository.as_ref().ok()));
+    let Created { files, error } = create(root, &stacks, kind, &reason);
+    // Whoever has stopped reading has the files all the same.
+    let mut out = console::stdout();
+    for file in &files {
+        let shown = file.relative_to(&loaded.directory);
+        writeln!(out, "created {}", printable(&shown))?;
+    }
+    out.flush()?;
+    if let Some(error) = error {
+        let (created, all) = (files.len(), count(stacks.len(), "trigger"));
+        return Err(error).with_context(|| format!("only {created} of {all} could be created"));
+    }
+    let ignored = match repository {
+        Ok(repository) => repository.ignored(&files),
+        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
+            console::note(
+                "the project is in no git repository, and without one no stack counts as changed",
+            );
+            return Ok(ExitStatus::Success);
+        }
+        Err(error) => Err(error),
+    };
+    // Whoever asks for changes is told what git has to complain of.
+    let ignored = ignored.unwrap_or_else(|error| {
+        debug!(%error, "git cannot tell what it ignores");
+        Vec::new()
+    });
+    loaded.warn_of_ignored(&ignored);
+    let (stack, stacks, its, their) = match ignored.as_slice() {
+        [] => (
+            "the stack",
+            "the stacks",
+            "this file differs",
+            "these files differ",
+        ),
+        _ => (
+            "the other stack",
+            "the other stacks",
+            "its file differs",
+            "their files differ",
+        ),
+    };
+    match files.len() - ignored.len() {
+        0 => {}
+        1 => console::note(&format!(
+            "{stack} will {counts} as long as {its} from the base: commit it"
+        )),
+        _ => console::note(&format!(
+            "{stacks} will {counts} as long as {their} from the base: commit them"
+        )),
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Says who asks, as well as it can be known.
+fn who(repository: Option<&Repository>) -> String {
+    let git = |name: &str| repository?.config(name).ok().flatten();
+    let known = |text: &String| !text.trim().is_empty();
+    let name = git("user.name").filter(known);
+    let mail = git("user.email").filter(known);
+    match (name, mail) {
+        (Some(name), Some(mail)) => format!("{name} <{mail}>"),
+        (Some(who), None) | (None, Some(who)) => who,
+        (None, None) => {
+            let mut others = WHO.iter().filter_map(|name| std::env::var(name).ok());
+            let other = others.find(known);
+            other.unwrap_or_else(|| "somebody unknown".to_owned())
+        }
+    }
+}
+
+impl Loaded {
+    /// Warns of triggers that git ignores.
+    fn warn_of_ignored(&self, files: &[ProjectPath]) {
+        let shown = |file: &ProjectPath| format!("`{}`", file.relative_to(&self.directory));
+        let (message, help) = match files {
+            [] => return,
+            [file] => (
+                format!("git ignores {}, so this trigger has no effect", shown(file)),
+                "take it out of the ignore rules, or add it with `git add --force`",
+            ),
+            files => {
+                let mut names: Vec<String> = files.iter().take(MAX_NAMED).map(shown).collect();
+                if files.len() > MAX_NAMED {
+                    names.push(format!("{} more", files.len() - MAX_NAMED));
+                }
+                let last = names.pop().unwrap_or_default();
+                let names = names.join(", ");
+                (
+                    format!("git ignores {names} and {last}, so these triggers have no effect"),
+                    "take them out of the ignore rules, or add them with `git add --force`",
+                )
+            }
+        };
+        let diagnostic = Diagnostic::warning(message).help(help);
+        console::diagnostics([&diagnostic], &self.project.sources);
+    }
+
+    /// Returns the directory of the project that a path of the command line means: from the project
+    /// root if it begins with `/`, else from where the user is.
+    fn place(&self, written: &Path) -> anyhow::Result<ProjectPath> {
+        let root = &self.project.root;
+        let cannot = |why: String| anyhow::Error::from(cannot_trigger(written, &why));
+        let outside = || cannot(format!("outside of the project `{}`", root.display()));
+        let mut text = String::new();
+        for component in written.components() {
+            match component {
+                Component::Prefix(_) => return Err(outside()),
+                Component::RootDir => {}
+                other => {
+                    let name = other.as_os_str().to_str();
+                    text += name.ok_or_else(|| cannot("not UTF-8".to_owned()))?;
+                }
+            }
+            text += "/";
+        }
+        let path = self.directory.resolve(&text).map_err(|_| outside())?;
+        let mut host = root.clone();
+        let mut place = ProjectPath::root();
+        for name in path.components() {
+            host.push(name);
+            place = place.join(name);
+            let kind = match host.symlink_metadata() {
+                Ok(metadata) => metadata.file_type(),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(cannot(self.why_not_there(&path, written)));
+                }
+                Err(error) => {
+                    return Err(error).with_context(|| format!("failed to look at `{place}`"));
+                }
+            };
+            if kind.is_symlink() {
+                let leads = self.where_it_leads(&path);
+                return Err(cannot(format!("`{place}` is a symbolic link{leads}")));
+            } else if !kind.is_dir() {
+                let stacks = &self.project.stacks;
+                let stack = stacks.nearest_above(&place);
+                return Err(cannot(match stack.map(|stack| &stacks[stack].path) {
+                    Some(stack) => format!("not a directory; it belongs to the stack `{stack}`"),
+                    None => "not a directory".to_owned(),
+                }));
+            }
+        }
+        Ok(path)
+    }
+
+    fn why_not_there(&self, path: &ProjectPath, written: &Path) -> String {
+        let stacks = self.project.stacks.iter();
+        let stacks: Vec<&str> = stacks.map(|(_, stack)| stack.path.as_str()).collect();
+        let inside = written.strip_prefix(&self.project.root).ok();
+        let inside = inside.and_then(|inside| ProjectPath::from_host(Path::new(""), inside));
+        let mut message = "does not exist".to_owned();
+        if let Some(inside) = inside.filter(|inside| stacks.contains(&inside.as_str())) {
+            message += &format!("; a leading `/` is the project root, so write `{inside}`");
+        } else if let Some(meant) = closest(path.as_str(), stacks) {
+            message += &format!("; did you mean `{meant}`?");
+        }
+        message
+    }
+
+    /// Goes on from saying that there is a link in a path.
+    fn where_it_leads(&self, path: &ProjectPath) -> String {
+        let root = &self.project.root;
+        let Ok(target) = dunce::canonicalize(path.to_host(root)) else {
+            return " that leads nowhere".to_owned();
+        };
+        match ProjectPath::from_host(root, &target) {
+            Some(target) => format!("; write where it leads: `{target}`"),
+            None => " that leads out of the project".to_owned(),
+        }
+    }
+
+    /// Returns the path of the stack at a directory.
+    fn stack_at(&self, place: ProjectPath, written: &Path) -> Result<ProjectPath, UsageError> {
+        let stacks = &self.project.stacks;
+        if stacks.at(place.as_str()).is_some() {
+            return Ok(place);
+        }
+        let mut nested = self.project.nested_projects.iter();
+        if let Some(nested) = nested.find(|nested| place.is_at_or_below(nested)) {
+            let why = format!("`{nested}` is a project of its own, change into it");
+            return Err(cannot_trigger(written, &why));
+        }
+        let mut why = self.why_no_stack(&place);
+        if stacks.at_or_below(&place).next().is_some() {
+            why += "; add `--recursive`";
+        }
+        Err(cannot_trigger(written, &why))
+    }
+
+    /// Returns the paths of the stacks that pass all filters of a wish; says so if there are none.
+    fn stacks_below(&self, wish: &Wish) -> Vec<ProjectPath> {
+        let stacks = &self.project.stacks;
+        let place = &wish.directory;
+        let chosen = stacks.at_or_below(place).filter_map(|index| {
+            let stack = &stacks[index];
+            let passes = wish.obstacles(index, stack).is_empty();
+            passes.then(|| stack.path.clone())
+        });
+        let chosen: Vec<ProjectPath> = chosen.collect();
+        if chosen.is_empty() {
+            let mut message = format!("no stack at or below `{place}`");
+            if stacks.at_or_below(place).next().is_some() {
+                message += " passes the tag filters";
+            } else if let Some(above) = stacks.nearest_above(place) {
+                let above = &stacks[above].path;
+                message += &format!("; it lies inside the stack `{above}`");
+            }
+            console::note(&message);
+        }
+        chosen
+    }
+}
+
+fn cannot_trigger(written: &Path, why: &str) -> UsageError {
+    let written = written.to_string_lossy();
+    UsageError(format!("cannot trigger `{}`: {why}", printable(&written)))
+}

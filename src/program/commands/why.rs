@@ -1,0 +1,101 @@
+//! `orch why`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use orch::change::{add_uncounted, inputs_of};
+use orch::diagnostic::closest;
+use orch::printable::printable;
+use orch::project::stack::StackIndex;
+use orch::report::{Story, write_why, write_why_json};
+use orch::selection::select::Wish;
+use orch::selection::why::Question;
+
+use super::{CyclesAre, Filters, Loaded, Reads, UsageError};
+use crate::program::cli::{Format, WhyArgs};
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatus> {
+    if args.stack.is_empty() {
+        let message = "the path of the stack is empty; the current directory is `.`";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let filters = Filters::new(chdir, &args.select)?;
+    let reads = match Reads::for_selection(&args.select) {
+        Reads::Configuration => Reads::Inputs,
+        reads => reads,
+    };
+    let loaded = Loaded::new(chdir, args.format, reads)?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let wish = loaded.wish(filters)?;
+    let stack = loaded.stack(&args.stack, &wish)?;
+    let selection = loaded.select_any(&wish);
+    loaded.check_cycles(CyclesAre::Warnings);
+    let changed = wish.changed.as_ref().map(|changes| &changes.files);
+    let failed = "failed to read the inputs of the stack";
+    let mut inputs =
+        inputs_of(&mut loaded.project, &loaded.listing, changed, stack).context(failed)?;
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let uncounted = wish.changed.as_ref().map(|changes| &changes.uncounted);
+    if let Some(uncounted) = uncounted {
+        let Loaded {
+            project, listing, ..
+        } = &loaded;
+        add_uncounted(project, listing, uncounted, stack, &mut inputs).context(failed)?;
+    }
+    let uncounted_trigger =
+        uncounted.and_then(|uncounted| uncounted.trigger_of(&loaded.project, stack));
+    let question = Question {
+        project: &loaded.project,
+        references: &loaded.references,
+        graph: &loaded.graph,
+        wish: &wish,
+        selection: &selection,
+        stack,
+    };
+    let why = question.answer(inputs);
+    let story = Story {
+        question: &question,
+        why: &why,
+        uncounted_trigger,
+    };
+    let mut out = console::stdout();
+    match args.format {
+        Format::Text => write_why(&mut out, &story)?,
+        Format::Json => write_why_json(&mut out, &story)?,
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+impl Loaded {
+    /// Returns the stack that a user names.
+    fn stack(&self, written: &str, wish: &Wish) -> Result<StackIndex, UsageError> {
+        let shown = printable(written);
+        let Ok(path) = self.directory.resolve(written) else {
+            return Err(UsageError(format!("`{shown}` lies outside of the project")));
+        };
+        let stacks = &self.project.stacks;
+        if let Some(stack) = stacks.at(path.as_str()) {
+            return Ok(stack);
+        }
+        let since = wish.changed.as_ref().map(|changes| &changes.since);
+        if let Some(since) = since.filter(|since| since.removed.contains(&path)) {
+            let base = since.base.commit.short();
+            let message = format!("`{shown}` is no stack any more: it was one in the base {base}");
+            return Err(UsageError(message));
+        }
+        let mut message = format!("`{shown}`: {}", self.why_no_stack(&path));
+        let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
+        if let Some(close) = closest(path.as_str(), paths) {
+            message += &format!("; did you mean `{}`?", printable(close));
+        }
+        Err(UsageError(message))
+    }
+}

@@ -1,0 +1,89 @@
+//! The one place that writes to the terminal.
+//!
+//! Results go to stdout; everything that `orch` itself has to say goes to stderr, so that a command's
+//! output can be piped. Colours are dropped where the stream is no terminal or the user says so
+//! (`NO_COLOR`, `CLICOLOR_FORCE`).
+
+use std::env;
+use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use orch::change::base::Base;
+use orch::diagnostic::{self, Diagnostic, Style};
+use orch::printable::printable_lines;
+use orch::report::{Filter, Sink, Sinks};
+use orch::source::Sources;
+
+const RED: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
+const BOLD: anstyle::Style = anstyle::Style::new().bold();
+
+/// Returns stdout, buffered; the caller flushes it.
+pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, Stdout::lock(&io::stdout()))
+}
+
+/// Returns stderr, with colours where they are welcome.
+pub(crate) fn stderr() -> AutoStream<io::Stderr> {
+    AutoStream::auto(io::stderr())
+}
+
+/// Returns both streams for what commands printed: a terminal gets only what may reach one, and with
+/// `NO_COLOR` colours go nowhere.
+pub(crate) fn sinks() -> Sinks {
+    let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let out = Filter::new(stdout.is_terminal(), no_color);
+    let err = Filter::new(stderr.is_terminal(), no_color);
+    let has_colours = AutoStream::choice(&stderr) != ColorChoice::Never;
+    Sinks::new(Sink::new(stdout, out), Sink::new(stderr, err), has_colours)
+}
+
+/// Draws diagnostics on stderr.
+pub(crate) fn diagnostics<'a>(
+    diagnostics: impl IntoIterator<Item = &'a Diagnostic>,
+    sources: &Sources,
+) {
+    let stderr = io::stderr();
+    let style = match AutoStream::choice(&stderr) {
+        ColorChoice::Never => Style::Plain,
+        _ => Style::Coloured,
+    };
+    let mut out = BufWriter::new(stderr.lock());
+    for diagnostic in diagnostics {
+        // Nothing can be said about a stderr that does not work.
+        _ = writeln!(out, "{}", diagnostic::render(diagnostic, sources, style));
+    }
+    _ = out.flush();
+}
+
+/// Says that something failed, and why.
+pub(crate) fn error(error: &dyn std::error::Error) {
+    let mut out = stderr();
+    let mut message = printable_lines(&error.to_string());
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message += &format!("\n  caused by: {}", printable_lines(&cause.to_string()));
+        source = cause.source();
+    }
+    _ = writeln!(out, "{RED}error{RED:#}{BOLD}:{BOLD:#} {message}");
+}
+
+/// Says what to do about what was said before.
+pub(crate) fn help(message: &str) {
+    _ = writeln!(stderr(), "  = help: {}", printable_lines(message));
+}
+
+/// Says since which commit things have changed.
+pub(crate) fn base(base: &Base) {
+    let reason = printable_lines(&base.reason);
+    _ = writeln!(
+        stderr(),
+        "{BOLD}base {}:{BOLD:#} {reason}",
+        base.commit.short()
+    );
+}
+
+/// Says something that is worth knowing.
+pub(crate) fn note(message: &str) {
+    _ = writeln!(stderr(), "{BOLD}note:{BOLD:#} {}", printable_lines(message));
+}

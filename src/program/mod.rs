@@ -1,0 +1,111 @@
+//! The program: parses the command line, carries it out, and ends with the right exit status.
+
+mod cli;
+mod commands;
+mod console;
+mod exit;
+
+use std::io;
+use std::process::ExitCode;
+use std::thread;
+
+use clap::Parser;
+use orch::project::discover::RootUnknown;
+use tracing_subscriber::EnvFilter;
+
+use crate::program::cli::Cli;
+use crate::program::commands::{Refused, RunRefused, UsageError};
+use crate::program::exit::ExitStatus;
+
+/// Expressions nest, and globals refer to globals; the main thread's stack may be small.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Parses the command line, carries it out, and returns the exit status.
+pub(crate) fn start() -> ExitCode {
+    // Where memory is limited, a smaller stack does for all but hostile expressions.
+    let sizes = [STACK_BYTES, STACK_BYTES / 8];
+    let start = |size| thread::Builder::new().stack_size(size).spawn(program).ok();
+    let status = match sizes.into_iter().find_map(start) {
+        None => program(),
+        Some(program) => match program.join() {
+            Ok(status) => status,
+            Err(panic) => std::panic::resume_unwind(panic),
+        },
+    };
+    status.into()
+}
+
+fn program() -> ExitStatus {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let status = if error.use_stderr() {
+                ExitStatus::Usage
+            } else {
+                ExitStatus::Success
+            };
+            return match error.print() {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    console::error(&error);
+                    ExitStatus::Surroundings
+                }
+                _ => status,
+            };
+        }
+    };
+    if let Err(error) = start_tracing(cli.verbose) {
+        console::error(error.as_ref());
+        return ExitStatus::Usage;
+    }
+    match commands::run(cli) {
+        Ok(status) => status,
+        Err(error) if is_broken_pipe(&error) => ExitStatus::Success,
+        // Only what is written to stdout comes here without an explanation.
+        Err(error) if error.is::<io::Error>() && error.chain().len() == 1 => {
+            console::error(error.context("failed to write to stdout").as_ref());
+            ExitStatus::Surroundings
+        }
+        Err(error) => {
+            console::error(error.as_ref());
+            if let Some(refused) = error.downcast_ref::<Refused>() {
+                console::help(&refused.help());
+                ExitStatus::Refused
+            } else if let Some(refused) = error.downcast_ref::<RunRefused>() {
+                console::help(&refused.help);
+                ExitStatus::Refused
+            } else if error.is::<UsageError>() {
+                ExitStatus::Usage
+            } else if error.is::<RootUnknown>() {
+                ExitStatus::Configuration
+            } else {
+                ExitStatus::Surroundings
+            }
+        }
+    }
+}
+
+/// Whoever reads our output has seen enough, as in `orch list | head -1`.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// Turns on messages about what is going on, where asked for by `-v` or `ORCH_LOG`.
+fn start_tracing(verbose: u8) -> anyhow::Result<()> {
+    let filter = match (std::env::var("ORCH_LOG"), verbose) {
+        (Ok(directives), _) if !directives.is_empty() => EnvFilter::builder()
+            .parse(&directives)
+            .map_err(|error| anyhow::anyhow!("in ORCH_LOG: {error}"))?,
+        (_, 0) => return Ok(()),
+        (_, 1) => EnvFilter::new("orch=info"),
+        (_, 2) => EnvFilter::new("orch=debug"),
+        _ => EnvFilter::new("orch=trace"),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(console::stderr)
+        .init();
+    Ok(())
+}

@@ -1,0 +1,283 @@
+//! Reads what the configuration says about attempts: `timeout` and `retry { … }`.
+//!
+//! They stand in the `run` block of a `stack`, and in `config.run`. What is inherited from where is
+//! not known here.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{AttemptSettings, DEFAULT_BACKOFF, MAX_ATTEMPTS, Retry, Timeout, patterns};
+use crate::diagnostic::{Diagnostic, closest};
+use crate::duration;
+use crate::language::evaluate::{NoNamespaces, Value, evaluate};
+use crate::language::syntax::{Attribute, Block, ExprKind};
+use crate::source::{Span, Spanned};
+
+/// The attributes of a `retry` block.
+const RETRY: [&str; 4] = ["attempts", "backoff", "on_exit", "on_output"];
+
+/// Reads the `run` block of a `stack`. What is wrong goes to `problems`, and counts as not said.
+pub(crate) fn run(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSettings {
+    let mut settings = AttemptSettings::default();
+    no_labels(block, problems);
+    for attribute in &block.body.attributes {
+        match &*attribute.name.text {
+            "timeout" => settings.timeout = timeout(attribute, problems),
+            _ => problems.push(unknown_attribute(attribute, block, &["timeout"])),
+        }
+    }
+    let mut first: Option<Span> = None;
+    for inner in &block.body.blocks {
+        if &*inner.kind.text != "retry" {
+            let help = "a `run` block has `timeout = \"30m\"` and `retry { … }`";
+            problems.push(unknown_block(inner, block).help(help));
+        } else if let Some(first) = first {
+            problems.push(twice(inner, first));
+        } else {
+            first = Some(inner.kind.span);
+            settings.retry = retry(inner, problems);
+        }
+    }
+    settings
+}
+
+/// Reports a second block where there can be one.
+pub(crate) fn twice(block: &Block, first: Span) -> Diagnostic {
+    let kind = &block.kind.text;
+    Diagnostic::error(format!("there can be one `{kind}` block here"))
+        .label(block.kind.span, "second block")
+        .label(first, "first block")
+        .help("merge the two blocks, or remove one")
+}
+
+/// Reads `timeout`.
+pub(crate) fn timeout(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Timeout> {
+    let span = attribute.value.span;
+    let (problem, help) = match value(attribute, problems)? {
+        Value::Null => return Some(Timeout::Never),
+        Value::String(text) => match duration::parse(&text) {
+            Ok(Duration::ZERO) => (
+                "no command is that quick".to_owned(),
+                "write `timeout = null` for no limit",
+            ),
+            Ok(timeout) => return Some(Timeout::After(timeout)),
+            Err(problem) => (problem, DURATION_HELP),
+        },
+        other => (format!("this is {}", other.type_name()), DURATION_HELP),
+    };
+    let diagnostic = Diagnostic::error("`timeout` must be a duration").label(span, problem);
+    problems.push(diagnostic.help(help));
+    None
+}
+
+const DURATION_HELP: &str = "write it with units: `\"90s\"`, `\"30m\"`, `\"1h 30m\"`";
+
+/// Reads a `retry` block.
+pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc<Retry>> {
+    let n_problems = problems.len();
+    no_labels(block, problems);
+    for inner in &block.body.blocks {
+        let diagnostic = unknown_block(inner, block);
+        problems.push(diagnostic.help(format!("attributes are: {}", RETRY.join(", "))));
+    }
+    let mut attempts = None;
+    let mut backoff = DEFAULT_BACKOFF;
+    let mut on_exit = Vec::new();
+    let mut on_output = Vec::new();
+    for attribute in &block.body.attributes {
+        match &*attribute.name.text {
+            "attempts" => attempts = number(attribute, problems),
+            "backoff" => backoff = wait(attribute, problems).unwrap_or(backoff),
+            "on_exit" => on_exit = statuses(attribute, problems),
+            "on_output" => on_output = texts(attribute, problems),
+            _ => problems.push(unknown_attribute(attribute, block, &RETRY)),
+        }
+    }
+    let on_output = patterns_of(&on_output, problems);
+    if problems.len() > n_problems {
+        return None;
+    }
+    let Some(attempts) = attempts else {
+        let diagnostic = Diagnostic::error("`retry` does not say how many attempts there are");
+        let diagnostic = diagnostic.label(block.kind.span, "`attempts` is missing");
+        problems.push(diagnostic.help("write `attempts = 3` for the first one and two more"));
+        return None;
+    };
+    let on_output = on_output?;
+    if attempts.get() > 1 && on_exit.is_empty() && on_output.is_empty() {
+        let diagnostic = Diagnostic::error("this `retry` would never try again");
+        let diagnostic = diagnostic.label(block.kind.span, "says nothing of when it is worth it");
+        problems.push(diagnostic.help(
+            "write `on_exit = [1]` for exit statuses, `on_output = [\"timed out\"]` for output that is worth another attempt, or `attempts = 1`",
+        ));
+        return None;
+    }
+    Some(Arc::new(Retry {
+        attempts,
+        backoff,
+        on_exit,
+        on_output,
+    }))
+}
+
+fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
+    match evaluate(&attribute.value, &NoNamespaces("a `run` block")) {
+        Ok(value) => Some(value),
+        Err(diagnostic) => {
+            problems.push(*diagnostic);
+            None
+        }
+    }
+}
+
+/// Understands a whole number in a range.
+pub(crate) fn whole(value: &Value, from: u32, to: u32) -> Option<u32> {
+    let Value::Number(_) = value else {
+        return None;
+    };
+    let number: u32 = value.to_text()?.parse().ok()?;
+    (from..=to).contains(&number).then_some(number)
+}
+
+/// Says what a value is that should have been something else.
+pub(crate) fn this_is(value: &Value) -> String {
+    match (value, value.to_text()) {
+        (Value::Number(_), Some(text)) if text.len() <= 20 => format!("this is {text}"),
+        _ => format!("this is {}", value.type_name()),
+    }
+}
+
+fn number(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<NonZeroU32> {
+    let value = value(attribute, problems)?;
+    if let Some(number) = whole(&value, 1, MAX_ATTEMPTS).and_then(NonZeroU32::new) {
+        return Some(number);
+    }
+    let message = format!("`attempts` must be a whole number from 1 to {MAX_ATTEMPTS}");
+    let diagnostic = Diagnostic::error(message).label(attribute.value.span, this_is(&value));
+    problems.push(diagnostic.help("the first attempt counts: with 3 there are two more"));
+    None
+}
+
+fn wait(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Duration> {
+    let problem = match value(attribute, problems)? {
+        Value::String(text) => match duration::parse(&text) {
+            Ok(backoff) => return Some(backoff),
+            Err(problem) => problem,
+        },
+        other => format!("this is {}", other.type_name()),
+    };
+    let diagnostic = Diagnostic::error("`backoff` must be a duration");
+    let diagnostic = diagnostic.label(attribute.value.span, problem);
+    problems.push(diagnostic.help(DURATION_HELP));
+    None
+}
+
+fn statuses(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<i32> {
+    let mut statuses = Vec::new();
+    for item in items(attribute, "`[1, 75]`", problems) {
+        match whole(&item.value, 1, 255) {
+            Some(status) => statuses.push(status.cast_signed()),
+            None => problems.push(
+                Diagnostic::error("`on_exit` must be a list of exit statuses from 1 to 255")
+                    .label(item.span, this_is(&item.value))
+                    .help("0 is success, after which nothing is tried again"),
+            ),
+        }
+    }
+    statuses
+}
+
+fn texts(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned<Arc<str>>> {
+    let mut texts = Vec::new();
+    for Spanned { value, span } in items(attribute, "`[\"timed out\"]`", problems) {
+        match value {
+            Value::String(value) => texts.push(Spanned { value, span }),
+            other => problems.push(
+                Diagnostic::error("`on_output` must be a list of regular expressions")
+                    .label(span, format!("this is {}", other.type_name()))
+                    .help("write each as a string: `on_output = [\"timed out\"]`"),
+            ),
+        }
+    }
+    texts
+}
+
+fn patterns_of(
+    written: &[Spanned<Arc<str>>],
+    problems: &mut Vec<Diagnostic>,
+) -> Option<regex::bytes::RegexSet> {
+    let texts: Vec<&str> = written.iter().map(|text| &*text.value).collect();
+    match patterns(&texts) {
+        Ok(patterns) => Some(patterns),
+        Err((index, problem)) => {
+            let Spanned { value, span } = &written[index];
+            let message = format!("`{value}` cannot be looked for in output");
+            let diagnostic = Diagnostic::error(message).label(*span, problem);
+            problems.push(diagnostic.help(
+                "a pattern is a regular expression, looked for in each line: `\\\\(` for the character `(`",
+            ));
+            None
+        }
+    }
+}
+
+/// Evaluates an attribute that must be a list; `null` counts as not set. The elements have places of
+/// their own where the list is written out.
+fn items(
+    attribute: &Attribute,
+    example: &str,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Spanned<Value>> {
+    let whole = attribute.value.span;
+    let items = match value(attribute, problems) {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::List(items)) => items,
+        Some(other) => {
+            let name = &attribute.name.text;
+            let diagnostic = Diagnostic::error(format!("`{name}` must be a list"));
+            let diagnostic = diagnostic.label(whole, this_is(&other));
+            problems.push(diagnostic.help(format!("write it as in {example}")));
+            return Vec::new();
+        }
+    };
+    let written = match &attribute.value.kind {
+        ExprKind::List(written) => written.as_slice(),
+        _ => &[],
+    };
+    let place = |index: usize| written.get(index).map_or(whole, |expr| expr.span);
+    let items = items.iter().cloned().enumerate();
+    items
+        .map(|(index, value)| Spanned {
+            value,
+            span: place(index),
+        })
+        .collect()
+}
+
+fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
+    let kind = &block.kind.text;
+    for label in &block.labels {
+        let diagnostic = Diagnostic::error(format!("a `{kind}` block has no labels"));
+        let diagnostic = diagnostic.label(label.span, "unexpected label");
+        problems.push(diagnostic.help("remove the label"));
+    }
+}
+
+fn unknown_attribute(attribute: &Attribute, block: &Block, known: &[&str]) -> Diagnostic {
+    let (name, kind) = (&attribute.name.text, &block.kind.text);
+    let diagnostic = Diagnostic::error(format!("unknown attribute `{name}` in `{kind}`"))
+        .label(attribute.name.span, format!("not an attribute of `{kind}`"))
+        .label(block.kind.span, "in this block");
+    if closest(name, known.iter().copied()).is_some() {
+        return diagnostic.did_you_mean(name, known.iter().copied());
+    }
+    diagnostic.help(format!("attributes are: {}", known.join(", ")))
+}
+
+fn unknown_block(inner: &Block, block: &Block) -> Diagnostic {
+    let (name, kind) = (&inner.kind.text, &block.kind.text);
+    Diagnostic::error(format!("unknown block `{name}` in `{kind}`"))
+        .label(inner.kind.span, format!("not a block of `{kind}`"))
+        .label(block.kind.span, "in this block")
+}

@@ -1,0 +1,413 @@
+//! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses of them.
+//!
+//! The two blocks are one, and merge with each other and over the files of a directory. Settings
+//! hold for the project and belong into its root; only `config.run.env`, `timeout` and `retry` of
+//! `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
+//! concern code generation, cloud or telemetry are checked and not used.
+
+mod run;
+mod safeguards;
+mod schema;
+
+use std::collections::HashMap;
+
+use semver::Version;
+
+pub use self::run::TagLimit;
+use self::safeguards::keywords;
+use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Type};
+use crate::diagnostic::Diagnostic;
+use crate::language::evaluate::{NoNamespaces, Value, evaluate};
+use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
+use crate::project::attempt::AttemptSettings;
+use crate::project::version::Constraint;
+use crate::run::safeguard::{Configured, Safeguard};
+use crate::source::{Span, Spanned};
+
+/// A variable of `config.run.env`, as written.
+#[derive(Debug, Clone)]
+pub struct EnvDefinition {
+    /// The name of the variable.
+    pub name: Name,
+    /// Its value; `null` and `unset` remove the variable.
+    pub value: Expr,
+}
+
+/// What the blocks of one directory say.
+#[derive(Debug, Default)]
+pub struct Config {
+    /// `config.run.env`; a name occurs once, local definitions before imported ones.
+    pub env: Vec<EnvDefinition>,
+    /// `config.change_detection.ignore`, as written.
+    pub ignore: Vec<Spanned<String>>,
+    /// `timeout` and `retry` of `config.run`.
+    pub attempts: AttemptSettings,
+    /// What holds for the whole project; the defaults in every directory but the root.
+    pub settings: Settings,
+}
+
+/// Settings of the whole project.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
+pub struct Settings {
+    /// `config.references = "strict"`: references that name nothing are errors.
+    pub strict_references: bool,
+    /// `config.git.default_remote`.
+    pub default_remote: Option<String>,
+    /// `config.git.default_branch`.
+    pub default_branch: Option<String>,
+    /// `config.disable_safeguards` and what else switches safeguards.
+    pub safeguards: Configured,
+    /// `config.change_detection.git.untracked`: files that git does not know count.
+    pub untracked: bool,
+    /// `config.change_detection.git.uncommitted`: what is not committed counts.
+    pub uncommitted: bool,
+    /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
+    pub terragrunt: bool,
+    /// `config.run.concurrency`, in the order of the tags.
+    pub concurrency: Vec<TagLimit>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            strict_references: false,
+            default_remote: None,
+            default_branch: None,
+            safeguards: Configured::default(),
+            untracked: true,
+            uncommitted: true,
+            terragrunt: true,
+            concurrency: Vec::new(),
+        }
+    }
+}
+
+/// Which directory a block belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The project root, where all settings hold.
+    Root,
+    /// Any other directory, where only what [`Config`] has besides [`Settings`] holds.
+    Below,
+}
+
+/// Reads the `terramate` and `orch` blocks of a directory. What is set locally overrides what is
+/// imported, and a later import overrides an earlier one.
+pub(crate) fn read<'a>(
+    local: impl IntoIterator<Item = &'a Block>,
+    imported: impl DoubleEndedIterator<Item = &'a Block>,
+    place: Place,
+    problems: &mut Vec<Diagnostic>,
+) -> Config {
+    let mut reader = ConfigReader {
+        place,
+        imported: false,
+        config: Config::default(),
+        seen: HashMap::new(),
+        misplaced: Vec::new(),
+        problems,
+    };
+    for block in local {
+        reader.tool_block(block);
+    }
+    reader.imported = true;
+    for block in imported.rev() {
+        reader.tool_block(block);
+    }
+    reader.finish()
+}
+
+struct ConfigReader<'p> {
+    place: Place,
+    imported: bool,
+    config: Config,
+    /// Where each attribute was first set, by its path.
+    seen: HashMap<String, Span>,
+    misplaced: Vec<Span>,
+    problems: &'p mut Vec<Diagnostic>,
+}
+
+impl ConfigReader<'_> {
+    fn tool_block(&mut self, block: &Block) {
+        self.block(block, &SCHEMA);
+        if &*block.kind.text == "orch" && self.place == Place::Root {
+            self.check_version(block);
+        }
+    }
+
+    fn block(&mut self, block: &Block, schema: &'static Schema) {
+        let keyword = &*block.kind.text;
+        for label in &block.labels {
+            let diagnostic = Diagnostic::error(format!("a `{keyword}` block has no labels"));
+            let diagnostic = diagnostic.label(label.span, "unexpected label");
+            self.problems.push(diagnostic.help("remove the label"));
+        }
+        for attribute in &block.body.attributes {
+            self.attribute(attribute, block, schema);
+        }
+        for inner in &block.body.blocks {
+            let name = &*inner.kind.text;
+            if let Some(inner_schema) = schema.blocks.iter().find(|schema| schema.keyword() == name)
+            {
+                if inner_schema.name == RUN_RETRY {
+                    self.retry(inner);
+                } else {
+                    self.block(inner, inner_schema);
+                }
+            } else {
+                let diagnostic =
+                    Diagnostic::error(format!("unknown block `{name}` in `{keyword}`"))
+                        .label(inner.kind.span, format!("not a block of `{keyword}`"))
+                        .label(block.kind.span, "in this block");
+                self.problems
+                    .push(diagnostic.did_you_mean(name, schema.blocks.iter().map(Schema::keyword)));
+            }
+        }
+    }
+
+    fn attribute(&mut self, attribute: &Attribute, block: &Block, schema: &'static Schema) {
+        let name = &*attribute.name.text;
+        let keyword = &*block.kind.text;
+        let known = schema.attributes.iter().find(|(known, _)| *known == name);
+        if known.is_none() && !schema.open {
+            let diagnostic =
+                Diagnostic::error(format!("unknown attribute `{name}` in `{keyword}`"))
+                    .label(
+                        attribute.name.span,
+                        format!("not an attribute of `{keyword}`"),
+                    )
+                    .label(block.kind.span, "in this block");
+            let candidates = schema.attributes.iter().map(|(known, _)| *known);
+            self.problems
+                .push(diagnostic.did_you_mean(name, candidates));
+            return;
+        }
+        // `terramate` and `orch` may each set their own version; all else is one namespace.
+        let path = match schema.name {
+            "terramate" => format!("{keyword}.{name}"),
+            outer => format!("{outer}.{name}"),
+        };
+        if let Some(&first) = self.seen.get(&path) {
+            if !self.imported {
+                let diagnostic =
+                    Diagnostic::error(format!("`{path}` is set twice in this directory"));
+                self.problems.push(
+                    diagnostic
+                        .label(attribute.name.span, "again here")
+                        .label(first, "first here")
+                        .help("remove one of them"),
+                );
+            }
+            return;
+        }
+        self.seen.insert(path, attribute.name.span);
+        if schema.name == RUN_ENV {
+            if crate::project::environment::OWN_NAMES.contains(&name) {
+                let message = format!("`{name}` is set by orch, whatever is written here");
+                let diagnostic =
+                    Diagnostic::warning(message).label(attribute.name.span, "no effect");
+                self.problems.push(diagnostic.help("choose another name"));
+            }
+            let (name, value) = (attribute.name.clone(), attribute.value.clone());
+            self.config.env.push(EnvDefinition { name, value });
+            return;
+        }
+        if (schema.name, name) == (RUN, "timeout") {
+            self.timeout(attribute);
+            return;
+        }
+        let is_ignore = schema.name == CHANGE_DETECTION;
+        if self.place == Place::Below && name != "root" && !is_ignore {
+            self.misplaced.push(attribute.name.span);
+        }
+        if (schema.name, name) == (RUN, "concurrency") {
+            self.concurrency(attribute);
+            return;
+        }
+        let Some((_, wanted)) = known else {
+            return;
+        };
+        let Some(value) = self.value(attribute, wanted) else {
+            return;
+        };
+        if is_ignore {
+            self.config.ignore = spanned_strings(attribute, &value);
+        } else if self.place == Place::Root {
+            self.setting(schema.name, name, &value);
+        }
+    }
+
+    /// Takes over a setting of which `orch` makes use.
+    fn setting(&mut self, block: &str, name: &str, value: &Value) {
+        let settings = &mut self.config.settings;
+        let text = || match value {
+            Value::String(text) if !text.is_empty() => Some(text.to_string()),
+            _ => None,
+        };
+        let is_on = !matches!(value, Value::Bool(false)) && *value != Value::string("off");
+        let safeguards = &mut settings.safeguards;
+        let mut switch = |safeguard| safeguards.switched.push((safeguard, is_on));
+        match (block, name) {
+            ("config", "references") => {
+                settings.strict_references = *value == Value::string("strict");
+            }
+            ("config", "disable_safeguards") => safeguards.disabled = keywords(value),
+            // Nothing else can be in this list.
+            ("config", "enable_safeguards") if !keywords(value).is_empty() => {
+                switch(Safeguard::GitOutOfSync);
+            }
+            ("config.git", "check_untracked") => switch(Safeguard::GitUntracked),
+            ("config.git", "check_uncommitted") => switch(Safeguard::GitUncommitted),
+            ("config.git", "check_remote") => switch(Safeguard::GitOutOfSync),
+            ("config.git", "default_remote") => settings.default_remote = text(),
+            ("config.git", "default_branch") => settings.default_branch = text(),
+            ("config.change_detection.git", "untracked") => settings.untracked = is_on,
+            ("config.change_detection.git", "uncommitted") => settings.uncommitted = is_on,
+            ("config.change_detection.terragrunt", "enabled") => settings.terragrunt = is_on,
+            _ => {}
+        }
+    }
+
+    /// Evaluates an attribute and checks its type.
+    fn value(&mut self, attribute: &Attribute, wanted: &Type) -> Option<Value> {
+        let name = &*attribute.name.text;
+        let value = match evaluate(&attribute.value, &NoNamespaces("the project configuration")) {
+            Ok(value) => value,
+            Err(diagnostic) => {
+                self.problems.push(*diagnostic);
+                return None;
+            }
+        };
+        let quoted = |choices: &[&str]| {
+            let quoted: Vec<String> = choices
+                .iter()
+                .map(|choice| format!("`\"{choice}\"`"))
+                .collect();
+            quoted.join(", ")
+        };
+        let (fits, expected) = match wanted {
+            Type::String => (matches!(value, Value::String(_)), "a string".to_owned()),
+            Type::Bool => (
+                matches!(value, Value::Bool(_)),
+                "`true` or `false`".to_owned(),
+            ),
+            Type::Switch => {
+                let fits = match &value {
+                    Value::Bool(_) => true,
+                    Value::String(text) => matches!(&**text, "on" | "off"),
+                    _ => false,
+                };
+                (fits, "`\"on\"`, `\"off\"` or a bool".to_owned())
+            }
+            Type::OneOf(choices) => {
+                let fits = matches!(&value, Value::String(text) if choices.contains(&&**text));
+                (fits, format!("one of {}", quoted(choices)))
+            }
+            Type::Strings => (
+                are_strings(&value, |_| true),
+                "a list of strings".to_owned(),
+            ),
+            Type::StringsOf(choices) => {
+                let fits = are_strings(&value, |text| choices.contains(&text));
+                (fits, format!("a list of {}", quoted(choices)))
+            }
+            Type::Own => return Some(value),
+        };
+        if fits {
+            return Some(value);
+        }
+        let label = match &value {
+            Value::String(text) => format!("this is `\"{text}\"`"),
+            other => format!("this is {}", other.type_name()),
+        };
+        let diagnostic = Diagnostic::error(format!("`{name}` must be {expected}"));
+        self.problems
+            .push(diagnostic.label(attribute.value.span, label));
+        None
+    }
+
+    fn check_version(&mut self, block: &Block) {
+        let Some(attribute) = block.body.attribute("required_version") else {
+            return;
+        };
+        let ExprKind::String(text) = &attribute.value.kind else {
+            return; // its type was checked with the rest
+        };
+        let allow_prereleases = block
+            .body
+            .attribute("required_version_allow_prereleases")
+            .is_some_and(|attribute| matches!(attribute.value.kind, ExprKind::Bool(true)));
+        let span = attribute.value.span;
+        let own = env!("CARGO_PKG_VERSION");
+        let version = Version::parse(own).expect("cargo accepts only semantic versions");
+        match Constraint::parse(text) {
+            Err(problem) => {
+                let diagnostic = Diagnostic::error(format!("`{text}` is not a version constraint"));
+                let help = "write something like `~> 0.1` or `>= 0.1.0, < 2.0.0`";
+                self.problems
+                    .push(diagnostic.label(span, problem).help(help));
+            }
+            Ok(constraint) if !constraint.allows(&version, allow_prereleases) => {
+                let diagnostic = Diagnostic::error(format!(
+                    "this project needs orch {text}, and this is orch {own}"
+                ));
+                let help = "install a version of orch that fits, or change the constraint";
+                self.problems
+                    .push(diagnostic.label(span, "required here").help(help));
+            }
+            Ok(_) => {}
+        }
+    }
+
+    fn finish(mut self) -> Config {
+        self.check_safeguards();
+        if let Some((&first, rest)) = self.misplaced.split_first() {
+            let mut diagnostic = Diagnostic::warning(
+                "this setting holds only in the project root, and is ignored here",
+            );
+            diagnostic = diagnostic.label(first, "ignored");
+            for &span in rest {
+                diagnostic = diagnostic.label(span, "ignored too");
+            }
+            let help = "move it to the root directory of the project; `env`, `timeout` and `retry` of `config.run`, and `config.change_detection.ignore` may stay";
+            self.problems.push(diagnostic.help(help));
+        }
+        self.config
+    }
+}
+
+/// Returns the elements of a list of strings, each with its own place where the list is written out.
+fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spanned<String>> {
+    let Value::List(items) = value else {
+        return Vec::new();
+    };
+    let written = match &attribute.value.kind {
+        ExprKind::List(written) => written.as_slice(),
+        _ => &[],
+    };
+    let place = |index: usize| {
+        written
+            .get(index)
+            .map_or(attribute.value.span, |expr| expr.span)
+    };
+    let items = items.iter().enumerate();
+    items
+        .filter_map(|(index, item)| match item {
+            Value::String(text) => Some(Spanned {
+                value: text.to_string(),
+                span: place(index),
+            }),
+            _ => None,
+        })
+        .collect()
+}
+
+fn are_strings(value: &Value, fits: impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::List(items) => items
+            .iter()
+            .all(|item| matches!(item, Value::String(text) if fits(text))),
+        _ => false,
+    }
+}

@@ -1,0 +1,475 @@
+//! Finds the project root and reads the configuration files below it.
+//!
+//! One thread walks the tree with walkdir and hands the configuration files of each directory to a
+//! pool of threads, which read and parse them; so waiting for a cold disk and parsing overlap.
+//! Results are sorted afterwards: what the threads do first never shows.
+//!
+//! Skipped: dot directories, directories with a `.tmskip` or `.orchskip`, and whatever another
+//! project owns (a directory below the root that says `orch { root = true }`). Symbolic links to
+//! directories are not followed, so loops of links cannot occur; links to files are.
+//!
+//! Knows what a configuration file is called and that one may declare a root; knows nothing else of
+//! what files mean.
+
+mod listing;
+mod root;
+mod text;
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+pub use listing::Listing;
+pub(crate) use listing::{Listed, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform};
+pub use root::{RootRule, RootUnknown, find_root};
+pub(crate) use root::{declares_root, git_top_level};
+use tracing::{debug, trace};
+use walkdir::{DirEntry, WalkDir};
+
+pub(crate) use self::text::{CONFIGURATION, Limit, TextError, read_text};
+use crate::diagnostic::Diagnostic;
+use crate::language::parse::parse;
+use crate::language::syntax::Body;
+use crate::path::ProjectPath;
+use crate::source::{FileId, SourceFile, Sources, Span};
+
+/// Endings of configuration files. Terramate reads the first two as well.
+const ENDINGS: [&str; 3] = [".tm", ".tm.hcl", ".orch.hcl"];
+
+/// Directories that one task reads: waking a thread for each would cost more than parsing it.
+const BATCH: usize = 32;
+
+/// Files that keep a directory, and all below it, out of the project.
+const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
+
+/// A file or directory that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to read `{path}`")]
+pub struct ReadError {
+    /// What could not be read, relative to the project root where it lies inside.
+    pub path: String,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// What [`read`] found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The text of every file.
+    pub sources: Sources,
+    /// The directories that have configuration files, by path.
+    pub directories: Vec<Directory>,
+    /// Directories below the root that are projects of their own, by path.
+    pub nested_projects: Vec<ProjectPath>,
+    /// Files and directories of which not everything is known, for the reasons below.
+    pub broken: Vec<ProjectPath>,
+    /// What is wrong with the text of files.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What could not be read.
+    pub errors: Vec<ReadError>,
+}
+
+/// A directory and its own configuration files.
+#[derive(Debug)]
+pub struct Directory {
+    /// Where it is.
+    pub path: ProjectPath,
+    /// Its files, by name.
+    pub files: Vec<ParsedFile>,
+}
+
+/// A configuration file.
+#[derive(Debug, Clone)]
+pub struct ParsedFile {
+    /// Where it is.
+    pub path: ProjectPath,
+    /// What it says; empty if it has a syntax error.
+    pub body: Arc<Body>,
+}
+
+/// Says whether a file of that name is read as configuration.
+pub fn is_configuration(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    let mut endings = ENDINGS.iter().map(|ending| ending.as_bytes());
+    !name.starts_with(b".")
+        && endings.any(|ending| name.len() > ending.len() && name.ends_with(ending))
+}
+
+/// Says whether a file of that name keeps its directory, and all below it, out of the project.
+pub fn is_skip_mark(name: &OsStr) -> bool {
+    SKIP_MARKS.iter().any(|mark| name == OsStr::new(mark))
+}
+
+/// Reads all configuration files of the project, on the pool of threads that this is called on.
+pub fn read(root: &Path) -> Found {
+    read_project(Reader::new(root, 0)).0
+}
+
+/// Does what [`read`] does, and lists what else there is.
+pub fn read_with_listing(root: &Path) -> (Found, Listing) {
+    let reader = Reader {
+        lists: true,
+        ..Reader::new(root, 0)
+    };
+    read_project(reader)
+}
+
+fn read_project(reader: Reader) -> (Found, Listing) {
+    rayon::scope(|scope| reader.walk(scope));
+    let mut found = Found::default();
+    let gathered = reader
+        .gathered
+        .into_inner()
+        .expect("no task panics while it holds this");
+    let gathered = gathered.sorted(&mut found.sources);
+    let mut listing = Listing {
+        directories: gathered.listed.into_iter().collect(),
+        left_out: gathered.left_out,
+    };
+    // A project of its own is noticed when its files have been parsed, while the walk goes on.
+    let nested: HashSet<ProjectPath> = gathered.nested_projects.iter().cloned().collect();
+    let is_ours = |path: &ProjectPath| {
+        let is_nested = |directory: &str| nested.contains(directory);
+        nested.is_empty() || !is_nested(path.as_str()) && !path.ancestors().any(is_nested)
+    };
+    found.directories = gathered.directories;
+    found
+        .directories
+        .retain(|directory| is_ours(&directory.path));
+    if !nested.is_empty() {
+        listing.directories.retain(|path, _| is_ours(path));
+        listing.left_out.retain(is_ours);
+    }
+    for (path, problem) in gathered.problems {
+        if is_ours(&path) {
+            found.add(path, problem);
+        }
+    }
+    found.nested_projects = gathered.nested_projects;
+    debug!(
+        files = found.sources.len(),
+        directories = found.directories.len(),
+        "configuration read"
+    );
+    (found, listing)
+}
+
+/// Reads one more file, which need not have a configuration file's name: what an import names.
+/// Where that fails, the reason is added to `found`.
+pub fn read_one(root: &Path, path: &ProjectPath, found: &mut Found) -> Option<ParsedFile> {
+    let reader = Reader::new(root, found.sources.len());
+    let mut gathered = Gathered::default();
+    let file = reader.read_file(&path.to_host(root), false, &mut gathered);
+    for (path, problem) in gathered.sorted(&mut found.sources).problems {
+        found.add(path, problem);
+    }
+    file
+}
+
+impl Found {
+    fn add(&mut self, path: ProjectPath, problem: Problem) {
+        self.broken.push(path);
+        match problem {
+            Problem::Text(diagnostic) => self.diagnostics.push(*diagnostic),
+            Problem::Unreadable(error) => self.errors.push(error),
+        }
+    }
+}
+
+/// What the tasks of a walk share.
+struct Reader<'a> {
+    root: &'a Path,
+    /// Whether to list what is not configuration.
+    lists: bool,
+    next_file: AtomicU32,
+    gathered: Mutex<Gathered>,
+}
+
+#[derive(Default)]
+struct Gathered {
+    sources: Vec<(FileId, SourceFile)>,
+    directories: Vec<Directory>,
+    listed: Vec<(ProjectPath, Listed)>,
+    left_out: Vec<ProjectPath>,
+    nested_projects: Vec<ProjectPath>,
+    /// With the file or directory that has it.
+    problems: Vec<(ProjectPath, Problem)>,
+}
+
+enum Problem {
+    Text(Box<Diagnostic>),
+    Unreadable(ReadError),
+}
+
+/// What the walk met in one directory.
+#[derive(Default)]
+struct Files {
+    /// The configuration files, each with whether it is a plain file, not a link or worse.
+    configuration: Vec<(PathBuf, bool)>,
+    /// The directory and what it has besides, if that is asked for.
+    listed: Option<(PathBuf, Listed)>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(root: &'a Path, n_files: usize) -> Self {
+        let next_file = u32::try_from(n_files).expect("fewer than four billion files");
+        Reader {
+            root,
+            lists: false,
+            next_file: AtomicU32::new(next_file),
+            gathered: Mutex::default(),
+        }
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+        self.gathered
+            .lock()
+            .expect("no task panics while it holds this")
+    }
+
+    /// Walks the tree and spawns tasks that read what it finds.
+    fn walk<'s>(&'s self, scope: &rayon::Scope<'s>) {
+        // The files of a directory before its directories: all of its own files are known, a mark
+        // among them, when the walk goes down.
+        let directories_last =
+            |a: &DirEntry, b: &DirEntry| a.file_type().is_dir().cmp(&b.file_type().is_dir());
+        let mut walk = WalkDir::new(self.root)
+            .min_depth(1)
+            .sort_by(directories_last)
+            .into_iter();
+        let mut root_is_marked = false;
+        let listed = |directory: &Path| {
+            let lists = self.lists;
+            lists.then(|| (directory.to_path_buf(), Listed::default()))
+        };
+        let mut files = Files {
+            listed: listed(self.root),
+            ..Files::default()
+        };
+        let mut left_out: Vec<ProjectPath> = Vec::new();
+        let mut leave_out = |directory: &Path| {
+            if self.lists {
+                left_out.extend(ProjectPath::from_host(self.root, directory));
+            }
+        };
+        let mut batch: Vec<Files> = Vec::new();
+        let spawn = |batch: &mut Vec<Files>| {
+            let batch = std::mem::take(batch);
+            scope.spawn(move |_| self.read_batch(batch));
+        };
+        while let Some(entry) = walk.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error.path().unwrap_or(self.root).to_path_buf();
+                    let source = error
+                        .into_io_error()
+                        .unwrap_or_else(|| io::Error::other("loop"));
+                    let problem = self.unreadable(&path, source);
+                    self.gathered().problems.push(problem);
+                    continue;
+                }
+            };
+            let name = entry.file_name();
+            if entry.file_type().is_dir() {
+                if !files.configuration.is_empty() || files.listed.is_some() {
+                    batch.push(std::mem::take(&mut files));
+                }
+                if batch.len() >= BATCH {
+                    spawn(&mut batch);
+                }
+                // The root's own configuration holds even where the mark empties the project.
+                if root_is_marked {
+                    break;
+                }
+                if name.as_encoded_bytes().starts_with(b".") {
+                    if !is_cache(name) {
+                        leave_out(entry.path());
+                    }
+                    walk.skip_current_dir();
+                } else {
+                    trace!(directory = %entry.path().display(), "enter");
+                    files.listed = listed(entry.path());
+                }
+            } else if is_skip_mark(name) {
+                if entry.depth() > 1 {
+                    files = Files::default();
+                    entry.path().parent().into_iter().for_each(&mut leave_out);
+                    walk.skip_current_dir();
+                } else {
+                    root_is_marked = true;
+                }
+            } else {
+                let kind = entry.file_type();
+                if let Some((_, listed)) = &mut files.listed {
+                    listed.add(name, kind);
+                }
+                if is_configuration(name) {
+                    files
+                        .configuration
+                        .push((entry.into_path(), kind.is_file()));
+                }
+            }
+        }
+        batch.push(files);
+        spawn(&mut batch);
+        self.gathered().left_out = left_out;
+    }
+
+    fn read_batch(&self, batch: Vec<Files>) {
+        let mut gathered = Gathered::default();
+        for files in batch {
+            self.read_directory(files, &mut gathered);
+        }
+        self.gathered().append(gathered);
+    }
+
+    fn read_directory(&self, files: Files, gathered: &mut Gathered) {
+        let Files {
+            configuration: mut files,
+            listed,
+        } = files;
+        files.sort_unstable();
+        let first = files.first().and_then(|(file, _)| file.parent());
+        let listed_directory = listed.as_ref().map(|(directory, _)| &**directory);
+        let Some(directory) = first.or(listed_directory) else {
+            return;
+        };
+        let Some(path) = ProjectPath::from_host(self.root, directory) else {
+            if first.is_some() {
+                gathered.problems.push(self.not_utf8(directory));
+            }
+            return;
+        };
+        if let Some((_, mut listed)) = listed {
+            listed.sort();
+            gathered.listed.push((path.clone(), listed));
+        }
+        if files.is_empty() {
+            return;
+        }
+        let files: Vec<ParsedFile> = files
+            .iter()
+            .filter_map(|(file, plain)| self.read_file(file, *plain, gathered))
+            .collect();
+        if !path.is_root() && files.iter().any(|file| declares_root(&file.body)) {
+            gathered.nested_projects.push(path);
+        } else {
+            gathered.directories.push(Directory { path, files });
+        }
+    }
+
+    fn read_file(&self, host: &Path, plain: bool, gathered: &mut Gathered) -> Option<ParsedFile> {
+        let Some(path) = ProjectPath::from_host(self.root, host) else {
+            gathered.problems.push(self.not_utf8(host));
+            return None;
+        };
+        let (text, not_utf8) = match read_text(host, plain, Some(self.root), &CONFIGURATION) {
+            Ok(text) => (text, None),
+            Err(TextError::NotUtf8 { text, offset }) => (text, Some(offset)),
+            Err(TextError::Io(source)) => {
+                gathered.problems.push(self.unreadable(host, source));
+                return None;
+            }
+            Err(TextError::Refused { why, help }) => {
+                let diagnostic = Diagnostic::error(format!("`{}` {why}", path.relative()));
+                let diagnostic = Box::new(diagnostic.file(path.clone()).help(help));
+                gathered.problems.push((path, Problem::Text(diagnostic)));
+                return None;
+            }
+        };
+        let id = FileId(self.next_file.fetch_add(1, Ordering::Relaxed));
+        let parsed = match not_utf8 {
+            None => parse(id, &text),
+            Some(offset) => {
+                let span = Span {
+                    file: id,
+                    start: offset,
+                    end: offset,
+                };
+                let diagnostic = Diagnostic::error("this file is not UTF-8")
+                    .label(span, "the first byte that is not text");
+                Err(Box::new(diagnostic.help("save the file as UTF-8")))
+            }
+        };
+        gathered.sources.push((
+            id,
+            SourceFile {
+                path: path.clone(),
+                text,
+            },
+        ));
+        let body = match parsed {
+            Ok(body) => Arc::new(body),
+            Err(diagnostic) => {
+                gathered
+                    .problems
+                    .push((path.clone(), Problem::Text(diagnostic)));
+                Arc::default()
+            }
+        };
+        Some(ParsedFile { path, body })
+    }
+
+    fn not_utf8(&self, host: &Path) -> (ProjectPath, Problem) {
+        let message = format!("the path of `{}` is not UTF-8", host.display());
+        let help = "rename it, or put an empty file `.orchskip` into the directory";
+        let diagnostic = Box::new(Diagnostic::error(message).help(help));
+        (self.nearest(host), Problem::Text(diagnostic))
+    }
+
+    fn unreadable(&self, host: &Path, source: io::Error) -> (ProjectPath, Problem) {
+        let path = host.strip_prefix(self.root).unwrap_or(host);
+        let path = if path.as_os_str().is_empty() {
+            host
+        } else {
+            path
+        };
+        let error = ReadError {
+            path: path.display().to_string(),
+            source,
+        };
+        (self.nearest(host), Problem::Unreadable(error))
+    }
+
+    /// Returns the place itself, or the nearest one above it that can be named.
+    fn nearest(&self, host: &Path) -> ProjectPath {
+        let mut places = host
+            .ancestors()
+            .map(|host| ProjectPath::from_host(self.root, host));
+        places
+            .find_map(|place| place)
+            .unwrap_or_else(ProjectPath::root)
+    }
+}
+
+impl Gathered {
+    fn append(&mut self, mut other: Gathered) {
+        self.sources.append(&mut other.sources);
+        self.directories.append(&mut other.directories);
+        self.listed.append(&mut other.listed);
+        self.left_out.append(&mut other.left_out);
+        self.nested_projects.append(&mut other.nested_projects);
+        self.problems.append(&mut other.problems);
+    }
+
+    /// Sorts what the tasks gathered and hands the texts over.
+    fn sorted(mut self, sources: &mut Sources) -> Self {
+        self.sources.sort_unstable_by_key(|&(id, _)| id);
+        for (id, source) in self.sources.drain(..) {
+            let added = sources.add(source);
+            assert_eq!(added, id, "files are numbered without gaps");
+        }
+        self.directories
+            .sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self.left_out.sort_unstable();
+        self.nested_projects.sort_unstable();
+        // Stable: of one directory, problems arise in one task.
+        self.problems.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self
+    }
+}

@@ -1,0 +1,118 @@
+//! The environment that a command gets in a stack.
+//!
+//! The host's environment, then `config.run.env` from the stack's directory up to the root, the
+//! nearest definition of a name winning, then the `ORCH_…` variables. `null` and `unset` remove a
+//! variable, the host's own included.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::Diagnostic;
+use crate::language::evaluate::{Result, Value};
+use crate::project::Project;
+use crate::project::namespaces::{ProjectNamespaces, is_unset};
+use crate::project::stack::StackIndex;
+
+/// The variables that `orch` itself gives a command; `ORCH_RUN_ID` is new in each run.
+pub const OWN_NAMES: [&str; 6] = [
+    "ORCH_RUN_ID",
+    "ORCH_ROOT",
+    "ORCH_STACK_PATH",
+    "ORCH_STACK_NAME",
+    "ORCH_STACK_ID",
+    "ORCH_STACK_TAGS",
+];
+
+/// Changes to the host's environment, by name; `None` removes the variable.
+pub type Environment = BTreeMap<String, Option<String>>;
+
+/// Works out environments, one stack at a time.
+#[derive(Debug)]
+pub struct Environments<'p> {
+    project: &'p Project,
+    namespaces: ProjectNamespaces<'p>,
+}
+
+impl<'p> Environments<'p> {
+    /// Prepares for a project and the environment that `orch` was started in.
+    pub fn new(
+        project: &'p Project,
+        host_environment: impl Iterator<Item = (String, String)>,
+    ) -> Self {
+        Environments {
+            project,
+            namespaces: ProjectNamespaces::new(project, host_environment),
+        }
+    }
+
+    /// Returns what a run changes for a stack; `ORCH_RUN_ID`, which is new in each run, is missing.
+    ///
+    /// # Errors
+    ///
+    /// A diagnostic for each definition that does not give a string.
+    pub fn of_stack(&self, stack: StackIndex) -> std::result::Result<Environment, Vec<Diagnostic>> {
+        let mut environment = Environment::new();
+        let mut problems = Vec::new();
+        let namespaces = self.namespaces.of_stack(stack);
+        let path = &self.project.stacks[stack].path;
+        for scope in self.project.scopes_of(path) {
+            for definition in &scope.env {
+                let name = &*definition.name.text;
+                if environment.contains_key(name) {
+                    continue; // a nearer definition holds
+                }
+                let value = if is_unset(&definition.value) {
+                    Ok(Value::Null)
+                } else {
+                    namespaces.evaluate(&definition.value)
+                };
+                match value.and_then(|value| variable(value, definition.value.span, name)) {
+                    Ok(value) => _ = environment.insert(name.to_owned(), value),
+                    Err(diagnostic) => {
+                        problems.push(*diagnostic);
+                        environment.insert(name.to_owned(), None);
+                    }
+                }
+            }
+        }
+        environment.extend(self.identity(stack));
+        if problems.is_empty() {
+            Ok(environment)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// The variables that tell a command where it runs.
+    fn identity(&self, stack: StackIndex) -> Environment {
+        let stack = &self.project.stacks[stack];
+        let tags: Vec<&str> = stack.tags().collect();
+        let id = stack.id.as_ref().map_or("", |id| &id.value);
+        [
+            (
+                "ORCH_ROOT",
+                self.project.root.to_string_lossy().into_owned(),
+            ),
+            ("ORCH_STACK_PATH", stack.path.to_string()),
+            ("ORCH_STACK_NAME", stack.name.clone()),
+            ("ORCH_STACK_ID", id.to_owned()),
+            ("ORCH_STACK_TAGS", tags.join(",")),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), Some(value)))
+        .collect()
+    }
+}
+
+fn variable(value: Value, span: crate::source::Span, name: &str) -> Result<Option<String>> {
+    let problem = match value {
+        Value::Null => return Ok(None),
+        Value::String(text) if text.contains('\0') => "this text has a NUL character".to_owned(),
+        Value::String(text) => return Ok(Some(text.to_string())),
+        other => format!("this is {}", other.type_name()),
+    };
+    let diagnostic =
+        Diagnostic::error(format!("`run.env.{name}` must be a string")).label(span, problem);
+    Err(Box::new(diagnostic.help(
+        "write it as a template: `\"${…}\"`; `null` removes the variable",
+    )))
+}

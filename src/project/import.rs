@@ -1,0 +1,308 @@
+//! `import` blocks: which further files a directory's configuration consists of.
+//!
+//! Rules as in Terramate: `source` is a literal path, relative to the importing file or absolute in
+//! the project, with `*`, `?` and `[…]` in single components; a file counts once per importing
+//! directory; a directory imports neither from itself nor from the directories above it, whose
+//! configuration it has anyway. Unlike there, "above" goes by whole components.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use globset::GlobBuilder;
+
+use crate::diagnostic::Diagnostic;
+use crate::language::syntax::{Block, Body, ExprKind};
+use crate::path::ProjectPath;
+use crate::pattern::Pattern;
+use crate::project::discover::{self, Found, ParsedFile};
+use crate::source::{Span, Spanned};
+
+/// How many files may import each other in a row.
+const MAX_DEPTH: usize = 64;
+
+/// An imported file, with the place of the `import` that names it, and what it says.
+pub(crate) type Imported = (Spanned<ProjectPath>, Arc<Body>);
+
+/// What a directory imports.
+#[derive(Default)]
+pub(crate) struct Imports {
+    /// The files, in the order in which they apply: an imported file after those that it imports
+    /// itself.
+    pub(crate) files: Vec<Imported>,
+    /// The wildcards among the sources, which may have matched other files before.
+    pub(crate) patterns: Vec<Spanned<Pattern>>,
+}
+
+/// Returns, by directory, what it imports. Directories that import nothing are missing.
+pub(crate) fn resolve(root: &Path, found: &mut Found) -> HashMap<ProjectPath, Imports> {
+    let files = found
+        .directories
+        .iter()
+        .flat_map(|directory| &directory.files);
+    let mut known: HashMap<ProjectPath, Arc<Body>> = HashMap::new();
+    if files.clone().any(|file| has_imports(&file.body)) {
+        known.extend(files.map(|file| (file.path.clone(), file.body.clone())));
+    }
+    let importing: Vec<(ProjectPath, Vec<ParsedFile>)> = found
+        .directories
+        .iter()
+        .map(|directory| (directory.path.clone(), with_imports(&directory.files)))
+        .filter(|(_, files)| !files.is_empty())
+        .collect();
+    let mut resolver = Resolver { root, found, known };
+    let mut imported = HashMap::new();
+    for (directory, files) in importing {
+        let mut import = Import {
+            directory: &directory,
+            seen: HashMap::new(),
+            imports: Imports::default(),
+            depth: 0,
+        };
+        for file in files {
+            resolver.imports(&file.path, &file.body, &mut import);
+        }
+        let imports = import.imports;
+        imported.insert(directory, imports);
+    }
+    imported
+}
+
+fn is_pattern(source: &str) -> bool {
+    source.contains(['*', '?', '['])
+}
+
+fn has_imports(body: &Body) -> bool {
+    body.blocks("import").next().is_some()
+}
+
+fn with_imports(files: &[ParsedFile]) -> Vec<ParsedFile> {
+    files
+        .iter()
+        .filter(|file| has_imports(&file.body))
+        .cloned()
+        .collect()
+}
+
+struct Resolver<'a> {
+    root: &'a Path,
+    found: &'a mut Found,
+    known: HashMap<ProjectPath, Arc<Body>>,
+}
+
+/// The imports of one directory.
+struct Import<'a> {
+    directory: &'a ProjectPath,
+    /// The files taken in, and where each was first asked for.
+    seen: HashMap<ProjectPath, Span>,
+    imports: Imports,
+    depth: usize,
+}
+
+impl Resolver<'_> {
+    fn problem(&mut self, diagnostic: Diagnostic) {
+        self.found.diagnostics.push(diagnostic);
+    }
+
+    fn imports(&mut self, importer: &ProjectPath, body: &Body, import: &mut Import) {
+        for block in body.blocks("import") {
+            self.import(importer, block, import);
+        }
+    }
+
+    fn import(&mut self, importer: &ProjectPath, block: &Block, import: &mut Import) {
+        let Some((source, span)) = self.source(block) else {
+            return;
+        };
+        let base = importer.parent().unwrap_or_else(ProjectPath::root);
+        let Ok(path) = base.resolve(&source) else {
+            let diagnostic = Diagnostic::error(format!("`{source}` leads out of the project"))
+                .label(span, "climbs above the project root");
+            self.problem(
+                diagnostic
+                    .help("import files inside the project; a leading `/` is the project root"),
+            );
+            return;
+        };
+        if is_pattern(&source) {
+            // Braces are ordinary characters here.
+            let written = source.replace('{', "[{]").replace('}', "[}]");
+            let pattern = Pattern::new(&base, &written).ok();
+            let spanned = pattern.map(|value| Spanned { value, span });
+            import.imports.patterns.extend(spanned);
+        }
+        let matches = self.expand(&path);
+        if matches.is_empty() {
+            let diagnostic = Diagnostic::error(format!("no file matches the import `{source}`"))
+                .label(span, format!("looked for `{path}`"));
+            self.problem(diagnostic.help("correct the path; `**` is not recursive in an import"));
+        }
+        for path in matches {
+            self.import_file(&path, span, import);
+        }
+    }
+
+    /// Returns the literal `source` and checks the rest of the block.
+    fn source(&mut self, block: &Block) -> Option<(String, Span)> {
+        for label in &block.labels {
+            let diagnostic = Diagnostic::error("an `import` block has no labels");
+            self.problem(
+                diagnostic
+                    .label(label.span, "unexpected label")
+                    .help("remove the label"),
+            );
+        }
+        for inner in &block.body.blocks {
+            let diagnostic =
+                Diagnostic::error(format!("unknown block `{}` in `import`", inner.kind.text));
+            self.problem(
+                diagnostic.label(inner.kind.span, "an `import` block has no nested blocks"),
+            );
+        }
+        for attribute in &block.body.attributes {
+            let name = &*attribute.name.text;
+            if name != "source" {
+                let diagnostic =
+                    Diagnostic::error(format!("unknown attribute `{name}` in `import`"))
+                        .label(attribute.name.span, "not an attribute of `import`")
+                        .label(block.kind.span, "in this block");
+                self.problem(diagnostic.did_you_mean(name, ["source"]));
+            }
+        }
+        let Some(attribute) = block.body.attribute("source") else {
+            let diagnostic = Diagnostic::error("an `import` block needs `source`");
+            let diagnostic = diagnostic.label(block.kind.span, "nothing to import");
+            self.problem(diagnostic.help("write `source = \"path/of/file.tm.hcl\"`"));
+            return None;
+        };
+        let span = attribute.value.span;
+        if let ExprKind::String(source) = &attribute.value.kind {
+            return Some((source.to_string(), span));
+        }
+        let diagnostic = Diagnostic::error("the `source` of an import must be a literal string");
+        self.problem(
+            diagnostic
+                .label(span, "this is not one")
+                .help("write the path out, in quotes"),
+        );
+        None
+    }
+
+    /// Expands wildcards, component by component; the result is sorted and exists.
+    fn expand(&self, path: &ProjectPath) -> Vec<ProjectPath> {
+        let mut matches = vec![ProjectPath::root()];
+        for component in path.components() {
+            let is_pattern = is_pattern(component);
+            // Braces are ordinary characters in these patterns.
+            let escaped = component.replace('{', "[{]").replace('}', "[}]");
+            let pattern = GlobBuilder::new(&escaped)
+                .build()
+                .ok()
+                .filter(|_| is_pattern);
+            let pattern = pattern.map(|pattern| pattern.compile_matcher());
+            matches = match pattern {
+                None => matches
+                    .iter()
+                    .map(|directory| directory.join(component))
+                    .collect(),
+                Some(pattern) => {
+                    let mut found = Vec::new();
+                    for directory in &matches {
+                        let entries = fs::read_dir(directory.to_host(self.root))
+                            .into_iter()
+                            .flatten();
+                        let names = entries
+                            .flatten()
+                            .filter_map(|entry| entry.file_name().into_string().ok());
+                        found.extend(
+                            names
+                                .filter(|name| pattern.is_match(name))
+                                .map(|name| directory.join(&name)),
+                        );
+                    }
+                    found
+                }
+            };
+        }
+        matches.retain(|path| path.to_host(self.root).symlink_metadata().is_ok());
+        matches.sort();
+        matches
+    }
+
+    fn import_file(&mut self, path: &ProjectPath, span: Span, import: &mut Import) {
+        if path.to_host(self.root).is_dir() {
+            let diagnostic = Diagnostic::error(format!(
+                "`{path}` is a directory, and an import names files"
+            ));
+            let diagnostic = diagnostic.label(span, "imported here");
+            self.problem(diagnostic.help(format!("import its files: `{path}/*.tm.hcl`")));
+            return;
+        }
+        let from = path.parent().unwrap_or_else(ProjectPath::root);
+        if import.directory.is_at_or_below(&from) {
+            let message = if from == *import.directory {
+                format!("`{path}` belongs to this directory already")
+            } else {
+                format!("`{path}` belongs to a directory above, which applies here already")
+            };
+            let diagnostic = Diagnostic::error(message).label(span, "imported here");
+            self.problem(diagnostic.help("remove the import"));
+            return;
+        }
+        if let Some(&first) = import.seen.get(path) {
+            let diagnostic = Diagnostic::error(format!(
+                "`{path}` is imported twice into `{}`",
+                import.directory
+            ))
+            .label(span, "again here");
+            let diagnostic = if first == span {
+                diagnostic
+            } else {
+                diagnostic.label(first, "first here")
+            };
+            self.problem(
+                diagnostic.help("remove one of the imports; imports must not form a loop"),
+            );
+            return;
+        }
+        import.seen.insert(path.clone(), span);
+        let Some(body) = self.body(path) else {
+            return; // said where it was read
+        };
+        if let Some(stack) = body.blocks("stack").next() {
+            let diagnostic = Diagnostic::error("an imported file cannot hold a `stack` block")
+                .label(
+                    stack.kind.span,
+                    "this would make every importer the same stack",
+                )
+                .label(span, "imported here");
+            self.problem(diagnostic.help("keep the `stack` block in the stack's own directory"));
+        }
+        if import.depth == MAX_DEPTH {
+            let diagnostic = Diagnostic::error(format!(
+                "more than {MAX_DEPTH} files import each other in a row"
+            ));
+            self.problem(diagnostic.label(span, "up to here"));
+            return;
+        }
+        import.depth += 1;
+        self.imports(path, &body, import);
+        import.depth -= 1;
+        let file = Spanned {
+            value: path.clone(),
+            span,
+        };
+        import.imports.files.push((file, body));
+    }
+
+    fn body(&mut self, path: &ProjectPath) -> Option<Arc<Body>> {
+        if let Some(body) = self.known.get(path) {
+            return Some(body.clone());
+        }
+        let ParsedFile { body, .. } = discover::read_one(self.root, path, self.found)?;
+        crate::project::load::check_top_level(&body, &mut self.found.diagnostics);
+        self.known.insert(path.clone(), body.clone());
+        Some(body)
+    }
+}

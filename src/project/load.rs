@@ -1,0 +1,416 @@
+//! The whole project in memory: what discovery, parsing and evaluation give together.
+//!
+//! [`Project::load`] is the arrow from a root directory to [`Stacks`]. It never stops at a problem:
+//! everything that is wrong is in [`Project::diagnostics`] and [`Project::errors`], and whoever uses
+//! the stacks looks there first.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use rayon::prelude::*;
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::language::syntax::{Block, Body};
+use crate::path::ProjectPath;
+use crate::pattern::Pattern;
+use crate::project::attempt::{AttemptSettings, Attempts};
+use crate::project::config::{self, EnvDefinition, Place, Settings};
+use crate::project::discover::{self, Directory, Listing, ReadError};
+use crate::project::globals::GlobalDefinition;
+use crate::project::import::{Imported, Imports};
+use crate::project::stack::{self, Stack, StackIndex, Stacks, Watch};
+use crate::project::{globals, import};
+use crate::source::{SourceFile, Sources, Spanned};
+
+/// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
+const TOP_LEVEL: [&str; 18] = [
+    "assert",
+    "bundle",
+    "component",
+    "define",
+    "environment",
+    "generate_file",
+    "generate_hcl",
+    "globals",
+    "import",
+    "input",
+    "orch",
+    "output",
+    "scaffold",
+    "script",
+    "sharing_backend",
+    "stack",
+    "terramate",
+    "vendor",
+];
+
+/// Threads that read and parse. More than processors: on a cold disk they wait.
+const MIN_THREADS: usize = 8;
+
+/// Parsing and evaluation nest up to the parser's limits; this leaves room even in unoptimised builds.
+const STACK_BYTES: usize = 16 << 20;
+
+/// A project.
+#[derive(Debug, Default)]
+pub struct Project {
+    /// The root on this machine, absolute, free of links.
+    pub root: PathBuf,
+    /// The text of every configuration file.
+    pub sources: Sources,
+    /// All stacks.
+    pub stacks: Stacks,
+    /// What directories hand down, of those that hand down anything.
+    pub scopes: HashMap<ProjectPath, DirectoryScope>,
+    /// What the configuration says about the project as a whole.
+    pub settings: Settings,
+    /// The files that a directory imports, also the patterns by which it does; only of directories
+    /// that import any.
+    pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
+    /// Directories below the root that are projects of their own, by path.
+    pub nested_projects: Vec<ProjectPath>,
+    /// Files and directories of which not everything is known, for the reasons below.
+    pub broken: Vec<ProjectPath>,
+    /// What is wrong with the configuration.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What could not be read.
+    pub errors: Vec<ReadError>,
+}
+
+/// What a directory hands down to the stacks at and below it.
+#[derive(Debug, Default)]
+pub struct DirectoryScope {
+    /// `config.run.env`; a name occurs once.
+    pub env: Vec<EnvDefinition>,
+    /// `globals`, in the order in which they apply.
+    pub globals: Vec<GlobalDefinition>,
+    /// `config.change_detection.ignore`: changed files that do not count.
+    pub ignore: Vec<Ignore>,
+    /// The `run` block of the stack, and `config.run` for what that does not say.
+    pub attempts: AttemptSettings,
+}
+
+/// An entry of `config.change_detection.ignore`.
+#[derive(Debug)]
+pub struct Ignore {
+    /// Matches the files that do not count.
+    pub pattern: Pattern,
+    /// The entry itself.
+    pub written: Spanned<String>,
+}
+
+impl DirectoryScope {
+    fn is_empty(&self) -> bool {
+        self.env.is_empty()
+            && self.globals.is_empty()
+            && self.ignore.is_empty()
+            && self.attempts.is_empty()
+    }
+}
+
+impl Project {
+    /// Reads and evaluates the project at `root`.
+    ///
+    /// # Errors
+    ///
+    /// If not a single thread can be started.
+    pub fn load(root: &Path) -> Result<Self, rayon::ThreadPoolBuildError> {
+        Ok(pool()?.install(|| Self::evaluate(root, discover::read(root))))
+    }
+
+    /// Does what [`Self::load`] does, and lists what else the project has.
+    ///
+    /// # Errors
+    ///
+    /// If not a single thread can be started.
+    pub fn load_with_listing(root: &Path) -> Result<(Self, Listing), rayon::ThreadPoolBuildError> {
+        Ok(pool()?.install(|| {
+            let (found, listing) = discover::read_with_listing(root);
+            (Self::evaluate(root, found), listing)
+        }))
+    }
+
+    fn evaluate(root: &Path, mut found: discover::Found) -> Self {
+        let imported = import::resolve(root, &mut found);
+        let evaluated: Vec<Evaluated> = found
+            .directories
+            .into_par_iter()
+            .map(|directory| {
+                let imports = imported.get(&directory.path);
+                let imported = imports.map_or(&[][..], |imports| &imports.files);
+                Evaluated::new(directory, imported, root)
+            })
+            .collect();
+        let mut project = Project {
+            root: root.to_path_buf(),
+            sources: found.sources,
+            nested_projects: found.nested_projects,
+            broken: found.broken,
+            diagnostics: found.diagnostics,
+            errors: found.errors,
+            ..Project::default()
+        };
+        let mut stacks = Vec::new();
+        for Evaluated {
+            path,
+            stack,
+            scope,
+            settings,
+            problems,
+        } in evaluated
+        {
+            stacks.extend(stack);
+            project.diagnostics.extend(problems);
+            if path.is_root() {
+                project.settings = settings;
+            }
+            if !scope.is_empty() {
+                project.scopes.insert(path, scope);
+            }
+        }
+        let names_only = |(directory, imports): (ProjectPath, Imports)| {
+            let files = imports.files.into_iter().map(|(file, _)| Spanned {
+                value: Watch::File(file.value),
+                span: file.span,
+            });
+            let patterns = imports.patterns.into_iter().map(|pattern| Spanned {
+                value: Watch::Pattern(pattern.value),
+                span: pattern.span,
+            });
+            (directory, files.chain(patterns).collect())
+        };
+        project.imports = imported.into_iter().map(names_only).collect();
+        project.check_ids(&mut stacks);
+        project.stacks = Stacks::new(stacks);
+        project.check_limits();
+        project
+    }
+
+    fn check_ids(&mut self, stacks: &mut [Stack]) {
+        stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        let mut first: HashMap<String, &Stack> = HashMap::new();
+        for stack in stacks.iter() {
+            let Some(id) = &stack.id else {
+                continue;
+            };
+            let folded = id.value.to_ascii_lowercase();
+            let Some(other) = first.get(&folded) else {
+                first.insert(folded, stack);
+                continue;
+            };
+            let mut diagnostic = Diagnostic::error(format!(
+                "stacks `{}` and `{}` have the same id `{}`",
+                other.path, stack.path, id.value
+            ))
+            .label(id.span, "an id must be unique in the project");
+            if let Some(other_id) = &other.id {
+                diagnostic = diagnostic.label(other_id.span, "also used here");
+                if other_id.value != id.value {
+                    diagnostic = diagnostic.note("ids are compared ignoring case");
+                }
+            }
+            self.diagnostics
+                .push(diagnostic.help("give one of the stacks another id"));
+        }
+    }
+
+    fn check_limits(&mut self) {
+        for limit in &self.settings.concurrency {
+            let tag = &limit.tag;
+            if self.stacks.has_tag(tag) || !self.broken.is_empty() {
+                continue; // what is broken may carry it
+            }
+            let message = format!("`{tag}` in `concurrency` names no stack");
+            let mut diagnostic = Diagnostic::warning(message);
+            if self.settings.strict_references {
+                diagnostic.severity = Severity::Error;
+                diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+            }
+            let diagnostic = diagnostic.label(limit.span, "no stack carries this tag");
+            self.diagnostics
+                .push(diagnostic.did_you_mean(tag, self.stacks.tags()));
+        }
+    }
+
+    /// Returns the directories from `path` up to the root that hand something down, nearest first.
+    pub fn scopes_of<'a>(
+        &'a self,
+        path: &'a ProjectPath,
+    ) -> impl Iterator<Item = &'a DirectoryScope> {
+        std::iter::once(path.as_str())
+            .chain(path.ancestors())
+            .filter_map(|directory| self.scopes.get(directory))
+    }
+
+    /// Returns what a stack allows its command: `timeout` and `retry`, each as the nearest directory
+    /// says that says anything.
+    pub fn attempts_of(&self, stack: StackIndex) -> Attempts {
+        let mut settings = AttemptSettings::default();
+        for scope in self.scopes_of(&self.stacks[stack].path) {
+            settings = settings.or(&scope.attempts);
+        }
+        settings.into()
+    }
+
+    /// Takes in what is wrong with a file that is not configuration. Its text is needed if a
+    /// diagnostic points into it; the places need not name a file yet.
+    pub(crate) fn adopt(&mut self, source: SourceFile, mut diagnostics: Vec<Diagnostic>) {
+        let mut labels = diagnostics.iter_mut().flat_map(|it| &mut it.labels);
+        if let Some(first) = labels.next() {
+            let file = self.sources.add(source);
+            first.span.file = file;
+            labels.for_each(|label| label.span.file = file);
+        }
+        self.diagnostics.append(&mut diagnostics);
+    }
+
+    /// Says whether any problem is an error.
+    pub fn has_errors(&self) -> bool {
+        !self.errors.is_empty() || self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
+    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let build = |n_threads| {
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(n_threads);
+        builder.stack_size(STACK_BYTES).build()
+    };
+    // Where memory or processes are limited, one thread does it too.
+    build(processors.max(MIN_THREADS)).or_else(|_| build(1))
+}
+
+/// What the configuration of one directory says.
+struct Evaluated {
+    path: ProjectPath,
+    stack: Option<Stack>,
+    scope: DirectoryScope,
+    settings: Settings,
+    problems: Vec<Diagnostic>,
+}
+
+impl Evaluated {
+    fn new(directory: Directory, imported: &[Imported], root: &Path) -> Self {
+        let Directory { path, files } = directory;
+        let mut problems = Vec::new();
+        for file in &files {
+            check_top_level(&file.body, &mut problems);
+        }
+        let local = || files.iter().flat_map(|file| &file.body.blocks);
+        let imported = || imported.iter().flat_map(|(_, body)| &body.blocks);
+        let is_tool = |block: &&Block| matches!(&*block.kind.text, "terramate" | "orch");
+        let is_globals = |block: &&Block| &*block.kind.text == "globals";
+        let place = if path.is_root() {
+            Place::Root
+        } else {
+            Place::Below
+        };
+        let config = config::read(
+            local().filter(is_tool),
+            imported().filter(is_tool),
+            place,
+            &mut problems,
+        );
+        let globals = globals::read(
+            imported().filter(is_globals),
+            local().filter(is_globals),
+            &mut problems,
+        );
+        let ignore = config.ignore.iter();
+        let ignore = ignore.filter_map(|entry| ignored(entry, &path, &mut problems));
+        let ignore = ignore.collect();
+        let mut blocks = local().filter(|block| &*block.kind.text == "stack");
+        let first = blocks.next();
+        let stack = first.map(|block| stack::from_block(block, &path, root, &mut problems));
+        let attempts = first.map(|block| stack::attempts(block, &mut problems));
+        let attempts = attempts.unwrap_or_default().or(&config.attempts);
+        for second in blocks {
+            let mut diagnostic = Diagnostic::error("a directory has one `stack` block")
+                .label(second.kind.span, "second block");
+            if let Some(first) = first {
+                diagnostic = diagnostic.label(first.kind.span, "first block");
+            }
+            let help = "merge the two blocks, or move one to a directory of its own";
+            problems.push(diagnostic.help(help));
+        }
+        Evaluated {
+            path,
+            stack,
+            scope: DirectoryScope {
+                env: config.env,
+                globals,
+                ignore,
+                attempts,
+            },
+            settings: config.settings,
+            problems,
+        }
+    }
+}
+
+/// Resolves an entry of `config.change_detection.ignore`. One without a `/` is the name of files
+/// anywhere below; none concerns files outside its directory.
+fn ignored(
+    entry: &Spanned<String>,
+    directory: &ProjectPath,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Ignore> {
+    let written = &entry.value;
+    let wrong = |label: String, help: &str| {
+        let message = format!("`{written}` cannot be ignored");
+        let diagnostic = Diagnostic::error(message).label(entry.span, label);
+        diagnostic.help(help)
+    };
+    if written.starts_with('!') {
+        let label = "`!` does not bring files back".to_owned();
+        problems.push(wrong(label, "list only what is to be ignored"));
+        return None;
+    }
+    if written.trim_matches('/').is_empty() {
+        let label = "names no file".to_owned();
+        problems.push(wrong(label, "for everything in a directory, write `**`"));
+        return None;
+    }
+    let is_name = !written.trim_end_matches('/').contains('/');
+    let pattern = if is_name {
+        Pattern::new(directory, &format!("**/{written}"))
+    } else {
+        Pattern::new(directory, written)
+    };
+    match pattern {
+        Err(problem) => problems.push(wrong(
+            problem.to_string(),
+            "`*` and `?` match within a name, `**` across directories, `{a,b}` either of two",
+        )),
+        Ok(pattern) if !pattern.directory().is_at_or_below(directory) => {
+            let label = format!("lies outside `{directory}`");
+            let help = "write it into a file of the directory that it concerns, or of one above";
+            problems.push(wrong(label, help));
+        }
+        Ok(pattern) => {
+            let written = entry.clone();
+            return Some(Ignore { pattern, written });
+        }
+    }
+    None
+}
+
+/// Checks that a file holds known blocks and nothing else.
+pub(crate) fn check_top_level(body: &Body, problems: &mut Vec<Diagnostic>) {
+    for attribute in &body.attributes {
+        let name = &attribute.name.text;
+        let diagnostic = Diagnostic::error(format!("attribute `{name}` outside of any block"));
+        let diagnostic = diagnostic.label(attribute.name.span, "a file consists of blocks");
+        problems.push(
+            diagnostic.help("move it into the block it belongs to: `stack { … }`, `globals { … }`"),
+        );
+    }
+    for block in &body.blocks {
+        let kind = &*block.kind.text;
+        if !TOP_LEVEL.contains(&kind) {
+            let diagnostic = Diagnostic::error(format!("unknown block `{kind}`"));
+            let diagnostic = diagnostic.label(block.kind.span, "not a block of this language");
+            problems.push(diagnostic.did_you_mean(kind, TOP_LEVEL));
+        }
+    }
+}

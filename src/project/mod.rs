@@ -1,0 +1,19 @@
+//! The project in memory: which files it has, and what they say about it and its stacks.
+//!
+//! [`Project::load`] is the arrow from a root directory to [`stack::Stacks`]. What git knows about
+//! the files, which stacks are wanted and how they are run is not known here.
+
+pub mod attempt;
+pub mod config;
+pub mod discover;
+pub mod environment;
+pub mod globals;
+mod import;
+mod load;
+pub mod namespaces;
+pub mod stack;
+pub mod tag;
+pub mod version;
+
+pub(crate) use self::load::pool;
+pub use self::load::{DirectoryScope, Ignore, Project};

@@ -1,0 +1,274 @@
+//! What names mean in expressions that are evaluated for a stack: `terramate` and its twin `orch`
+//! (metadata of project and stack), `env` (the host's environment) and `global`.
+//!
+//! Everything is worked out when an expression asks for it, and for that stack alone. Of functions
+//! there is one so far, `tm_fileexists`.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostic;
+use crate::language::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
+use crate::language::syntax::{Expr, ExprKind, Name};
+use crate::project::stack::{Stack, StackIndex};
+use crate::project::{DirectoryScope, Project};
+use crate::source::Span;
+
+/// How many globals may refer to each other in a row.
+const MAX_GLOBAL_DEPTH: usize = 32;
+
+/// What is the same for all stacks of a project.
+#[derive(Debug)]
+pub struct ProjectNamespaces<'p> {
+    project: &'p Project,
+    env: Value,
+    stack_list: Value,
+}
+
+impl<'p> ProjectNamespaces<'p> {
+    /// Prepares the namespaces. Host variables that are not UTF-8 cannot be named by expressions.
+    pub fn new(
+        project: &'p Project,
+        host_environment: impl Iterator<Item = (String, String)>,
+    ) -> Self {
+        let env = host_environment.map(|(name, value)| (name, Value::string(value)));
+        let paths = project
+            .stacks
+            .iter()
+            .map(|(_, stack)| Value::string(stack.path.as_str()));
+        ProjectNamespaces {
+            project,
+            env: Value::object(env),
+            stack_list: Value::list(paths),
+        }
+    }
+
+    /// Returns the namespaces of one stack.
+    pub fn of_stack(&self, stack: StackIndex) -> StackNamespaces<'_> {
+        StackNamespaces {
+            outer: self,
+            stack: &self.project.stacks[stack],
+            global: RefCell::default(),
+            budget: Budget::default(),
+            evaluating: RefCell::default(),
+        }
+    }
+
+    fn metadata(&self, stack: &Stack) -> Value {
+        let root = &self.project.root;
+        let root_name = root.file_name().unwrap_or_default().to_string_lossy();
+        let fs = Value::object([
+            ("absolute", Value::string(root.to_string_lossy())),
+            ("basename", Value::string(root_name)),
+        ]);
+        let path = stack.path.as_str();
+        let description = stack.description.as_deref().unwrap_or_default();
+        let mut own = vec![
+            ("name", Value::string(&*stack.name)),
+            ("description", Value::string(description)),
+            ("tags", Value::list(stack.tags().map(Value::string))),
+            (
+                "path",
+                Value::object([
+                    ("absolute", Value::string(path)),
+                    ("relative", Value::string(stack.path.relative())),
+                    ("basename", Value::string(stack.path.basename())),
+                    (
+                        "to_root",
+                        Value::string(crate::path::ProjectPath::root().relative_to(&stack.path)),
+                    ),
+                ]),
+            ),
+        ];
+        if let Some(id) = &stack.id {
+            own.push(("id", Value::string(&*id.value)));
+        }
+        if let Some(parent) = self.project.stacks.nearest_above(&stack.path) {
+            let parent = &self.project.stacks[parent];
+            let id = parent.id.as_ref().map_or("", |id| &id.value);
+            let tags = Value::list(parent.tags().map(Value::string));
+            own.push((
+                "parent",
+                Value::object([("id", Value::string(id)), ("tags", tags)]),
+            ));
+        }
+        Value::object([
+            ("version", Value::string(env!("CARGO_PKG_VERSION"))),
+            (
+                "root",
+                Value::object([("path", Value::object([("fs", fs)]))]),
+            ),
+            ("stacks", Value::object([("list", self.stack_list.clone())])),
+            ("stack", Value::object(own)),
+            // Older names of the same.
+            ("name", Value::string(&*stack.name)),
+            ("path", Value::string(path)),
+            ("description", Value::string(description)),
+        ])
+    }
+}
+
+/// What names mean for one stack.
+#[derive(Debug)]
+pub struct StackNamespaces<'p> {
+    outer: &'p ProjectNamespaces<'p>,
+    stack: &'p Stack,
+    /// The globals that were asked for, by their first name, wrong ones too.
+    global: RefCell<BTreeMap<Arc<str>, Result<Option<Value>>>>,
+    budget: Budget,
+    /// The globals being worked out, to notice when one needs itself.
+    evaluating: RefCell<Vec<String>>,
+}
+
+impl Namespaces for StackNamespaces<'_> {
+    fn get(&self, name: &str, rest: &[&str], span: Span) -> Result<Option<Value>> {
+        Ok(Some(match (name, rest) {
+            ("terramate" | "orch", _) => self.outer.metadata(self.stack),
+            ("env", &[variable, ..]) => {
+                if let Value::Object(host) = &self.outer.env
+                    && !host.contains_key(variable)
+                {
+                    let message = format!("the environment has no variable `{variable}`");
+                    let diagnostic = Diagnostic::error(message)
+                        .label(span, "`env` is the environment that orch was started in");
+                    return Err(Box::new(
+                        diagnostic.help(format!("set `{variable}` before running orch")),
+                    ));
+                }
+                self.outer.env.clone()
+            }
+            ("env", []) => self.outer.env.clone(),
+            ("global", &[first, ..]) => {
+                let Some(value) = self.global(first, span)? else {
+                    let message = format!("no global `{first}` applies to `{}`", self.stack.path);
+                    let diagnostic = Diagnostic::error(message)
+                        .label(span, "not defined here or in a directory above");
+                    return Err(Box::new(
+                        diagnostic.did_you_mean(first, self.global_names()),
+                    ));
+                };
+                Value::object([(first, value)])
+            }
+            ("global", []) => {
+                let mut all = BTreeMap::new();
+                for name in self.global_names() {
+                    if let Some(value) = self.global(name, span)? {
+                        all.insert(name.into(), value);
+                    }
+                }
+                Value::Object(Arc::new(all))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        vec!["env", "global", "orch", "terramate"]
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        name == "tm_fileexists"
+    }
+
+    fn call(&self, name: &Name, arguments: &[Value]) -> Result {
+        let [Value::String(path)] = arguments else {
+            let diagnostic = Diagnostic::error(format!("`{}` takes the path of a file", name.text));
+            let diagnostic = diagnostic.label(name.span, "called with something else");
+            return Err(Box::new(diagnostic.help("give it one string")));
+        };
+        // As in Terraform: relative to the directory that the expression is evaluated for.
+        let directory = self.stack.path.to_host(&self.outer.project.root);
+        Ok(Value::Bool(directory.join(&**path).is_file()))
+    }
+}
+
+impl<'p> StackNamespaces<'p> {
+    /// The directories whose globals apply, the root first.
+    fn scopes(&self) -> Vec<&'p DirectoryScope> {
+        let mut scopes: Vec<&DirectoryScope> =
+            self.outer.project.scopes_of(&self.stack.path).collect();
+        scopes.reverse();
+        scopes
+    }
+
+    fn global_names(&self) -> Vec<&'p str> {
+        let definitions = self.scopes().into_iter().flat_map(|scope| &scope.globals);
+        definitions.map(|definition| &*definition.path[0]).collect()
+    }
+
+    /// Works out an expression of this stack.
+    ///
+    /// # Errors
+    ///
+    /// A diagnostic for the first thing that is wrong.
+    pub fn evaluate(&self, expr: &Expr) -> Result {
+        evaluate_within(expr, self, &self.budget)
+    }
+
+    /// Works out the global whose first name is `first`, once; `None` if there is none.
+    fn global(&self, first: &str, span: Span) -> Result<Option<Value>> {
+        if let Some(known) = self.global.borrow().get(first) {
+            return known.clone();
+        }
+        if self.evaluating.borrow().iter().any(|name| name == first) {
+            let diagnostic = Diagnostic::error(format!("`global.{first}` needs its own value"));
+            return Err(Box::new(
+                diagnostic.label(span, "needed here while it is worked out"),
+            ));
+        }
+        if self.evaluating.borrow().len() == MAX_GLOBAL_DEPTH {
+            let message = format!("more than {MAX_GLOBAL_DEPTH} globals refer to each other");
+            return Err(Box::new(
+                Diagnostic::error(message).label(span, "in a row up to here"),
+            ));
+        }
+        self.evaluating.borrow_mut().push(first.to_owned());
+        let value = self.merged(first);
+        self.evaluating.borrow_mut().pop();
+        self.global.borrow_mut().insert(first.into(), value.clone());
+        value
+    }
+
+    fn merged(&self, first: &str) -> Result<Option<Value>> {
+        let mut merged = None;
+        for scope in self.scopes() {
+            for definition in scope
+                .globals
+                .iter()
+                .filter(|definition| &*definition.path[0] == first)
+            {
+                let value = if is_unset(&definition.value) {
+                    None
+                } else {
+                    Some(self.evaluate(&definition.value)?)
+                };
+                place(&mut merged, &definition.path[1..], value);
+            }
+        }
+        Ok(merged)
+    }
+}
+
+/// Puts a value at a path of nested objects, making objects on the way; `None` removes.
+fn place(target: &mut Option<Value>, path: &[Box<str>], value: Option<Value>) {
+    let Some((name, rest)) = path.split_first() else {
+        *target = value;
+        return;
+    };
+    let mut object = match target.take() {
+        Some(Value::Object(object)) => Arc::unwrap_or_clone(object),
+        _ => BTreeMap::new(),
+    };
+    let mut inner = object.remove(&**name);
+    place(&mut inner, rest, value);
+    if let Some(inner) = inner {
+        object.insert((&**name).into(), inner);
+    }
+    *target = Some(Value::Object(Arc::new(object)));
+}
+
+/// Says whether an expression is the bare word `unset`, which removes a definition from above.
+pub(crate) fn is_unset(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Variable(name) if &**name == "unset")
+}

@@ -1,0 +1,256 @@
+//! From a `stack` block to a [`Stack`]: types, defaults and checks of its attributes.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::Stack;
+use super::watch::watched;
+use crate::diagnostic::Diagnostic;
+use crate::language::evaluate::{NoNamespaces, Value, evaluate};
+use crate::language::syntax::{Attribute, Block, ExprKind};
+use crate::path::ProjectPath;
+use crate::project::attempt::{self, AttemptSettings};
+use crate::project::tag::tag_problem;
+use crate::source::{Span, Spanned};
+
+/// The attributes of a `stack` block. The last two belong to Terramate's bundles and mean nothing here.
+const ATTRIBUTES: [&str; 11] = [
+    "id",
+    "name",
+    "description",
+    "tags",
+    "after",
+    "before",
+    "wants",
+    "wanted_by",
+    "watch",
+    "from_bundle_file",
+    "from_bundle_label",
+];
+
+/// The block in a `stack` block.
+const RUN: &str = "run";
+
+/// Longest `id`, in characters.
+const MAX_ID: usize = 64;
+
+/// Evaluates the `stack` block of the directory `path`. What is wrong goes to `problems`; the stack
+/// that comes back has the defaults in its place.
+pub(crate) fn from_block(
+    block: &Block,
+    path: &ProjectPath,
+    root: &Path,
+    problems: &mut Vec<Diagnostic>,
+) -> Stack {
+    for label in &block.labels {
+        let diagnostic = Diagnostic::error("a `stack` block has no labels");
+        let help = format!(
+            "remove the label; to name the stack, write `name = \"{}\"` inside the block",
+            label.text
+        );
+        problems.push(diagnostic.label(label.span, "unexpected label").help(help));
+    }
+    for inner in &block.body.blocks {
+        if &*inner.kind.text == RUN {
+            continue; // not about the stack alone: see `attempts`
+        }
+        let message = format!("unknown block `{}` in `stack`", inner.kind.text);
+        let diagnostic = Diagnostic::error(message)
+            .label(
+                inner.kind.span,
+                "the only block in a `stack` block is `run`",
+            )
+            .label(block.kind.span, "in this block");
+        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..9].join(", "))));
+    }
+    let directory_name = if path.is_root() {
+        root.file_name()
+            .map_or("/".into(), |name| name.to_string_lossy().into_owned())
+    } else {
+        path.basename().to_owned()
+    };
+    let mut stack = Stack {
+        path: path.clone(),
+        id: None,
+        name: directory_name,
+        description: None,
+        tags: Vec::new(),
+        after: Vec::new(),
+        before: Vec::new(),
+        wants: Vec::new(),
+        wanted_by: Vec::new(),
+        watch: Vec::new(),
+        span: block.kind.span,
+    };
+    for attribute in &block.body.attributes {
+        match &*attribute.name.text {
+            "id" => stack.id = string(attribute, problems).filter(|id| check_id(id, problems)),
+            "name" => {
+                if let Some(name) = string(attribute, problems) {
+                    stack.name = name.value;
+                }
+            }
+            "description" => stack.description = string(attribute, problems).map(|text| text.value),
+            "tags" => {
+                stack.tags = strings(attribute, problems);
+                stack.tags.retain(|tag| check_tag(tag, problems));
+            }
+            "after" => stack.after = strings(attribute, problems),
+            "before" => stack.before = strings(attribute, problems),
+            "wants" => stack.wants = strings(attribute, problems),
+            "wanted_by" => stack.wanted_by = strings(attribute, problems),
+            "watch" => {
+                let entries = strings(attribute, problems);
+                stack.watch = entries
+                    .iter()
+                    .filter_map(|entry| watched(entry, path, root, problems))
+                    .collect();
+            }
+            "from_bundle_file" | "from_bundle_label" => _ = string(attribute, problems),
+            name => problems.push(
+                Diagnostic::error(format!("unknown attribute `{name}` in `stack`"))
+                    .label(attribute.name.span, "not an attribute of `stack`")
+                    .label(block.kind.span, "in this block")
+                    .did_you_mean(name, ATTRIBUTES),
+            ),
+        }
+    }
+    stack
+}
+
+/// Reads the `run` block in the `stack` block of a directory, which holds for the stacks nested in it
+/// as well. What is wrong goes to `problems`, and counts as not said.
+pub(crate) fn attempts(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSettings {
+    let mut blocks = block.body.blocks(RUN);
+    let Some(first) = blocks.next() else {
+        return AttemptSettings::default();
+    };
+    for second in blocks {
+        problems.push(attempt::block::twice(second, first.kind.span));
+    }
+    attempt::block::run(first, problems)
+}
+
+fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
+    match evaluate(&attribute.value, &NoNamespaces("a `stack` block")) {
+        Ok(value) => Some(value),
+        Err(diagnostic) => {
+            problems.push(*diagnostic);
+            None
+        }
+    }
+}
+
+fn wrong_type(attribute: &Attribute, span: Span, wanted: Wanted, found: &Value) -> Diagnostic {
+    let name = &attribute.name.text;
+    let (wanted, help) = match wanted {
+        Wanted::String => ("a string", format!("write `{name} = \"…\"`")),
+        Wanted::Strings => ("a list of strings", format!("write `{name} = [\"…\"]`")),
+    };
+    Diagnostic::error(format!("`{name}` must be {wanted}"))
+        .label(span, format!("this is {}", found.type_name()))
+        .help(help)
+}
+
+/// The types that attributes of a `stack` block have.
+#[derive(Clone, Copy)]
+enum Wanted {
+    String,
+    Strings,
+}
+
+/// Evaluates an attribute that must be a string; the empty string counts as not set.
+fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
+    let span = attribute.value.span;
+    match value(attribute, problems)? {
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) if text.contains('\0') => {
+            // It could not be handed to a command.
+            let message = format!("`{}` has a NUL character", attribute.name.text);
+            problems.push(Diagnostic::error(message).label(span, "no text has one"));
+            None
+        }
+        Value::String(text) => Some(Spanned {
+            value: text.to_string(),
+            span,
+        }),
+        other => {
+            problems.push(wrong_type(attribute, span, Wanted::String, &other));
+            None
+        }
+    }
+}
+
+/// Evaluates an attribute that must be a list of different strings; `null` counts as not set.
+fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned<String>> {
+    let whole = attribute.value.span;
+    let items = match value(attribute, problems) {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::List(items)) => items,
+        Some(other) => {
+            problems.push(wrong_type(attribute, whole, Wanted::Strings, &other));
+            return Vec::new();
+        }
+    };
+    // A list that is written out has a place for each element; one that is computed has only its own.
+    let written = match &attribute.value.kind {
+        ExprKind::List(written) => written.as_slice(),
+        _ => &[],
+    };
+    let mut first_places: HashMap<&str, Span> = HashMap::new();
+    let mut strings = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let span = written.get(index).map_or(whole, |expr| expr.span);
+        let Value::String(text) = item else {
+            problems.push(wrong_type(attribute, span, Wanted::Strings, item));
+            continue;
+        };
+        if let Some(&first) = first_places.get(&**text) {
+            let message = format!(
+                "`{text}` stands twice in `{}` (element {})",
+                attribute.name.text,
+                index + 1
+            );
+            let diagnostic = Diagnostic::error(message).label(span, "again here");
+            let diagnostic = if first == span {
+                diagnostic
+            } else {
+                diagnostic.label(first, "first here")
+            };
+            problems.push(diagnostic.help("remove one of them"));
+            continue;
+        }
+        first_places.insert(text, span);
+        strings.push(Spanned {
+            value: text.to_string(),
+            span,
+        });
+    }
+    strings
+}
+
+fn check_id(id: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let problem = if !id.value.chars().all(allowed) {
+        "an id has only ASCII letters, digits, `-` and `_`".to_owned()
+    } else if id.value.len() > MAX_ID {
+        format!(
+            "an id has at most {MAX_ID} characters; this one has {}",
+            id.value.len()
+        )
+    } else {
+        return true;
+    };
+    let message = format!("`{}` cannot be the id of a stack", id.value);
+    problems.push(Diagnostic::error(message).label(id.span, problem));
+    false
+}
+
+fn check_tag(tag: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
+    let Some(problem) = tag_problem(&tag.value) else {
+        return true;
+    };
+    let message = format!("`{}` cannot be a tag", tag.value);
+    problems.push(Diagnostic::error(message).label(tag.span, problem));
+    false
+}

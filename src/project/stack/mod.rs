@@ -1,0 +1,196 @@
+//! Stacks: what the rest of `orch` talks about.
+//!
+//! [`Stack`] is a stack as its block says, with the place of everything that a message may want to
+//! point at. [`Stacks`] is all of them, in path order, with the look-ups that the other stages need.
+//! What a reference names is not known here; see [`crate::selection::reference`].
+
+mod block;
+mod watch;
+
+use std::collections::{BTreeMap, HashMap};
+
+pub(crate) use block::{attempts, from_block};
+pub use watch::{Watch, unmatched};
+
+use crate::path::ProjectPath;
+use crate::project::tag::TagFilter;
+use crate::source::{Span, Spanned};
+
+/// A directory with a `stack` block.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    /// The directory.
+    pub path: ProjectPath,
+    /// `id`; `None` if absent or empty. Unique in the project, ignoring case.
+    pub id: Option<Spanned<String>>,
+    /// `name`, or the name of the directory.
+    pub name: String,
+    /// `description`.
+    pub description: Option<String>,
+    /// `tags`, as written.
+    pub tags: Vec<Spanned<String>>,
+    /// `after`, as written.
+    pub after: Vec<Spanned<String>>,
+    /// `before`, as written.
+    pub before: Vec<Spanned<String>>,
+    /// `wants`, as written.
+    pub wants: Vec<Spanned<String>>,
+    /// `wanted_by`, as written.
+    pub wanted_by: Vec<Spanned<String>>,
+    /// `watch`, resolved.
+    pub watch: Vec<Spanned<Watch>>,
+    /// The word `stack` that opens the block.
+    pub span: Span,
+}
+
+impl Stack {
+    /// Says whether the stack carries a tag. The empty text, though allowed as a tag, never matches.
+    pub fn has_tag(&self, tag: &str) -> bool {
+        !tag.is_empty() && self.tags.iter().any(|own| own.value == tag)
+    }
+
+    /// Returns the tags without their places.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.tags.iter().map(|tag| tag.value.as_str())
+    }
+}
+
+/// The position of a stack in path order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackIndex(pub(crate) u32);
+
+impl StackIndex {
+    pub(crate) fn new(index: usize) -> Self {
+        StackIndex(u32::try_from(index).expect("fewer than four billion stacks"))
+    }
+
+    /// Returns the position as a number, from 0.
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// All stacks of a project, in path order.
+#[derive(Debug, Default)]
+pub struct Stacks {
+    in_path_order: Vec<Stack>,
+    by_path: HashMap<ProjectPath, StackIndex>,
+    by_tag: BTreeMap<String, Vec<StackIndex>>,
+}
+
+impl Stacks {
+    /// Takes the stacks in, in any order.
+    pub fn new(mut stacks: Vec<Stack>) -> Self {
+        stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        let mut by_path = HashMap::with_capacity(stacks.len());
+        let mut by_tag: BTreeMap<String, Vec<StackIndex>> = BTreeMap::new();
+        for (index, stack) in stacks.iter().enumerate() {
+            let index = StackIndex::new(index);
+            by_path.insert(stack.path.clone(), index);
+            for tag in stack.tags() {
+                match by_tag.get_mut(tag) {
+                    Some(tagged) => tagged.push(index),
+                    None => _ = by_tag.insert(tag.to_owned(), vec![index]),
+                }
+            }
+        }
+        Stacks {
+            in_path_order: stacks,
+            by_path,
+            by_tag,
+        }
+    }
+
+    /// Returns how many there are.
+    pub fn len(&self) -> usize {
+        self.in_path_order.len()
+    }
+
+    /// Says whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.in_path_order.is_empty()
+    }
+
+    /// Returns all stacks in path order.
+    pub fn iter(&self) -> impl Iterator<Item = (StackIndex, &Stack)> {
+        self.in_path_order
+            .iter()
+            .enumerate()
+            .map(|(index, stack)| (StackIndex::new(index), stack))
+    }
+
+    /// Returns the stack at exactly this directory.
+    pub fn at(&self, path: &str) -> Option<StackIndex> {
+        self.by_path.get(path).copied()
+    }
+
+    /// Returns the nearest stack strictly above a directory.
+    pub fn nearest_above(&self, path: &ProjectPath) -> Option<StackIndex> {
+        path.ancestors().find_map(|ancestor| self.at(ancestor))
+    }
+
+    /// Returns all stacks at or below a directory, in path order.
+    pub fn at_or_below<'s>(
+        &'s self,
+        directory: &ProjectPath,
+    ) -> impl Iterator<Item = StackIndex> + use<'s> {
+        // In path order `/a`, `/a-b`, `/a/c`: what is below a directory is one stretch, but the
+        // directory itself may stand apart from it.
+        let prefix = directory.prefix_of_below();
+        // The root's own path begins like those below it.
+        let own = self.at(directory.as_str()).filter(|_| !directory.is_root());
+        let start = self
+            .in_path_order
+            .partition_point(|stack| *stack.path.as_str() < *prefix);
+        let rest = self.in_path_order[start..].iter().zip(start..);
+        let below = rest.take_while(move |(stack, _)| stack.path.as_str().starts_with(&prefix));
+        own.into_iter()
+            .chain(below.map(|(_, index)| StackIndex::new(index)))
+    }
+
+    /// Returns the stacks that a tag filter means, in path order.
+    pub fn tagged(&self, filter: &TagFilter) -> Vec<StackIndex> {
+        let mut found: Vec<StackIndex> = Vec::new();
+        for tags in filter.alternatives() {
+            // Start from the rarest tag, so that a filter costs no more than what it can match.
+            let lists: Option<Vec<&Vec<StackIndex>>> =
+                tags.iter().map(|tag| self.by_tag.get(tag)).collect();
+            let Some(rarest) =
+                lists.and_then(|lists| lists.into_iter().min_by_key(|list| list.len()))
+            else {
+                continue;
+            };
+            found.extend(
+                rarest
+                    .iter()
+                    .filter(|&&index| tags.iter().all(|tag| self[index].has_tag(tag))),
+            );
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Returns the stacks that carry a tag, in path order.
+    pub fn with_tag(&self, tag: &str) -> &[StackIndex] {
+        self.by_tag.get(tag).map_or(&[], Vec::as_slice)
+    }
+
+    /// Says whether any stack carries a tag.
+    pub fn has_tag(&self, tag: &str) -> bool {
+        self.by_tag.contains_key(tag)
+    }
+
+    /// Returns the tags in use, in byte order.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.by_tag.keys().map(String::as_str)
+    }
+}
+
+impl std::ops::Index<StackIndex> for Stacks {
+    type Output = Stack;
+
+    fn index(&self, index: StackIndex) -> &Stack {
+        &self.in_path_order[index.get()]
+    }
+}

@@ -1,0 +1,162 @@
+//! The first line of a journal: what a run was to do, and under which circumstances.
+
+use std::ffi::{OsStr, OsString};
+
+use jiff::Timestamp;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::run::order::Direction;
+use crate::run::schedule::OnError;
+
+/// The format of the journals that are written here. Within a number, things are only ever added.
+pub const FORMAT: u32 = 1;
+
+/// What a run was to do, and under which circumstances.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`] at the time.
+    pub format: u32,
+    /// The run id, which the folder of the run is called after.
+    pub run: String,
+    /// The version of `orch`.
+    pub orch: String,
+    /// When it began.
+    pub at: Timestamp,
+    /// The machine.
+    pub host: String,
+    /// The process id of `orch`.
+    pub process: u32,
+    /// What was typed after `orch`, the flags that select stacks included.
+    pub arguments: Vec<Argument>,
+    /// Where that was typed, as a path of the project.
+    pub directory: String,
+    /// The run that this one goes on with.
+    pub resumes: Option<String>,
+    /// The command and its arguments.
+    pub command: Vec<Argument>,
+    /// The stacks, in the sequence in which a serial run has them: of a reverse run, from the end.
+    pub order: Vec<String>,
+    /// Those of them that are not to run now, since only what had failed was wanted.
+    #[serde(default)]
+    pub left_out: Vec<String>,
+    /// Which way the run goes.
+    pub direction: Direction,
+    /// How it goes, as far as flags said so.
+    pub settings: Settings,
+    /// What changes were measured from, if only changed stacks were wanted.
+    pub base: Option<BaseRecord>,
+    /// The commit of HEAD, if there is one.
+    pub head: Option<String>,
+    /// The digest of the project's graph.
+    pub graph: String,
+    /// The names of the variables that commands get, sorted. Values may be secret.
+    pub environment: Vec<String>,
+}
+
+/// How a run goes, as far as flags said so.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Settings {
+    /// What happens after a failure.
+    pub on_error: OnError,
+    /// How many commands run at once.
+    pub jobs: usize,
+    /// How many with a tag.
+    #[serde(default)]
+    pub limits: Vec<TagLimit>,
+    /// How long an attempt may take.
+    pub timeout_ms: Option<u64>,
+    /// How long the run may take.
+    pub run_timeout_ms: Option<u64>,
+    /// How long a command has to end after its interrupt.
+    pub grace_ms: Option<u64>,
+    /// How often a failed command is tried again.
+    pub retries: Option<u32>,
+    /// After which exit statuses.
+    #[serde(default)]
+    pub retry_on_exit: Vec<i32>,
+    /// After which output.
+    #[serde(default)]
+    pub retry_on_output: Vec<String>,
+    /// The time before the second attempt.
+    pub retry_backoff_ms: Option<u64>,
+}
+
+/// At most this many stacks with a tag run at once.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TagLimit {
+    /// The tag.
+    pub tag: String,
+    /// How many.
+    pub at_once: usize,
+}
+
+/// What changes were measured from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BaseRecord {
+    /// The commit.
+    pub commit: String,
+    /// Why it was this one.
+    pub reason: String,
+}
+
+/// A word of a command line: a string, or where it is no Unicode, the numbers that it consists of
+/// (bytes on Unix).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Argument(pub OsString);
+
+/// Returns words as a journal has them.
+pub fn arguments<'w>(words: impl IntoIterator<Item = &'w OsString>) -> Vec<Argument> {
+    words.into_iter().cloned().map(Argument).collect()
+}
+
+impl Serialize for Argument {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => units(&self.0).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Argument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Text(String),
+            Units(Vec<u16>),
+        }
+        Ok(Argument(match Written::deserialize(deserializer)? {
+            Written::Text(text) => text.into(),
+            Written::Units(units) => {
+                from_units(units).ok_or_else(|| D::Error::custom("not the bytes of an argument"))?
+            }
+        }))
+    }
+}
+
+#[cfg(unix)]
+fn units(word: &OsStr) -> Vec<u16> {
+    use std::os::unix::ffi::OsStrExt as _;
+    word.as_bytes().iter().copied().map(u16::from).collect()
+}
+
+#[cfg(unix)]
+fn from_units(units: Vec<u16>) -> Option<OsString> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let bytes: Result<Vec<u8>, _> = units.into_iter().map(u8::try_from).collect();
+    bytes.ok().map(OsString::from_vec)
+}
+
+#[cfg(windows)]
+fn units(word: &OsStr) -> Vec<u16> {
+    use std::os::windows::ffi::OsStrExt as _;
+    word.encode_wide().collect()
+}
+
+#[cfg(windows)]
+fn from_units(units: Vec<u16>) -> Option<OsString> {
+    use std::os::windows::ffi::OsStringExt as _;
+    Some(OsString::from_wide(&units))
+}

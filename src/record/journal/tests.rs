@@ -1,0 +1,222 @@
+use std::fs::{self, OpenOptions};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::run::order::Direction;
+use crate::run::schedule::OnError;
+
+fn header(run: &str, command: &str) -> Header {
+    Header {
+        format: FORMAT,
+        run: run.to_owned(),
+        orch: "0.0.0".to_owned(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+        host: "here".to_owned(),
+        process: 1,
+        arguments: Vec::new(),
+        directory: "/".to_owned(),
+        resumes: None,
+        command: vec![Argument(command.into())],
+        order: ["/a", "/b", "/größe"].map(str::to_owned).to_vec(),
+        left_out: Vec::new(),
+        direction: Direction::Forward,
+        settings: Settings {
+            on_error: OnError::Stop,
+            jobs: 1,
+            limits: Vec::new(),
+            timeout_ms: None,
+            run_timeout_ms: None,
+            grace_ms: None,
+            retries: None,
+            retry_on_exit: Vec::new(),
+            retry_on_output: Vec::new(),
+            retry_backoff_ms: None,
+        },
+        base: None,
+        head: None,
+        graph: String::new(),
+        environment: Vec::new(),
+    }
+}
+
+fn ended(stack: &str, outcome: Outcome, elapsed_ms: u64) -> Entry {
+    let event = Event::Ended(Ended {
+        stack: stack.to_owned(),
+        outcome,
+        failure: None,
+        cause: None,
+        elapsed_ms,
+        attempts: 1,
+    });
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    Entry { at, event }
+}
+
+/// A run id; the later ones sort after the earlier ones.
+fn id(number: usize) -> String {
+    format!("01a1ffb4-2d7d-73ea-bf75-{number:012}")
+}
+
+fn project() -> (TempDir, Place) {
+    let root = tempfile::tempdir().unwrap();
+    let place = Place::create(root.path()).unwrap();
+    (root, place)
+}
+
+#[test]
+fn a_journal_reads_back_wherever_it_was_torn() {
+    let (_root, place) = project();
+    let mut journal = Journal::create(&place, &header(&id(1), "x")).unwrap();
+    let file = journal.folder().join(write::FILE);
+    let header_length = fs::read(&file).unwrap().len();
+    for stack in ["/a", "/b", "/größe"] {
+        journal.write(&ended(stack, Outcome::Succeeded, 1)).unwrap();
+    }
+    drop(journal);
+    let whole = fs::read(&file).unwrap();
+    let runs = Runs::find(place).unwrap();
+    for length in 0..=whole.len() {
+        let text = &whole[..length];
+        fs::write(&file, text).unwrap();
+        let record = runs.record(&id(1));
+        if length < header_length {
+            assert!(matches!(record, Err(ReadError::NoHeader)), "{length}");
+            continue;
+        }
+        // An entry that lacks only the end of its line is known, too.
+        let known = text[header_length..].split(|&byte| byte == b'}').count() - 1;
+        assert_eq!(record.unwrap().counts().succeeded, known, "{length}");
+    }
+}
+
+#[test]
+fn what_could_not_be_written_is_written_later() {
+    let (_root, place) = project();
+    let mut journal = Journal::create(&place, &header(&id(1), "x")).unwrap();
+    let path = journal.folder().join(write::FILE);
+    let whole = journal.file.try_clone().unwrap();
+    journal.file = fs::File::open(&path).unwrap(); // for reading only
+    assert!(journal.write(&ended("/a", Outcome::Succeeded, 1)).is_err());
+    journal.file = whole;
+    // A part of a line that got as far as the disk.
+    let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut torn, b"{\"at\":").unwrap();
+    journal.write(&ended("/b", Outcome::Failed, 1)).unwrap();
+    let record = Runs::find(place).unwrap().record(&id(1)).unwrap();
+    assert_eq!((record.counts().succeeded, record.counts().failed), (1, 1));
+}
+
+#[test]
+fn past_durations_are_the_newest_of_the_same_command() {
+    let (_root, place) = project();
+    let run = |number: usize, command: &str, entries: &[Entry]| {
+        let mut journal = Journal::create(&place, &header(&id(number), command)).unwrap();
+        for entry in entries {
+            journal.write(entry).unwrap();
+        }
+    };
+    run(0, "plan", &[ended("/größe", Outcome::Succeeded, 9)]);
+    run(
+        1,
+        "plan",
+        &[
+            ended("/a", Outcome::Succeeded, 1),
+            ended("/b", Outcome::Succeeded, 2),
+        ],
+    );
+    run(
+        2,
+        "plan",
+        &[
+            ended("/a", Outcome::Succeeded, 3),
+            ended("/b", Outcome::Failed, 4),
+        ],
+    );
+    run(3, "apply", &[ended("/a", Outcome::Succeeded, 5)]);
+    for number in 4..11 {
+        run(number, "apply", &[]);
+    }
+    let runs = Runs::find(place).unwrap();
+    let durations = runs.past_durations(&["plan".into()]);
+    let of = |stack: &str| durations.get(stack).copied();
+    assert_eq!(of("/a"), Some(Duration::from_millis(3)));
+    assert_eq!(of("/b"), Some(Duration::from_millis(2)));
+    assert_eq!(of("/größe"), None, "that run is too long ago");
+}
+
+#[test]
+fn a_run_is_alive_as_long_as_its_journal_is_held() {
+    let (_root, place) = project();
+    let journal = Journal::create(&place, &header(&id(1), "x")).unwrap();
+    let runs = Runs::find(place).unwrap();
+    assert_eq!(runs.liveness(&id(1)), Liveness::Alive);
+    drop(journal);
+    assert_eq!(runs.liveness(&id(1)), Liveness::Gone);
+    assert_eq!(runs.liveness("../.."), Liveness::Gone);
+}
+
+#[test]
+fn a_journal_that_is_too_long_to_be_one_is_not_read() {
+    let (_root, place) = project();
+    let journal = Journal::create(&place, &header(&id(1), "x")).unwrap();
+    let runs = Runs::find(place).unwrap();
+    assert!(runs.record(&id(1)).is_ok());
+    journal.file.set_len(read::MAX_BYTES + 1).unwrap();
+    assert!(matches!(runs.record(&id(1)), Err(ReadError::TooLong)));
+    assert!(matches!(runs.brief(&id(1)), Err(ReadError::TooLong)));
+}
+
+#[test]
+fn what_never_began_is_no_run_to_keep() {
+    let (_root, place) = project();
+    let begun = |number: usize| drop(Journal::create(&place, &header(&id(number), "x")).unwrap());
+    let folder = |number: usize| {
+        place
+            .make_directory(&format!("runs/{}", id(number)))
+            .unwrap()
+    };
+    let file = |number: usize| fs::File::create_new(folder(number).join("journal.new")).unwrap();
+    begun(1);
+    let (empty, killed, held, newer) = (folder(2), folder(3), folder(4), folder(6));
+    drop(file(3));
+    let lock = file(4);
+    lock.try_lock().unwrap();
+    begun(5);
+    let runs = Runs::find(place.clone()).unwrap();
+    let pruned = runs.prune(2);
+    assert_eq!((pruned.removed.len(), pruned.left), (0, 2));
+    let pruned = runs.prune(0);
+    assert_eq!((pruned.removed, pruned.left), (vec![id(5), id(1)], 0));
+    for folder in [&empty, &killed, &held, &newer] {
+        assert!(folder.exists(), "it may be about to begin");
+    }
+    runs.remove_unbegun(&id(5));
+    for (folder, stays) in [
+        (&empty, false),
+        (&killed, false),
+        (&held, true),
+        (&newer, true),
+    ] {
+        assert_eq!(folder.exists(), stays, "{}", folder.display());
+    }
+}
+
+#[test]
+fn a_new_run_is_above_all_others() {
+    for newest in [
+        "00000000-0000-7000-8000-000000000000",
+        "0fffffff-ffff-7fff-bfff-ffffffffffff",
+    ] {
+        let (_root, place) = project();
+        drop(Journal::create(&place, &header(newest, "x")).unwrap());
+        let new = Runs::find(place).unwrap().new_id();
+        assert!(new.as_str() > newest, "{new}");
+    }
+    // After the last of all times there is none.
+    let (_root, place) = project();
+    let last = "ffffffff-ffff-7fff-bfff-ffffffffffff";
+    drop(Journal::create(&place, &header(last, "x")).unwrap());
+    assert_eq!(Runs::find(place).unwrap().new_id().len(), last.len());
+}

@@ -1,0 +1,82 @@
+//! Writes the log of an attempt.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::index_of;
+use crate::run::event::Stream;
+
+/// Takes the output of an attempt.
+#[derive(Debug)]
+pub struct LogWriter {
+    path: PathBuf,
+    log: Option<File>,
+    index: Option<File>,
+    /// Of the last byte.
+    stream: Stream,
+    length: u64,
+}
+
+impl LogWriter {
+    pub(super) fn new(path: PathBuf) -> Self {
+        LogWriter {
+            path,
+            log: None,
+            index: None,
+            stream: Stream::Stdout,
+            length: 0,
+        }
+    }
+
+    /// Adds the next bytes of a stream. Nothing is held back.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written, all or in part. The log is then not to be written any more.
+    pub fn write(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if stream != self.stream {
+            let index = match &mut self.index {
+                Some(index) => index,
+                none => none.insert(create(&index_of(&self.path))?),
+            };
+            let name = match stream {
+                Stream::Stdout => "stdout",
+                Stream::Stderr => "stderr",
+            };
+            // One call, so that a line is there or not.
+            index.write_all(format!("{} {name}\n", self.length).as_bytes())?;
+            self.stream = stream;
+        }
+        let log = match &mut self.log {
+            Some(log) => log,
+            none => none.insert(create(&self.path)?),
+        };
+        log.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Creates a file for us alone, and the directory that it is in. What there is already, be it a
+/// link, is left alone.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match (options.open(path), path.parent()) {
+        (Err(error), Some(directory)) if error.kind() == io::ErrorKind::NotFound => {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(directory)?;
+            options.open(path)
+        }
+        (opened, _) => opened,
+    }
+}

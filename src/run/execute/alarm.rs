@@ -1,0 +1,43 @@
+//! What is to happen at a certain time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Instant;
+
+use crate::project::stack::StackIndex;
+
+/// What is to happen. One that has become pointless in the meantime does nothing when it is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Alarm {
+    /// The time of the run is over.
+    Run,
+    /// The time of an attempt is over.
+    Attempt(StackIndex, u32),
+    /// So is the time that it was given to end.
+    Grace(StackIndex, u32),
+    /// It was killed, and is waited for no longer.
+    Lost(StackIndex, u32),
+    /// The next attempt begins.
+    Retry(StackIndex),
+}
+
+/// All that is to happen, the earliest first.
+#[derive(Debug, Default)]
+pub(super) struct Alarms(BinaryHeap<Reverse<(Instant, Alarm)>>);
+
+impl Alarms {
+    pub(super) fn set(&mut self, at: Instant, alarm: Alarm) {
+        self.0.push(Reverse((at, alarm)));
+    }
+
+    /// Returns when the next one is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes out the next one if it is due.
+    pub(super) fn due(&mut self, now: Instant) -> Option<Alarm> {
+        self.next().filter(|&at| at <= now)?;
+        self.0.pop().map(|Reverse((_, alarm))| alarm)
+    }
+}

@@ -1,0 +1,343 @@
+//! Commands as processes.
+//!
+//! A thread for each command reads what it prints, where that is to be kept, waits for its end, and
+//! tells the loop.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tracing::debug;
+
+use super::attendant::{Attendants, Job};
+use super::{AttemptEnd, Control, End, Executor, Signal, os};
+use crate::project::attempt::{Attempts, OutputWatch};
+use crate::project::environment::Environment;
+use crate::project::stack::StackIndex;
+use crate::run::event::{Failure, Reaction, Stream};
+
+/// A command in a stack.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The program as typed, which it sees as its own name.
+    pub name: OsString,
+    /// The program file.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// Changes to our own environment.
+    pub environment: Environment,
+}
+
+/// What takes the output of one attempt, in a thread of its own.
+pub trait Recorder: Send {
+    /// Takes the next bytes of a stream.
+    fn output(&mut self, stream: Stream, bytes: &[u8]);
+
+    /// Takes note that there is no more.
+    ///
+    /// # Errors
+    ///
+    /// If what was given before could not be kept, all or in part.
+    fn end(&mut self) -> io::Result<()>;
+}
+
+/// Where the streams of commands lead.
+pub enum Streams<'a> {
+    /// They are our own, stdin included.
+    Live,
+    /// What is printed goes to a recorder; there is nothing to read.
+    Recorded {
+        /// Whether commands print to a terminal of their own, which makes one stream of two.
+        pty: bool,
+        /// Returns what takes the output of an attempt in a stack, counted from 1.
+        recorder: RecorderFor<'a>,
+    },
+}
+
+/// Returns what takes the output of an attempt in a stack, counted from 1.
+pub type RecorderFor<'a> = Box<dyn FnMut(StackIndex, u32) -> Box<dyn Recorder> + 'a>;
+
+/// Runs the command of each stack as a process.
+pub struct Commands<'a> {
+    task: Box<dyn Fn(StackIndex) -> Task + 'a>,
+    streams: Streams<'a>,
+    attendants: Attendants<Work>,
+}
+
+impl<'a> Commands<'a> {
+    /// Runs these commands with these streams.
+    pub fn new(task: impl Fn(StackIndex) -> Task + 'a, streams: Streams<'a>) -> Self {
+        Commands {
+            task: Box::new(task),
+            streams,
+            attendants: Attendants::default(),
+        }
+    }
+}
+
+impl Executor for Commands<'_> {
+    type Command = Running;
+
+    fn start(
+        &mut self,
+        stack: StackIndex,
+        attempts: &Attempts,
+        attempt: u32,
+        end: End,
+    ) -> Result<Running, Failure> {
+        let task = (self.task)(stack);
+        debug!(
+            program = %task.program.display(),
+            directory = %task.directory.display(),
+            "start"
+        );
+        let mut command = Command::new(&task.program);
+        os::set_name(&mut command, &task.name);
+        command.args(&task.arguments).current_dir(&task.directory);
+        for (name, value) in &task.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let (has_own_group, reading) = match &mut self.streams {
+            Streams::Live => (!os::is_interactive(), None),
+            Streams::Recorded { pty, recorder } => {
+                command.stdin(Stdio::null());
+                let pipes = os::Pipes::attach(&mut command, *pty).map_err(|error| {
+                    Failure::NotStarted(format!("its output cannot be read: {error}"))
+                })?;
+                let recording = Recording {
+                    recorder: recorder(stack, attempt),
+                    watch: OutputWatch::new(attempts),
+                };
+                (true, Some((pipes, recording)))
+            }
+        };
+        if has_own_group {
+            os::set_own_group(&mut command);
+        }
+        let not_started = |error: io::Error| {
+            let problem = if task.directory.is_dir() {
+                os::start_problem(&error)
+            } else {
+                "the stack directory does not exist any more".to_owned()
+            };
+            Failure::NotStarted(problem)
+        };
+        // The thread that waits exists before there is anything to wait for: a command that nobody
+        // could wait for must not start.
+        let attendant = self.attendants.take().map_err(not_started)?;
+        let life = Arc::new(Mutex::new(Life::default()));
+        let started = Instant::now();
+        let child = command.spawn().map_err(not_started)?;
+        // Our copies of its ends of the pipes are closed, or its output would never end.
+        drop(command);
+        let process = child.id();
+        debug!(process, "started");
+        attendant.attend(Work {
+            attended: Attended {
+                child,
+                has_own_group,
+                life: life.clone(),
+                n_looks: 0,
+            },
+            reading,
+            end,
+        });
+        Ok(Running {
+            process,
+            started,
+            has_own_group,
+            life,
+        })
+    }
+}
+
+/// A command that has been started.
+#[derive(Debug)]
+pub struct Running {
+    process: u32,
+    started: Instant,
+    /// Whether the command has a process group of its own.
+    has_own_group: bool,
+    life: Arc<Mutex<Life>>,
+}
+
+/// How far a command has got, as the loop and its attendant see it.
+#[derive(Debug, Default)]
+struct Life {
+    /// Whether we have interrupted, terminated or killed it.
+    has_reacted: bool,
+    /// Once nothing of it is left its number may belong to another, so it is signalled no more.
+    is_over: bool,
+}
+
+fn lock(life: &Mutex<Life>) -> MutexGuard<'_, Life> {
+    life.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Control for Running {
+    fn react(&self, reaction: Reaction, signal: Option<&Signal>) {
+        let mut life = lock(&self.life);
+        if life.is_over {
+            return;
+        }
+        life.has_reacted = true;
+        // The terminal reaches what was running at that moment.
+        let has_reached = signal.is_some_and(|signal| {
+            !self.has_own_group && !signal.from_process && signal.at > self.started
+        });
+        match (reaction, signal) {
+            (Reaction::Interrupt, _) if has_reached => {}
+            (Reaction::Interrupt, Some(signal)) => {
+                os::pass_on(self.process, self.has_own_group, signal.number);
+            }
+            (Reaction::Interrupt, None) => os::interrupt(self.process, self.has_own_group),
+            (Reaction::Terminate, _) => os::terminate(self.process, self.has_own_group),
+            (Reaction::Kill, _) => os::kill(self.process, self.has_own_group),
+        }
+        // Who is stopped, for the terminal or by somebody, would notice nothing.
+        if self.has_own_group {
+            os::resume(self.process);
+        }
+    }
+}
+
+/// A command, as the thread sees it that stays with it to its end.
+///
+/// That is the end of its process; but once we have reacted to something, of its whole process group.
+/// A wrapper may die at once of an interrupt for which what it has started needs a while.
+struct Attended {
+    child: Child,
+    has_own_group: bool,
+    life: Arc<Mutex<Life>>,
+    /// How often it was looked whether the group has ended.
+    n_looks: u32,
+}
+
+/// How often to look whether a process group has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Which of these looks takes more effort.
+const THOROUGHLY: u32 = 20;
+
+impl Attended {
+    /// Says whether what is waited for has ended, be it that a reaction may still make us wait for
+    /// more.
+    fn has_ended(&mut self) -> bool {
+        let life = self.life.clone();
+        let mut life = lock(&life);
+        if life.is_over || !os::has_ended(self.child.id()) {
+            return life.is_over;
+        }
+        if !(self.has_own_group && life.has_reacted) {
+            return true;
+        }
+        // As long as it is to be reaped, the group is not empty. The status is kept.
+        _ = self.child.wait();
+        self.look(&mut life)
+    }
+
+    /// Looks whether nothing is left of the group of a command that is reaped.
+    fn look(&mut self, life: &mut Life) -> bool {
+        self.n_looks += 1;
+        let is_thorough = self.n_looks.is_multiple_of(THOROUGHLY);
+        life.is_over |= os::has_group_ended(self.child.id(), is_thorough);
+        life.is_over
+    }
+
+    /// Waits for the end, and returns how the command itself ended.
+    fn wait(mut self, wants_terminal: impl Fn()) -> io::Result<ExitStatus> {
+        let is_over = lock(&self.life).is_over;
+        if !is_over {
+            os::wait_without_reaping(self.child.id(), wants_terminal);
+        }
+        let life = self.life.clone();
+        let mut life_now = lock(&life);
+        let status = self.child.wait();
+        if !(self.has_own_group && life_now.has_reacted) {
+            life_now.is_over = true;
+        }
+        // Reaping and the first look are one: a number that is free must not be signalled.
+        while !life_now.is_over && !self.look(&mut life_now) {
+            drop(life_now);
+            thread::sleep(LOOK);
+            life_now = lock(&life);
+        }
+        drop(life_now);
+        status
+    }
+}
+
+/// The output of one attempt on its way.
+struct Recording {
+    recorder: Box<dyn Recorder>,
+    watch: Option<OutputWatch>,
+}
+
+impl Recording {
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        if let Some(watch) = &mut self.watch {
+            watch.output(stream, bytes);
+        }
+        self.recorder.output(stream, bytes);
+    }
+}
+
+/// What an attendant does.
+struct Work {
+    attended: Attended,
+    reading: Option<(os::Pipes, Recording)>,
+    end: End,
+}
+
+impl Job for Work {
+    /// Reads what a command prints until it ends, and returns what tells how that was.
+    fn carry_out(self) -> impl FnOnce() {
+        let Work {
+            mut attended,
+            reading,
+            end,
+        } = self;
+        let has_own_group = attended.has_own_group;
+        let wants_terminal = || {
+            // Else the shell that started orch has stopped us as well, and says so.
+            if has_own_group {
+                end.wants_terminal();
+            }
+        };
+        let mut output_matches = false;
+        let mut output_lost = None;
+        if let Some((pipes, mut recording)) = reading {
+            let process = attended.child.id();
+            let on_output = |stream, bytes: &[u8]| recording.output(stream, bytes);
+            let has_ended = || attended.has_ended();
+            let read = pipes.read(process, on_output, wants_terminal, has_ended);
+            let kept = recording.recorder.end();
+            output_matches = recording.watch.is_some_and(|watch| watch.has_matched());
+            output_lost = kept.err().map(|error| error.to_string()).or(read.err());
+        }
+        let how = AttemptEnd {
+            result: result(attended.wait(wants_terminal)),
+            output_matches,
+            output_lost,
+        };
+        move || end.tell(how)
+    }
+}
+
+fn result(status: io::Result<ExitStatus>) -> Result<(), Failure> {
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(os::failure(status)),
+        Err(error) => Err(Failure::Lost(error.to_string())),
+    }
+}

@@ -1,0 +1,238 @@
+//! Runs the command of each stack.
+//!
+//! One loop owns the schedule, the running commands and time. Threads that wait for commands and one
+//! that receives signals send to the one channel that the loop reads. What the loop decides it tells
+//! as [`RunEvent`](crate::run::event::RunEvent)s; what a command prints does not come by here.
+//!
+//! The loop starts commands through an [`Executor`] and knows nothing of processes: [`Commands`]
+//! makes them real.
+//!
+//! # Signals
+//!
+//! A command must be interrupted exactly once: terraform gives up its lock cleanly on the first
+//! interrupt and loses it on the second. Two cases:
+//!
+//! - A command that has the terminal, since we are in front of one and share our streams, runs in our
+//!   process group, so that prompts work. A Ctrl-C then reaches it without our doing, and only a signal
+//!   that a process sent to `orch` is passed on. (If it was sent to the whole group, that is once too
+//!   often, but nobody can tell.)
+//! - Every other command has a process group of its own. Whether a signal was sent to `orch` alone
+//!   or to its whole group, the command gets it from us and nobody else, and so do the processes
+//!   that it has started.
+//!
+//! What is passed on is an interrupt, or SIGTERM as it is, which terraform takes for one; a hang-up
+//! or a quit would end it at once, and leave its lock behind.
+//!
+//! After the first signal nothing new starts; a second one terminates the commands, a third kills
+//! them. A command that takes too long gets the same interrupt, and is killed after a while. What has
+//! been killed and does not end is soon given up, and if the loop itself takes no signals any more,
+//! being stuck in writing what nobody reads, they end the process. So the third signal, or the fourth,
+//! is always the last that it takes.
+//!
+//! A command in a process group of its own cannot have the terminal: the kernel stops it when it
+//! asks, as `ssh` does for a password. It would stay so for ever, so it fails, in the same way.
+
+mod alarm;
+mod attendant;
+mod command;
+mod lookup;
+mod run_loop;
+#[cfg(test)]
+mod tests;
+
+#[cfg_attr(unix, path = "unix.rs")]
+#[cfg_attr(not(unix), path = "other.rs")]
+mod os;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
+
+pub use self::command::{Commands, Recorder, RecorderFor, Streams, Task};
+pub use self::lookup::{LookupError, ProgramFinder};
+pub use self::run_loop::execute;
+use crate::project::attempt::Attempts;
+use crate::project::stack::StackIndex;
+use crate::run::event::{Failure, Reaction};
+use crate::run::schedule::Schedule;
+
+/// What a run does.
+#[derive(Debug)]
+pub struct Plan {
+    /// What may start when.
+    pub schedule: Schedule,
+    /// Every stack of the run, in the order of a serial run.
+    pub sequence: Vec<StackIndex>,
+    /// What stacks allow their commands; those that are missing allow one attempt of any length.
+    pub attempts: HashMap<StackIndex, Attempts>,
+    /// How long the whole run may take.
+    pub timeout: Option<Duration>,
+    /// How long a command that took too long has to end after its interrupt.
+    pub grace: Duration,
+}
+
+/// Starts commands.
+pub trait Executor {
+    /// A command that is running.
+    type Command: Control;
+
+    /// Starts the command of a stack. Its end is told by `end`, once, from any thread.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started; `end` is not used then.
+    fn start(
+        &mut self,
+        stack: StackIndex,
+        attempts: &Attempts,
+        attempt: u32,
+        end: End,
+    ) -> Result<Self::Command, Failure>;
+}
+
+/// A command that is running.
+pub trait Control {
+    /// Interrupts, terminates or kills it, if it has not ended.
+    fn react(&self, reaction: Reaction, signal: Option<&Signal>);
+}
+
+/// Tells the loop how an attempt ended.
+#[derive(Debug)]
+pub struct End {
+    sender: Sender<Message>,
+    stack: StackIndex,
+    attempt: u32,
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub struct AttemptEnd {
+    /// Whether the command succeeded, or how it failed.
+    pub result: Result<(), Failure>,
+    /// Whether its output has what makes another attempt worth it.
+    pub output_matches: bool,
+    /// Why not all of its output was kept, if that is so.
+    pub output_lost: Option<String>,
+}
+
+impl End {
+    /// Tells, before the end, that the command asked for the terminal and was stopped for that.
+    fn wants_terminal(&self) {
+        _ = self.sender.send(Message::WantsTerminal {
+            stack: self.stack,
+            attempt: self.attempt,
+        });
+    }
+
+    /// Tells it.
+    pub fn tell(self, end: AttemptEnd) {
+        let (stack, attempt) = (self.stack, self.attempt);
+        // If the loop is gone, nobody wants to know.
+        _ = self.sender.send(Message::Ended {
+            stack,
+            attempt,
+            end,
+        });
+    }
+}
+
+/// What can happen while the loop waits.
+#[derive(Debug)]
+enum Message {
+    Ended {
+        stack: StackIndex,
+        attempt: u32,
+        end: AttemptEnd,
+    },
+    WantsTerminal {
+        stack: StackIndex,
+        attempt: u32,
+    },
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
+    Signal(Signal),
+}
+
+/// A signal that `orch` received.
+#[derive(Debug)]
+pub struct Signal {
+    /// Its number.
+    pub number: i32,
+    /// Whether a process sent it, rather than the terminal.
+    pub from_process: bool,
+    /// When it was received.
+    pub at: Instant,
+}
+
+/// Where the loop hears of everything.
+#[derive(Debug)]
+pub struct Inbox {
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    signals: Option<os::Signals>,
+}
+
+impl Inbox {
+    /// Returns an inbox that hears of commands only.
+    pub fn without_signals() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Inbox {
+            sender,
+            receiver,
+            signals: None,
+        }
+    }
+
+    /// Returns an inbox that hears of the signals that this process receives, too. They do not end
+    /// the process until the inbox is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If signals cannot be received.
+    pub fn with_signals() -> io::Result<Self> {
+        let mut inbox = Self::without_signals();
+        inbox.signals = Some(os::receive_signals(inbox.sender.clone())?);
+        Ok(inbox)
+    }
+}
+
+/// How many files a command that runs keeps open, at most.
+const FILES_OF_A_COMMAND: u64 = 8;
+
+/// How many `orch` itself does.
+const OUR_FILES: u64 = 64;
+
+/// More commands are to run at once than files may be open for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{at_once} commands at once need {needed} open files, and no more than {allowed} are allowed (`ulimit -Hn`); run fewer at once: `-j {possible}`"
+)]
+pub struct TooFewFiles {
+    at_once: u64,
+    needed: u64,
+    allowed: u64,
+    possible: u64,
+}
+
+/// Sees to it that as many commands may run at once, before any does: raises the limit of open files
+/// if it is too low.
+///
+/// # Errors
+///
+/// If it may not be raised that far.
+pub fn make_room(at_once: usize) -> Result<(), TooFewFiles> {
+    let at_once = at_once as u64;
+    let needed = OUR_FILES + at_once * FILES_OF_A_COMMAND;
+    if at_once < 2 {
+        return Ok(());
+    }
+    os::allow_open_files(needed).map_err(|allowed| TooFewFiles {
+        at_once,
+        needed,
+        allowed,
+        possible: (allowed.saturating_sub(OUR_FILES) / FILES_OF_A_COMMAND).max(1),
+    })
+}
+
+/// How long to wait for a signal that has arrived to come through the channel.
+const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,225 @@
+//! What a command prints, read as it comes.
+//!
+//! One thread reads both streams of a command. Its end is known when both are closed; a process that
+//! it leaves behind may hold them open, which must not hold up the run.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{
+    OptionalActions, OutputModes, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+};
+
+use crate::run::event::Stream;
+
+/// Read at once, of a command that prints much.
+const BUFFER: usize = 128 << 10;
+
+/// Read at once in the beginning: most commands print little, and each has a reader of its own.
+const FIRST_BUFFER: usize = 4 << 10;
+
+/// How often to look whether a command has ended whose output has not.
+const LOOK: Duration = Duration::from_millis(100);
+
+const TICK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+const AT_ONCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// How long the output may stay open after the command has ended, as where a script pipes it through
+/// another program, which has yet to print what it was given.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// No less than a pipe holds: whoever has read this much after a command has ended, has read all
+/// that it printed.
+const CAPACITY: usize = 1 << 20;
+
+/// Our ends of what a command prints to.
+pub(in crate::run::execute) struct Pipes(Vec<(Stream, File)>);
+
+impl Pipes {
+    /// Makes a command print to us.
+    pub(in crate::run::execute) fn attach(command: &mut Command, pty: bool) -> io::Result<Self> {
+        if pty {
+            let (ours, theirs) = terminal()?;
+            command.stdout(theirs.try_clone()?).stderr(theirs);
+            return Ok(Pipes(vec![(Stream::Stdout, ours)]));
+        }
+        let (stdout, theirs) = io::pipe()?;
+        command.stdout(Stdio::from(theirs));
+        let (stderr, theirs) = io::pipe()?;
+        command.stderr(Stdio::from(theirs));
+        Ok(Pipes(vec![
+            (Stream::Stdout, File::from(OwnedFd::from(stdout))),
+            (Stream::Stderr, File::from(OwnedFd::from(stderr))),
+        ]))
+    }
+
+    /// Reads until there is no more, or until a while after all has ended that is waited for. Tells
+    /// each time that the process was stopped because it asked for the terminal.
+    ///
+    /// # Errors
+    ///
+    /// If not everything could be read; the text says why.
+    pub(in crate::run::execute) fn read(
+        self,
+        process: u32,
+        mut on_output: impl FnMut(Stream, &[u8]),
+        wants_terminal: impl Fn(),
+        mut has_ended: impl FnMut() -> bool,
+    ) -> Result<(), String> {
+        let mut open = Open {
+            streams: self.0,
+            buffer: vec![0; FIRST_BUFFER],
+            problem: None,
+        };
+        let mut looked = Instant::now();
+        let mut ended: Option<Instant> = None;
+        while !open.streams.is_empty() {
+            open.read(&TICK, &mut on_output)?;
+            if looked.elapsed() < LOOK {
+                continue;
+            }
+            looked = Instant::now();
+            if super::has_wanted_terminal(process) {
+                wants_terminal();
+            }
+            if !has_ended() {
+                ended = None;
+            } else if ended.get_or_insert(looked).elapsed() > LINGER {
+                // Whoever takes the output may have been slow, and some of the command's own is
+                // still there.
+                open.drain(&mut on_output)?;
+                break;
+            }
+        }
+        let left_behind = !open.streams.is_empty();
+        match open.problem {
+            Some(problem) => Err(problem),
+            None if left_behind => {
+                Err("a process that the command left behind still holds it open".to_owned())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The streams that have not ended.
+struct Open {
+    streams: Vec<(Stream, File)>,
+    buffer: Vec<u8>,
+    problem: Option<String>,
+}
+
+impl Open {
+    /// Reads once from each stream that has something, for which it waits. Returns how much that was,
+    /// or `None` if there was nothing.
+    fn read(
+        &mut self,
+        patience: &Timespec,
+        on_output: &mut impl FnMut(Stream, &[u8]),
+    ) -> Result<Option<usize>, String> {
+        let mut fds: Vec<PollFd> = self
+            .streams
+            .iter()
+            .map(|(_, file)| PollFd::new(file, PollFlags::IN))
+            .collect();
+        match poll(&mut fds, Some(patience)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(errno) => return Err(io::Error::from(errno).to_string()),
+        }
+        let is_ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut is_ready = is_ready.into_iter();
+        let mut n_read = 0;
+        let Open {
+            streams,
+            buffer,
+            problem,
+        } = self;
+        streams.retain_mut(|(stream, file)| {
+            if !is_ready.next().unwrap_or_default() {
+                return true;
+            }
+            match file.read(buffer) {
+                Ok(0) => false,
+                Ok(length) => {
+                    n_read += length;
+                    on_output(*stream, &buffer[..length]);
+                    if length == buffer.len() && length < BUFFER {
+                        buffer.resize(2 * length, 0);
+                    }
+                    true
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
+                // So ends a terminal that nobody has open any more.
+                Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => false,
+                Err(error) => {
+                    *problem = Some(error.to_string());
+                    false
+                }
+            }
+        });
+        Ok(Some(n_read))
+    }
+
+    /// Reads what is there already, and no more than there can have been when this began.
+    fn drain(&mut self, on_output: &mut impl FnMut(Stream, &[u8])) -> Result<(), String> {
+        let mut room = self.streams.len() * CAPACITY;
+        while !self.streams.is_empty()
+            && room > 0
+            && let Some(n_read) = self.read(&AT_ONCE, on_output)?
+        {
+            room = room.saturating_sub(n_read);
+        }
+        Ok(())
+    }
+}
+
+/// Opens a terminal: our end, and the one for a command.
+fn terminal() -> io::Result<(File, File)> {
+    // The command must not inherit our end.
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&ours)?;
+    unlockpt(&ours)?;
+    let name = ptsname(&ours, Vec::new())?;
+    let theirs = rustix::fs::open(
+        name.as_c_str(),
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    tcsetwinsize(theirs.as_fd(), window_size()).map_err(io::Error::from)?;
+    // Lines end as the command ends them.
+    let mut modes = tcgetattr(theirs.as_fd())?;
+    modes.output_modes -= OutputModes::OPOST;
+    tcsetattr(theirs.as_fd(), OptionalActions::Now, &modes)?;
+    Ok((File::from(ours), File::from(theirs)))
+}
+
+/// Returns the size of the terminal that we have, or a usual one.
+fn window_size() -> Winsize {
+    let ours = [
+        tcgetwinsize(io::stderr()),
+        tcgetwinsize(io::stdout()),
+        tcgetwinsize(io::stdin()),
+    ];
+    let known = ours.into_iter().flatten();
+    let mut usable = known.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    usable.next().unwrap_or(Winsize {
+        ws_row: 24,
+        ws_col: 80,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    })
+}

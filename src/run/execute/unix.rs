@@ -1,0 +1,309 @@
+//! Processes and signals on Unix.
+
+mod pipes;
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Instant;
+
+use rustix::fs::Access;
+use rustix::process::{
+    Pid, Resource, Rlimit, WaitId, WaitIdOptions, getpgrp, getrlimit, kill_process,
+    kill_process_group, setrlimit, test_kill_process_group, waitid,
+};
+use rustix::termios::tcgetpgrp;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTTIN, SIGTTOU, SIGXFSZ};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::low_level::emulate_default_handler;
+use signal_hook::low_level::siginfo::Cause;
+
+pub(super) use self::pipes::Pipes;
+use super::{Message, PATIENCE, Signal};
+use crate::run::event::Failure;
+
+/// Knows of signals before they come through the channel.
+#[derive(Debug)]
+pub(super) struct Signals {
+    has_arrived: Arc<AtomicBool>,
+    n_untaken: Arc<AtomicU32>,
+}
+
+impl Signals {
+    /// Says whether a signal has arrived since the last time, be it that the thread that sends it to
+    /// the channel has not got round to it.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.has_arrived.swap(false, Ordering::SeqCst)
+    }
+
+    /// Takes note that one has come through the channel.
+    pub(super) fn taken(&self) {
+        self.n_untaken.store(0, Ordering::SeqCst);
+    }
+}
+
+pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
+    // Whoever starts us with SIGCHLD ignored would have the kernel throw exit statuses away. A
+    // handler that does nothing undoes that, for us and for the commands.
+    signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)))?;
+    // A file that may not grow any further (`ulimit -f`) is an error of the write, and the run goes on;
+    // for the commands the signal is what it was.
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+    let mut numbers = vec![SIGINT, SIGTERM, SIGQUIT];
+    // Under nohup a hang-up is ignored, and stays so for us and for the commands.
+    if !is_ignored(SIGHUP) {
+        numbers.push(SIGHUP);
+    }
+    let has_arrived = Arc::new(AtomicBool::new(false));
+    for &number in &numbers {
+        signal_hook::flag::register(number, has_arrived.clone())?;
+    }
+    let mut signals = SignalsInfo::<WithOrigin>::new(numbers)?;
+    let n_untaken = Arc::new(AtomicU32::new(0));
+    let n_sent = n_untaken.clone();
+    thread::Builder::new().spawn(move || {
+        for origin in &mut signals {
+            let signal = Signal {
+                number: origin.signal,
+                // A terminal's Ctrl-C comes from the kernel and reaches the whole process group.
+                from_process: matches!(origin.cause, Cause::Sent(_)),
+                at: Instant::now(),
+            };
+            n_sent.fetch_add(1, Ordering::SeqCst);
+            // If it cannot be sent, the run is over, and whoever waits for what is left of its output
+            // waits no more. Nor do they if nobody takes what is sent.
+            if sender.send(Message::Signal(signal)).is_err() || nobody_takes_them(&n_sent) {
+                _ = emulate_default_handler(origin.signal);
+            }
+        }
+    })?;
+    Ok(Signals {
+        has_arrived,
+        n_untaken,
+    })
+}
+
+/// Says whether as many signals as kill the commands have been sent to a loop that takes none.
+fn nobody_takes_them(n_untaken: &AtomicU32) -> bool {
+    let is_stuck = || n_untaken.load(Ordering::SeqCst) >= 3;
+    if !is_stuck() {
+        return false;
+    }
+    thread::sleep(PATIENCE); // it may only be slow
+    is_stuck()
+}
+
+/// Says whether this process was started with a signal ignored, where the system tells.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
+
+/// Says whether we are in front of a terminal, where a person may want to answer prompts and press
+/// Ctrl-C. A job in the background is not: who signals it, as a shell's `kill %1` does, signals its
+/// whole process group, and a command in that would hear of it twice.
+pub(super) fn is_interactive() -> bool {
+    let our_group = getpgrp();
+    let is_in_front = |stream: BorrowedFd| tcgetpgrp(stream).is_ok_and(|group| group == our_group);
+    is_in_front(io::stdin().as_fd())
+        || is_in_front(io::stdout().as_fd())
+        || is_in_front(io::stderr().as_fd())
+}
+
+pub(super) fn set_name(command: &mut Command, name: &OsStr) {
+    command.arg0(name);
+}
+
+pub(super) fn set_own_group(command: &mut Command) {
+    command.process_group(0);
+}
+
+pub(super) fn failure(status: ExitStatus) -> Failure {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Failure::Exited(code),
+        (None, signal) => Failure::Signalled(signal.unwrap_or_default()),
+    }
+}
+
+/// Says why a program that exists and may be executed did not start.
+pub(super) fn start_problem(error: &io::Error) -> String {
+    match error
+        .raw_os_error()
+        .map(rustix::io::Errno::from_raw_os_error)
+    {
+        Some(rustix::io::Errno::NOENT) => {
+            "the interpreter in its `#!` line does not exist".to_owned()
+        }
+        Some(rustix::io::Errno::NOEXEC) => {
+            "it is no program; a script needs a `#!` line".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn pid(process: u32) -> Option<Pid> {
+    Pid::from_raw(process.cast_signed())
+}
+
+/// Returns when the process has ended, and leaves it to be reaped. Tells each time that it was
+/// stopped because it asked for the terminal.
+pub(super) fn wait_without_reaping(process: u32, wants_terminal: impl Fn()) {
+    let Some(pid) = pid(process) else {
+        return;
+    };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(pid), options) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(Some(status)) if status.stopped() => {
+                if has_wanted_terminal(process) {
+                    wants_terminal();
+                }
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Says whether a process of ours has ended; it is left to be reaped.
+pub(super) fn has_ended(process: u32) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    pid(process).is_none_or(|pid| {
+        !matches!(
+            waitid(WaitId::Pid(pid), options),
+            Ok(None) | Err(rustix::io::Errno::INTR)
+        )
+    })
+}
+
+/// Says whether nothing is left of the process group of a command that has been reaped, or, if this is
+/// asked for, nothing that is alive.
+pub(super) fn has_group_ended(process: u32, or_zombies: bool) -> bool {
+    let Some(group) = pid(process) else {
+        return true;
+    };
+    // Orphans are ours where we are the first process of a container.
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    while let Ok(Some(_)) = waitid(WaitId::Pgid(Some(group)), options) {}
+    test_kill_process_group(group) == Err(rustix::io::Errno::SRCH)
+        || or_zombies && is_group_of_zombies(group)
+}
+
+/// Says whether all of a process group has ended and waits to be reaped, where the system tells: some
+/// first processes of containers never do that.
+fn is_group_of_zombies(group: Pid) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return false;
+    };
+    let mut has_members = false;
+    for process in processes.flatten() {
+        let name = process.file_name();
+        if !name.as_encoded_bytes().iter().all(u8::is_ascii_digit) {
+            continue;
+        }
+        let status = std::fs::read(process.path().join("stat")).unwrap_or_default();
+        // The name of the program, in parentheses, may hold anything.
+        let Some(end) = status.iter().rposition(|&byte| byte == b')') else {
+            continue;
+        };
+        let status = String::from_utf8_lossy(&status[end + 1..]);
+        let mut fields = status.split_ascii_whitespace();
+        let (state, its_group) = (fields.next(), fields.nth(1));
+        if its_group == Some(group.as_raw_pid().to_string().as_str()) {
+            has_members = true;
+            if !matches!(state, Some("Z" | "X")) {
+                return false;
+            }
+        }
+    }
+    has_members
+}
+
+/// Says whether a process of ours was stopped since the last time because it asked for the terminal.
+/// Forgets that it was stopped.
+fn has_wanted_terminal(process: u32) -> bool {
+    let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+    let status = pid(process).and_then(|pid| waitid(WaitId::Pid(pid), options).ok()?);
+    let signal = status.and_then(|status| status.stopping_signal());
+    signal.is_some_and(|signal| [SIGTTIN, SIGTTOU].contains(&signal))
+}
+
+/// Passes the first signal on to a process, or to all of its group.
+///
+/// A hang-up and a quit go on as an interrupt: terraform dies of either and keeps its lock. Who
+/// shares our group is reached by a hang-up of its terminal without our doing.
+pub(super) fn pass_on(process: u32, whole_group: bool, signal: i32) {
+    match signal {
+        SIGHUP if !whole_group => {}
+        SIGTERM => terminate(process, whole_group),
+        _ => interrupt(process, whole_group),
+    }
+}
+
+/// Sends a signal to a process, or to all of its group. That it has just ended is no error.
+fn send(process: u32, whole_group: bool, signal: i32) {
+    let (Some(pid), Some(signal)) = (
+        pid(process),
+        rustix::process::Signal::from_named_raw(signal),
+    ) else {
+        return;
+    };
+    _ = if whole_group {
+        kill_process_group(pid, signal)
+    } else {
+        kill_process(pid, signal)
+    };
+}
+
+pub(super) fn interrupt(process: u32, whole_group: bool) {
+    send(process, whole_group, SIGINT);
+}
+
+pub(super) fn terminate(process: u32, whole_group: bool) {
+    send(process, whole_group, SIGTERM);
+}
+
+/// Lets a process that was stopped, and all of its group, go on to notice what it was sent.
+pub(super) fn resume(process: u32) {
+    send(process, true, signal_hook::consts::SIGCONT);
+}
+
+pub(super) fn kill(process: u32, whole_group: bool) {
+    send(process, whole_group, signal_hook::consts::SIGKILL);
+}
+
+/// Sees to it that so many files may be open at once, or returns how many may at most.
+pub(super) fn allow_open_files(needed: u64) -> Result<(), u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
+    if is_enough(limit.current) {
+        return Ok(());
+    }
+    let raised = Rlimit {
+        current: Some(needed),
+        maximum: limit.maximum,
+    };
+    if is_enough(limit.maximum) && setrlimit(Resource::Nofile, raised).is_ok() {
+        return Ok(());
+    }
+    Err(limit
+        .maximum
+        .or(limit.current)
+        .unwrap_or_default()
+        .min(needed - 1))
+}
+
+/// Says whether we may execute a file.
+pub(super) fn is_executable(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok()
+}

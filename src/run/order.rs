@@ -1,0 +1,106 @@
+//! The order of a selection: the sequence of a serial run, and waves.
+//!
+//! The rule itself is [`Schedule`]'s; here it is driven with every stack succeeding at once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::project::stack::StackIndex;
+use crate::run::schedule::{OnError, Schedule};
+use crate::selection::graph::{Graph, Precedence};
+use crate::selection::select::Selection;
+
+/// The stacks of a run in order.
+#[derive(Debug)]
+pub struct Order {
+    precedence: Precedence,
+    /// Breaks ties, by stack: the lower goes first.
+    rank: Vec<u32>,
+    /// The stacks, in the sequence of a serial run.
+    pub sequence: Vec<StackIndex>,
+}
+
+/// Which way a run goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")] // the words of the journal
+pub enum Direction {
+    /// Along the constraints.
+    Forward,
+    /// Against them: the same sequence from its end.
+    Reverse,
+}
+
+impl Order {
+    /// Orders a selection. No cycle of the graph may touch it; the caller has refused that.
+    pub fn new(graph: &Graph, selection: &Selection) -> Self {
+        let precedence = Precedence::new(graph);
+        let rank = (0..).take(precedence.n_stacks()).collect(); // numbered in path order
+        Order::ranked(precedence, rank, selection.stacks())
+    }
+
+    /// Takes over the sequence of an earlier run, or a part of it: ties are broken as they were. Where
+    /// the graph has changed since, its constraints come first. No cycle may touch the stacks.
+    pub fn recorded(graph: &Graph, sequence: &[StackIndex]) -> Self {
+        let precedence = Precedence::new(graph);
+        let rank = positions(sequence.iter(), precedence.n_stacks());
+        Order::ranked(precedence, rank, sequence.iter().copied())
+    }
+
+    fn ranked(
+        precedence: Precedence,
+        rank: Vec<u32>,
+        stacks: impl Iterator<Item = StackIndex>,
+    ) -> Self {
+        let mut schedule = Schedule::new(precedence.clone(), stacks, rank.clone());
+        let mut sequence = Vec::new();
+        while let Some(stack) = schedule.start_next() {
+            sequence.push(stack);
+            schedule.finish(stack, true);
+        }
+        assert!(schedule.is_over(), "every selected stack has its turn");
+        Order {
+            precedence,
+            rank,
+            sequence,
+        }
+    }
+
+    /// Returns the schedule of a run. In reverse, constraints are turned round, and ties are broken
+    /// so that a serial run is exactly the forward sequence from its end.
+    ///
+    /// In reverse, a stack goes before what it depends on, as in a destruction. Nothing may take
+    /// away what a stack needs that could not be taken away itself: a failure there keeps everything
+    /// that the failed stack depends on from running, also with [`OnError::Continue`].
+    pub fn schedule(&self, direction: Direction, on_error: OnError) -> Schedule {
+        let stacks = self.sequence.iter().copied();
+        match direction {
+            Direction::Forward => {
+                Schedule::new(self.precedence.clone(), stacks, self.rank.clone()).on_error(on_error)
+            }
+            Direction::Reverse => {
+                let rank = positions(self.sequence.iter().rev(), self.precedence.n_stacks());
+                Schedule::new(self.precedence.reversed(), stacks, rank).on_error(match on_error {
+                    OnError::Continue => OnError::SkipDependents,
+                    on_error => on_error,
+                })
+            }
+        }
+    }
+
+    /// Returns the wave of each stack of the sequence, from 0.
+    pub fn waves(&self, selection: &Selection) -> Vec<u32> {
+        let waves = self.precedence.waves(|stack| selection.contains(stack));
+        self.sequence
+            .iter()
+            .map(|stack| waves[stack.get()])
+            .collect()
+    }
+}
+
+/// Returns the position of each stack in a sequence; 0 for those that are not in it.
+fn positions<'s>(sequence: impl Iterator<Item = &'s StackIndex>, n_stacks: usize) -> Vec<u32> {
+    let mut positions = vec![0; n_stacks];
+    for (&stack, position) in sequence.zip(0..) {
+        positions[stack.get()] = position;
+    }
+    positions
+}

@@ -1,0 +1,286 @@
+//! What violates a safeguard, and the way out, in words.
+
+use std::fmt;
+
+use super::Safeguard;
+use crate::change::base::{BaseUnknown, Mend, RemoteBranch};
+use crate::git::{self, ChangedFile, CommitId, FileChange, GitError};
+use crate::printable::printable;
+
+/// How many files a violation names; the others are counted.
+const N_SHOWN: usize = 20;
+
+/// What to set where the wrong branch is asked for.
+const DEFAULT_BRANCH: &str = "set `config.git.default_remote` and `default_branch` to the branch that HEAD is to be compared with";
+
+/// Why a run is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Violation {
+    /// Files that git neither knows nor ignores.
+    #[error("refused: {}", Untracked(.0))]
+    Untracked(Vec<ChangedFile>),
+    /// Files that differ from HEAD.
+    #[error("refused: {}", Uncommitted(.0))]
+    Uncommitted(Vec<ChangedFile>),
+    /// HEAD lacks what a remote has.
+    #[error("refused: {}", OutOfSync(.0))]
+    OutOfSync(Behind),
+    /// The remote does not have the branch that HEAD is to have.
+    #[error("refused: the remote `{}` has no branch `{}` {}", .0.remote, .0.branch, rule(Safeguard::GitOutOfSync))]
+    NoBranch(RemoteBranch),
+    /// There is no remote.
+    #[error(
+        "refused: there is no remote that HEAD could be compared with {}",
+        rule(Safeguard::GitOutOfSync)
+    )]
+    NoRemote,
+    /// What the branch of the remote is cannot be known.
+    #[error(
+        "refused: what HEAD is to be compared with is unknown {}",
+        rule(Safeguard::GitOutOfSync)
+    )]
+    NoUpstream(#[source] BaseUnknown),
+    /// git does not tell whether HEAD has what the remote has.
+    #[error(
+        "refused: whether HEAD is up to date cannot be known {}",
+        rule(Safeguard::GitOutOfSync)
+    )]
+    SyncUnknown(#[source] GitError),
+    /// git does not tell the state of the working tree.
+    #[error("refused: the state of the working tree cannot be known {}", rules(.on))]
+    StatusUnknown {
+        /// The safeguards for which it is needed.
+        on: Vec<Safeguard>,
+        /// What git says instead.
+        #[source]
+        error: GitError,
+    },
+}
+
+/// HEAD, and what it lacks.
+#[derive(Debug)]
+pub struct Behind {
+    /// HEAD; `None` if nothing is committed on its branch.
+    pub head: Option<CommitId>,
+    /// The branch that it is compared with.
+    pub upstream: RemoteBranch,
+    /// Where the remote has that branch.
+    pub tip: CommitId,
+    /// How the two are related.
+    pub relation: Relation,
+}
+
+/// How HEAD is related to a commit that it does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// HEAD has nothing of its own.
+    FastForward,
+    /// Both have something that the other has not.
+    Diverged,
+    /// They have nothing in common.
+    Unrelated,
+    /// Too little of the history is here to tell.
+    Shallow,
+}
+
+fn rule(safeguard: Safeguard) -> String {
+    rules(&[safeguard])
+}
+
+fn rules(safeguards: &[Safeguard]) -> String {
+    let names: Vec<&str> = safeguards.iter().map(|one| one.name()).collect();
+    let plural = if names.len() == 1 { "" } else { "s" };
+    format!("(safeguard{plural} `{}`)", names.join("`, `"))
+}
+
+/// Writes the files of a violation, each in a line of its own.
+fn files(
+    f: &mut fmt::Formatter<'_>,
+    files: &[ChangedFile],
+    what: impl Fn(FileChange) -> Option<&'static str>,
+) -> fmt::Result {
+    for file in files.iter().take(N_SHOWN) {
+        write!(f, "\n    {}", printable(file.path.relative()))?;
+        if let Some(what) = what(file.change) {
+            write!(f, " ({what})")?;
+        }
+    }
+    match files.len().saturating_sub(N_SHOWN) {
+        0 => Ok(()),
+        more => write!(f, "\n    and {more} more"),
+    }
+}
+
+struct Untracked<'a>(&'a [ChangedFile]);
+
+impl fmt::Display for Untracked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = rule(Safeguard::GitUntracked);
+        match self.0.len() {
+            1 => write!(f, "1 file is not known to git {rule}")?,
+            n => write!(f, "{n} files are not known to git {rule}")?,
+        }
+        files(f, self.0, |change| {
+            (change == FileChange::Repository).then_some("repository")
+        })
+    }
+}
+
+struct Uncommitted<'a>(&'a [ChangedFile]);
+
+impl fmt::Display for Uncommitted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = rule(Safeguard::GitUncommitted);
+        match self.0.len() {
+            1 => write!(f, "1 file has changes that are not committed {rule}")?,
+            n => write!(f, "{n} files have changes that are not committed {rule}")?,
+        }
+        files(f, self.0, |change| Some(change.word()))
+    }
+}
+
+struct OutOfSync<'a>(&'a Behind);
+
+impl fmt::Display for OutOfSync<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Behind {
+            head,
+            upstream,
+            tip,
+            relation,
+        } = self.0;
+        let tip = tip.short();
+        match head {
+            None => write!(f, "HEAD has no commit, and {upstream} is at {tip}")?,
+            Some(head) => {
+                let head = head.short();
+                match relation {
+                    Relation::Unrelated => {
+                        write!(
+                            f,
+                            "HEAD ({head}) and {upstream} ({tip}) have no commit in common"
+                        )?;
+                    }
+                    _ => write!(
+                        f,
+                        "HEAD ({head}) is out of date: it lacks {tip}, the tip of {upstream}"
+                    )?,
+                }
+            }
+        }
+        write!(f, " {}", rule(Safeguard::GitOutOfSync))
+    }
+}
+
+impl Behind {
+    /// Returns the commands that bring HEAD up to date, as a user would type them.
+    fn mend(&self) -> Option<String> {
+        let RemoteBranch { remote, branch } = &self.upstream;
+        let then = |words: &[&str]| {
+            let fetch = git::command_line(["fetch", remote, branch]);
+            // Whatever else is fetched into, that is there.
+            let then = git::command_line(words.iter().chain(&["FETCH_HEAD"]));
+            Some(format!("{fetch} && {then}"))
+        };
+        match self.relation {
+            _ if self.head.is_none() => None,
+            Relation::FastForward => then(&["merge", "--ff-only"]),
+            Relation::Diverged => then(&["rebase"]),
+            Relation::Unrelated => None,
+            Relation::Shallow => Some(git::command_line(["fetch", "--unshallow", remote, branch])),
+        }
+    }
+}
+
+impl Violation {
+    /// Returns the way out: what mends it, and what lifts the safeguard.
+    pub fn help(&self) -> String {
+        let lifted = |safeguards: &[Safeguard]| {
+            let names: Vec<&str> = safeguards.iter().map(|one| one.name()).collect();
+            let which = if names.len() == 1 {
+                "this safeguard"
+            } else {
+                "these safeguards"
+            };
+            format!(
+                "or lift {which} with `--disable-safeguards={}`",
+                names.join(",")
+            )
+        };
+        let them = |files: &[ChangedFile]| if files.len() == 1 { "it" } else { "them" };
+        match self {
+            Violation::Untracked(files) => {
+                let lifted = lifted(&[Safeguard::GitUntracked]);
+                format!("commit or ignore {}, {lifted}", them(files))
+            }
+            Violation::Uncommitted(files) => {
+                let lifted = lifted(&[Safeguard::GitUncommitted]);
+                let is_conflicted = |file: &ChangedFile| file.change == FileChange::Conflicted;
+                if files.iter().any(is_conflicted) {
+                    format!("resolve the conflicts and commit, {lifted}")
+                } else {
+                    format!("commit or stash {}, {lifted}", them(files))
+                }
+            }
+            Violation::StatusUnknown { on, error } => format!("{}, {}", mend(error), lifted(on)),
+            Violation::OutOfSync(behind) => {
+                let mend = match (behind.mend(), behind.relation) {
+                    (Some(command), Relation::Shallow) => {
+                        format!("get the history of this shallow clone with `{command}`")
+                    }
+                    (Some(command), _) => format!("run `{command}`"),
+                    (None, _) if behind.head.is_none() => {
+                        "switch to a branch that has commits".to_owned()
+                    }
+                    (None, _) => DEFAULT_BRANCH.to_owned(),
+                };
+                format!("{mend}, {}", lifted(&[Safeguard::GitOutOfSync]))
+            }
+            Violation::NoBranch(_) => {
+                format!("{DEFAULT_BRANCH}, {}", lifted(&[Safeguard::GitOutOfSync]))
+            }
+            Violation::NoRemote => {
+                format!(
+                    "add one with `git remote add origin URL`, {}",
+                    lifted(&[Safeguard::GitOutOfSync])
+                )
+            }
+            Violation::NoUpstream(unknown) => {
+                let mend = match unknown {
+                    BaseUnknown::Refused {
+                        mend: Mend::Advice(advice),
+                        ..
+                    } => advice.clone(),
+                    BaseUnknown::Git(error) => mend(error),
+                    _ => DEFAULT_BRANCH.to_owned(),
+                };
+                format!("{mend}, {}", lifted(&[Safeguard::GitOutOfSync]))
+            }
+            Violation::SyncUnknown(error) => {
+                let mend = match error {
+                    GitError::Failed { .. } | GitError::Unexpected { .. }
+                        if error.mend().is_none() =>
+                    {
+                        "see what git says above".to_owned()
+                    }
+                    error => mend(error),
+                };
+                format!("{mend}, {}", lifted(&[Safeguard::GitOutOfSync]))
+            }
+        }
+    }
+}
+
+/// Returns what to do about a git that does not answer.
+fn mend(error: &GitError) -> String {
+    match (error, error.mend()) {
+        (_, Some(command)) => format!("if you trust the repository, run `{command}`"),
+        (GitError::Start(_) | GitError::Library(_), _) => {
+            "install `git`, or put it on the PATH".to_owned()
+        }
+        (GitError::NoWorkingTree(_), _) => {
+            "change into a working tree of the repository".to_owned()
+        }
+        _ => "see what git says to `git status` in this directory".to_owned(),
+    }
+}

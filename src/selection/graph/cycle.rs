@@ -1,0 +1,295 @@
+//! Cycles: stacks that wait for each other.
+//!
+//! Every reference and every stack that lies on a cycle is part of some reported cycle, and every
+//! cycle is the shortest one through some edge. So whoever breaks all reported cycles at the places
+//! shown has seen everything involved. (All cycles one by one could be exponentially many.)
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::NodeIndex;
+use petgraph::visit::EdgeRef;
+
+use super::{Graph, Origin, OriginKind};
+use crate::diagnostic::Diagnostic;
+use crate::project::stack::{StackIndex, Stacks};
+use crate::source::Sources;
+
+/// Cycles reported of one knot of stacks; the rest are counted.
+const MAX_CYCLES: usize = 50;
+
+/// Hops drawn with their source lines; the rest are listed in notes.
+const MAX_DRAWN: usize = 12;
+
+/// One step of a cycle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// What runs earlier.
+    pub from: StackIndex,
+    /// What runs later.
+    pub to: StackIndex,
+    /// Who says so.
+    pub origins: Vec<Origin>,
+}
+
+/// Stacks each of which must run before the next, and the last before the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cycle {
+    /// The steps; the first starts at the smallest path.
+    pub hops: Vec<Hop>,
+}
+
+/// The cycles of a knot: stacks that can all reach each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cycles {
+    /// The stacks, in path order.
+    pub stacks: Vec<StackIndex>,
+    /// Cycles that cover their constraints.
+    pub cycles: Vec<Cycle>,
+    /// Whether there are more.
+    pub is_cut: bool,
+}
+
+impl Graph {
+    /// Returns all cycles, by knot, the smallest paths first.
+    pub fn cycles(&self) -> Vec<Cycles> {
+        let mut knots: Vec<Cycles> = kosaraju_scc(&self.graph)
+            .into_iter()
+            .filter(|component| component.len() > 1)
+            .map(|component| self.cycles_of(&component))
+            .collect();
+        knots.sort_by(|a, b| a.stacks.cmp(&b.stacks));
+        knots
+    }
+
+    fn cycles_of(&self, component: &[NodeIndex]) -> Cycles {
+        let inside: HashSet<NodeIndex> = component.iter().copied().collect();
+        let mut stacks: Vec<StackIndex> = component
+            .iter()
+            .filter_map(|&node| self.stack(node))
+            .collect();
+        stacks.sort_unstable();
+        let mut nodes: Vec<NodeIndex> = component.to_vec();
+        nodes.sort_unstable();
+        let mut covered: HashSet<(NodeIndex, NodeIndex)> = HashSet::new();
+        let mut cycles = Vec::new();
+        let mut is_cut = false;
+        'search: for &node in &nodes {
+            let mut edges: Vec<_> = self
+                .graph
+                .edges(node)
+                .filter(|edge| edge.weight().is_some())
+                .collect();
+            edges.sort_by_key(EdgeRef::target);
+            for edge in edges {
+                let (from, to) = (edge.source(), edge.target());
+                if !inside.contains(&to) || covered.contains(&(from, to)) {
+                    continue;
+                }
+                if cycles.len() == MAX_CYCLES {
+                    is_cut = true;
+                    break 'search;
+                }
+                let path = self.shortest_path(to, from, &inside);
+                covered.extend(
+                    path.iter()
+                        .copied()
+                        .zip(path.iter().copied().cycle().skip(1)),
+                );
+                cycles.push(self.cycle(&path));
+            }
+        }
+        // One way through a group covers what refers to it, but names only one of its stacks.
+        let mut named: HashSet<StackIndex> = HashSet::new();
+        for cycle in &cycles {
+            named.extend(cycle.hops.iter().map(|hop| hop.from));
+        }
+        for &stack in &stacks {
+            if is_cut || named.contains(&stack) {
+                continue;
+            }
+            if cycles.len() == MAX_CYCLES {
+                is_cut = true;
+                break;
+            }
+            let node = Self::node(stack);
+            let next = self
+                .graph
+                .neighbors(node)
+                .filter(|next| inside.contains(next));
+            let next = next.min().expect("what is in a knot leads on in it");
+            let cycle = self.cycle(&self.shortest_path(next, node, &inside));
+            named.extend(cycle.hops.iter().map(|hop| hop.from));
+            cycles.push(cycle);
+        }
+        cycles
+            .sort_by_cached_key(|cycle| cycle.hops.iter().map(|hop| hop.from).collect::<Vec<_>>());
+        Cycles {
+            stacks,
+            cycles,
+            is_cut,
+        }
+    }
+
+    /// Returns the nodes of a shortest way, both ends included.
+    fn shortest_path(
+        &self,
+        start: NodeIndex,
+        end: NodeIndex,
+        inside: &HashSet<NodeIndex>,
+    ) -> Vec<NodeIndex> {
+        let mut came_from: HashMap<NodeIndex, NodeIndex> = HashMap::from([(start, start)]);
+        let mut queue = VecDeque::from([start]);
+        while let Some(node) = queue.pop_front() {
+            if node == end {
+                break;
+            }
+            let mut next: Vec<NodeIndex> = self
+                .graph
+                .neighbors(node)
+                .filter(|next| inside.contains(next))
+                .collect();
+            next.sort_unstable();
+            for next in next {
+                came_from.entry(next).or_insert_with(|| {
+                    queue.push_back(next);
+                    node
+                });
+            }
+        }
+        let mut path = vec![end];
+        while path[path.len() - 1] != start {
+            path.push(came_from[&path[path.len() - 1]]);
+        }
+        path.reverse();
+        path
+    }
+
+    /// Makes hops between stacks of a closed way over nodes.
+    fn cycle(&self, path: &[NodeIndex]) -> Cycle {
+        let smallest = path
+            .iter()
+            .enumerate()
+            .filter_map(|(position, &node)| Some((self.stack(node)?, position)))
+            .min()
+            .map_or(0, |(_, position)| position);
+        let mut closed: Vec<NodeIndex> = path[smallest..]
+            .iter()
+            .chain(&path[..smallest])
+            .copied()
+            .collect();
+        closed.push(closed[0]);
+        let mut hops: Vec<Hop> = Vec::new();
+        let mut origins = Vec::new();
+        let mut from = None;
+        for pair in closed.windows(2) {
+            from = self.stack(pair[0]).or(from);
+            origins.extend(
+                self.graph
+                    .edges_connecting(pair[0], pair[1])
+                    .filter_map(|edge| *edge.weight()),
+            );
+            if let (Some(from), Some(to)) = (from, self.stack(pair[1])) {
+                origins.sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
+                hops.push(Hop {
+                    from,
+                    to,
+                    origins: std::mem::take(&mut origins),
+                });
+            }
+        }
+        Cycle { hops }
+    }
+}
+
+impl Cycles {
+    /// Explains the cycles, one error each.
+    pub fn diagnostics(&self, stacks: &Stacks, sources: &Sources) -> Vec<Diagnostic> {
+        let mut diagnostics: Vec<Diagnostic> = self
+            .cycles
+            .iter()
+            .map(|cycle| cycle.diagnostic(stacks, sources))
+            .collect();
+        if self.is_cut
+            && let Some(last) = diagnostics.pop()
+        {
+            let note = format!(
+                "the {} stacks tied up here form more cycles than the {MAX_CYCLES} shown",
+                self.stacks.len()
+            );
+            diagnostics.push(last.note(note));
+        }
+        diagnostics
+    }
+}
+
+impl Cycle {
+    fn diagnostic(&self, stacks: &Stacks, sources: &Sources) -> Diagnostic {
+        let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
+        let names: Vec<String> = self.hops.iter().map(|hop| name(hop.from)).collect();
+        let mut diagnostic = Diagnostic::error(format!(
+            "stacks wait for each other in a cycle: {}",
+            names.join(" → ")
+        ));
+        for (index, hop) in self.hops.iter().enumerate() {
+            let says = format!("{} runs before {}", name(hop.from), name(hop.to));
+            for origin in &hop.origins {
+                if index < MAX_DRAWN {
+                    diagnostic = diagnostic.label(origin.span, format!("{says} ({})", origin.kind));
+                } else {
+                    let place = sources.line(origin.span);
+                    diagnostic = diagnostic.note(format!("{says} ({} at {place})", origin.kind));
+                }
+            }
+        }
+        if let [there, back] = self.hops.as_slice()
+            && there.declares(OriginKind::Before)
+            && back.declares(OriginKind::After)
+            && there.same_file(back)
+        {
+            let note = format!(
+                "{} names {} in both `before` and `after`",
+                name(there.from),
+                name(there.to)
+            );
+            return diagnostic.note(note).help("keep one of the two");
+        }
+        if let [there, back] = self.hops.as_slice()
+            && there.declares(OriginKind::After)
+            && back.declares(OriginKind::Before)
+            && there.same_file(back)
+        {
+            let note = format!(
+                "{} names {} in both `before` and `after`",
+                name(there.to),
+                name(there.from)
+            );
+            return diagnostic.note(note).help("keep one of the two");
+        }
+        let has_nesting = self
+            .hops
+            .iter()
+            .any(|hop| hop.declares(OriginKind::Nesting));
+        diagnostic.help(if has_nesting {
+            "a stack always runs before the stacks nested in it: remove a reference, or move a stack"
+        } else {
+            "remove one of these references"
+        })
+    }
+}
+
+impl Hop {
+    fn declares(&self, kind: OriginKind) -> bool {
+        self.origins.iter().any(|origin| origin.kind == kind)
+    }
+
+    fn same_file(&self, other: &Hop) -> bool {
+        let files = |hop: &Hop| {
+            hop.origins
+                .iter()
+                .map(|origin| origin.span.file)
+                .collect::<HashSet<_>>()
+        };
+        !files(self).is_disjoint(&files(other))
+    }
+}

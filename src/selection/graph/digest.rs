@@ -1,0 +1,43 @@
+//! Whether the graph is the same as it was.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::project::stack::Stacks;
+use crate::selection::reference::{ReferenceKind, References, Target};
+
+/// Returns a digest of all stacks of a project and what says in which order they run: the same on
+/// every machine, whatever the files are called and wherever in them it stands.
+///
+/// References are digested as they are declared, with the stacks that they name: how the graph is
+/// built of them is a matter of the version.
+pub fn digest(stacks: &Stacks, references: &References) -> String {
+    // No path has a NUL.
+    let mut lines: BTreeSet<String> = stacks
+        .iter()
+        .map(|(_, stack)| format!("stack\0{}\0\n", stack.path))
+        .collect();
+    // Thousands of stacks may name the same group of thousands.
+    let mut groups: HashMap<&Target, String> = HashMap::new();
+    for reference in &references.list {
+        let word = match reference.kind {
+            ReferenceKind::After => "after",
+            ReferenceKind::Before => "before",
+            ReferenceKind::Wants | ReferenceKind::WantedBy => continue,
+        };
+        let from = &stacks[reference.from].path;
+        let group = groups.entry(&reference.target).or_insert_with(|| {
+            let mut members = String::new();
+            for member in references.members(&reference.target, stacks) {
+                members += &format!("{}\0", stacks[member].path);
+            }
+            sha1(&members)
+        });
+        lines.insert(format!("{word}\0{from}\0{group}\n"));
+    }
+    sha1(&lines.into_iter().collect::<String>())
+}
+
+fn sha1(text: &str) -> String {
+    let digest = git2::Oid::hash_object(git2::ObjectType::Blob, text.as_bytes());
+    digest.expect("texts can be digested").to_string()
+}

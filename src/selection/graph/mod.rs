@@ -1,0 +1,286 @@
+//! The graph of constraints: which stack runs before which, and who says so.
+//!
+//! Built over all stacks of the project, from nesting, `before` and `after`. A directory or tag that
+//! names several stacks is a node of its own, with one edge to or from each of its stacks and one
+//! for each reference, so m references to n stacks cost m + n edges and not m × n.
+//!
+//! A [`Graph`] may have cycles; [`Graph::cycles`] finds them, and [`Precedence`] is what of an acyclic one
+//! order and scheduling need. What is selected is not known here.
+
+mod build;
+mod cycle;
+mod digest;
+mod neighbours;
+mod precedence;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+
+use petgraph::Direction;
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+
+pub use cycle::{Cycle, Cycles, Hop};
+pub use digest::digest;
+pub use neighbours::{Step, Towards};
+pub use precedence::Precedence;
+
+use crate::project::stack::StackIndex;
+use crate::source::Span;
+
+/// What says that one stack runs before another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OriginKind {
+    /// The later stack lies below the earlier one.
+    Nesting,
+    /// The earlier stack names the later one in `before`.
+    Before,
+    /// The later stack names the earlier one in `after`.
+    After,
+}
+
+impl fmt::Display for OriginKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OriginKind::Nesting => "nesting",
+            OriginKind::Before => "before",
+            OriginKind::After => "after",
+        })
+    }
+}
+
+/// Who says so, and where: for nesting, the `stack` block of the inner stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The kind.
+    pub kind: OriginKind,
+    /// The place.
+    pub span: Span,
+}
+
+/// A node of the graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// A stack.
+    Stack(StackIndex),
+    /// Several stacks that are referred to together; the text says which.
+    Group(String),
+    /// A part of a group: see `Builder::all_but_one`.
+    Part,
+}
+
+/// All constraints of a project. An edge leads from what runs earlier to what runs later; the edges
+/// that tie a group to its stacks have no origin.
+#[derive(Debug, Default)]
+pub struct Graph {
+    graph: DiGraph<Node, Option<Origin>>,
+    n_stacks: usize,
+}
+
+/// A stack that runs earlier than another, with nothing but unselected stacks in between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Predecessor {
+    /// The earlier stack.
+    pub stack: StackIndex,
+    /// Who says so, from the earlier stack to the later one; more than one where several say the
+    /// same, or where unselected stacks lie in between.
+    pub origins: Vec<Origin>,
+    /// The unselected stacks in between, from the earlier stack to the later one; the first sixteen.
+    pub via: Vec<StackIndex>,
+}
+
+impl Graph {
+    /// Returns the node of a stack.
+    fn node(stack: StackIndex) -> NodeIndex<u32> {
+        NodeIndex::new(stack.get())
+    }
+
+    /// Returns the stack of a node, or `None` for a group.
+    fn stack(&self, node: NodeIndex<u32>) -> Option<StackIndex> {
+        (node.index() < self.n_stacks).then(|| StackIndex::new(node.index()))
+    }
+
+    /// Returns the stacks that must have run before `stack` may, among those that `is_selected`
+    /// says, in path order. Constraints through unselected stacks count.
+    pub fn predecessors(
+        &self,
+        stack: StackIndex,
+        is_selected: impl Fn(StackIndex) -> bool,
+    ) -> Vec<Predecessor> {
+        let is_end = |node| self.stack(node).is_some_and(&is_selected);
+        let mut found = self.earlier(Self::node(stack), is_end);
+        found.remove(&Self::node(stack));
+        let stacks = found
+            .into_iter()
+            .filter_map(|(node, way)| Some((self.stack(node)?, way)));
+        stacks
+            .map(|(stack, Way { origins, via })| Predecessor {
+                stack,
+                origins,
+                via,
+            })
+            .collect()
+    }
+
+    /// Returns the nodes and arrows to draw for the selected stacks. A group that would take
+    /// thousands of arrows between single stacks is drawn as a node of its own.
+    pub fn arrows(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<Arrow> {
+        let degree = |node, direction| self.graph.edges_directed(node, direction).count();
+        let n_parts = self
+            .graph
+            .node_weights()
+            .filter(|node| **node == Node::Part)
+            .count();
+        let ends: Vec<bool> = self
+            .graph
+            .node_indices()
+            .map(|node| match &self.graph[node] {
+                Node::Stack(stack) => is_selected(*stack),
+                Node::Group(_) => {
+                    let pairs =
+                        degree(node, Direction::Incoming) * degree(node, Direction::Outgoing);
+                    pairs > MAX_DRAWN_PAIRS
+                }
+                Node::Part => n_parts > MAX_DRAWN_PAIRS,
+            })
+            .collect();
+        let is_end = |node: NodeIndex| ends[node.index()];
+        let knots = self.knots();
+        let mut arrows = Vec::new();
+        for to in self.graph.node_indices().filter(|&node| is_end(node)) {
+            for (from, way) in self.earlier(to, is_end) {
+                arrows.push(Arrow {
+                    from: self.end(from),
+                    to: self.end(to),
+                    origins: way.origins,
+                    via: way.via,
+                    in_cycle: knots[from.index()] == knots[to.index()],
+                });
+            }
+        }
+        arrows
+    }
+
+    fn end(&self, node: NodeIndex) -> End {
+        match &self.graph[node] {
+            Node::Stack(stack) => End::Stack(*stack),
+            Node::Group(name) => End::Group(node.index(), name.clone()),
+            Node::Part => End::Group(node.index(), String::new()),
+        }
+    }
+
+    /// Returns, for each node, a number that it shares with the nodes that it is in a cycle with.
+    fn knots(&self) -> Vec<usize> {
+        let mut knots = vec![0; self.graph.node_count()];
+        for component in kosaraju_scc(&self.graph) {
+            for &node in &component {
+                knots[node.index()] = component[0].index();
+            }
+        }
+        knots
+    }
+
+    /// Goes against the edges from a node, through everything that is no end, up to the next ends.
+    fn earlier(
+        &self,
+        node: NodeIndex,
+        is_end: impl Fn(NodeIndex) -> bool,
+    ) -> BTreeMap<NodeIndex, Way> {
+        let mut found: BTreeMap<NodeIndex, Way> = BTreeMap::new();
+        // The next node on the way back to where the search began, and who says so.
+        let mut next: HashMap<NodeIndex, (NodeIndex, Vec<Origin>)> = HashMap::new();
+        let start = node;
+        let mut queue = VecDeque::from([start]);
+        while let Some(node) = queue.pop_front() {
+            for edge in self.graph.edges_directed(node, Direction::Incoming) {
+                let (source, origin) = (edge.source(), *edge.weight());
+                if !is_end(source) {
+                    if source != start {
+                        let (onwards, origins) = next.entry(source).or_insert_with(|| {
+                            queue.push_back(source);
+                            (node, Vec::new())
+                        });
+                        if *onwards == node {
+                            origins.extend(origin);
+                        }
+                    }
+                } else if let Some(known) = found.get_mut(&source) {
+                    // A further way adds who says so only where no stack lies in between.
+                    if known.via.is_empty() {
+                        let way = self.way(origin, node, start, &next);
+                        if way.via.is_empty() {
+                            known.origins.extend(way.origins);
+                        }
+                    }
+                } else {
+                    found.insert(source, self.way(origin, node, start, &next));
+                }
+            }
+        }
+        for way in found.values_mut().filter(|way| way.via.is_empty()) {
+            way.origins
+                .sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
+            way.origins.dedup();
+        }
+        found
+    }
+
+    /// Follows the way from `node` back to where a search began. `origin` says how it got there.
+    fn way(
+        &self,
+        origin: Option<Origin>,
+        mut node: NodeIndex,
+        start: NodeIndex,
+        next: &HashMap<NodeIndex, (NodeIndex, Vec<Origin>)>,
+    ) -> Way {
+        let mut way = Way {
+            origins: Vec::from_iter(origin),
+            via: Vec::new(),
+        };
+        while node != start && way.via.len() < MAX_VIA {
+            let (onwards, origins) = &next[&node];
+            way.via.extend(self.stack(node));
+            way.origins.extend(origins);
+            node = *onwards;
+        }
+        way
+    }
+}
+
+/// Stacks in between that are named; a chain of thousands is not repeated for each pair of its ends.
+const MAX_VIA: usize = 16;
+
+/// Arrows between single stacks that a group may stand for when drawn.
+const MAX_DRAWN_PAIRS: usize = 1_000;
+
+/// What lies between a node and an earlier one, from the earlier one on.
+#[derive(Debug, Clone, Default)]
+struct Way {
+    origins: Vec<Origin>,
+    via: Vec<StackIndex>,
+}
+
+/// An arrow of the drawn graph.
+#[derive(Debug, Clone)]
+pub struct Arrow {
+    /// What runs earlier.
+    pub from: End,
+    /// What runs later.
+    pub to: End,
+    /// Who says so; none where a group is tied to its stacks.
+    pub origins: Vec<Origin>,
+    /// The unselected stacks in between.
+    pub via: Vec<StackIndex>,
+    /// Whether the arrow is part of a cycle.
+    pub in_cycle: bool,
+}
+
+/// What an arrow connects.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// A stack.
+    Stack(StackIndex),
+    /// A group, by a number of its own and its name; parts of a group have no name.
+    Group(usize, String),
+}

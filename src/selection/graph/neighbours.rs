@@ -1,0 +1,131 @@
+//! The stacks around some stacks: what these depend on, and what depends on them, to a given depth.
+
+use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroU32;
+
+use petgraph::Direction;
+use petgraph::graph::NodeIndex;
+use petgraph::visit::EdgeRef;
+
+use super::{Graph, Origin};
+use crate::project::stack::StackIndex;
+
+/// Which way to look from a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Towards {
+    /// To what runs before it.
+    Dependencies,
+    /// To what runs after it.
+    Dependents,
+}
+
+/// How a stack is reached from another one, in one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The other stack: one of those that the search began with, or one that it had reached before.
+    pub from: StackIndex,
+    /// Who says that one of the two runs before the other.
+    pub origin: Origin,
+}
+
+impl Graph {
+    /// Returns the stacks that one gets to from `start`, in at least one and at most `depth` steps,
+    /// or any number without a `depth`; each with the last step of a shortest way. Those of `start`
+    /// are among them if one gets there from others of them.
+    ///
+    /// A step is a constraint between two stacks, whether it names the one or a group that has it.
+    /// It takes time linear in the graph.
+    pub fn neighbours(
+        &self,
+        start: impl IntoIterator<Item = StackIndex>,
+        towards: Towards,
+        depth: Option<NonZeroU32>,
+    ) -> BTreeMap<StackIndex, Step> {
+        let mut reached: Vec<Option<Step>> = vec![None; self.n_stacks];
+        let mut level: Vec<StackIndex> = start.into_iter().collect();
+        // Stacks that have been, and groups: these lead to the same stacks from wherever one comes.
+        let mut opened = vec![false; self.graph.node_count()];
+        for &stack in &level {
+            opened[stack.get()] = true;
+        }
+        let mut steps_left = depth.map_or(u32::MAX, NonZeroU32::get);
+        while !level.is_empty() && steps_left > 0 {
+            steps_left -= 1;
+            let mut next = Vec::new();
+            for from in level {
+                let mut open = vec![(Self::node(from), None)];
+                while let Some((node, said)) = open.pop() {
+                    for (node, origin) in self.edges_towards(node, towards) {
+                        let said = said.or(origin);
+                        let is_new = !std::mem::replace(&mut opened[node.index()], true);
+                        let Some(stack) = self.stack(node) else {
+                            if is_new {
+                                open.push((node, said));
+                            }
+                            continue;
+                        };
+                        let origin = said.expect("a way between two stacks has one reference");
+                        reached[stack.get()].get_or_insert(Step { from, origin });
+                        if is_new {
+                            next.push(stack);
+                        }
+                    }
+                }
+            }
+            next.sort_unstable();
+            level = next;
+        }
+        let reached = reached.into_iter().enumerate();
+        reached
+            .filter_map(|(stack, step)| Some((StackIndex::new(stack), step?)))
+            .collect()
+    }
+
+    /// Returns the constraints between a stack and the stacks one step away, by path, each with all
+    /// who say so.
+    pub fn constraints(
+        &self,
+        stack: StackIndex,
+        towards: Towards,
+    ) -> BTreeMap<StackIndex, Vec<Origin>> {
+        let mut found: BTreeMap<StackIndex, Vec<Origin>> = BTreeMap::new();
+        let start = (Self::node(stack), None);
+        let mut seen = HashSet::from([start]);
+        let mut open = vec![start];
+        while let Some((node, said)) = open.pop() {
+            for (next, origin) in self.edges_towards(node, towards) {
+                let said = said.or(origin);
+                if let Some(stack) = self.stack(next) {
+                    found.entry(stack).or_default().extend(said);
+                } else if seen.insert((next, said)) {
+                    open.push((next, said));
+                }
+            }
+        }
+        for origins in found.values_mut() {
+            origins.sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
+            origins.dedup();
+        }
+        found
+    }
+
+    /// Returns the nodes next to a node, with who says so.
+    fn edges_towards(
+        &self,
+        node: NodeIndex,
+        towards: Towards,
+    ) -> impl Iterator<Item = (NodeIndex, Option<Origin>)> {
+        let direction = match towards {
+            Towards::Dependencies => Direction::Incoming,
+            Towards::Dependents => Direction::Outgoing,
+        };
+        let edges = self.graph.edges_directed(node, direction);
+        edges.map(move |edge| {
+            let next = match towards {
+                Towards::Dependencies => edge.source(),
+                Towards::Dependents => edge.target(),
+            };
+            (next, *edge.weight())
+        })
+    }
+}

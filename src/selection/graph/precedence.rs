@@ -1,0 +1,119 @@
+//! The graph as order and scheduling need it: acyclic, and stripped to "which nodes wait for which".
+
+use petgraph::visit::EdgeRef;
+
+use super::Graph;
+use crate::project::stack::StackIndex;
+
+/// Who waits for whom. Nodes below [`Precedence::n_stacks`] are stacks, the others groups.
+///
+/// No cycle can exist in one: a knot of stacks becomes a single node when it is made. Whoever has
+/// selected a stack of a knot has been refused before; for all others the knot is an unselected
+/// something in between, through which constraints still hold.
+#[derive(Debug, Clone)]
+pub struct Precedence {
+    n_stacks: usize,
+    /// Where the successors of each node start in `successors`, and where the last ones end.
+    offsets: Vec<u32>,
+    successors: Vec<u32>,
+}
+
+impl Precedence {
+    /// Strips a graph.
+    pub fn new(graph: &Graph) -> Self {
+        let inner = &graph.graph;
+        let n_nodes = inner.node_count();
+        let knot = graph.knots();
+        let edges = inner.edge_references().filter_map(|edge| {
+            let (from, to) = (knot[edge.source().index()], knot[edge.target().index()]);
+            let node = |index| u32::try_from(index).expect("petgraph counts nodes in 32 bits");
+            (from != to).then(|| (node(from), node(to)))
+        });
+        Self::from_edges(graph.n_stacks, n_nodes, edges)
+    }
+
+    pub(crate) fn from_edges(
+        n_stacks: usize,
+        n_nodes: usize,
+        edges: impl Iterator<Item = (u32, u32)> + Clone,
+    ) -> Self {
+        let mut offsets = vec![0_u32; n_nodes + 1];
+        for (from, _) in edges.clone() {
+            offsets[from as usize + 1] += 1;
+        }
+        for node in 0..n_nodes {
+            offsets[node + 1] += offsets[node];
+        }
+        let mut next = offsets.clone();
+        let mut successors = vec![0; offsets[n_nodes] as usize];
+        for (from, to) in edges {
+            let position = &mut next[from as usize];
+            successors[*position as usize] = to;
+            *position += 1;
+        }
+        Precedence {
+            n_stacks,
+            offsets,
+            successors,
+        }
+    }
+
+    /// Returns the same with every constraint turned round.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        let edges = (0..self.n_nodes()).flat_map(|from| {
+            self.successors(from)
+                .iter()
+                .map(move |&to| (to, u32::try_from(from).expect("was made from 32 bits")))
+        });
+        Self::from_edges(self.n_stacks, self.n_nodes(), edges)
+    }
+
+    /// Returns how many nodes there are.
+    pub fn n_nodes(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Returns how many nodes, the first ones, are stacks.
+    pub fn n_stacks(&self) -> usize {
+        self.n_stacks
+    }
+
+    /// Returns the nodes that wait for a node; one may be named more than once.
+    pub fn successors(&self, node: usize) -> &[u32] {
+        &self.successors[self.offsets[node] as usize..self.offsets[node + 1] as usize]
+    }
+
+    /// Returns for each node how many it waits for, counted as often as they are named.
+    pub fn pending(&self) -> Vec<u32> {
+        let mut pending = vec![0; self.n_nodes()];
+        for &to in &self.successors {
+            pending[to as usize] += 1;
+        }
+        pending
+    }
+
+    /// Returns the wave of each selected stack, and 0 for the others: how many selected stacks lie
+    /// on the longest way to it.
+    pub fn waves(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<u32> {
+        let mut pending = self.pending();
+        let mut waves = vec![0_u32; self.n_nodes()];
+        let mut ready: Vec<usize> = (0..self.n_nodes())
+            .filter(|&node| pending[node] == 0)
+            .collect();
+        while let Some(node) = ready.pop() {
+            let is_step = node < self.n_stacks && is_selected(StackIndex::new(node));
+            let next_wave = waves[node] + u32::from(is_step);
+            for &next in self.successors(node) {
+                let next = next as usize;
+                waves[next] = waves[next].max(next_wave);
+                pending[next] -= 1;
+                if pending[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        waves.truncate(self.n_stacks);
+        waves
+    }
+}

@@ -1,0 +1,356 @@
+//! What a user asks for, and which stacks that lets pass: the steps before `wants`.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::{Reach, Reason};
+use crate::change::Changes;
+use crate::change::trigger::Trigger;
+use crate::path::{LeavesProject, ProjectPath};
+use crate::pattern::{BadPattern, Pattern};
+use crate::project::stack::{Stack, StackIndex};
+use crate::project::tag::TagFilter;
+use crate::selection::graph::Step;
+
+/// What the user asks for.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// The stacks that have changed, where only those are wanted.
+    pub changed: Option<Changes>,
+    /// The directory that limits the selection.
+    pub directory: ProjectPath,
+    /// How it limits it.
+    pub scope: Scope,
+    /// Only stacks that one of these means; any stack if there are none.
+    pub globs: Vec<PathFilter>,
+    /// Only stacks that this names, where there is one.
+    pub named: Option<Named>,
+    /// Only stacks that match one of these; any stack if there are none.
+    pub tags: Vec<TagFilter>,
+    /// No stack that carries one of these tags.
+    pub no_tags: Vec<String>,
+    /// What is wanted of the graph around what the filters and `wants` select.
+    pub neighbours: Vec<Reach>,
+    /// No stack that one of these means, whatever wants it.
+    pub exclude: Vec<PathFilter>,
+}
+
+/// How a directory limits the selection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Stacks at or below it.
+    Recursive,
+    /// Only the stack at it.
+    Exact,
+}
+
+/// A wish for stacks by their paths: a plain path means the stacks at and below it, as in a
+/// reference; a glob means the stacks whose path it matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathFilter {
+    /// As the user wrote it.
+    written: String,
+    /// Any of these is enough: `a*/**` means what `a*` means as well.
+    meanings: Vec<Meaning>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Meaning {
+    AtOrBelow(ProjectPath),
+    Matching(Pattern),
+}
+
+impl PathFilter {
+    /// Understands what a user wrote in a directory: from the project root if it starts with `/`, else
+    /// from `directory`. A glob that ends in `/**` means the directory before it as well.
+    ///
+    /// # Errors
+    ///
+    /// If it is no glob, or leads out of the project.
+    pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
+        let mut meanings = Vec::new();
+        let mut rest = written;
+        loop {
+            // Stacks are directories, so a slash at the end says nothing.
+            let glob = rest.trim_end_matches('/');
+            if !Pattern::is_pattern(glob) {
+                let path = directory.resolve(rest);
+                let path = path.map_err(|LeavesProject| BadPattern::LeavesProject)?;
+                meanings.push(Meaning::AtOrBelow(path));
+                break;
+            }
+            let around = glob.strip_suffix("**");
+            let around = around.filter(|around| around.is_empty() || around.ends_with('/'));
+            if around.is_none_or(Pattern::is_pattern) {
+                meanings.push(Meaning::Matching(Pattern::new(directory, glob)?));
+            }
+            match around {
+                Some(around) => rest = around,
+                None => break,
+            }
+        }
+        Ok(PathFilter {
+            written: written.to_owned(),
+            meanings,
+        })
+    }
+
+    /// Says whether a stack at this path is meant.
+    pub fn matches(&self, stack: &ProjectPath) -> bool {
+        self.meanings.iter().any(|meaning| match meaning {
+            Meaning::AtOrBelow(directory) => stack.is_at_or_below(directory),
+            // The root has no name that could match.
+            Meaning::Matching(pattern) => !stack.is_root() && pattern.matches(stack),
+        })
+    }
+}
+
+/// As the user wrote it.
+impl fmt::Display for PathFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+/// Stacks that are named one by one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Where they are named, for people: a file, or standard input.
+    pub source: String,
+    /// The stacks, each with the line that names it first, from 1.
+    pub lines: HashMap<StackIndex, usize>,
+}
+
+/// Why a stack is not selected: a wish that it does not fulfil.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// It has not changed, and no trigger asks for it.
+    Unchanged,
+    /// These triggers ask for it not to count as changed.
+    Dismissed(Vec<Trigger>),
+    /// It does not lie at or below the directory, or is not the stack at it.
+    Directory(ProjectPath, Scope),
+    /// None of the globs means it.
+    Globs,
+    /// It is not named where stacks are.
+    Unnamed(String),
+    /// It matches no tag filter.
+    Tags,
+    /// It carries these tags.
+    NoTags(Vec<String>),
+    /// `--exclude` with each of these texts means it.
+    Excluded(Vec<String>),
+    /// It was selected, but only neighbours are wanted, and it is none.
+    Only(Reach),
+    /// It was selected, but neighbours of what is selected are not wanted, and it is one.
+    Neighbour(Reach, Step),
+}
+
+impl Obstacle {
+    /// Says whether it is a filter, which `wants` and neighbours get round.
+    pub fn is_filter(&self) -> bool {
+        !matches!(
+            self,
+            Obstacle::Excluded(_) | Obstacle::Only(_) | Obstacle::Neighbour(..)
+        )
+    }
+}
+
+impl Wish {
+    /// Wishes for all stacks at or below a directory.
+    pub fn at_or_below(directory: ProjectPath) -> Self {
+        Wish {
+            changed: None,
+            directory,
+            scope: Scope::Recursive,
+            globs: Vec::new(),
+            named: None,
+            tags: Vec::new(),
+            no_tags: Vec::new(),
+            neighbours: Vec::new(),
+            exclude: Vec::new(),
+        }
+    }
+
+    /// Puts a stack to all tests, in the order of the pipeline: what speaks for it, or against it.
+    fn checks<'a>(
+        &'a self,
+        index: StackIndex,
+        stack: &'a Stack,
+    ) -> impl Iterator<Item = Result<Vec<Reason>, Obstacle>> + 'a {
+        let checks = [
+            Self::check_changed,
+            Self::check_directory,
+            Self::check_globs,
+            Self::check_named,
+            Self::check_tags,
+            Self::check_no_tags,
+            Self::check_exclude,
+        ];
+        checks
+            .into_iter()
+            .map(move |check| check(self, index, stack))
+    }
+
+    /// Returns why the filters let a stack pass, or `None` if they do not.
+    pub(super) fn passes(&self, index: StackIndex, stack: &Stack) -> Option<Vec<Reason>> {
+        let mut reasons = Vec::with_capacity(1);
+        for check in self.checks(index, stack) {
+            reasons.append(&mut check.ok()?);
+        }
+        Some(reasons)
+    }
+
+    /// Returns all filters that a stack does not pass, in the order of the pipeline.
+    pub fn obstacles(&self, index: StackIndex, stack: &Stack) -> Vec<Obstacle> {
+        self.checks(index, stack).filter_map(Result::err).collect()
+    }
+
+    /// Says whether a stack is never to be selected.
+    pub fn excludes(&self, stack: &Stack) -> bool {
+        self.exclude
+            .iter()
+            .any(|filter| filter.matches(&stack.path))
+    }
+
+    fn check_changed(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        let Some(changes) = &self.changed else {
+            return Ok(Vec::new());
+        };
+        if let Some(triggers) = changes.dismissed.get(&index) {
+            return Err(Obstacle::Dismissed(triggers.clone()));
+        }
+        let cause = changes.stacks.get(&index).cloned().map(Reason::Changed);
+        let trigger = changes.triggered.get(&index).cloned();
+        let reasons: Vec<Reason> = cause
+            .into_iter()
+            .chain(trigger.map(Reason::Triggered))
+            .collect();
+        if reasons.is_empty() {
+            return Err(Obstacle::Unchanged);
+        }
+        Ok(reasons)
+    }
+
+    fn check_directory(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        let is_here = match self.scope {
+            Scope::Recursive => stack.path.is_at_or_below(&self.directory),
+            Scope::Exact => stack.path == self.directory,
+        };
+        let directory = self.directory.clone();
+        if is_here {
+            Ok(vec![Reason::Directory(directory, self.scope)])
+        } else {
+            Err(Obstacle::Directory(directory, self.scope))
+        }
+    }
+
+    fn check_globs(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        if self.globs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut globs = self.globs.iter();
+        match globs.find(|filter| filter.matches(&stack.path)) {
+            Some(filter) => Ok(vec![Reason::Glob(filter.written.clone())]),
+            None => Err(Obstacle::Globs),
+        }
+    }
+
+    fn check_named(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        let Some(named) = &self.named else {
+            return Ok(Vec::new());
+        };
+        let source = named.source.clone();
+        match named.lines.get(&index) {
+            Some(&line) => Ok(vec![Reason::Named(source, line)]),
+            None => Err(Obstacle::Unnamed(source)),
+        }
+    }
+
+    fn check_tags(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        if self.tags.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut filters = self.tags.iter();
+        match filters.find(|filter| filter.matches(|tag| stack.has_tag(tag))) {
+            Some(filter) => Ok(vec![Reason::Tags(filter.clone())]),
+            None => Err(Obstacle::Tags),
+        }
+    }
+
+    fn check_no_tags(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        let carried = self.no_tags.iter().filter(|tag| stack.has_tag(tag));
+        let carried: Vec<String> = carried.cloned().collect();
+        if carried.is_empty() {
+            Ok(Vec::new())
+        } else {
+            Err(Obstacle::NoTags(carried))
+        }
+    }
+
+    fn check_exclude(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        let meaning = self.exclude.iter().filter(|it| it.matches(&stack.path));
+        let meaning: Vec<String> = meaning.map(|filter| filter.written.clone()).collect();
+        if meaning.is_empty() {
+            Ok(Vec::new())
+        } else {
+            Err(Obstacle::Excluded(meaning))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> ProjectPath {
+        ProjectPath::root().resolve(text).unwrap()
+    }
+
+    fn matches(written: &str, stack: &str) -> bool {
+        let filter = PathFilter::new(&path("/env"), written).unwrap();
+        filter.matches(&path(stack))
+    }
+
+    #[test]
+    fn a_plain_path_means_what_is_at_or_below_it() {
+        assert!(matches("prod", "/env/prod"));
+        assert!(matches("prod/", "/env/prod/a/b"));
+        assert!(!matches("prod", "/env/production"));
+        assert!(matches("/", "/env/prod"));
+        assert!(matches(".", "/env"));
+        assert!(!matches("../x", "/env"));
+    }
+
+    #[test]
+    fn a_glob_means_the_paths_that_it_matches() {
+        assert!(matches("*", "/env/prod"));
+        assert!(matches("*/", "/env/prod"));
+        assert!(!matches("*", "/env/prod/a"));
+        assert!(!matches("*", "/env"));
+        assert!(matches("*/a", "/env/prod/a"));
+        assert!(matches("/**/a", "/env/prod/a"));
+    }
+
+    #[test]
+    fn two_stars_at_the_end_mean_the_directory_as_well() {
+        assert!(matches("prod/**", "/env/prod"));
+        assert!(matches("prod/**", "/env/prod/a/b"));
+        assert!(!matches("prod/**", "/env/production"));
+        assert!(matches("p*/**", "/env/prod"));
+        assert!(matches("p*/**", "/env/prod/a"));
+        assert!(matches("**", "/env"));
+        assert!(matches("/**", "/"));
+        assert!(matches("p*//**", "/env/prod"));
+        assert!(matches("**/**", "/env"));
+        assert!(!matches("**/**", "/"));
+    }
+
+    #[test]
+    fn the_root_has_no_name_that_could_match() {
+        assert!(!matches("/*", "/"));
+        assert!(!matches("/**/*", "/"));
+        assert!(!matches("/{,env}", "/"));
+        assert!(!matches("/*/**", "/"));
+    }
+}

@@ -1,0 +1,276 @@
+//! Which stacks a command acts on, and why: one selector for all commands.
+//!
+//! All stacks → changed → current directory → globs and names → tags → `wants` and `wanted_by`, closed
+//! transitively and regardless of the filters before them → neighbours in the graph. What is excluded
+//! is selected by none of these.
+
+mod filter;
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::num::NonZeroU32;
+
+pub use self::filter::{Named, Obstacle, PathFilter, Scope, Wish};
+use crate::change::trigger::Trigger;
+use crate::change::{Cause, Since};
+use crate::path::ProjectPath;
+use crate::project::stack::{StackIndex, Stacks};
+use crate::project::tag::TagFilter;
+use crate::selection::graph::{Graph, Step, Towards};
+use crate::selection::reference::{ReferenceKind, References, Target};
+use crate::source::Span;
+
+/// What to do with the neighbours of what is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Select them instead.
+    Only,
+    /// Select them as well.
+    Include,
+    /// Do not select them.
+    Exclude,
+}
+
+/// A wish for stacks around those that are selected without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// What to do with them.
+    pub verb: Verb,
+    /// Which way they lie.
+    pub towards: Towards,
+    /// How many steps away at most; any number if absent.
+    pub depth: Option<NonZeroU32>,
+}
+
+/// As a flag: `--include-dependents=1`.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.verb {
+            Verb::Only => "only",
+            Verb::Include => "include",
+            Verb::Exclude => "exclude",
+        };
+        let towards = match self.towards {
+            Towards::Dependencies => "dependencies",
+            Towards::Dependents => "dependents",
+        };
+        write!(f, "--{verb}-{towards}")?;
+        match self.depth {
+            Some(depth) => write!(f, "={depth}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a stack is selected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// It has changed.
+    Changed(Cause),
+    /// A trigger wants it to count as changed.
+    Triggered(Trigger),
+    /// It lies at or below the directory, or is the stack at it.
+    Directory(ProjectPath, Scope),
+    /// `--match` with this text means it.
+    Glob(String),
+    /// It is named there, on this line.
+    Named(String, usize),
+    /// It matches a tag filter of the command line.
+    Tags(TagFilter),
+    /// A selected stack names it in `wants`.
+    Wants(StackIndex, Span),
+    /// It names a selected stack in `wanted_by`.
+    WantedBy(StackIndex, Span),
+    /// It is a neighbour of what is selected without it, by this step.
+    Neighbour(Reach, Step),
+}
+
+/// The stacks that a command acts on, each with the reasons it is in.
+#[derive(Debug, Default)]
+pub struct Selection {
+    stacks: BTreeMap<StackIndex, Vec<Reason>>,
+    /// What was selected until its neighbours were looked at.
+    dropped: BTreeMap<StackIndex, Obstacle>,
+    since: Option<Since>,
+}
+
+impl Selection {
+    /// Takes over what was selected for an earlier run, whose reasons are not known any more.
+    pub fn recorded(stacks: impl IntoIterator<Item = StackIndex>) -> Self {
+        Selection {
+            stacks: stacks
+                .into_iter()
+                .map(|stack| (stack, Vec::new()))
+                .collect(),
+            ..Selection::default()
+        }
+    }
+
+    /// Returns the stacks in path order.
+    pub fn stacks(&self) -> impl Iterator<Item = StackIndex> {
+        self.stacks.keys().copied()
+    }
+
+    /// Returns what changes are measured from, where only what has changed was wanted.
+    pub fn since(&self) -> Option<&Since> {
+        self.since.as_ref()
+    }
+
+    /// Returns how many stacks are selected.
+    pub fn len(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// Says whether nothing is selected.
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
+    }
+
+    /// Says whether a stack is selected.
+    pub fn contains(&self, stack: StackIndex) -> bool {
+        self.stacks.contains_key(&stack)
+    }
+
+    /// Returns why a stack is selected; nothing if it is not. What the filters let pass has their
+    /// reasons; what is only wanted names the nearest stack that wants it.
+    pub fn reasons(&self, stack: StackIndex) -> &[Reason] {
+        self.stacks.get(&stack).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns why a stack is not selected that the filters and `wants` select.
+    pub fn dropped(&self, stack: StackIndex) -> Option<&Obstacle> {
+        self.dropped.get(&stack)
+    }
+}
+
+/// Selects the stacks that a wish means.
+pub fn select(stacks: &Stacks, references: &References, graph: &Graph, wish: &Wish) -> Selection {
+    let passing = stacks
+        .iter()
+        .filter_map(|(index, stack)| Some((index, wish.passes(index, stack)?)));
+    let mut selection = Selection {
+        stacks: passing.collect(),
+        dropped: BTreeMap::new(),
+        since: wish.changed.as_ref().map(|changes| changes.since.clone()),
+    };
+    close_over_wants(stacks, references, wish, &mut selection);
+    apply_neighbours(stacks, graph, wish, &mut selection);
+    selection
+}
+
+/// Looks at the graph around the selection: "only" and "include" both at what the steps before have
+/// selected, "exclude" at what these two leave.
+fn apply_neighbours(stacks: &Stacks, graph: &Graph, wish: &Wish, selection: &mut Selection) {
+    let around = |verb: Verb, selection: &Selection| -> Vec<(Reach, BTreeMap<StackIndex, Step>)> {
+        let wanted = wish.neighbours.iter().filter(|reach| reach.verb == verb);
+        let reached = |&reach: &Reach| {
+            let steps = graph.neighbours(selection.stacks(), reach.towards, reach.depth);
+            (reach, steps)
+        };
+        wanted.map(reached).collect()
+    };
+    let include = around(Verb::Include, selection);
+    let only = around(Verb::Only, selection);
+    if !only.is_empty() {
+        let mut before = std::mem::take(&mut selection.stacks);
+        for (reach, steps) in &only {
+            for (&stack, &step) in steps {
+                if !wish.excludes(&stacks[stack]) {
+                    let known = || before.remove(&stack).unwrap_or_default();
+                    let reasons = selection.stacks.entry(stack).or_insert_with(known);
+                    reasons.push(Reason::Neighbour(*reach, step));
+                }
+            }
+        }
+        let obstacle = Obstacle::Only(only[0].0);
+        let dropped = before.into_keys().map(|stack| (stack, obstacle.clone()));
+        selection.dropped = dropped.collect();
+    }
+    for (reach, steps) in include {
+        for (stack, step) in steps {
+            if !wish.excludes(&stacks[stack]) {
+                let reason = || vec![Reason::Neighbour(reach, step)];
+                selection.stacks.entry(stack).or_insert_with(reason);
+                selection.dropped.remove(&stack);
+            }
+        }
+    }
+    for (reach, steps) in around(Verb::Exclude, selection) {
+        for (stack, step) in steps {
+            if selection.stacks.remove(&stack).is_some() {
+                let obstacle = Obstacle::Neighbour(reach, step);
+                selection.dropped.insert(stack, obstacle);
+            }
+        }
+    }
+}
+
+/// Adds what the selected stacks want, breadth first.
+fn close_over_wants(
+    stacks: &Stacks,
+    references: &References,
+    wish: &Wish,
+    selection: &mut Selection,
+) {
+    // `wanted_by` is `wants` seen from the other side: for a group, kept once for all its members.
+    let mut wants: HashMap<StackIndex, Vec<(&Target, Span)>> = HashMap::new();
+    let mut wanted_by: HashMap<&Target, Vec<(StackIndex, Span)>> = HashMap::new();
+    for reference in &references.list {
+        match reference.kind {
+            ReferenceKind::Wants => wants
+                .entry(reference.from)
+                .or_default()
+                .push((&reference.target, reference.span)),
+            ReferenceKind::WantedBy => {
+                wanted_by
+                    .entry(&reference.target)
+                    .or_default()
+                    .push((reference.from, reference.span));
+            }
+            ReferenceKind::After | ReferenceKind::Before => {}
+        }
+    }
+    if wants.is_empty() && wanted_by.is_empty() {
+        return;
+    }
+    let mut wanted_by_stack: HashMap<StackIndex, Vec<&Target>> = HashMap::new();
+    let mut targets: Vec<&Target> = wanted_by.keys().copied().collect();
+    targets.sort_unstable_by_key(|target| {
+        wanted_by[target]
+            .iter()
+            .map(|&(stack, span)| (stack, span.start))
+            .min()
+    });
+    for target in targets {
+        for member in references.members(target, stacks) {
+            wanted_by_stack.entry(member).or_default().push(target);
+        }
+    }
+    let mut opened: HashSet<&Target> = HashSet::new();
+    let mut queue: VecDeque<StackIndex> = selection.stacks().collect();
+    while let Some(stack) = queue.pop_front() {
+        let mut add = |wanted: StackIndex, reason: Reason| {
+            if wish.excludes(&stacks[wanted]) {
+                return;
+            }
+            selection.stacks.entry(wanted).or_insert_with(|| {
+                queue.push_back(wanted);
+                vec![reason]
+            });
+        };
+        for &(target, span) in wants.get(&stack).into_iter().flatten() {
+            // A tag group that holds this stack leaves it out, but it is selected already.
+            if opened.insert(target) {
+                for wanted in references.members(target, stacks) {
+                    add(wanted, Reason::Wants(stack, span));
+                }
+            }
+        }
+        for target in wanted_by_stack.remove(&stack).into_iter().flatten() {
+            for (wanted, span) in wanted_by.remove(target).into_iter().flatten() {
+                // A stack that names its own tag does not thereby want itself; it is selected already.
+                add(wanted, Reason::WantedBy(stack, span));
+            }
+        }
+    }
+}

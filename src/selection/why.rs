@@ -1,0 +1,244 @@
+//! The whole story of one stack: what selects it or leaves it out, what would select it, and what it
+//! runs after and before.
+//!
+//! All of it is known to the other stages; here it is only put together. How it is worded is known to
+//! [`crate::report`].
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use crate::change::Input;
+use crate::project::Project;
+use crate::project::stack::StackIndex;
+use crate::selection::graph::{Graph, Origin, Towards};
+use crate::selection::reference::{ReferenceKind, References};
+use crate::selection::select::{Obstacle, Reach, Reason, Selection, Verb, Wish, select};
+use crate::source::Span;
+
+/// What is asked: why a stack is selected, or why not.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// Its references.
+    pub references: &'a References,
+    /// Its constraints.
+    pub graph: &'a Graph,
+    /// What is asked for.
+    pub wish: &'a Wish,
+    /// What that selects.
+    pub selection: &'a Selection,
+    /// The stack.
+    pub stack: StackIndex,
+}
+
+/// The story of a stack under a wish.
+#[derive(Debug)]
+pub struct Why {
+    /// What leaves it out, in the order of the pipeline; nothing if it is selected.
+    pub obstacles: Vec<Obstacle>,
+    /// What it depends on.
+    pub inputs: Vec<Input>,
+    /// The stacks that it runs after, by path, each with all who say so; selected or not.
+    pub after: BTreeMap<StackIndex, Vec<Origin>>,
+    /// The stacks that it runs before.
+    pub before: BTreeMap<StackIndex, Vec<Origin>>,
+    /// Flags to leave out. That alone selects the stack if no obstacle is a filter.
+    pub in_the_way: Vec<Hindrance>,
+    /// What would select it, then, besides passing the filters.
+    pub ways: Vec<Way>,
+}
+
+/// A flag that takes stacks away, whatever selects them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hindrance {
+    /// `--exclude` with this text.
+    Exclude(String),
+    /// A wish for neighbours only, or against them.
+    Neighbours(Reach),
+}
+
+/// Something that would select a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// To select this stack, which wants it there.
+    Wants(StackIndex, Span),
+    /// To select this stack, which it names there in `wanted_by`.
+    WantedBy(StackIndex, Span),
+    /// To add this flag: the stack lies that way of this one, which the steps before select. It
+    /// takes the place of another one that goes less far, if there is one.
+    Neighbour(Reach, StackIndex, Option<Reach>),
+}
+
+impl Way {
+    /// Says whether this is what has selected the stack.
+    fn is(&self, reason: &Reason) -> bool {
+        match (self, reason) {
+            (Way::Wants(_, way), Reason::Wants(_, taken))
+            | (Way::WantedBy(_, way), Reason::WantedBy(_, taken)) => way == taken,
+            _ => false,
+        }
+    }
+}
+
+impl Question<'_> {
+    /// Puts the story together. The inputs are the stack's.
+    pub fn answer(&self, inputs: Vec<Input>) -> Why {
+        let Question {
+            project,
+            graph,
+            wish,
+            selection,
+            stack,
+            ..
+        } = *self;
+        let is_selected = selection.contains(stack);
+        let mut obstacles = match selection.dropped(stack) {
+            _ if is_selected => Vec::new(),
+            Some(obstacle) => vec![obstacle.clone()],
+            None => wish.obstacles(stack, &project.stacks[stack]),
+        };
+        let mut in_the_way = Vec::new();
+        let mut ways = Vec::new();
+        if is_selected {
+            // Where neighbours decide, wants alone do not; and what has selected it has been said.
+            if self.reaches(&[Verb::Only, Verb::Exclude]).next().is_none() {
+                ways = self.wanted();
+            }
+            let reasons = selection.reasons(stack);
+            ways.retain(|way| !reasons.iter().any(|reason| way.is(reason)));
+        } else if let Some(flags) = self.enough_to_leave_out(&obstacles) {
+            in_the_way = flags;
+            obstacles.retain(|obstacle| !obstacle.is_filter());
+        } else {
+            in_the_way = excludes(&obstacles);
+            in_the_way.extend(self.reaches(&[Verb::Only, Verb::Exclude]));
+            ways = self.wanted();
+            ways.extend(self.by_neighbours());
+        }
+        Why {
+            obstacles,
+            inputs,
+            after: graph.constraints(stack, Towards::Dependencies),
+            before: graph.constraints(stack, Towards::Dependents),
+            in_the_way,
+            ways,
+        }
+    }
+
+    /// Returns flags without which the stack would be selected, as few kinds of them as possible.
+    fn enough_to_leave_out(&self, obstacles: &[Obstacle]) -> Option<Vec<Hindrance>> {
+        let excludes = excludes(obstacles);
+        let verbs: [&[Verb]; 4] = [
+            &[],
+            &[Verb::Exclude],
+            &[Verb::Only],
+            &[Verb::Only, Verb::Exclude],
+        ];
+        let mut tried = Vec::new();
+        verbs.into_iter().find_map(|verbs| {
+            let mut flags = excludes.clone();
+            flags.extend(self.reaches(verbs));
+            if flags.is_empty() || tried.contains(&flags) {
+                return None;
+            }
+            let wish = self.without(&flags);
+            let Question { project, .. } = self;
+            let selection = select(&project.stacks, self.references, self.graph, &wish);
+            tried.push(flags.clone());
+            selection.contains(self.stack).then_some(flags)
+        })
+    }
+
+    /// Returns the wish without some flags.
+    fn without(&self, flags: &[Hindrance]) -> Wish {
+        let mut wish = self.wish.clone();
+        for flag in flags {
+            match flag {
+                Hindrance::Exclude(glob) => wish.exclude.retain(|it| it.to_string() != *glob),
+                Hindrance::Neighbours(reach) => wish.neighbours.retain(|it| it != reach),
+            }
+        }
+        wish
+    }
+
+    /// Returns the flags about neighbours that do one of these things.
+    fn reaches(&self, verbs: &[Verb]) -> impl Iterator<Item = Hindrance> {
+        let reaches = self.wish.neighbours.iter();
+        let reaches = reaches.filter(|reach| verbs.contains(&reach.verb));
+        reaches.map(|&reach| Hindrance::Neighbours(reach))
+    }
+
+    /// Returns the references by which another stack would bring this one along.
+    fn wanted(&self) -> Vec<Way> {
+        let Question {
+            project: Project { stacks, .. },
+            references,
+            stack,
+            ..
+        } = *self;
+        let can_be_selected =
+            |other: StackIndex| other != stack && !self.wish.excludes(&stacks[other]);
+        let ways = references.list.iter().filter_map(|reference| {
+            let (from, span) = (reference.from, reference.span);
+            match reference.kind {
+                ReferenceKind::Wants => {
+                    let names_it = references.means(&reference.target, stack, stacks);
+                    (names_it && can_be_selected(from)).then_some(Way::Wants(from, span))
+                }
+                ReferenceKind::WantedBy if from == stack => {
+                    let named = references.members(&reference.target, stacks);
+                    let named = named.into_iter().find(|&named| can_be_selected(named))?;
+                    Some(Way::WantedBy(named, span))
+                }
+                _ => None,
+            }
+        });
+        ways.collect()
+    }
+
+    /// Returns the flags that would bring the stack along with one that is selected.
+    fn by_neighbours(&self) -> Vec<Way> {
+        // These flags start from what is selected without any of them.
+        let without;
+        let start = if self.wish.neighbours.is_empty() {
+            self.selection
+        } else {
+            let neighbours = Vec::new();
+            let wish = Wish {
+                neighbours,
+                ..self.wish.clone()
+            };
+            without = select(&self.project.stacks, self.references, self.graph, &wish);
+            &without
+        };
+        let ways = [
+            (Towards::Dependencies, Towards::Dependents),
+            (Towards::Dependents, Towards::Dependencies),
+        ];
+        let ways = ways.into_iter().filter_map(|(there, back)| {
+            let around = |depth| self.graph.neighbours([self.stack], there, depth);
+            let is_start = |it: &StackIndex| *it != self.stack && start.contains(*it);
+            let next = around(Some(NonZeroU32::MIN)).into_keys().find(is_start);
+            let other = next.or_else(|| around(None).into_keys().find(is_start))?;
+            let reach = Reach {
+                verb: Verb::Include,
+                towards: back,
+                depth: None,
+            };
+            let mut reaches = self.wish.neighbours.iter();
+            let is_same = |it: &&Reach| (it.verb, it.towards) == (reach.verb, reach.towards);
+            Some(Way::Neighbour(reach, other, reaches.find(is_same).copied()))
+        });
+        ways.collect()
+    }
+}
+
+/// Returns the flags that exclude the stack itself.
+fn excludes(obstacles: &[Obstacle]) -> Vec<Hindrance> {
+    let globs = obstacles.iter().filter_map(|obstacle| match obstacle {
+        Obstacle::Excluded(globs) => Some(globs),
+        _ => None,
+    });
+    globs.flatten().cloned().map(Hindrance::Exclude).collect()
+}
