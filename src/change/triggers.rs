@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::ChangedFiles;
 use crate::change::trigger::{self, Found, Trigger, TriggerKind};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::git::{ChangedFile, CommitId, FileChange, GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -73,7 +73,7 @@ impl Reader<'_> {
         let path = &file.path;
         if file.change == FileChange::Repository {
             let message = format!("`{}` is a repository of its own", path.relative());
-            let diagnostic = Diagnostic::warning(message).file(path.clone());
+            let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message).file(path.clone());
             let diagnostic = diagnostic.note("triggers in it cannot be seen");
             let help = "add the files to the repository of the project";
             project.diagnostics.push(diagnostic.help(help));
@@ -124,7 +124,7 @@ fn warn_of_strays(project: &mut Project, strays: &[(ProjectPath, ProjectPath)]) 
             1 => "one more trigger is of what is no stack".to_owned(),
             more => format!("{more} more triggers are of what is no stack"),
         };
-        let diagnostic = Diagnostic::warning(message).file(file.clone());
+        let diagnostic = Diagnostic::warning(Code::OrphanedTrigger, message).file(file.clone());
         let diagnostic = diagnostic.help("delete those whose stacks are no more");
         project.diagnostics.push(diagnostic);
     }
@@ -135,7 +135,7 @@ fn no_stack(project: &Project, stack: &ProjectPath, file: &ProjectPath) -> Diagn
         "`{}` is a trigger of `{stack}`, which is no stack",
         file.relative()
     );
-    let diagnostic = Diagnostic::warning(message).file(file.clone());
+    let diagnostic = Diagnostic::warning(Code::OrphanedTrigger, message).file(file.clone());
     let stacks = &project.stacks;
     if stacks.at_or_below(stack).next().is_some() {
         let help =

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Result, Value};
 use crate::project::Project;
 use crate::project::namespaces::{ProjectNamespaces, is_unset};
@@ -110,8 +110,11 @@ fn variable(value: Value, span: crate::source::Span, name: &str) -> Result<Optio
         Value::String(text) => return Ok(Some(text.to_string())),
         other => format!("this is {}", other.type_name()),
     };
-    let diagnostic =
-        Diagnostic::error(format!("`run.env.{name}` must be a string")).label(span, problem);
+    let diagnostic = Diagnostic::error(
+        Code::WrongType,
+        format!("`run.env.{name}` must be a string"),
+    )
+    .label(span, problem);
     Err(Box::new(diagnostic.help(
         "write it as a template: `\"${…}\"`; `null` removes the variable",
     )))

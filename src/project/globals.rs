@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Expr};
 use crate::source::Span;
 
@@ -32,8 +32,10 @@ pub(crate) fn read<'a>(
     for definition in local.flat_map(definitions_of) {
         if let Some(&first) = seen.get(&definition.path) {
             let name = definition.path.join(".");
-            let diagnostic =
-                Diagnostic::error(format!("`global.{name}` is set twice in this directory"));
+            let diagnostic = Diagnostic::error(
+                Code::DuplicateDefinition,
+                format!("`global.{name}` is set twice in this directory"),
+            );
             problems.push(
                 diagnostic
                     .label(definition.span, "again here")

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use globset::GlobBuilder;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body, ExprKind};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
@@ -117,8 +117,11 @@ impl Resolver<'_> {
         };
         let base = importer.parent().unwrap_or_else(ProjectPath::root);
         let Ok(path) = base.resolve(&source) else {
-            let diagnostic = Diagnostic::error(format!("`{source}` leads out of the project"))
-                .label(span, "climbs above the project root");
+            let diagnostic = Diagnostic::error(
+                Code::OutsideProject,
+                format!("`{source}` leads out of the project"),
+            )
+            .label(span, "climbs above the project root");
             self.problem(
                 diagnostic
                     .help("import files inside the project; a leading `/` is the project root"),
@@ -134,8 +137,11 @@ impl Resolver<'_> {
         }
         let matches = self.expand(&path);
         if matches.is_empty() {
-            let diagnostic = Diagnostic::error(format!("no file matches the import `{source}`"))
-                .label(span, format!("looked for `{path}`"));
+            let diagnostic = Diagnostic::error(
+                Code::UnknownImport,
+                format!("no file matches the import `{source}`"),
+            )
+            .label(span, format!("looked for `{path}`"));
             self.problem(diagnostic.help("correct the path; `**` is not recursive in an import"));
         }
         for path in matches {
@@ -146,7 +152,8 @@ impl Resolver<'_> {
     /// Returns the literal `source` and checks the rest of the block.
     fn source(&mut self, block: &Block) -> Option<(String, Span)> {
         for label in &block.labels {
-            let diagnostic = Diagnostic::error("an `import` block has no labels");
+            let diagnostic =
+                Diagnostic::error(Code::UnexpectedLabel, "an `import` block has no labels");
             self.problem(
                 diagnostic
                     .label(label.span, "unexpected label")
@@ -154,8 +161,10 @@ impl Resolver<'_> {
             );
         }
         for inner in &block.body.blocks {
-            let diagnostic =
-                Diagnostic::error(format!("unknown block `{}` in `import`", inner.kind.text));
+            let diagnostic = Diagnostic::error(
+                Code::UnknownBlock,
+                format!("unknown block `{}` in `import`", inner.kind.text),
+            );
             self.problem(
                 diagnostic.label(inner.kind.span, "an `import` block has no nested blocks"),
             );
@@ -163,15 +172,18 @@ impl Resolver<'_> {
         for attribute in &block.body.attributes {
             let name = &*attribute.name.text;
             if name != "source" {
-                let diagnostic =
-                    Diagnostic::error(format!("unknown attribute `{name}` in `import`"))
-                        .label(attribute.name.span, "not an attribute of `import`")
-                        .label(block.kind.span, "in this block");
+                let diagnostic = Diagnostic::error(
+                    Code::UnknownAttribute,
+                    format!("unknown attribute `{name}` in `import`"),
+                )
+                .label(attribute.name.span, "not an attribute of `import`")
+                .label(block.kind.span, "in this block");
                 self.problem(diagnostic.did_you_mean(name, ["source"]));
             }
         }
         let Some(attribute) = block.body.attribute("source") else {
-            let diagnostic = Diagnostic::error("an `import` block needs `source`");
+            let diagnostic =
+                Diagnostic::error(Code::MissingAttribute, "an `import` block needs `source`");
             let diagnostic = diagnostic.label(block.kind.span, "nothing to import");
             self.problem(diagnostic.help("write `source = \"path/of/file.tm.hcl\"`"));
             return None;
@@ -180,7 +192,10 @@ impl Resolver<'_> {
         if let ExprKind::String(source) = &attribute.value.kind {
             return Some((source.to_string(), span));
         }
-        let diagnostic = Diagnostic::error("the `source` of an import must be a literal string");
+        let diagnostic = Diagnostic::error(
+            Code::WrongType,
+            "the `source` of an import must be a literal string",
+        );
         self.problem(
             diagnostic
                 .label(span, "this is not one")
@@ -232,9 +247,10 @@ impl Resolver<'_> {
 
     fn import_file(&mut self, path: &ProjectPath, span: Span, import: &mut Import) {
         if path.to_host(self.root).is_dir() {
-            let diagnostic = Diagnostic::error(format!(
-                "`{path}` is a directory, and an import names files"
-            ));
+            let diagnostic = Diagnostic::error(
+                Code::InvalidImport,
+                format!("`{path}` is a directory, and an import names files"),
+            );
             let diagnostic = diagnostic.label(span, "imported here");
             self.problem(diagnostic.help(format!("import its files: `{path}/*.tm.hcl`")));
             return;
@@ -246,15 +262,16 @@ impl Resolver<'_> {
             } else {
                 format!("`{path}` belongs to a directory above, which applies here already")
             };
-            let diagnostic = Diagnostic::error(message).label(span, "imported here");
+            let diagnostic =
+                Diagnostic::error(Code::InvalidImport, message).label(span, "imported here");
             self.problem(diagnostic.help("remove the import"));
             return;
         }
         if let Some(&first) = import.seen.get(path) {
-            let diagnostic = Diagnostic::error(format!(
-                "`{path}` is imported twice into `{}`",
-                import.directory
-            ))
+            let diagnostic = Diagnostic::error(
+                Code::DuplicateEntry,
+                format!("`{path}` is imported twice into `{}`", import.directory),
+            )
             .label(span, "again here");
             let diagnostic = if first == span {
                 diagnostic
@@ -271,18 +288,22 @@ impl Resolver<'_> {
             return; // said where it was read
         };
         if let Some(stack) = body.blocks("stack").next() {
-            let diagnostic = Diagnostic::error("an imported file cannot hold a `stack` block")
-                .label(
-                    stack.kind.span,
-                    "this would make every importer the same stack",
-                )
-                .label(span, "imported here");
+            let diagnostic = Diagnostic::error(
+                Code::InvalidImport,
+                "an imported file cannot hold a `stack` block",
+            )
+            .label(
+                stack.kind.span,
+                "this would make every importer the same stack",
+            )
+            .label(span, "imported here");
             self.problem(diagnostic.help("keep the `stack` block in the stack's own directory"));
         }
         if import.depth == MAX_DEPTH {
-            let diagnostic = Diagnostic::error(format!(
-                "more than {MAX_DEPTH} files import each other in a row"
-            ));
+            let diagnostic = Diagnostic::error(
+                Code::Limit,
+                format!("more than {MAX_DEPTH} files import each other in a row"),
+            );
             self.problem(diagnostic.label(span, "up to here"));
             return;
         }

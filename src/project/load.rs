@@ -10,7 +10,7 @@ use std::thread;
 
 use rayon::prelude::*;
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::language::syntax::{Block, Body};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
@@ -198,10 +198,13 @@ impl Project {
                 first.insert(folded, stack);
                 continue;
             };
-            let mut diagnostic = Diagnostic::error(format!(
-                "stacks `{}` and `{}` have the same id `{}`",
-                other.path, stack.path, id.value
-            ))
+            let mut diagnostic = Diagnostic::error(
+                Code::DuplicateId,
+                format!(
+                    "stacks `{}` and `{}` have the same id `{}`",
+                    other.path, stack.path, id.value
+                ),
+            )
             .label(id.span, "an id must be unique in the project");
             if let Some(other_id) = &other.id {
                 diagnostic = diagnostic.label(other_id.span, "also used here");
@@ -221,7 +224,7 @@ impl Project {
                 continue; // what is broken may carry it
             }
             let message = format!("`{tag}` in `concurrency` names no stack");
-            let mut diagnostic = Diagnostic::warning(message);
+            let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);
             if self.settings.strict_references {
                 diagnostic.severity = Severity::Error;
                 diagnostic = diagnostic.note("the project says `references = \"strict\"`");
@@ -325,8 +328,9 @@ impl Evaluated {
         let attempts = first.map(|block| stack::attempts(block, &mut problems));
         let attempts = attempts.unwrap_or_default().or(&config.attempts);
         for second in blocks {
-            let mut diagnostic = Diagnostic::error("a directory has one `stack` block")
-                .label(second.kind.span, "second block");
+            let mut diagnostic =
+                Diagnostic::error(Code::DuplicateBlock, "a directory has one `stack` block")
+                    .label(second.kind.span, "second block");
             if let Some(first) = first {
                 diagnostic = diagnostic.label(first.kind.span, "first block");
             }
@@ -358,7 +362,7 @@ fn ignored(
     let written = &entry.value;
     let wrong = |label: String, help: &str| {
         let message = format!("`{written}` cannot be ignored");
-        let diagnostic = Diagnostic::error(message).label(entry.span, label);
+        let diagnostic = Diagnostic::error(Code::InvalidPattern, message).label(entry.span, label);
         diagnostic.help(help)
     };
     if written.starts_with('!') {
@@ -399,7 +403,10 @@ fn ignored(
 pub(crate) fn check_top_level(body: &Body, problems: &mut Vec<Diagnostic>) {
     for attribute in &body.attributes {
         let name = &attribute.name.text;
-        let diagnostic = Diagnostic::error(format!("attribute `{name}` outside of any block"));
+        let diagnostic = Diagnostic::error(
+            Code::Misplaced,
+            format!("attribute `{name}` outside of any block"),
+        );
         let diagnostic = diagnostic.label(attribute.name.span, "a file consists of blocks");
         problems.push(
             diagnostic.help("move it into the block it belongs to: `stack { … }`, `globals { … }`"),
@@ -408,7 +415,8 @@ pub(crate) fn check_top_level(body: &Body, problems: &mut Vec<Diagnostic>) {
     for block in &body.blocks {
         let kind = &*block.kind.text;
         if !TOP_LEVEL.contains(&kind) {
-            let diagnostic = Diagnostic::error(format!("unknown block `{kind}`"));
+            let diagnostic =
+                Diagnostic::error(Code::UnknownBlock, format!("unknown block `{kind}`"));
             let diagnostic = diagnostic.label(block.kind.span, "not a block of this language");
             problems.push(diagnostic.did_you_mean(kind, TOP_LEVEL));
         }

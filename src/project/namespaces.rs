@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
 use crate::language::syntax::{Expr, ExprKind, Name};
 use crate::project::stack::{Stack, StackIndex};
@@ -130,7 +130,7 @@ impl Namespaces for StackNamespaces<'_> {
                     && !host.contains_key(variable)
                 {
                     let message = format!("the environment has no variable `{variable}`");
-                    let diagnostic = Diagnostic::error(message)
+                    let diagnostic = Diagnostic::error(Code::UnsetVariable, message)
                         .label(span, "`env` is the environment that orch was started in");
                     return Err(Box::new(
                         diagnostic.help(format!("set `{variable}` before running orch")),
@@ -142,7 +142,7 @@ impl Namespaces for StackNamespaces<'_> {
             ("global", &[first, ..]) => {
                 let Some(value) = self.global(first, span)? else {
                     let message = format!("no global `{first}` applies to `{}`", self.stack.path);
-                    let diagnostic = Diagnostic::error(message)
+                    let diagnostic = Diagnostic::error(Code::UnknownName, message)
                         .label(span, "not defined here or in a directory above");
                     return Err(Box::new(
                         diagnostic.did_you_mean(first, self.global_names()),
@@ -173,7 +173,10 @@ impl Namespaces for StackNamespaces<'_> {
 
     fn call(&self, name: &Name, arguments: &[Value]) -> Result {
         let [Value::String(path)] = arguments else {
-            let diagnostic = Diagnostic::error(format!("`{}` takes the path of a file", name.text));
+            let diagnostic = Diagnostic::error(
+                Code::WrongType,
+                format!("`{}` takes the path of a file", name.text),
+            );
             let diagnostic = diagnostic.label(name.span, "called with something else");
             return Err(Box::new(diagnostic.help("give it one string")));
         };
@@ -212,7 +215,10 @@ impl<'p> StackNamespaces<'p> {
             return known.clone();
         }
         if self.evaluating.borrow().iter().any(|name| name == first) {
-            let diagnostic = Diagnostic::error(format!("`global.{first}` needs its own value"));
+            let diagnostic = Diagnostic::error(
+                Code::CircularValue,
+                format!("`global.{first}` needs its own value"),
+            );
             return Err(Box::new(
                 diagnostic.label(span, "needed here while it is worked out"),
             ));
@@ -220,7 +226,7 @@ impl<'p> StackNamespaces<'p> {
         if self.evaluating.borrow().len() == MAX_GLOBAL_DEPTH {
             let message = format!("more than {MAX_GLOBAL_DEPTH} globals refer to each other");
             return Err(Box::new(
-                Diagnostic::error(message).label(span, "in a row up to here"),
+                Diagnostic::error(Code::Limit, message).label(span, "in a row up to here"),
             ));
         }
         self.evaluating.borrow_mut().push(first.to_owned());

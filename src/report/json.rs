@@ -24,6 +24,7 @@ pub(super) const FORMAT: u32 = 1;
 #[derive(Serialize)]
 struct DiagnosticJson<'a> {
     severity: &'static str,
+    code: &'static str,
     message: &'a str,
     /// The file, line and column of the first label, for programs that want one place.
     file: Option<&'a str>,
@@ -57,6 +58,7 @@ impl<'a> DiagnosticJson<'a> {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
             },
+            code: diagnostic.code.name(),
             message: &diagnostic.message,
             file: first
                 .map(|label| label.file)

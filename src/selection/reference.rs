@@ -13,7 +13,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{Stack, StackIndex, Stacks};
@@ -187,8 +187,10 @@ impl Resolver<'_> {
         let filter = match TagFilter::parse(filter) {
             Ok(filter) => filter,
             Err(bad) => {
-                let diagnostic =
-                    Diagnostic::error(format!("`{}` is not a tag filter", entry.value));
+                let diagnostic = Diagnostic::error(
+                    Code::InvalidTag,
+                    format!("`{}` is not a tag filter", entry.value),
+                );
                 let diagnostic = diagnostic.label(entry.span, bad.to_string());
                 self.problems
                     .push(diagnostic.help("write `tag:a:b` for both tags, `tag:a,b` for either"));
@@ -242,9 +244,11 @@ impl Resolver<'_> {
         entry: &Spanned<String>,
     ) -> Option<Target> {
         let Ok(path) = stack.path.resolve(&entry.value) else {
-            let diagnostic =
-                Diagnostic::error(format!("`{}` leads out of the project", entry.value))
-                    .label(entry.span, "climbs above the project root");
+            let diagnostic = Diagnostic::error(
+                Code::OutsideProject,
+                format!("`{}` leads out of the project", entry.value),
+            )
+            .label(entry.span, "climbs above the project root");
             let help = "name a directory inside the project; a leading `/` is the project root";
             self.problems.push(diagnostic.help(help));
             return None;
@@ -305,8 +309,10 @@ impl Resolver<'_> {
         entry: &Spanned<String>,
         label: &str,
     ) -> Diagnostic {
-        let mut diagnostic =
-            Diagnostic::warning(format!("`{}` in `{kind}` names no stack", entry.value));
+        let mut diagnostic = Diagnostic::warning(
+            Code::UnknownReference,
+            format!("`{}` in `{kind}` names no stack", entry.value),
+        );
         if self.project.settings.strict_references {
             diagnostic.severity = Severity::Error;
             diagnostic = diagnostic.note("the project says `references = \"strict\"`");
@@ -315,10 +321,10 @@ impl Resolver<'_> {
     }
 
     fn names_only_itself(&mut self, kind: ReferenceKind, entry: &Spanned<String>, label: &str) {
-        let diagnostic = Diagnostic::error(format!(
-            "`{}` in `{kind}` names only the stack itself",
-            entry.value
-        ));
+        let diagnostic = Diagnostic::error(
+            Code::SelfReference,
+            format!("`{}` in `{kind}` names only the stack itself", entry.value),
+        );
         self.problems
             .push(diagnostic.label(entry.span, label).help("remove it"));
     }

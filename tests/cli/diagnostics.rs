@@ -660,6 +660,7 @@ fn problems_are_data_too() {
         "stacks": 1,
         "diagnostics": [{
             "severity": "error",
+            "code": "unknown-attribute",
             "message": "unknown attribute `aftr` in `stack`",
             "file": "s/stack.tm",
             "line": 2,
@@ -691,6 +692,92 @@ fn problems_are_data_too() {
         let output = sandbox.orch(&format!("{command} --format json"));
         assert_eq!(output.code(), 3, "{command}");
         assert_eq!(output.data(), expected, "{command}");
+    }
+}
+
+#[test]
+fn each_problem_has_a_code() {
+    for (project, code) in [
+        ("//- /s/stack.tm\nstack {\n", "syntax"),
+        (
+            "//- /s/stack.tm\nstack {\n  id = \"a\"\n  id = \"b\"\n}\n",
+            "duplicate-definition",
+        ),
+        ("//- /s/stack.tm\nstack \"x\" {}\n", "unexpected-label"),
+        ("//- /s/stack.tm\nstack {\n  x {}\n}\n", "unknown-block"),
+        ("//- /s/stack.tm\nname = \"x\"\n", "misplaced"),
+        (
+            "//- /s/a.tm\nglobals {\n  a = 1\n}\norch {\n  required_version = \"1\"\n}\n",
+            "misplaced",
+        ),
+        ("//- /s/stack.tm\nstack {\n  tags = 1\n}\n", "wrong-type"),
+        (
+            "//- /s/stack.tm\nstack {\n  id = \"ä\"\n}\n",
+            "invalid-value",
+        ),
+        (
+            "//- /s/stack.tm\nstack {\n  tags = [\"A B\"]\n}\n",
+            "invalid-tag",
+        ),
+        (
+            "//- /s/stack.tm\nstack {\n  tags = [\"a\", \"a\"]\n}\n",
+            "duplicate-entry",
+        ),
+        (
+            "//- /s/stack.tm\nstack {\n  name = f()\n}\n",
+            "unknown-function",
+        ),
+        ("//- /s/stack.tm\nstack {\n  name = x\n}\n", "unknown-name"),
+        (
+            "//- /s/stack.tm\nstack {\n  name = global.x\n}\n",
+            "unavailable-name",
+        ),
+        (
+            "//- /s/stack.tm\nstack {\n  name = 1 / 0\n}\n",
+            "division-by-zero",
+        ),
+        (
+            "//- /s/stack.tm\nstack {\n  watch = [\"../../x\"]\n}\n",
+            "outside-project",
+        ),
+        (
+            "//- /s/stack.tm\nstack {}\nimport {\n  source = \"x.tm\"\n}\n",
+            "unknown-import",
+        ),
+        (
+            "//- /s/stack.tm\nstack {}\nimport {}\n",
+            "missing-attribute",
+        ),
+        (
+            "//- /s/stack.tm\nstack {\n  after = [\"/x\"]\n}\n",
+            "unknown-reference",
+        ),
+        (
+            "//- /s/stack.tm\nstack {\n  after = [\".\"]\n}\n",
+            "self-reference",
+        ),
+        (
+            "//- /s/stack.tm\nstack {\n  watch = [\"x\"]\n}\n",
+            "unmatched-watch",
+        ),
+        (
+            "//- /a/stack.tm\nstack {\n  id = \"x\"\n}\n//- /b/stack.tm\nstack {\n  id = \"X\"\n}\n",
+            "duplicate-id",
+        ),
+        (
+            "//- /a/stack.tm\nstack {\n  after = [\"/b\"]\n}\n//- /b/stack.tm\nstack {\n  after = [\"/a\"]\n}\n",
+            "cycle",
+        ),
+    ] {
+        let output = Sandbox::new(project).orch("validate --format json");
+        let data = output.data();
+        let codes: Vec<&str> = data["diagnostics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|diagnostic| diagnostic["code"].as_str().unwrap())
+            .collect();
+        assert_eq!(codes, [code], "{project}");
     }
 }
 

@@ -98,6 +98,7 @@ fn the_result_is_data_too() {
             "stacks": 1,
             "diagnostics": [{
                 "severity": "error",
+                "code": "unknown-reference",
                 "message": "`/nowhere` in `after` names no stack",
                 "file": "a/stack.tm",
                 "line": 2,

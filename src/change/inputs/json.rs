@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::extract::{Named, What, module, read};
 use super::text::{NO_FILE, span};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse_template;
 use crate::language::syntax::{Expr, ExprKind, Name};
 
@@ -114,7 +114,7 @@ pub(super) fn json(text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
         let message = error.to_string();
         // The place is shown, not told.
         let message = message.split(" at line ").next().unwrap_or_default();
-        Box::new(Diagnostic::error("syntax error").label(span(at, at), message))
+        Box::new(Diagnostic::error(Code::Syntax, "syntax error").label(span(at, at), message))
     })?;
     let mut named = Vec::new();
     let bodies = json.one_or_many().iter();

@@ -13,7 +13,7 @@ use super::links;
 use super::text::{self, Lines};
 use super::tree::{Absent, Touch, Tree};
 use crate::change::{InputPlace, Place, Use, UseKind};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
@@ -107,7 +107,7 @@ fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> Vec<(OsString, bool)> 
         Err(error) => {
             let name = printable(directory.relative());
             let message = format!("`{name}` cannot be read: {error}");
-            let diagnostic = Diagnostic::warning(message).file(directory.clone());
+            let diagnostic = Diagnostic::warning(Code::Unreadable, message).file(directory.clone());
             let note = "changes of what this module uses cannot be seen";
             tree.problems.add(directory, "", diagnostic.note(note));
             return Vec::new();
@@ -230,12 +230,13 @@ fn unknown_module(name: &str, span: Option<Span>, file: &ProjectPath) -> Diagnos
     let name = printable(name);
     let diagnostic = if let Some(span) = span {
         let message = format!("the source of module `{name}` cannot be worked out");
-        Diagnostic::warning(message).label(span, "more than text and `path.module`")
+        Diagnostic::warning(Code::UnknownModule, message)
+            .label(span, "more than text and `path.module`")
     } else {
         let user = printable(file.relative());
         let message =
             format!("the source of module `{name}`, which `{user}` uses, cannot be worked out");
-        Diagnostic::warning(message).file(file.clone())
+        Diagnostic::warning(Code::UnknownModule, message).file(file.clone())
     };
     diagnostic.note("changes of it cannot be seen")
 }
@@ -244,11 +245,12 @@ fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
     let path = printable(path);
     let diagnostic = if let Some(span) = span {
         let message = format!("the path `{path}` leads out of the project");
-        Diagnostic::warning(message).label(span, "reads what is not below the project root")
+        Diagnostic::warning(Code::OutsideProject, message)
+            .label(span, "reads what is not below the project root")
     } else {
         let user = printable(file.relative());
         let message = format!("the path `{path}`, which `{user}` reads, leads out of the project");
-        Diagnostic::warning(message).file(file.clone())
+        Diagnostic::warning(Code::OutsideProject, message).file(file.clone())
     };
     diagnostic.note("changes there cannot be seen")
 }
@@ -286,13 +288,15 @@ pub(super) fn absent_module(
     span: Option<Span>,
     file: &ProjectPath,
 ) -> Diagnostic {
-    let (what, label, help) = match absent {
+    let (code, what, label, help) = match absent {
         Absent::Outside => (
+            Code::OutsideProject,
             "leads out of the project",
             "not below the project root",
             "changes there cannot be seen; move the module into the project",
         ),
         Absent::Missing => (
+            Code::UnknownModule,
             "does not exist",
             "no such directory",
             "correct the path; changes of this module cannot be seen",
@@ -300,11 +304,11 @@ pub(super) fn absent_module(
     };
     let source = printable(source);
     let diagnostic = if let Some(span) = span {
-        Diagnostic::warning(format!("the module `{source}` {what}")).label(span, label)
+        Diagnostic::warning(code, format!("the module `{source}` {what}")).label(span, label)
     } else {
         let user = printable(file.relative());
         let message = format!("the module `{source}`, which `{user}` uses, {what}");
-        Diagnostic::warning(message).file(file.clone())
+        Diagnostic::warning(code, message).file(file.clone())
     };
     diagnostic.help(help)
 }

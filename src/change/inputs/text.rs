@@ -7,7 +7,7 @@ use std::path::Path;
 use memchr::memchr_iter;
 
 use super::tree::Tree;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::source::{FileId, Span};
@@ -35,16 +35,19 @@ pub(super) fn read<'b>(
     plain: bool,
     buffer: &'b mut Vec<u8>,
 ) -> Option<&'b str> {
-    let refuse = |why: String| {
+    let refuse = |code: Code, why: String| {
         let message = format!("`{}` {why}", printable(file.relative()));
-        let diagnostic = Diagnostic::warning(message).file(file.clone());
+        let diagnostic = Diagnostic::warning(code, message).file(file.clone());
         tree.problems.add(file, "", diagnostic.note(CONSEQUENCE));
     };
     if !plain {
         let way = tree.follow(file);
         let Some(target) = &way.end else {
             if !way.is_circle() {
-                refuse("is a link that leads out of the project".to_owned());
+                refuse(
+                    Code::OutsideProject,
+                    "is a link that leads out of the project".to_owned(),
+                );
             }
             return None;
         };
@@ -52,7 +55,7 @@ pub(super) fn read<'b>(
         if kind.is_dir() {
             return None;
         } else if !kind.is_file() {
-            refuse("is not a regular file".to_owned());
+            refuse(Code::Unreadable, "is not a regular file".to_owned());
             return None;
         }
     }
@@ -65,13 +68,16 @@ pub(super) fn read<'b>(
     let read = fs::File::open(host).and_then(|file| file.take(max_bytes + 1).read_to_end(buffer));
     match read {
         Ok(_) if buffer.len() as u64 > max_bytes => {
-            refuse(format!("is larger than {} MiB", max_bytes >> 20));
+            refuse(
+                Code::Unreadable,
+                format!("is larger than {} MiB", max_bytes >> 20),
+            );
             return None;
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
-            refuse(format!("cannot be read: {error}"));
+            refuse(Code::Unreadable, format!("cannot be read: {error}"));
             return None;
         }
     }
@@ -79,7 +85,7 @@ pub(super) fn read<'b>(
     match std::str::from_utf8(bytes) {
         Ok(text) => Some(text),
         Err(error) => {
-            let diagnostic = Diagnostic::warning("this file is not UTF-8").label(
+            let diagnostic = Diagnostic::warning(Code::Encoding, "this file is not UTF-8").label(
                 span(error.valid_up_to(), error.valid_up_to()),
                 "the first byte that is not text",
             );

@@ -7,7 +7,7 @@ use walkdir::WalkDir;
 
 use super::directory;
 use super::text::{self, Statement};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::discover::{Limit, ReadError, TextError, is_configuration, read_text};
@@ -80,7 +80,7 @@ pub(crate) fn is_trigger_name(project: &mut Project, file: &ProjectPath) -> bool
     let is_documentation = name == "README" || name.to_ascii_lowercase().ends_with(".md");
     if !name.starts_with('.') && !is_documentation {
         let message = format!("`{}` is no trigger because of its name", file.relative());
-        let diagnostic = Diagnostic::warning(message).file(file.clone());
+        let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message).file(file.clone());
         let help = "the names of triggers end in `.tm.hcl`: rename it, or move it elsewhere";
         project.diagnostics.push(diagnostic.help(help));
     }
@@ -92,7 +92,7 @@ pub(crate) fn is_nameable(project: &mut Project, file: &ProjectPath) -> bool {
     let is_text = !file.as_str().contains(char::REPLACEMENT_CHARACTER);
     if !is_text {
         let message = format!("the path of `{}` is not UTF-8", file.relative());
-        let diagnostic = Diagnostic::warning(message).file(file.clone());
+        let diagnostic = Diagnostic::warning(Code::Encoding, message).file(file.clone());
         let diagnostic = diagnostic.note("no stack has such a path, so it is no trigger");
         project.diagnostics.push(diagnostic.help("rename it"));
     }
@@ -169,7 +169,11 @@ pub(super) fn what(kind: FileType) -> &'static str {
 
 /// Starts an error; the text goes on from the name of the file.
 fn problem(file: &ProjectPath, text: &str) -> Diagnostic {
-    Diagnostic::error(format!("`{}` {text}", file.relative())).file(file.clone())
+    Diagnostic::error(
+        Code::InvalidTrigger,
+        format!("`{}` {text}", file.relative()),
+    )
+    .file(file.clone())
 }
 
 fn refuse(project: &mut Project, diagnostic: Diagnostic) -> Found {
@@ -183,7 +187,7 @@ fn not_utf8(project: &mut Project, file: &ProjectPath, text: String, offset: u32
         start: offset,
         end: offset,
     };
-    let diagnostic = Diagnostic::error("this file is not UTF-8")
+    let diagnostic = Diagnostic::error(Code::Encoding, "this file is not UTF-8")
         .label(span, "the first byte that is not text")
         .help("save the file as UTF-8");
     let path = file.clone();

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::TriggerKind;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::parse::parse_whole;
 use crate::language::syntax::{Attribute, Block, Body, ExprKind};
@@ -49,7 +49,10 @@ fn only_block<'b>(
 ) -> Option<&'b Block> {
     for attribute in &body.attributes {
         let name = &attribute.name.text;
-        let diagnostic = Diagnostic::error(format!("attribute `{name}` outside of any block"));
+        let diagnostic = Diagnostic::error(
+            Code::Misplaced,
+            format!("attribute `{name}` outside of any block"),
+        );
         let diagnostic = diagnostic.label(attribute.name.span, "not in a `trigger` block");
         problems.push(diagnostic.help("move it into the block: `trigger { … }`"));
     }
@@ -57,13 +60,17 @@ fn only_block<'b>(
     for block in &body.blocks {
         let kind = &*block.kind.text;
         if kind != "trigger" {
-            let diagnostic = Diagnostic::error(format!("unknown block `{kind}`"));
+            let diagnostic =
+                Diagnostic::error(Code::UnknownBlock, format!("unknown block `{kind}`"));
             let diagnostic = diagnostic.label(block.kind.span, "not a block of a trigger file");
             problems.push(diagnostic.did_you_mean(kind, ["trigger"]));
         } else if let Some(first) = first {
-            let diagnostic = Diagnostic::error("a trigger file has one `trigger` block")
-                .label(block.kind.span, "another block")
-                .label(first.kind.span, "first block");
+            let diagnostic = Diagnostic::error(
+                Code::DuplicateBlock,
+                "a trigger file has one `trigger` block",
+            )
+            .label(block.kind.span, "another block")
+            .label(first.kind.span, "first block");
             problems.push(diagnostic.help("give each a file of its own"));
         } else {
             first = Some(block);
@@ -71,7 +78,8 @@ fn only_block<'b>(
     }
     if first.is_none() && problems.is_empty() {
         let (start, end) = (0, 0);
-        let diagnostic = Diagnostic::error("a trigger file has a `trigger` block");
+        let diagnostic =
+            Diagnostic::error(Code::MissingBlock, "a trigger file has a `trigger` block");
         let diagnostic = diagnostic.label(Span { file, start, end }, "there is none here");
         problems.push(diagnostic.help("delete the file, or write it with `orch trigger`"));
     }
@@ -97,13 +105,14 @@ fn reason(block: &Block, problems: &mut Vec<Diagnostic>) -> String {
 /// Checks what is of no use here.
 fn check_rest(block: &Block, problems: &mut Vec<Diagnostic>) {
     for label in &block.labels {
-        let diagnostic = Diagnostic::error("a `trigger` block has no labels");
+        let diagnostic =
+            Diagnostic::error(Code::UnexpectedLabel, "a `trigger` block has no labels");
         let diagnostic = diagnostic.label(label.span, "unexpected label");
         problems.push(diagnostic.help("remove the label"));
     }
     for inner in &block.body.blocks {
         let message = format!("unknown block `{}` in `trigger`", inner.kind.text);
-        let diagnostic = Diagnostic::error(message)
+        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
             .label(inner.kind.span, "a `trigger` block has no nested blocks")
             .label(block.kind.span, "in this block");
         problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES.join(", "))));
@@ -111,9 +120,12 @@ fn check_rest(block: &Block, problems: &mut Vec<Diagnostic>) {
     for attribute in &block.body.attributes {
         let name = &*attribute.name.text;
         if !ATTRIBUTES.contains(&name) {
-            let diagnostic = Diagnostic::error(format!("unknown attribute `{name}` in `trigger`"))
-                .label(attribute.name.span, "not an attribute of `trigger`")
-                .label(block.kind.span, "in this block");
+            let diagnostic = Diagnostic::error(
+                Code::UnknownAttribute,
+                format!("unknown attribute `{name}` in `trigger`"),
+            )
+            .label(attribute.name.span, "not an attribute of `trigger`")
+            .label(block.kind.span, "in this block");
             problems.push(diagnostic.did_you_mean(name, ATTRIBUTES));
         }
     }
@@ -137,7 +149,10 @@ fn value(
     problems: &mut Vec<Diagnostic>,
 ) -> Option<(Value, Span)> {
     let Some(attribute) = block.body.attribute(name) else {
-        let diagnostic = Diagnostic::error(format!("a `trigger` block needs `{name}`"));
+        let diagnostic = Diagnostic::error(
+            Code::MissingAttribute,
+            format!("a `trigger` block needs `{name}`"),
+        );
         let diagnostic = diagnostic.label(block.kind.span, "missing in this block");
         problems.push(diagnostic.help(format!("write {example}")));
         return None;
@@ -152,7 +167,7 @@ fn value(
 }
 
 fn wrong_type(name: &str, wanted: &str, found: &Value, span: Span) -> Diagnostic {
-    let diagnostic = Diagnostic::error(format!("`{name}` must be {wanted}"));
+    let diagnostic = Diagnostic::error(Code::WrongType, format!("`{name}` must be {wanted}"));
     diagnostic.label(span, format!("this is {}", found.type_name()))
 }
 
@@ -167,7 +182,7 @@ fn keyword<'w>(
     let find = |text: &str| words.iter().copied().find(|word| *word == text);
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     let wanted = format!("`{name}` must be {}", quoted.join(" or "));
-    let diagnostic = Diagnostic::error(wanted);
+    let diagnostic = Diagnostic::error(Code::InvalidValue, wanted);
     problems.push(match &value.kind {
         ExprKind::Variable(word) => match find(word) {
             // Parentheses make an expression of it.

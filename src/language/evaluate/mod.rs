@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use value::Value;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Expr, ExprKind, ForExpr, Name, Step, StepKind};
 use crate::source::Span;
 
@@ -76,7 +76,7 @@ impl Namespaces for NoNamespaces {
         }
         let message = format!("`{name}` cannot be used in {}", self.0);
         Err(Box::new(
-            Diagnostic::error(message)
+            Diagnostic::error(Code::UnavailableName, message)
                 .label(span, "not available here")
                 .help("only literals, operators, templates and `for` are evaluated here"),
         ))
@@ -121,13 +121,23 @@ struct Scope<'a> {
 }
 
 fn unknown_function(name: &Name) -> Diagnostic {
-    Diagnostic::error(format!("functions are not supported yet: `{}`", name.text))
-        .label(name.span, "this call cannot be evaluated")
-        .help("write the value itself, or compute it with operators, templates and `for`")
+    Diagnostic::error(
+        Code::UnknownFunction,
+        format!("functions are not supported yet: `{}`", name.text),
+    )
+    .label(name.span, "this call cannot be evaluated")
+    .help("write the value itself, or compute it with operators, templates and `for`")
 }
 
-fn fail<T>(message: impl Into<String>, span: Span, label: impl Into<String>) -> Result<T> {
-    Err(Box::new(Diagnostic::error(message).label(span, label)))
+fn fail<T>(
+    code: Code,
+    message: impl Into<String>,
+    span: Span,
+    label: impl Into<String>,
+) -> Result<T> {
+    Err(Box::new(
+        Diagnostic::error(code, message).label(span, label),
+    ))
 }
 
 impl Scope<'_> {
@@ -140,6 +150,7 @@ impl Scope<'_> {
                 Ok(Value::Number((**number).clone()))
             }
             ExprKind::Number(_) => fail(
+                Code::Limit,
                 "this number is too large or too small to work with",
                 expr.span,
                 "beyond a thousand digits",
@@ -190,6 +201,7 @@ impl Scope<'_> {
     fn spend(&self, cost: u64, span: Span) -> Result<()> {
         let Some(left) = self.budget.0.get().checked_sub(cost) else {
             return fail(
+                Code::Limit,
                 "this expression is too large to evaluate",
                 span,
                 "the limit is reached here",
@@ -222,7 +234,7 @@ impl Scope<'_> {
         if let Some(value) = self.namespaces.get(name, rest, span)? {
             return Ok(value);
         }
-        let diagnostic = Diagnostic::error(format!("unknown name `{name}`"))
+        let diagnostic = Diagnostic::error(Code::UnknownName, format!("unknown name `{name}`"))
             .label(span, "nothing of that name exists here")
             .did_you_mean(name, self.namespaces.names());
         let quote = format!("quote it if it is meant as text: `\"{name}\"`");
@@ -286,6 +298,7 @@ impl Scope<'_> {
         let value = self.evaluate(condition)?;
         let Some(holds) = value.to_bool() else {
             return fail(
+                Code::WrongType,
                 "the condition is not a bool",
                 condition.span,
                 format!("this is {}", value.type_name()),
@@ -306,8 +319,10 @@ impl Scope<'_> {
             (Value::String(_), Value::Number(_) | Value::Bool(_)) => Ok(value),
             _ => {
                 let label = format!("this is {}", value.type_name());
-                let diagnostic =
-                    Diagnostic::error("the two results of a condition must have one type");
+                let diagnostic = Diagnostic::error(
+                    Code::WrongType,
+                    "the two results of a condition must have one type",
+                );
                 Err(Box::new(diagnostic.label(chosen.span, label).label(
                     other.span,
                     format!("this is {}", other_value.type_name()),
@@ -321,6 +336,7 @@ impl Scope<'_> {
         match value.to_text() {
             Some(text) => Ok(text),
             None => fail(
+                Code::WrongType,
                 "a key must be a string",
                 key.span,
                 format!("this is {}", value.type_name()),
@@ -349,6 +365,7 @@ impl Scope<'_> {
                 .collect(),
             other => {
                 return fail(
+                    Code::WrongType,
                     "`for` needs a list or an object",
                     collection.span,
                     format!("this is {}", other.type_name()),
@@ -378,7 +395,12 @@ impl Scope<'_> {
                     Some(false) => return Ok(()),
                     None => {
                         let label = format!("this is {}", value.type_name());
-                        return fail("the condition is not a bool", condition.span, label);
+                        return fail(
+                            Code::WrongType,
+                            "the condition is not a bool",
+                            condition.span,
+                            label,
+                        );
                     }
                 }
             }
@@ -389,6 +411,7 @@ impl Scope<'_> {
             let values = object.entry(scope.key(key)?).or_default();
             if !values.is_empty() && !for_expr.grouping {
                 return fail(
+                    Code::DuplicateEntry,
                     "two elements have the same key",
                     key.span,
                     "add `...` after the value to group them",
@@ -418,12 +441,13 @@ fn attribute(value: &Value, name: &str, span: Span) -> Result {
         Value::Object(object) => match object.get(name) {
             Some(value) => Ok(value.clone()),
             None => Err(Box::new(
-                Diagnostic::error(format!("no attribute `{name}`"))
+                Diagnostic::error(Code::UnknownName, format!("no attribute `{name}`"))
                     .label(span, "there is no such attribute")
                     .did_you_mean(name, object.keys().map(|key| &**key)),
             )),
         },
         other => fail(
+            Code::UnknownName,
             format!("no attribute `{name}`"),
             span,
             format!(
@@ -439,6 +463,7 @@ fn element(value: &Value, key: &Value, span: Span) -> Result {
         Value::Object(_) => match key.to_text() {
             Some(name) => attribute(value, &name, span),
             None => fail(
+                Code::WrongType,
                 "a key must be a string",
                 span,
                 format!("this is {}", key.type_name()),
@@ -447,6 +472,7 @@ fn element(value: &Value, key: &Value, span: Span) -> Result {
         Value::List(items) => {
             let Some(number) = key.to_number() else {
                 return fail(
+                    Code::WrongType,
                     "an index must be a number",
                     span,
                     format!("this is {}", key.type_name()),
@@ -459,6 +485,7 @@ fn element(value: &Value, key: &Value, span: Span) -> Result {
             match index.and_then(|index| items.get(index)) {
                 Some(item) => Ok(item.clone()),
                 None => fail(
+                    Code::UnknownName,
                     "no such element",
                     span,
                     format!("the list has {} elements", items.len()),
@@ -466,6 +493,7 @@ fn element(value: &Value, key: &Value, span: Span) -> Result {
             }
         }
         other => fail(
+            Code::WrongType,
             "this cannot be indexed",
             span,
             format!("only lists and objects can; this is {}", other.type_name()),

@@ -4,6 +4,7 @@ use bigdecimal::{BigDecimal, Zero};
 
 use super::value::is_sane;
 use super::{Result, Value, fail};
+use crate::diagnostic::Code;
 use crate::language::syntax::{BinaryOperator, UnaryOperator};
 use crate::source::Span;
 
@@ -37,7 +38,12 @@ pub(super) fn binary(
     }
     let (left, right) = (number(left, left_span)?, number(right, right_span)?);
     if matches!(operator, Op::Div | Op::Mod) && right.is_zero() {
-        return fail("division by zero", right_span, "this is zero");
+        return fail(
+            Code::DivisionByZero,
+            "division by zero",
+            right_span,
+            "this is zero",
+        );
     }
     let result = match operator {
         Op::Less => return Ok(Value::Bool(left < right)),
@@ -55,6 +61,7 @@ pub(super) fn binary(
         Ok(Value::Number(result.normalized()))
     } else {
         fail(
+            Code::Limit,
             "this number is too large to work with",
             right_span,
             "the result has thousands of digits",
@@ -66,11 +73,13 @@ fn number(value: &Value, span: Span) -> Result<BigDecimal> {
     match value.to_number() {
         Some(number) if is_sane(&number) => Ok(number),
         Some(_) => fail(
+            Code::Limit,
             "this number is too large to work with",
             span,
             "thousands of digits",
         ),
         None => fail(
+            Code::WrongType,
             "this operator needs numbers",
             span,
             format!("this is {}", value.type_name()),
@@ -82,6 +91,7 @@ fn boolean(value: &Value, span: Span) -> Result<bool> {
     match value.to_bool() {
         Some(value) => Ok(value),
         None => fail(
+            Code::WrongType,
             "this operator needs bools",
             span,
             format!("this is {}", value.type_name()),

@@ -1,6 +1,7 @@
 //! Strings with interpolations and directives.
 
 use super::{Result, Scope, Value, fail};
+use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, TemplatePart};
 
 impl Scope<'_> {
@@ -30,7 +31,12 @@ impl Scope<'_> {
                         Some(false) => self.append(otherwise, text)?,
                         None => {
                             let label = format!("this is {}", value.type_name());
-                            return fail("the condition is not a bool", condition.span, label);
+                            return fail(
+                                Code::WrongType,
+                                "the condition is not a bool",
+                                condition.span,
+                                label,
+                            );
                         }
                     }
                 }
@@ -55,7 +61,12 @@ impl Scope<'_> {
                 "this is {}; text, numbers and bools can be inserted",
                 value.type_name()
             );
-            return fail("this cannot be inserted into text", expr.span, label);
+            return fail(
+                Code::WrongType,
+                "this cannot be inserted into text",
+                expr.span,
+                label,
+            );
         };
         self.spend(piece.len() as u64, expr.span)?;
         text.push_str(&piece);

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use hcl_edit::{structure, template};
 
 use self::lower::Lower;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Body, TemplatePart};
 use crate::source::{FileId, Span};
 
@@ -75,14 +75,15 @@ fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Di
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
         let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
         let message = format!("attribute `{}` is set twice in one block", &rest[..length]);
-        return Diagnostic::error(message)
+        return Diagnostic::error(Code::DuplicateDefinition, message)
             .label(span(file, &(offset..offset + length)), "again here")
             .help("remove one of the two");
     }
     let Some((at, what, help)) = unbalanced(text) else {
-        return Diagnostic::error("syntax error").label(here, message);
+        return Diagnostic::error(Code::Syntax, "syntax error").label(here, message);
     };
-    let diagnostic = Diagnostic::error("syntax error").label(span(file, &(at..at + 1)), what);
+    let diagnostic =
+        Diagnostic::error(Code::Syntax, "syntax error").label(span(file, &(at..at + 1)), what);
     if at == offset {
         diagnostic.help(help)
     } else {

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
 use orch::change::trigger::{Created, TriggerKind, create};
-use orch::diagnostic::{Diagnostic, closest};
+use orch::diagnostic::{Code, Diagnostic, closest};
 use orch::git::{GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
@@ -153,7 +153,7 @@ impl Loaded {
                 )
             }
         };
-        let diagnostic = Diagnostic::warning(message).help(help);
+        let diagnostic = Diagnostic::warning(Code::IgnoredTrigger, message).help(help);
         console::diagnostics([&diagnostic], &self.project.sources);
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AttemptSettings, DEFAULT_BACKOFF, MAX_ATTEMPTS, Retry, Timeout, patterns};
-use crate::diagnostic::{Diagnostic, closest};
+use crate::diagnostic::{Code, Diagnostic, closest};
 use crate::duration;
 use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, ExprKind};
@@ -45,10 +45,13 @@ pub(crate) fn run(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSetti
 /// Reports a second block where there can be one.
 pub(crate) fn twice(block: &Block, first: Span) -> Diagnostic {
     let kind = &block.kind.text;
-    Diagnostic::error(format!("there can be one `{kind}` block here"))
-        .label(block.kind.span, "second block")
-        .label(first, "first block")
-        .help("merge the two blocks, or remove one")
+    Diagnostic::error(
+        Code::DuplicateBlock,
+        format!("there can be one `{kind}` block here"),
+    )
+    .label(block.kind.span, "second block")
+    .label(first, "first block")
+    .help("merge the two blocks, or remove one")
 }
 
 /// Reads `timeout`.
@@ -66,7 +69,8 @@ pub(crate) fn timeout(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> 
         },
         other => (format!("this is {}", other.type_name()), DURATION_HELP),
     };
-    let diagnostic = Diagnostic::error("`timeout` must be a duration").label(span, problem);
+    let diagnostic =
+        Diagnostic::error(Code::InvalidValue, "`timeout` must be a duration").label(span, problem);
     problems.push(diagnostic.help(help));
     None
 }
@@ -99,14 +103,18 @@ pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc
         return None;
     }
     let Some(attempts) = attempts else {
-        let diagnostic = Diagnostic::error("`retry` does not say how many attempts there are");
+        let diagnostic = Diagnostic::error(
+            Code::MissingAttribute,
+            "`retry` does not say how many attempts there are",
+        );
         let diagnostic = diagnostic.label(block.kind.span, "`attempts` is missing");
         problems.push(diagnostic.help("write `attempts = 3` for the first one and two more"));
         return None;
     };
     let on_output = on_output?;
     if attempts.get() > 1 && on_exit.is_empty() && on_output.is_empty() {
-        let diagnostic = Diagnostic::error("this `retry` would never try again");
+        let diagnostic =
+            Diagnostic::error(Code::MissingAttribute, "this `retry` would never try again");
         let diagnostic = diagnostic.label(block.kind.span, "says nothing of when it is worth it");
         problems.push(diagnostic.help(
             "write `on_exit = [1]` for exit statuses, `on_output = [\"timed out\"]` for output that is worth another attempt, or `attempts = 1`",
@@ -154,7 +162,8 @@ fn number(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<NonZe
         return Some(number);
     }
     let message = format!("`attempts` must be a whole number from 1 to {MAX_ATTEMPTS}");
-    let diagnostic = Diagnostic::error(message).label(attribute.value.span, this_is(&value));
+    let diagnostic =
+        Diagnostic::error(Code::InvalidValue, message).label(attribute.value.span, this_is(&value));
     problems.push(diagnostic.help("the first attempt counts: with 3 there are two more"));
     None
 }
@@ -167,7 +176,7 @@ fn wait(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Duratio
         },
         other => format!("this is {}", other.type_name()),
     };
-    let diagnostic = Diagnostic::error("`backoff` must be a duration");
+    let diagnostic = Diagnostic::error(Code::InvalidValue, "`backoff` must be a duration");
     let diagnostic = diagnostic.label(attribute.value.span, problem);
     problems.push(diagnostic.help(DURATION_HELP));
     None
@@ -179,9 +188,12 @@ fn statuses(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<i32> {
         match whole(&item.value, 1, 255) {
             Some(status) => statuses.push(status.cast_signed()),
             None => problems.push(
-                Diagnostic::error("`on_exit` must be a list of exit statuses from 1 to 255")
-                    .label(item.span, this_is(&item.value))
-                    .help("0 is success, after which nothing is tried again"),
+                Diagnostic::error(
+                    Code::InvalidValue,
+                    "`on_exit` must be a list of exit statuses from 1 to 255",
+                )
+                .label(item.span, this_is(&item.value))
+                .help("0 is success, after which nothing is tried again"),
             ),
         }
     }
@@ -194,9 +206,12 @@ fn texts(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned<A
         match value {
             Value::String(value) => texts.push(Spanned { value, span }),
             other => problems.push(
-                Diagnostic::error("`on_output` must be a list of regular expressions")
-                    .label(span, format!("this is {}", other.type_name()))
-                    .help("write each as a string: `on_output = [\"timed out\"]`"),
+                Diagnostic::error(
+                    Code::WrongType,
+                    "`on_output` must be a list of regular expressions",
+                )
+                .label(span, format!("this is {}", other.type_name()))
+                .help("write each as a string: `on_output = [\"timed out\"]`"),
             ),
         }
     }
@@ -213,7 +228,7 @@ fn patterns_of(
         Err((index, problem)) => {
             let Spanned { value, span } = &written[index];
             let message = format!("`{value}` cannot be looked for in output");
-            let diagnostic = Diagnostic::error(message).label(*span, problem);
+            let diagnostic = Diagnostic::error(Code::InvalidPattern, message).label(*span, problem);
             problems.push(diagnostic.help(
                 "a pattern is a regular expression, looked for in each line: `\\\\(` for the character `(`",
             ));
@@ -235,7 +250,7 @@ fn items(
         Some(Value::List(items)) => items,
         Some(other) => {
             let name = &attribute.name.text;
-            let diagnostic = Diagnostic::error(format!("`{name}` must be a list"));
+            let diagnostic = Diagnostic::error(Code::WrongType, format!("`{name}` must be a list"));
             let diagnostic = diagnostic.label(whole, this_is(&other));
             problems.push(diagnostic.help(format!("write it as in {example}")));
             return Vec::new();
@@ -258,7 +273,10 @@ fn items(
 fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
     let kind = &block.kind.text;
     for label in &block.labels {
-        let diagnostic = Diagnostic::error(format!("a `{kind}` block has no labels"));
+        let diagnostic = Diagnostic::error(
+            Code::UnexpectedLabel,
+            format!("a `{kind}` block has no labels"),
+        );
         let diagnostic = diagnostic.label(label.span, "unexpected label");
         problems.push(diagnostic.help("remove the label"));
     }
@@ -266,9 +284,12 @@ fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
 
 fn unknown_attribute(attribute: &Attribute, block: &Block, known: &[&str]) -> Diagnostic {
     let (name, kind) = (&attribute.name.text, &block.kind.text);
-    let diagnostic = Diagnostic::error(format!("unknown attribute `{name}` in `{kind}`"))
-        .label(attribute.name.span, format!("not an attribute of `{kind}`"))
-        .label(block.kind.span, "in this block");
+    let diagnostic = Diagnostic::error(
+        Code::UnknownAttribute,
+        format!("unknown attribute `{name}` in `{kind}`"),
+    )
+    .label(attribute.name.span, format!("not an attribute of `{kind}`"))
+    .label(block.kind.span, "in this block");
     if closest(name, known.iter().copied()).is_some() {
         return diagnostic.did_you_mean(name, known.iter().copied());
     }
@@ -277,7 +298,10 @@ fn unknown_attribute(attribute: &Attribute, block: &Block, known: &[&str]) -> Di
 
 fn unknown_block(inner: &Block, block: &Block) -> Diagnostic {
     let (name, kind) = (&inner.kind.text, &block.kind.text);
-    Diagnostic::error(format!("unknown block `{name}` in `{kind}`"))
-        .label(inner.kind.span, format!("not a block of `{kind}`"))
-        .label(block.kind.span, "in this block")
+    Diagnostic::error(
+        Code::UnknownBlock,
+        format!("unknown block `{name}` in `{kind}`"),
+    )
+    .label(inner.kind.span, format!("not a block of `{kind}`"))
+    .label(block.kind.span, "in this block")
 }

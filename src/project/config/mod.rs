@@ -16,7 +16,7 @@ use semver::Version;
 pub use self::run::TagLimit;
 use self::safeguards::keywords;
 use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Type};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
 use crate::project::attempt::AttemptSettings;
@@ -139,7 +139,10 @@ impl ConfigReader<'_> {
     fn block(&mut self, block: &Block, schema: &'static Schema) {
         let keyword = &*block.kind.text;
         for label in &block.labels {
-            let diagnostic = Diagnostic::error(format!("a `{keyword}` block has no labels"));
+            let diagnostic = Diagnostic::error(
+                Code::UnexpectedLabel,
+                format!("a `{keyword}` block has no labels"),
+            );
             let diagnostic = diagnostic.label(label.span, "unexpected label");
             self.problems.push(diagnostic.help("remove the label"));
         }
@@ -156,10 +159,12 @@ impl ConfigReader<'_> {
                     self.block(inner, inner_schema);
                 }
             } else {
-                let diagnostic =
-                    Diagnostic::error(format!("unknown block `{name}` in `{keyword}`"))
-                        .label(inner.kind.span, format!("not a block of `{keyword}`"))
-                        .label(block.kind.span, "in this block");
+                let diagnostic = Diagnostic::error(
+                    Code::UnknownBlock,
+                    format!("unknown block `{name}` in `{keyword}`"),
+                )
+                .label(inner.kind.span, format!("not a block of `{keyword}`"))
+                .label(block.kind.span, "in this block");
                 self.problems
                     .push(diagnostic.did_you_mean(name, schema.blocks.iter().map(Schema::keyword)));
             }
@@ -171,13 +176,15 @@ impl ConfigReader<'_> {
         let keyword = &*block.kind.text;
         let known = schema.attributes.iter().find(|(known, _)| *known == name);
         if known.is_none() && !schema.open {
-            let diagnostic =
-                Diagnostic::error(format!("unknown attribute `{name}` in `{keyword}`"))
-                    .label(
-                        attribute.name.span,
-                        format!("not an attribute of `{keyword}`"),
-                    )
-                    .label(block.kind.span, "in this block");
+            let diagnostic = Diagnostic::error(
+                Code::UnknownAttribute,
+                format!("unknown attribute `{name}` in `{keyword}`"),
+            )
+            .label(
+                attribute.name.span,
+                format!("not an attribute of `{keyword}`"),
+            )
+            .label(block.kind.span, "in this block");
             let candidates = schema.attributes.iter().map(|(known, _)| *known);
             self.problems
                 .push(diagnostic.did_you_mean(name, candidates));
@@ -190,8 +197,10 @@ impl ConfigReader<'_> {
         };
         if let Some(&first) = self.seen.get(&path) {
             if !self.imported {
-                let diagnostic =
-                    Diagnostic::error(format!("`{path}` is set twice in this directory"));
+                let diagnostic = Diagnostic::error(
+                    Code::DuplicateDefinition,
+                    format!("`{path}` is set twice in this directory"),
+                );
                 self.problems.push(
                     diagnostic
                         .label(attribute.name.span, "again here")
@@ -205,8 +214,8 @@ impl ConfigReader<'_> {
         if schema.name == RUN_ENV {
             if crate::project::environment::OWN_NAMES.contains(&name) {
                 let message = format!("`{name}` is set by orch, whatever is written here");
-                let diagnostic =
-                    Diagnostic::warning(message).label(attribute.name.span, "no effect");
+                let diagnostic = Diagnostic::warning(Code::ReservedVariable, message)
+                    .label(attribute.name.span, "no effect");
                 self.problems.push(diagnostic.help("choose another name"));
             }
             let (name, value) = (attribute.name.clone(), attribute.value.clone());
@@ -321,7 +330,7 @@ impl ConfigReader<'_> {
             Value::String(text) => format!("this is `\"{text}\"`"),
             other => format!("this is {}", other.type_name()),
         };
-        let diagnostic = Diagnostic::error(format!("`{name}` must be {expected}"));
+        let diagnostic = Diagnostic::error(Code::WrongType, format!("`{name}` must be {expected}"));
         self.problems
             .push(diagnostic.label(attribute.value.span, label));
         None
@@ -343,15 +352,19 @@ impl ConfigReader<'_> {
         let version = Version::parse(own).expect("cargo accepts only semantic versions");
         match Constraint::parse(text) {
             Err(problem) => {
-                let diagnostic = Diagnostic::error(format!("`{text}` is not a version constraint"));
+                let diagnostic = Diagnostic::error(
+                    Code::InvalidValue,
+                    format!("`{text}` is not a version constraint"),
+                );
                 let help = "write something like `~> 0.1` or `>= 0.1.0, < 2.0.0`";
                 self.problems
                     .push(diagnostic.label(span, problem).help(help));
             }
             Ok(constraint) if !constraint.allows(&version, allow_prereleases) => {
-                let diagnostic = Diagnostic::error(format!(
-                    "this project needs orch {text}, and this is orch {own}"
-                ));
+                let diagnostic = Diagnostic::error(
+                    Code::IncompatibleVersion,
+                    format!("this project needs orch {text}, and this is orch {own}"),
+                );
                 let help = "install a version of orch that fits, or change the constraint";
                 self.problems
                     .push(diagnostic.label(span, "required here").help(help));
@@ -364,6 +377,7 @@ impl ConfigReader<'_> {
         self.check_safeguards();
         if let Some((&first, rest)) = self.misplaced.split_first() {
             let mut diagnostic = Diagnostic::warning(
+                Code::Misplaced,
                 "this setting holds only in the project root, and is ignored here",
             );
             diagnostic = diagnostic.label(first, "ignored");

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use super::{ConfigReader, Place};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::project::attempt::block;
@@ -47,8 +47,9 @@ impl ConfigReader<'_> {
             Err(diagnostic) => return self.problems.push(*diagnostic),
         };
         let Value::Object(entries) = value else {
-            let diagnostic = Diagnostic::error("`concurrency` must be numbers by tag")
-                .label(whole, block::this_is(&value));
+            let diagnostic =
+                Diagnostic::error(Code::WrongType, "`concurrency` must be numbers by tag")
+                    .label(whole, block::this_is(&value));
             return self.problems.push(diagnostic.help(HELP));
         };
         for (tag, number) in &*entries {
@@ -59,7 +60,8 @@ impl ConfigReader<'_> {
             };
             if let Some(problem) = problem {
                 let message = format!("`{tag}` in `concurrency` cannot be a tag");
-                let diagnostic = Diagnostic::error(message).label(tag_span, problem);
+                let diagnostic =
+                    Diagnostic::error(Code::InvalidTag, message).label(tag_span, problem);
                 self.problems.push(diagnostic.help(HELP));
                 continue;
             }
@@ -69,8 +71,8 @@ impl ConfigReader<'_> {
             });
             let Some(at_once) = at_once else {
                 let message = format!("`{tag}` in `concurrency` must be a whole number from 1");
-                let diagnostic =
-                    Diagnostic::error(message).label(number_span, block::this_is(number));
+                let diagnostic = Diagnostic::error(Code::InvalidValue, message)
+                    .label(number_span, block::this_is(number));
                 self.problems.push(diagnostic.help(HELP));
                 continue;
             };

@@ -1,7 +1,7 @@
 //! What the configuration says about safeguards.
 
 use super::ConfigReader;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::Value;
 use crate::run::safeguard::{Configured, Keyword, Safeguard};
 
@@ -52,7 +52,7 @@ impl ConfigReader<'_> {
                 "`config.{}` and `config.{}` exclude each other",
                 one.0, other.0
             );
-            let diagnostic = Diagnostic::error(message)
+            let diagnostic = Diagnostic::error(Code::Conflict, message)
                 .label(first, one.1)
                 .label(second, other.1);
             self.problems.push(diagnostic.help(help));

@@ -30,7 +30,7 @@ use tracing::{debug, trace};
 use walkdir::{DirEntry, WalkDir};
 
 pub(crate) use self::text::{CONFIGURATION, Limit, TextError, read_text};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse;
 use crate::language::syntax::Body;
 use crate::path::ProjectPath;
@@ -376,7 +376,8 @@ impl<'a> Reader<'a> {
                 return None;
             }
             Err(TextError::Refused { why, help }) => {
-                let diagnostic = Diagnostic::error(format!("`{}` {why}", path.relative()));
+                let diagnostic =
+                    Diagnostic::error(Code::Unreadable, format!("`{}` {why}", path.relative()));
                 let diagnostic = Box::new(diagnostic.file(path.clone()).help(help));
                 gathered.problems.push((path, Problem::Text(diagnostic)));
                 return None;
@@ -391,7 +392,7 @@ impl<'a> Reader<'a> {
                     start: offset,
                     end: offset,
                 };
-                let diagnostic = Diagnostic::error("this file is not UTF-8")
+                let diagnostic = Diagnostic::error(Code::Encoding, "this file is not UTF-8")
                     .label(span, "the first byte that is not text");
                 Err(Box::new(diagnostic.help("save the file as UTF-8")))
             }
@@ -418,7 +419,7 @@ impl<'a> Reader<'a> {
     fn not_utf8(&self, host: &Path) -> (ProjectPath, Problem) {
         let message = format!("the path of `{}` is not UTF-8", host.display());
         let help = "rename it, or put an empty file `.orchskip` into the directory";
-        let diagnostic = Box::new(Diagnostic::error(message).help(help));
+        let diagnostic = Box::new(Diagnostic::error(Code::Encoding, message).help(help));
         (self.nearest(host), Problem::Text(diagnostic))
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Stack;
 use super::watch::watched;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::path::ProjectPath;
@@ -43,7 +43,7 @@ pub(crate) fn from_block(
     problems: &mut Vec<Diagnostic>,
 ) -> Stack {
     for label in &block.labels {
-        let diagnostic = Diagnostic::error("a `stack` block has no labels");
+        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, "a `stack` block has no labels");
         let help = format!(
             "remove the label; to name the stack, write `name = \"{}\"` inside the block",
             label.text
@@ -55,7 +55,7 @@ pub(crate) fn from_block(
             continue; // not about the stack alone: see `attempts`
         }
         let message = format!("unknown block `{}` in `stack`", inner.kind.text);
-        let diagnostic = Diagnostic::error(message)
+        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
             .label(
                 inner.kind.span,
                 "the only block in a `stack` block is `run`",
@@ -108,10 +108,13 @@ pub(crate) fn from_block(
             }
             "from_bundle_file" | "from_bundle_label" => _ = string(attribute, problems),
             name => problems.push(
-                Diagnostic::error(format!("unknown attribute `{name}` in `stack`"))
-                    .label(attribute.name.span, "not an attribute of `stack`")
-                    .label(block.kind.span, "in this block")
-                    .did_you_mean(name, ATTRIBUTES),
+                Diagnostic::error(
+                    Code::UnknownAttribute,
+                    format!("unknown attribute `{name}` in `stack`"),
+                )
+                .label(attribute.name.span, "not an attribute of `stack`")
+                .label(block.kind.span, "in this block")
+                .did_you_mean(name, ATTRIBUTES),
             ),
         }
     }
@@ -147,7 +150,7 @@ fn wrong_type(attribute: &Attribute, span: Span, wanted: Wanted, found: &Value) 
         Wanted::String => ("a string", format!("write `{name} = \"…\"`")),
         Wanted::Strings => ("a list of strings", format!("write `{name} = [\"…\"]`")),
     };
-    Diagnostic::error(format!("`{name}` must be {wanted}"))
+    Diagnostic::error(Code::WrongType, format!("`{name}` must be {wanted}"))
         .label(span, format!("this is {}", found.type_name()))
         .help(help)
 }
@@ -167,7 +170,9 @@ fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spann
         Value::String(text) if text.contains('\0') => {
             // It could not be handed to a command.
             let message = format!("`{}` has a NUL character", attribute.name.text);
-            problems.push(Diagnostic::error(message).label(span, "no text has one"));
+            problems.push(
+                Diagnostic::error(Code::InvalidValue, message).label(span, "no text has one"),
+            );
             None
         }
         Value::String(text) => Some(Spanned {
@@ -211,7 +216,8 @@ fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned
                 attribute.name.text,
                 index + 1
             );
-            let diagnostic = Diagnostic::error(message).label(span, "again here");
+            let diagnostic =
+                Diagnostic::error(Code::DuplicateEntry, message).label(span, "again here");
             let diagnostic = if first == span {
                 diagnostic
             } else {
@@ -242,7 +248,7 @@ fn check_id(id: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
         return true;
     };
     let message = format!("`{}` cannot be the id of a stack", id.value);
-    problems.push(Diagnostic::error(message).label(id.span, problem));
+    problems.push(Diagnostic::error(Code::InvalidValue, message).label(id.span, problem));
     false
 }
 
@@ -251,6 +257,6 @@ fn check_tag(tag: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
         return true;
     };
     let message = format!("`{}` cannot be a tag", tag.value);
-    problems.push(Diagnostic::error(message).label(tag.span, problem));
+    problems.push(Diagnostic::error(Code::InvalidTag, message).label(tag.span, problem));
     false
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use walkdir::WalkDir;
 
 use super::Stacks;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::path::ProjectPath;
 use crate::pattern::{BadPattern, Pattern};
 use crate::source::Spanned;
@@ -51,7 +51,8 @@ pub(super) fn watched(
         (Some(path), Some(kind)) if kind.is_file() => return spanned(Watch::File(path)),
         (Some(path), Some(_)) => {
             let message = format!("`watch` names files, and `{path}` is not one");
-            let diagnostic = Diagnostic::error(message).label(entry.span, "not a regular file");
+            let diagnostic = Diagnostic::error(Code::InvalidValue, message)
+                .label(entry.span, "not a regular file");
             let below = written.trim_end_matches('/');
             diagnostic.help(format!("for everything below it, write `{below}/**`"))
         }
@@ -60,7 +61,8 @@ pub(super) fn watched(
             Err(BadPattern::LeavesProject) => leaves_project(entry),
             Err(BadPattern::Syntax(problem)) => {
                 let message = format!("`{written}` is not a pattern of file names");
-                let diagnostic = Diagnostic::error(message).label(entry.span, problem);
+                let diagnostic =
+                    Diagnostic::error(Code::InvalidPattern, message).label(entry.span, problem);
                 diagnostic.help(
                     "`*` and `?` match within a name, `**` across directories, `{a,b}` either of two",
                 )
@@ -75,7 +77,8 @@ pub(super) fn watched(
 
 fn leaves_project(entry: &Spanned<String>) -> Diagnostic {
     let message = format!("`{}` leads out of the project", entry.value);
-    let diagnostic = Diagnostic::error(message).label(entry.span, "climbs above the project root");
+    let diagnostic = Diagnostic::error(Code::OutsideProject, message)
+        .label(entry.span, "climbs above the project root");
     diagnostic.help("watch files inside the project; a leading `/` is the project root")
 }
 
@@ -88,7 +91,10 @@ pub fn unmatched(stacks: &Stacks, root: &Path) -> Vec<Diagnostic> {
             match &entry.value {
                 Watch::File(path) if path.to_host(root).symlink_metadata().is_err() => {
                     let message = format!("`watch` names `{path}`, which does not exist");
-                    problems.push(Diagnostic::warning(message).label(entry.span, "no such file"));
+                    problems.push(
+                        Diagnostic::warning(Code::UnmatchedWatch, message)
+                            .label(entry.span, "no such file"),
+                    );
                 }
                 Watch::File(_) => {}
                 Watch::Pattern(pattern) => open.push((entry, pattern)),
@@ -108,7 +114,8 @@ pub fn unmatched(stacks: &Stacks, root: &Path) -> Vec<Diagnostic> {
             .filter(|(index, _)| !matched.contains(index));
         problems.extend(missing.map(|(_, (entry, pattern))| {
             let message = format!("no file matches `{pattern}`, which `watch` names");
-            Diagnostic::warning(message).label(entry.span, "nothing to watch now")
+            Diagnostic::warning(Code::UnmatchedWatch, message)
+                .label(entry.span, "nothing to watch now")
         }));
     }
     problems

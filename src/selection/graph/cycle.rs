@@ -11,7 +11,7 @@ use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef;
 
 use super::{Graph, Origin, OriginKind};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::project::stack::{StackIndex, Stacks};
 use crate::source::Sources;
 
@@ -227,10 +227,13 @@ impl Cycle {
     fn diagnostic(&self, stacks: &Stacks, sources: &Sources) -> Diagnostic {
         let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
         let names: Vec<String> = self.hops.iter().map(|hop| name(hop.from)).collect();
-        let mut diagnostic = Diagnostic::error(format!(
-            "stacks wait for each other in a cycle: {}",
-            names.join(" → ")
-        ));
+        let mut diagnostic = Diagnostic::error(
+            Code::Cycle,
+            format!(
+                "stacks wait for each other in a cycle: {}",
+                names.join(" → ")
+            ),
+        );
         for (index, hop) in self.hops.iter().enumerate() {
             let says = format!("{} runs before {}", name(hop.from), name(hop.to));
             for origin in &hop.origins {

@@ -17,7 +17,7 @@ use super::graph::{MAX_CHAIN, Node};
 use super::text::{self, Lines};
 use super::tree::{MAX_PATH_BYTES, Tree};
 use crate::change::{InputPlace, Place, Use, UseKind};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse_whole;
 use crate::language::syntax::{Block, Body, Expr};
 use crate::path::ProjectPath;
@@ -128,7 +128,7 @@ impl<'t, 'a> Units<'t, 'a> {
 
     fn warn_of_json(&self, file: &ProjectPath) {
         let message = format!("`{}` is not read", printable(file.relative()));
-        let diagnostic = Diagnostic::warning(message).file(file.clone());
+        let diagnostic = Diagnostic::warning(Code::UnsupportedFile, message).file(file.clone());
         let diagnostic = diagnostic.note("changes of what this file uses cannot be seen");
         let problems = self.tree.problems;
         problems.add(file, "", diagnostic.help("write it as `terragrunt.hcl`"));

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use super::{File, Role, Units, Visit};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
 use crate::language::syntax::{Expr, Name};
 use crate::path::ProjectPath;
@@ -132,7 +132,9 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
 
 /// Gives up on an expression; nobody sees why.
 fn unknown<T>(span: Span) -> Result<T> {
-    Err(Box::new(Diagnostic::warning("unknown").label(span, "")))
+    Err(Box::new(
+        Diagnostic::warning(Code::UnavailableName, "unknown").label(span, ""),
+    ))
 }
 
 impl Namespaces for Names<'_, '_, '_> {

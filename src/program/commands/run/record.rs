@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use orch::diagnostic::Diagnostic;
+use orch::diagnostic::{Code, Diagnostic};
 use orch::git::{GitError, Repository};
 use orch::project::discover::RootRule;
 use orch::project::environment::Environment;
@@ -304,7 +304,10 @@ fn host() -> String {
 }
 
 fn warn(message: &str) {
-    console::diagnostics([&Diagnostic::warning(message)], &Sources::default());
+    console::diagnostics(
+        [&Diagnostic::warning(Code::Unprotected, message)],
+        &Sources::default(),
+    );
 }
 
 /// Says what cannot be kept, why, and what that means.

@@ -3,8 +3,11 @@
 //! A [`Diagnostic`] is collected, never thrown: a stage goes on after a problem, and all problems of
 //! all files are shown together. Only [`render`] knows the crate that draws them.
 
+mod code;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+pub use self::code::Code;
 use crate::path::ProjectPath;
 use crate::printable::{needs_escape, printable, printable_lines};
 use crate::source::{Sources, Span};
@@ -21,6 +24,8 @@ pub enum Severity {
 /// A problem in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
+    /// What kind of problem it is.
+    pub code: Code,
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong, in one phrase.
@@ -45,8 +50,9 @@ pub struct Label {
 }
 
 impl Diagnostic {
-    fn new(severity: Severity, message: impl Into<String>) -> Self {
+    fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         Diagnostic {
+            code,
             severity,
             message: message.into(),
             labels: Vec::new(),
@@ -57,13 +63,13 @@ impl Diagnostic {
     }
 
     /// Starts an error.
-    pub fn error(message: impl Into<String>) -> Self {
-        Self::new(Severity::Error, message)
+    pub fn error(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Error, message)
     }
 
     /// Starts a warning.
-    pub fn warning(message: impl Into<String>) -> Self {
-        Self::new(Severity::Warning, message)
+    pub fn warning(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Warning, message)
     }
 
     /// Adds a place: the first is the place of the problem, later ones give context.
@@ -108,7 +114,7 @@ impl Diagnostic {
         }
     }
 
-    /// Says whether this is an error.
+    /// Returns whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -298,10 +304,13 @@ mod tests {
     #[test]
     fn a_problem_is_drawn_with_its_place_context_and_way_out() {
         let (sources, span) = sources("stack {\n  aftr = []\n}\n");
-        let diagnostic = Diagnostic::error("unknown attribute `aftr` in `stack` block")
-            .label(span("aftr"), "not an attribute of `stack`")
-            .label(span("stack"), "in this block")
-            .did_you_mean("aftr", ["after", "before"]);
+        let diagnostic = Diagnostic::error(
+            Code::UnknownAttribute,
+            "unknown attribute `aftr` in `stack` block",
+        )
+        .label(span("aftr"), "not an attribute of `stack`")
+        .label(span("stack"), "in this block")
+        .did_you_mean("aftr", ["after", "before"]);
         insta::assert_snapshot!(render(&diagnostic, &sources, Style::Plain), @r"
         error: unknown attribute `aftr` in `stack` block
          --> a/stack.tm:2:3
@@ -318,7 +327,8 @@ mod tests {
     #[test]
     fn control_characters_of_the_source_do_not_reach_the_terminal() {
         let (sources, span) = sources("a = \"\u{1b}[31mred\r\"");
-        let diagnostic = Diagnostic::error("bad \u{1b}[0m").label(span("red"), "x\u{7}");
+        let diagnostic =
+            Diagnostic::error(Code::Syntax, "bad \u{1b}[0m").label(span("red"), "x\u{7}");
         let drawn = render(&diagnostic, &sources, Style::Plain);
         assert!(
             !drawn.chars().any(|c| c.is_control() && c != '\n'),
@@ -334,7 +344,7 @@ mod tests {
             "y".repeat(1_000_000)
         ));
         let drawn = render(
-            &Diagnostic::error("long").label(span("bad"), "here"),
+            &Diagnostic::error(Code::Syntax, "long").label(span("bad"), "here"),
             &sources,
             Style::Plain,
         );
@@ -344,7 +354,7 @@ mod tests {
     #[test]
     fn places_far_apart_on_a_line_do_not_bring_the_line_along() {
         let (sources, span) = sources(&format!("near{}far", "x".repeat(1_000_000)));
-        let diagnostic = Diagnostic::error("long").label(span("far"), "here");
+        let diagnostic = Diagnostic::error(Code::Syntax, "long").label(span("far"), "here");
         let diagnostic = diagnostic.label(span("near"), "there");
         let drawn = render(&diagnostic, &sources, Style::Plain);
         assert!(
