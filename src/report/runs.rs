@@ -32,7 +32,7 @@ pub struct ShownRun {
 impl ShownRun {
     /// Returns how far a stack has come, in a word. What was started and has not ended in a run that
     /// is no longer going on has an unknown end.
-    fn word(&self, state: &StackState) -> &'static str {
+    fn word<'s>(&self, state: &'s StackState) -> &'s str {
         match state {
             StackState::LeftOut => "left out",
             StackState::Waiting if self.state == RunState::Running => "waiting",

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::duration;
 use crate::project::stack::StackIndex;
+use crate::record::journal;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,18 +69,8 @@ pub enum RunEvent {
     Ended(Ending),
 }
 
-/// One of the two streams that a command writes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
 /// What is done about a signal: each further one is more severe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")] // the words of the journal
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reaction {
     /// Nothing new starts; each running command is interrupted once and may end by itself.
     Interrupt,
@@ -142,21 +130,7 @@ pub enum Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Exited(status) => write!(f, "exit status {status}"),
-            Failure::Signalled(signal) => write!(f, "ended by signal {signal}"),
-            Failure::TimedOut(timeout) => {
-                write!(f, "took longer than {}", duration::exact(*timeout))
-            },
-            Failure::RunTimedOut(timeout) => {
-                write!(f, "the run took longer than {}", duration::exact(*timeout))
-            },
-            Failure::WantedTerminal => f.write_str(
-                "asked for the terminal (commands have it only in the foreground, with `-j 1 --output live`)",
-            ),
-            Failure::NotStarted(why) => write!(f, "could not be started: {why}"),
-            Failure::Lost(why) => write!(f, "its end is unknown: {why}"),
-        }
+        journal::Failure::from(self).fmt(f)
     }
 }
 

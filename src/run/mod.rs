@@ -5,6 +5,7 @@
 
 pub mod event;
 pub mod execute;
+pub mod journaled;
 pub mod order;
 pub mod safeguard;
 pub mod schedule;

@@ -2,8 +2,6 @@
 //!
 //! The rule itself is [`Schedule`]'s; here it is driven with every stack succeeding at once.
 
-use serde::{Deserialize, Serialize};
-
 use crate::project::stack::StackIndex;
 use crate::run::schedule::{OnError, Schedule};
 use crate::selection::graph::{Graph, Precedence};
@@ -20,8 +18,7 @@ pub struct Order {
 }
 
 /// Which way a run goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")] // the words of the journal
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Along the constraints.
     Forward,

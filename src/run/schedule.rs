@@ -9,14 +9,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
-use serde::{Deserialize, Serialize};
-
 use crate::project::stack::StackIndex;
 use crate::selection::graph::Precedence;
 
 /// What happens after a stack failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")] // the words of the journal
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// Nothing new starts.
     Stop,

@@ -13,7 +13,8 @@ use std::time::Duration;
 use anstream::adapter::StripBytes;
 use regex::bytes::{Regex, RegexSet};
 
-use crate::run::event::{Failure, Stream};
+use crate::record::logs::Stream;
+use crate::run::event::Failure;
 
 /// What a stack allows its command.
 #[derive(Debug, Clone, Default)]

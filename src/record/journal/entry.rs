@@ -1,36 +1,55 @@
 //! The further lines of a journal: one for each transition.
 //!
-//! They have types of their own, so that a change of the events cannot silently change the format.
-//! Kinds of things that a later `orch` may add within the format are read as [`Event::Other`] and the
-//! like.
+//! They have types of their own, so that a change elsewhere in `orch` cannot silently change the
+//! format. A later `orch` may add words and kinds within the format: they are kept as they were
+//! written, and are no damage.
 
 use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
-use super::read::Counts;
-use crate::project::stack::{StackIndex, Stacks};
-use crate::run::event::{self, CancelCause, Ending, Reaction, RunEvent, RunSummary};
+use crate::duration;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// When it happened.
     pub at: Timestamp,
+    /// Which turn of its stack this is about, from 1; absent for the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// What that turn does; absent where it runs the command of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// Which step of that turn this is about, from 1; absent for the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
 
+impl Entry {
+    /// Returns a line about the first turn of a stack, or about the whole run.
+    pub fn new(at: Timestamp, event: Event) -> Self {
+        Entry {
+            at,
+            turn: None,
+            operation: None,
+            step: None,
+            event,
+        }
+    }
+}
+
 /// What happened. Stacks go by their paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-#[expect(
-    missing_docs,
-    reason = "the fields are those of `RunEvent`, times in ms"
-)]
+#[expect(missing_docs, reason = "the names say it; times are in ms")]
 pub enum Event {
     /// The command is about to start; attempts count from 1.
     Started { stack: String, attempt: u32 },
@@ -68,9 +87,50 @@ pub enum Event {
     Ended(Ended),
     /// The run is over.
     Finished(Finished),
-    /// Something that this version does not know.
-    #[serde(other)]
-    Other,
+    /// Something that this version does not know, with all that its line says.
+    #[serde(untagged)]
+    Other(#[serde(deserialize_with = "unknown_event")] Map<String, Value>),
+}
+
+/// The words of the events that this version knows.
+pub(super) const EVENTS: [&str; 9] = [
+    "started",
+    "retrying",
+    "timed-out",
+    "run-timed-out",
+    "killed",
+    "output-lost",
+    "interrupted",
+    "ended",
+    "finished",
+];
+
+/// Reads an event of a kind that this version does not know. One that it does know is here only if
+/// its fields are damaged: to overlook it could mean to run a command twice.
+fn unknown_event<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Map<String, Value>, D::Error> {
+    let fields = Map::deserialize(deserializer)?;
+    match fields.get("event").and_then(Value::as_str) {
+        None => Err(D::Error::custom("it does not say what happened")),
+        Some(word) if EVENTS.contains(&word) => Err(D::Error::custom("its fields are damaged")),
+        Some(_) => Ok(fields),
+    }
+}
+
+/// What `orch` does about a signal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reaction {
+    /// Nothing new starts, and each running command is interrupted.
+    Interrupt,
+    /// The running commands are asked to terminate.
+    Terminate,
+    /// The running commands are killed.
+    Kill,
+    /// A word that this version does not know.
+    #[serde(untagged)]
+    Other(String),
 }
 
 /// How a stack ended.
@@ -93,28 +153,31 @@ pub struct Ended {
 }
 
 /// How a stack ended, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the words of `event::Outcome`")]
 pub enum Outcome {
+    /// Its command succeeded.
     Succeeded,
+    /// Its command did not succeed.
     Failed,
+    /// It runs after a failed stack.
     Skipped,
+    /// The run ended before its turn came.
     Cancelled,
-    /// One that this version does not know.
-    #[serde(other)]
-    Other,
+    /// A word that this version does not know.
+    #[serde(untagged)]
+    Other(String),
 }
 
 impl Outcome {
     /// Returns the word.
-    pub fn word(self) -> &'static str {
+    pub fn word(&self) -> &str {
         match self {
             Outcome::Succeeded => "succeeded",
             Outcome::Failed => "failed",
             Outcome::Skipped => "skipped",
             Outcome::Cancelled => "cancelled",
-            Outcome::Other => "unknown",
+            Outcome::Other(word) => word,
         }
     }
 }
@@ -122,7 +185,7 @@ impl Outcome {
 /// How a command failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the cases of `event::Failure`, times in ms")]
+#[expect(missing_docs, reason = "the names say it; times are in ms")]
 pub enum Failure {
     Exited {
         status: i32,
@@ -143,18 +206,15 @@ pub enum Failure {
     Lost {
         problem: String,
     },
-    /// One that this version does not know.
-    #[serde(other)]
-    Other,
+    /// One that this version does not know, as it was written.
+    #[serde(untagged)]
+    Other(Value),
 }
 
 /// Why a stack did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[expect(
-    missing_docs,
-    reason = "the cases of `event::CancelCause`, times in ms"
-)]
+#[expect(missing_docs, reason = "the names say it; times are in ms")]
 pub enum Cause {
     /// Another stack failed; a skipped one runs after it.
     Failed {
@@ -167,9 +227,9 @@ pub enum Cause {
         timeout_ms: u64,
     },
     Stuck,
-    /// One that this version does not know.
-    #[serde(other)]
-    Other,
+    /// One that this version does not know, as it was written.
+    #[serde(untagged)]
+    Other(Value),
 }
 
 /// How a run ended.
@@ -184,164 +244,50 @@ pub struct Finished {
     pub counts: Counts,
 }
 
-/// Returns a duration in whole milliseconds.
-pub(super) fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+/// How many stacks ended in which way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the words of outcomes")]
+pub struct Counts {
+    pub succeeded: usize,
+    pub failed: usize,
+    pub skipped: usize,
+    pub cancelled: usize,
 }
 
-impl Event {
-    /// Returns what a journal has of an event of the run loop.
-    pub fn new(event: &RunEvent, stacks: &Stacks) -> Self {
-        let path = |stack: StackIndex| stacks[stack].path.to_string();
-        let paths = |of: &[StackIndex]| of.iter().copied().map(path).collect();
-        match event {
-            RunEvent::Started { stack, attempt } => Event::Started {
-                stack: path(*stack),
-                attempt: *attempt,
-            },
-            RunEvent::Retrying {
-                stack,
-                attempt,
-                failure,
-                elapsed,
-                wait,
-            } => Event::Retrying {
-                stack: path(*stack),
-                attempt: *attempt,
-                failure: failure.into(),
-                elapsed_ms: milliseconds(*elapsed),
-                wait_ms: milliseconds(*wait),
-            },
-            RunEvent::TimedOut {
-                stack,
-                timeout,
-                grace,
-            } => Event::TimedOut {
-                stack: path(*stack),
-                timeout_ms: milliseconds(*timeout),
-                grace_ms: milliseconds(*grace),
-            },
-            RunEvent::RunTimedOut {
-                timeout,
-                grace,
-                running,
-            } => Event::RunTimedOut {
-                timeout_ms: milliseconds(*timeout),
-                grace_ms: milliseconds(*grace),
-                running: paths(running),
-            },
-            RunEvent::Killed(stack) => Event::Killed {
-                stack: path(*stack),
-            },
-            RunEvent::OutputLost { stack, problem } => Event::OutputLost {
-                stack: path(*stack),
-                problem: problem.clone(),
-            },
-            RunEvent::Interrupted {
-                signal,
-                reaction,
-                running,
-            } => Event::Interrupted {
-                signal: *signal,
-                reaction: *reaction,
-                running: paths(running),
-            },
-            RunEvent::Ended(ending) => Event::Ended(Ended::new(ending, stacks)),
-        }
-    }
-}
-
-impl Finished {
-    /// Returns what a journal has of the end of a run, given the exit status of `orch`.
-    pub fn new(summary: &RunSummary, status: u8) -> Self {
-        let mut counts = Counts::default();
-        for ending in &summary.endings {
-            counts.add(match ending.outcome {
-                event::Outcome::Succeeded => Outcome::Succeeded,
-                event::Outcome::Failed(_) => Outcome::Failed,
-                event::Outcome::Skipped { .. } => Outcome::Skipped,
-                event::Outcome::Cancelled(_) => Outcome::Cancelled,
-            });
-        }
-        Finished {
-            status,
-            elapsed_ms: milliseconds(summary.elapsed),
-            counts,
-        }
-    }
-}
-
-impl Ended {
-    fn new(ending: &Ending, stacks: &Stacks) -> Self {
-        let path = |stack: StackIndex| stacks[stack].path.to_string();
-        let (outcome, failure, cause) = match &ending.outcome {
-            event::Outcome::Succeeded => (Outcome::Succeeded, None, None),
-            event::Outcome::Failed(failure) => (Outcome::Failed, Some(failure.into()), None),
-            event::Outcome::Skipped { cause } => {
-                let stack = path(*cause);
-                (Outcome::Skipped, None, Some(Cause::Failed { stack }))
-            }
-            event::Outcome::Cancelled(cause) => {
-                let cause = match *cause {
-                    CancelCause::Failed(stack) => Cause::Failed { stack: path(stack) },
-                    CancelCause::Signal(signal) => Cause::Signal { signal },
-                    CancelCause::RunTimedOut(timeout) => Cause::RunTimedOut {
-                        timeout_ms: milliseconds(timeout),
-                    },
-                    CancelCause::Stuck => Cause::Stuck,
-                };
-                (Outcome::Cancelled, None, Some(cause))
-            }
-        };
-        Ended {
-            stack: path(ending.stack),
-            outcome,
-            failure,
-            cause,
-            elapsed_ms: milliseconds(ending.elapsed),
-            attempts: ending.attempts,
-        }
-    }
-}
-
-impl From<&event::Failure> for Failure {
-    fn from(failure: &event::Failure) -> Self {
-        match failure {
-            event::Failure::Exited(status) => Failure::Exited { status: *status },
-            event::Failure::Signalled(signal) => Failure::Signalled { signal: *signal },
-            event::Failure::TimedOut(timeout) => Failure::TimedOut {
-                timeout_ms: milliseconds(*timeout),
-            },
-            event::Failure::RunTimedOut(timeout) => Failure::RunTimedOut {
-                timeout_ms: milliseconds(*timeout),
-            },
-            event::Failure::NotStarted(problem) => Failure::NotStarted {
-                problem: problem.clone(),
-            },
-            event::Failure::WantedTerminal => Failure::WantedTerminal,
-            event::Failure::Lost(problem) => Failure::Lost {
-                problem: problem.clone(),
-            },
+impl Counts {
+    /// Counts one more stack that has ended like this.
+    pub fn add(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Succeeded => self.succeeded += 1,
+            Outcome::Failed => self.failed += 1,
+            Outcome::Skipped => self.skipped += 1,
+            Outcome::Cancelled => self.cancelled += 1,
+            Outcome::Other(_) => {}
         }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = match self {
-            Failure::Exited { status } => event::Failure::Exited(*status),
-            Failure::Signalled { signal } => event::Failure::Signalled(*signal),
+        let exact = |milliseconds: u64| duration::exact(Duration::from_millis(milliseconds));
+        match self {
+            Failure::Exited { status } => write!(f, "exit status {status}"),
+            Failure::Signalled { signal } => write!(f, "ended by signal {signal}"),
             Failure::TimedOut { timeout_ms } => {
-                event::Failure::TimedOut(Duration::from_millis(*timeout_ms))
+                write!(f, "took longer than {}", exact(*timeout_ms))
             }
             Failure::RunTimedOut { timeout_ms } => {
-                event::Failure::RunTimedOut(Duration::from_millis(*timeout_ms))
+                write!(f, "the run took longer than {}", exact(*timeout_ms))
             }
-            Failure::NotStarted { problem } => event::Failure::NotStarted(problem.clone()),
-            Failure::WantedTerminal => event::Failure::WantedTerminal,
-            Failure::Lost { problem } => event::Failure::Lost(problem.clone()),
-            Failure::Other => return f.write_str("for a reason that this orch does not know"),
-        };
-        known.fmt(f)
+            Failure::WantedTerminal => f.write_str(
+                "asked for the terminal (commands have it only in the foreground, with `-j 1 --output live`)",
+            ),
+            Failure::NotStarted { problem } => write!(f, "could not be started: {problem}"),
+            Failure::Lost { problem } => write!(f, "its end is unknown: {problem}"),
+            Failure::Other(failure) => match failure["kind"].as_str() {
+                Some(kind) => write!(f, "{kind}, which this orch does not know,"),
+                None => f.write_str("for a reason that this orch does not know"),
+            },
+        }
     }
 }

@@ -6,9 +6,6 @@ use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::run::order::Direction;
-use crate::run::schedule::OnError;
-
 /// The format of the journals that are written here. Within a number, things are only ever added.
 pub const FORMAT: u32 = 1;
 
@@ -52,6 +49,34 @@ pub struct Header {
     pub graph: String,
     /// The names of the variables that commands get, sorted. Values may be secret.
     pub environment: Vec<String>,
+}
+
+/// Which way a run goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Along the constraints.
+    Forward,
+    /// Against them.
+    Reverse,
+    /// A word that this version does not know.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// What happens after a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnError {
+    /// Nothing new starts.
+    Stop,
+    /// What runs after the failed stack is skipped.
+    SkipDependents,
+    /// Everything goes on.
+    Continue,
+    /// A word that this version does not know.
+    #[serde(untagged)]
+    Other(String),
 }
 
 /// How a run goes, as far as flags said so.

@@ -25,11 +25,13 @@ mod read;
 mod runs;
 mod write;
 
-pub use self::entry::{Cause, Ended, Entry, Event, Failure, Finished, Outcome};
-pub use self::header::{Argument, BaseRecord, FORMAT, Header, Settings, TagLimit, arguments};
+pub use self::entry::{Cause, Counts, Ended, Entry, Event, Failure, Finished, Outcome, Reaction};
+pub use self::header::{
+    Argument, BaseRecord, Direction, FORMAT, Header, OnError, Settings, TagLimit, arguments,
+};
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::place::{Place, Unusable};
-pub use self::read::{Counts, ReadError, Record, StackRecord, StackState};
+pub use self::read::{ReadError, Record, StackRecord, StackState};
 pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs};
 pub use self::write::Journal;
 

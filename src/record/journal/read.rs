@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::entry::{Ended, Entry, Event, Finished, Outcome};
+use super::entry::{Counts, Ended, Entry, Event, Finished, Outcome};
 use super::header::{FORMAT, Header};
 use super::place::Unusable;
 
@@ -65,41 +65,18 @@ pub enum StackState {
 impl StackState {
     /// Says whether its command has succeeded.
     pub fn is_success(&self) -> bool {
-        self.outcome() == Some(Outcome::Succeeded)
+        self.outcome() == Some(&Outcome::Succeeded)
     }
 
     /// Says whether its command has failed.
     pub fn is_failure(&self) -> bool {
-        self.outcome() == Some(Outcome::Failed)
+        self.outcome() == Some(&Outcome::Failed)
     }
 
-    fn outcome(&self) -> Option<Outcome> {
+    fn outcome(&self) -> Option<&Outcome> {
         match self {
-            StackState::Ended(ended) => Some(ended.outcome),
+            StackState::Ended(ended) => Some(&ended.outcome),
             _ => None,
-        }
-    }
-}
-
-/// How many stacks have come how far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the words of outcomes")]
-pub struct Counts {
-    pub succeeded: usize,
-    pub failed: usize,
-    pub skipped: usize,
-    pub cancelled: usize,
-}
-
-impl Counts {
-    /// Counts one more stack that has ended like this.
-    pub fn add(&mut self, outcome: Outcome) {
-        match outcome {
-            Outcome::Succeeded => self.succeeded += 1,
-            Outcome::Failed => self.failed += 1,
-            Outcome::Skipped => self.skipped += 1,
-            Outcome::Cancelled => self.cancelled += 1,
-            Outcome::Other => {}
         }
     }
 }
@@ -204,7 +181,7 @@ impl Record {
         let mut counts = Counts::default();
         for stack in &self.stacks {
             if let StackState::Ended(ended) = &stack.state {
-                counts.add(ended.outcome);
+                counts.add(&ended.outcome);
             }
         }
         counts

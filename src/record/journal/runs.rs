@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use uuid::{NoContext, Timestamp, Uuid};
 
-use super::entry::{Ended, Finished};
+use super::entry::{Counts, Ended, Finished};
 use super::header::{Header, arguments};
 use super::place::{Place, Unusable, failed};
-use super::read::{Counts, ReadError, Record, StackState, read_ends};
+use super::read::{ReadError, Record, StackState, read_ends};
 use super::write::{FILE, NEW_FILE};
 
 /// Where the runs are, below `.orch`.

@@ -4,8 +4,6 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::run::order::Direction;
-use crate::run::schedule::OnError;
 
 fn header(run: &str, command: &str) -> Header {
     Header {
@@ -51,7 +49,7 @@ fn ended(stack: &str, outcome: Outcome, elapsed_ms: u64) -> Entry {
         attempts: 1,
     });
     let at = jiff::Timestamp::UNIX_EPOCH;
-    Entry { at, event }
+    Entry::new(at, event)
 }
 
 /// A run id; the later ones sort after the earlier ones.
@@ -219,4 +217,77 @@ fn a_new_run_is_above_all_others() {
     let last = "ffffffff-ffff-7fff-bfff-ffffffffffff";
     drop(Journal::create(&place, &header(last, "x")).unwrap());
     assert_eq!(Runs::find(place).unwrap().new_id().len(), last.len());
+}
+
+/// Reads a journal of a header and further lines as a run's.
+fn read(header: &Header, lines: &[&str]) -> Result<Record, ReadError> {
+    let (_root, place) = project();
+    let journal = Journal::create(&place, header).unwrap();
+    let path = journal.folder().join(write::FILE);
+    drop(journal);
+    let mut text = fs::read_to_string(&path).unwrap();
+    for line in lines {
+        text += &format!("{{\"at\":\"1970-01-01T00:00:00Z\",{line}}}\n");
+    }
+    fs::write(&path, text).unwrap();
+    Runs::find(place).unwrap().record(&header.run)
+}
+
+#[test]
+fn what_a_later_orch_adds_is_kept() {
+    let lines = [
+        r#""event":"planned","stack":"/a","changes":3"#,
+        r#""event":"interrupted","signal":2,"reaction":"drain","running":[]"#,
+        r#""event":"started","stack":"/a","attempt":1,"turn":2,"operation":"destroy","step":3"#,
+        r#""event":"ended","stack":"/a","outcome":"destroyed","elapsed_ms":1,"attempts":1"#,
+        r#""event":"ended","stack":"/b","outcome":"failed","failure":{"kind":"evicted","node":7},"elapsed_ms":1,"attempts":1"#,
+        r#""event":"ended","stack":"/größe","outcome":"cancelled","cause":{"kind":"policy","file":"x"},"elapsed_ms":0,"attempts":0"#,
+    ];
+    let mut entries = Vec::new();
+    for line in lines {
+        let text = format!("{{\"at\":\"1970-01-01T00:00:00Z\",{line}}}");
+        let entry: Entry = serde_json::from_str(&text).unwrap();
+        let written: serde_json::Value = serde_json::to_value(&entry).unwrap();
+        let original: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(written, original);
+        entries.push(entry);
+    }
+    assert!(matches!(&entries[0].event, Event::Other(fields) if fields["changes"] == 3));
+    let destroy = (Some(2), Some("destroy"), Some(3));
+    let started = &entries[2];
+    assert_eq!(
+        (started.turn, started.operation.as_deref(), started.step),
+        destroy
+    );
+
+    let mut header = header(&id(1), "x");
+    header.direction = Direction::Other("inside-out".to_owned());
+    header.settings.on_error = OnError::Other("ask".to_owned());
+    let record = read(&header, &lines).unwrap();
+    assert_eq!(record.header.direction, header.direction);
+    assert_eq!(record.header.settings.on_error, header.settings.on_error);
+    let ended = |position: usize| match &record.stacks[position].state {
+        StackState::Ended(ended) => ended,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ended(0).outcome.word(), "destroyed");
+    assert!(!record.stacks[0].state.is_success());
+    let failure = ended(1).failure.as_ref().unwrap().to_string();
+    assert!(failure.contains("evicted"), "{failure}");
+}
+
+#[test]
+fn a_damaged_line_is_no_unknown_event() {
+    let ended = r#""event":"ended","stack":"/a","outcome":7,"elapsed_ms":1,"attempts":1"#;
+    let mut lines = vec![ended.to_owned(), r#""stack":"/a""#.to_owned()];
+    for word in entry::EVENTS {
+        lines.push(format!(r#""event":"{word}""#));
+    }
+    for line in lines {
+        let record = read(&header(&id(1), "x"), &[&line]);
+        assert!(
+            matches!(record, Err(ReadError::Damaged { line: 2, .. })),
+            "{line}: {record:?}"
+        );
+    }
 }

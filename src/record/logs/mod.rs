@@ -20,6 +20,15 @@ pub use self::reader::LogReader;
 pub use self::writer::LogWriter;
 use crate::path::ProjectPath;
 
+/// One of the two streams that a command writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
 /// The logs of a run.
 #[derive(Debug, Clone)]
 pub struct Logs {

@@ -4,8 +4,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::index_of;
-use crate::run::event::Stream;
+use super::{Stream, index_of};
 
 /// The longest line of an index: twenty digits, a space and a word.
 const LONGEST_ENTRY: u64 = 32;

@@ -3,8 +3,8 @@ use std::fs;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::Stream::{Stderr, Stdout};
 use super::*;
-use crate::run::event::Stream::{self, Stderr, Stdout};
 
 fn path(text: &str) -> ProjectPath {
     ProjectPath::root()

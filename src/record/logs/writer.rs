@@ -4,8 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::index_of;
-use crate::run::event::Stream;
+use super::{Stream, index_of};
 
 /// Takes the output of an attempt.
 #[derive(Debug)]

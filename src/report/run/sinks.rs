@@ -4,8 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::terminal::Filter;
-use crate::record::logs::LogReader;
-use crate::run::event::Stream;
+use crate::record::logs::{LogReader, Stream};
 
 /// How much of a log is printed at once.
 const BUFFER: usize = 128 << 10;

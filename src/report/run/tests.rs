@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::path::ProjectPath;
 use crate::project::stack::{Stack, StackIndex, Stacks};
-use crate::record::logs::Logs;
-use crate::run::event::{Ending, Failure, Outcome, RunSummary, Stream};
+use crate::record::logs::{Logs, Stream};
+use crate::run::event::{Ending, Failure, Outcome, RunSummary};
 use crate::source::{FileId, Span};
 
 /// Makes stacks `/s0`, `/s1` and so on, at most ten.

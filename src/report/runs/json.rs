@@ -90,7 +90,7 @@ struct RunJson<'a> {
 #[derive(Serialize)]
 struct StackJson<'a> {
     path: &'a str,
-    state: &'static str,
+    state: &'a str,
     attempts: u32,
     elapsed_ms: Option<u64>,
     failure: Option<&'a Failure>,

@@ -9,9 +9,10 @@ use jiff::tz::TimeZone;
 use super::{ListedRun, ShownRun};
 use crate::duration;
 use crate::printable::{command_line, printable};
-use crate::record::journal::{Argument, Brief, Cause, Counts, Ended, Header, RunState, StackState};
+use crate::record::journal::{
+    Argument, Brief, Cause, Counts, Direction, Ended, Header, Outcome, RunState, StackState,
+};
 use crate::report::run::signal_name;
-use crate::run::order::Direction;
 
 /// Writes a time as clocks here show it.
 pub fn local_time(time: Timestamp) -> String {
@@ -145,8 +146,10 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     if let Some(resumed) = &header.resumes {
         lines.push(("resumes", shown(resumed)));
     }
-    if header.direction == Direction::Reverse {
-        lines.push(("order", "reverse".to_owned()));
+    match &header.direction {
+        Direction::Forward => {}
+        Direction::Reverse => lines.push(("order", "reverse".to_owned())),
+        Direction::Other(word) => lines.push(("order", shown(word))),
     }
     if let Some(base) = &header.base {
         lines.push(("base", shown(&format!("{}: {}", base.commit, base.reason))));
@@ -167,7 +170,7 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     }
     writeln!(out)?;
     for stack in &run.record.stacks {
-        let word = run.word(&stack.state);
+        let word = printable(run.word(&stack.state));
         let path = printable(&stack.path);
         match detail(run, &stack.state) {
             Some(detail) => writeln!(out, "{word:9}  {path}: {detail}")?,
@@ -208,9 +211,7 @@ fn ending(ended: &Ended) -> String {
         (Some(failure), _) => format!("{} after {elapsed}", printable(&failure.to_string())),
         (None, None) => elapsed,
         (None, Some(cause)) => match cause {
-            Cause::Failed { stack }
-                if ended.outcome == crate::record::journal::Outcome::Skipped =>
-            {
+            Cause::Failed { stack } if ended.outcome == Outcome::Skipped => {
                 format!("runs after {}, which failed", printable(stack))
             }
             Cause::Failed { stack } => {
@@ -224,7 +225,7 @@ fn ending(ended: &Ended) -> String {
                 duration::exact(Duration::from_millis(*timeout_ms))
             ),
             Cause::Stuck => "nothing ran before it, and it could not start".to_owned(),
-            Cause::Other => "for a reason that this orch does not know".to_owned(),
+            Cause::Other(_) => "for a reason that this orch does not know".to_owned(),
         },
     };
     if ended.attempts > 1 {

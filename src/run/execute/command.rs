@@ -18,7 +18,8 @@ use super::{AttemptEnd, Control, End, Executor, Signal, os};
 use crate::project::attempt::{Attempts, OutputWatch};
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
-use crate::run::event::{Failure, Reaction, Stream};
+use crate::record::logs::Stream;
+use crate::run::event::{Failure, Reaction};
 
 /// A command in a stack.
 #[derive(Debug, Clone)]

@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::Message;
-use crate::run::event::{Failure, Stream};
+use crate::record::logs::Stream;
+use crate::run::event::Failure;
 
 #[derive(Debug)]
 pub(super) struct Signals;

@@ -16,7 +16,7 @@ use rustix::termios::{
     OptionalActions, OutputModes, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
 };
 
-use crate::run::event::Stream;
+use crate::record::logs::Stream;
 
 /// Read at once, of a command that prints much.
 const BUFFER: usize = 128 << 10;

@@ -14,10 +14,11 @@ use orch::project::discover::RootRule;
 use orch::project::environment::Environment;
 use orch::project::stack::{StackIndex, Stacks};
 use orch::record::journal::{
-    Argument, BaseRecord, Entry, Event, FORMAT, Finished, Header, Holder, Journal, Locking, Place,
+    Argument, BaseRecord, Entry, Event, FORMAT, Header, Holder, Journal, Locking, Place,
     ProjectLock, Runs, Settings, TagLimit, Unusable, arguments,
 };
 use orch::run::event::{RunEvent, RunSummary};
+use orch::run::journaled::{self, milliseconds};
 use orch::selection::graph::digest;
 use orch::source::Sources;
 use tracing::debug;
@@ -139,12 +140,12 @@ impl Recording<'_> {
 
     /// Takes note of an event.
     pub(super) fn event(&mut self, event: &RunEvent) {
-        self.write(|stacks| Event::new(event, stacks));
+        self.write(|stacks| journaled::event(event, stacks));
     }
 
     /// Takes note of the end of the run, and gives the lock back.
     pub(super) fn finish(mut self, summary: &RunSummary, status: ExitStatus) {
-        self.write(|_| Event::Finished(Finished::new(summary, status.number())));
+        self.write(|_| Event::Finished(journaled::finished(summary, status.number())));
         // The journal is complete, and its lock given back, before somebody else may begin.
         drop(self.journal);
         drop(self.lock);
@@ -154,10 +155,7 @@ impl Recording<'_> {
         let Some(journal) = &mut self.journal else {
             return;
         };
-        let entry = Entry {
-            at: Timestamp::now(),
-            event: event(self.stacks),
-        };
+        let entry = Entry::new(Timestamp::now(), event(self.stacks));
         if let Err(error) = journal.write(&entry)
             && !std::mem::replace(&mut self.has_complained, true)
         {
@@ -200,7 +198,7 @@ pub(super) fn header(loaded: &Loaded, args: &RunArgs, run: &Ready) -> Header {
             None => paths(&run.sequence),
         },
         left_out: earlier.map_or(Vec::new(), |earlier| paths(&earlier.left_out)),
-        direction: run.direction,
+        direction: run.direction.into(),
         settings: settings(args),
         base: base.or_else(|| earlier?.base.clone()),
         head: head(&loaded.project.root).unwrap_or_else(|error| {
@@ -213,15 +211,13 @@ pub(super) fn header(loaded: &Loaded, args: &RunArgs, run: &Ready) -> Header {
 }
 
 fn settings(args: &RunArgs) -> Settings {
-    let milliseconds = |duration: Option<Duration>| {
-        duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
-    };
+    let milliseconds = |duration: Option<Duration>| duration.map(milliseconds);
     let limits = args.limit.iter().map(|limit| TagLimit {
         tag: limit.tag.clone(),
         at_once: limit.at_once.get(),
     });
     Settings {
-        on_error: on_error(args),
+        on_error: on_error(args).into(),
         jobs: args.parallel.map_or(1, |jobs| jobs.0.get()),
         limits: limits.collect(),
         timeout_ms: milliseconds(args.attempts.timeout),

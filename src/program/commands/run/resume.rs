@@ -66,13 +66,13 @@ impl Earlier {
         }
         tell_gone(&gone, &run, args.resume.allow_stale)?;
         tell_rest(&run, undone.len(), left_out.len(), gone.len());
-        take_over(args, &record.header);
+        let direction = take_over(args, &record.header)?;
         Ok(Some(Earlier {
             run,
             undone,
             left_out,
             base: record.header.base,
-            direction: record.header.direction,
+            direction,
         }))
     }
 
@@ -258,14 +258,32 @@ fn tell_rest(run: &str, undone: usize, left_out: usize, gone: usize) {
     }
 }
 
-/// Takes over what is not given anew.
-fn take_over(args: &mut RunArgs, header: &Header) {
+/// Takes over what is not given anew. Returns which way the run went.
+fn take_over(args: &mut RunArgs, header: &Header) -> Result<Direction, RunRefused> {
+    let unknown = |word: &str, what: &str| RunRefused {
+        message: format!(
+            "run {} cannot be resumed: its {what} is `{}`, which this orch does not know",
+            header.run,
+            printable(word)
+        ),
+        help: format!(
+            "resume it with orch {}, which wrote its journal",
+            printable(&header.orch)
+        ),
+    };
+    let direction = Direction::recorded(&header.direction);
+    let direction = direction.map_err(|word| unknown(word, "direction"))?;
     let milliseconds = |known: Option<u64>| known.map(Duration::from_millis);
     let settings = &header.settings;
     args.command = header.command.iter().map(|word| word.0.clone()).collect();
-    args.reverse = header.direction == Direction::Reverse;
+    args.reverse = direction == Direction::Reverse;
     if args.on_error.is_none() && !args.continue_on_error {
-        args.on_error = Some(match settings.on_error {
+        let on_error = OnError::recorded(&settings.on_error);
+        let on_error = on_error.map_err(|word| RunRefused {
+            help: "say what to do after a failure with `--on-error`".to_owned(),
+            ..unknown(word, "`--on-error`")
+        })?;
+        args.on_error = Some(match on_error {
             OnError::Stop => OnErrorArg::Stop,
             OnError::SkipDependents => OnErrorArg::SkipDependents,
             OnError::Continue => OnErrorArg::Continue,
@@ -296,4 +314,5 @@ fn take_over(args: &mut RunArgs, header: &Header) {
             .retry_on_output
             .clone_from(&settings.retry_on_output);
     }
+    Ok(direction)
 }

@@ -7,8 +7,7 @@ use orch::diagnostic::closest;
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::record::journal::{Record, Runs, StackRecord, StackState};
-use orch::record::logs::Logs;
-use orch::run::event::Stream;
+use orch::record::logs::{Logs, Stream};
 
 use super::record;
 use crate::program::cli::LogsArgs;

@@ -3,9 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orch::record::logs::LogWriter;
+use orch::record::logs::{LogWriter, Stream};
 use orch::report::{Filter, Lines, Sinks};
-use orch::run::event::Stream;
 use orch::run::execute::Recorder;
 
 pub(super) struct AttemptRecorder {

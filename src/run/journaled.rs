@@ -1,0 +1,214 @@
+//! A run in the words of its journal, and back.
+//!
+//! The journal knows nothing of runs, so what is written to it is put into its words here. A word that
+//! a later `orch` wrote has no counterpart here: whoever needs to understand it gets the word back.
+
+use std::time::Duration;
+
+use crate::project::stack::{StackIndex, Stacks};
+use crate::record::journal::{self, Counts, Ended, Event, Finished};
+use crate::run::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
+use crate::run::order::Direction;
+use crate::run::schedule::OnError;
+
+/// Returns a duration in whole milliseconds.
+pub fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns what a journal says of an event.
+pub fn event(event: &RunEvent, stacks: &Stacks) -> Event {
+    let path = |stack: StackIndex| stacks[stack].path.to_string();
+    let paths = |of: &[StackIndex]| of.iter().copied().map(path).collect();
+    match event {
+        RunEvent::Started { stack, attempt } => Event::Started {
+            stack: path(*stack),
+            attempt: *attempt,
+        },
+        RunEvent::Retrying {
+            stack,
+            attempt,
+            failure,
+            elapsed,
+            wait,
+        } => Event::Retrying {
+            stack: path(*stack),
+            attempt: *attempt,
+            failure: failure.into(),
+            elapsed_ms: milliseconds(*elapsed),
+            wait_ms: milliseconds(*wait),
+        },
+        RunEvent::TimedOut {
+            stack,
+            timeout,
+            grace,
+        } => Event::TimedOut {
+            stack: path(*stack),
+            timeout_ms: milliseconds(*timeout),
+            grace_ms: milliseconds(*grace),
+        },
+        RunEvent::RunTimedOut {
+            timeout,
+            grace,
+            running,
+        } => Event::RunTimedOut {
+            timeout_ms: milliseconds(*timeout),
+            grace_ms: milliseconds(*grace),
+            running: paths(running),
+        },
+        RunEvent::Killed(stack) => Event::Killed {
+            stack: path(*stack),
+        },
+        RunEvent::OutputLost { stack, problem } => Event::OutputLost {
+            stack: path(*stack),
+            problem: problem.clone(),
+        },
+        RunEvent::Interrupted {
+            signal,
+            reaction,
+            running,
+        } => Event::Interrupted {
+            signal: *signal,
+            reaction: (*reaction).into(),
+            running: paths(running),
+        },
+        RunEvent::Ended(ending) => Event::Ended(ended(ending, stacks)),
+    }
+}
+
+/// Returns what a journal says of the end of a run, given the exit status of `orch`.
+pub fn finished(summary: &RunSummary, status: u8) -> Finished {
+    let mut counts = Counts::default();
+    for ending in &summary.endings {
+        counts.add(&(&ending.outcome).into());
+    }
+    Finished {
+        status,
+        elapsed_ms: milliseconds(summary.elapsed),
+        counts,
+    }
+}
+
+fn ended(ending: &Ending, stacks: &Stacks) -> Ended {
+    let path = |stack: StackIndex| stacks[stack].path.to_string();
+    let (failure, cause) = match &ending.outcome {
+        Outcome::Succeeded => (None, None),
+        Outcome::Failed(failure) => (Some(failure.into()), None),
+        Outcome::Skipped { cause } => {
+            let stack = path(*cause);
+            (None, Some(journal::Cause::Failed { stack }))
+        }
+        Outcome::Cancelled(cause) => {
+            let cause = match *cause {
+                CancelCause::Failed(stack) => journal::Cause::Failed { stack: path(stack) },
+                CancelCause::Signal(signal) => journal::Cause::Signal { signal },
+                CancelCause::RunTimedOut(timeout) => journal::Cause::RunTimedOut {
+                    timeout_ms: milliseconds(timeout),
+                },
+                CancelCause::Stuck => journal::Cause::Stuck,
+            };
+            (None, Some(cause))
+        }
+    };
+    Ended {
+        stack: path(ending.stack),
+        outcome: (&ending.outcome).into(),
+        failure,
+        cause,
+        elapsed_ms: milliseconds(ending.elapsed),
+        attempts: ending.attempts,
+    }
+}
+
+impl From<&Outcome> for journal::Outcome {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Succeeded => journal::Outcome::Succeeded,
+            Outcome::Failed(_) => journal::Outcome::Failed,
+            Outcome::Skipped { .. } => journal::Outcome::Skipped,
+            Outcome::Cancelled(_) => journal::Outcome::Cancelled,
+        }
+    }
+}
+
+impl From<&Failure> for journal::Failure {
+    fn from(failure: &Failure) -> Self {
+        match failure {
+            Failure::Exited(status) => journal::Failure::Exited { status: *status },
+            Failure::Signalled(signal) => journal::Failure::Signalled { signal: *signal },
+            Failure::TimedOut(timeout) => journal::Failure::TimedOut {
+                timeout_ms: milliseconds(*timeout),
+            },
+            Failure::RunTimedOut(timeout) => journal::Failure::RunTimedOut {
+                timeout_ms: milliseconds(*timeout),
+            },
+            Failure::NotStarted(problem) => journal::Failure::NotStarted {
+                problem: problem.clone(),
+            },
+            Failure::WantedTerminal => journal::Failure::WantedTerminal,
+            Failure::Lost(problem) => journal::Failure::Lost {
+                problem: problem.clone(),
+            },
+        }
+    }
+}
+
+impl From<Reaction> for journal::Reaction {
+    fn from(reaction: Reaction) -> Self {
+        match reaction {
+            Reaction::Interrupt => journal::Reaction::Interrupt,
+            Reaction::Terminate => journal::Reaction::Terminate,
+            Reaction::Kill => journal::Reaction::Kill,
+        }
+    }
+}
+
+impl From<Direction> for journal::Direction {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Forward => journal::Direction::Forward,
+            Direction::Reverse => journal::Direction::Reverse,
+        }
+    }
+}
+
+impl Direction {
+    /// Returns the direction that a journal names.
+    ///
+    /// # Errors
+    ///
+    /// The word, if only a later `orch` knows it.
+    pub fn recorded(direction: &journal::Direction) -> Result<Self, &str> {
+        match direction {
+            journal::Direction::Forward => Ok(Direction::Forward),
+            journal::Direction::Reverse => Ok(Direction::Reverse),
+            journal::Direction::Other(word) => Err(word),
+        }
+    }
+}
+
+impl From<OnError> for journal::OnError {
+    fn from(on_error: OnError) -> Self {
+        match on_error {
+            OnError::Stop => journal::OnError::Stop,
+            OnError::SkipDependents => journal::OnError::SkipDependents,
+            OnError::Continue => journal::OnError::Continue,
+        }
+    }
+}
+
+impl OnError {
+    /// Returns what a journal says happens after a failure.
+    ///
+    /// # Errors
+    ///
+    /// The word, if only a later `orch` knows it.
+    pub fn recorded(on_error: &journal::OnError) -> Result<Self, &str> {
+        match on_error {
+            journal::OnError::Stop => Ok(OnError::Stop),
+            journal::OnError::SkipDependents => Ok(OnError::SkipDependents),
+            journal::OnError::Continue => Ok(OnError::Continue),
+            journal::OnError::Other(word) => Err(word),
+        }
+    }
+}
