@@ -3,8 +3,7 @@
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
 
-use crate::background::Background;
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Background, Output, Sandbox};
 
 /// Notes each attempt, and succeeds at the third.
 const THIRD: &str = r#"

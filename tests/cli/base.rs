@@ -6,8 +6,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::remote::{Repositories, Repository, Said};
-use crate::sandbox::Sandbox;
+use crate::support::{Checkout, Output, Repositories, Sandbox};
 
 /// The command that shows what has changed, and the base.
 const LIST: &str = "list --changed";
@@ -26,9 +25,9 @@ fn two_branches() -> Repositories {
 
 /// Runs what `orch` advises to run, exactly as it says.
 #[track_caller]
-fn mend(project: &Repository<'_>, refused: &Said) {
-    assert_eq!(refused.output.code(), 4, "{refused}");
-    project.run(&refused.command());
+fn mend(project: &Checkout<'_>, refused: &Output) {
+    assert_eq!(refused.code(), 4, "{refused}");
+    project.run(refused.advice());
 }
 
 mod developer {
@@ -179,9 +178,9 @@ mod developer {
         author.commit("third", "c");
         let project = repositories.clone("--branch=feature");
         let output = project.orch(LIST);
-        assert_eq!(output.output.code(), 0, "{output}");
-        assert!(output.output.stdout.contains("c\n"), "{output}");
-        assert!(!output.output.stdout.contains('d'), "{output}");
+        assert_eq!(output.code(), 0, "{output}");
+        assert!(output.stdout.contains("c\n"), "{output}");
+        assert!(!output.stdout.contains('d'), "{output}");
     }
 
     #[test]
@@ -577,7 +576,7 @@ mod named {
         let repositories = two_branches();
         let project = repositories.clone("");
         let output = project.orch("list --changed --base --all");
-        assert_eq!(output.output.code(), 64, "{output}");
+        assert_eq!(output.code(), 64, "{output}");
         assert_snapshot!(project.orch("list --changed --base=--all"), @"
         [stderr]
         error: what has changed is unknown
@@ -613,7 +612,7 @@ mod named {
             "HEAD^!",
         ] {
             let output = project.orch(&format!("list --changed --base={range}"));
-            assert_eq!(output.output.code(), 4, "{output}");
+            assert_eq!(output.code(), 4, "{output}");
         }
         assert_snapshot!(project.orch("list --changed --base=main..origin/feature"), @"
         [stderr]
@@ -734,8 +733,8 @@ mod named {
             "HEAD:a",
         ] {
             let output = project.orch(&format!("list --changed --fetch --base={base}"));
-            assert_eq!(output.output.code(), 4, "{output}");
-            assert!(!output.output.stderr.contains("git fetch"), "{output}");
+            assert_eq!(output.code(), 4, "{output}");
+            assert!(!output.stderr.contains("git fetch"), "{output}");
         }
     }
 
@@ -770,7 +769,7 @@ mod github {
             }
         }
 
-        fn orch(&self, project: &Repository<'_>, arguments: &str) -> Said {
+        fn orch(&self, project: &Checkout<'_>, arguments: &str) -> Output {
             let mut variables = vec![
                 ("CI", "true"),
                 ("GITHUB_ACTIONS", "true"),
@@ -810,7 +809,7 @@ mod github {
     }
 
     /// What actions/checkout does by default, but for the depth.
-    fn check_out<'r>(repositories: &'r Repositories, depth: &str, commit: &str) -> Repository<'r> {
+    fn check_out<'r>(repositories: &'r Repositories, depth: &str, commit: &str) -> Checkout<'r> {
         let project = repositories.runner();
         if depth == "0" {
             project.git("fetch -q --prune origin +refs/heads/*:refs/remotes/origin/* +refs/tags/*:refs/tags/*");
@@ -828,7 +827,7 @@ mod github {
     }
 
     /// What actions/checkout does for the push of a branch.
-    fn check_out_branch(repositories: &Repositories, depth: u32) -> Repository<'_> {
+    fn check_out_branch(repositories: &Repositories, depth: u32) -> Checkout<'_> {
         let project = repositories.runner();
         let main = repositories.author().id("main");
         let refspec = format!("+{main}:refs/remotes/origin/main");
@@ -1202,12 +1201,12 @@ mod github {
         let project = check_out_branch(&repositories, 10);
         event.file = "missing.json".to_owned();
         let output = event.orch(&project, LIST);
-        assert_eq!(output.output.code(), 4, "{output}");
-        assert!(output.output.stderr.contains("cannot be read"), "{output}");
+        assert_eq!(output.code(), 4, "{output}");
+        assert!(output.stderr.contains("cannot be read"), "{output}");
         event.file = repositories.write_outside("event.json", "{");
         let output = event.orch(&project, LIST);
-        assert_eq!(output.output.code(), 4, "{output}");
-        assert!(output.output.stderr.contains("is not JSON"), "{output}");
+        assert_eq!(output.code(), 4, "{output}");
+        assert!(output.stderr.contains("is not JSON"), "{output}");
         event.file = String::new();
         assert_snapshot!(event.orch(&project, LIST), @"
         [stderr]
@@ -1230,11 +1229,7 @@ mod gitlab {
     const ZEROS: &str = "0000000000000000000000000000000000000000";
 
     /// What a runner of GitLab does for a pipeline of this commit.
-    fn check_out<'r>(
-        repositories: &'r Repositories,
-        reference: &str,
-        depth: u32,
-    ) -> Repository<'r> {
+    fn check_out<'r>(repositories: &'r Repositories, reference: &str, depth: u32) -> Checkout<'r> {
         let author = repositories.author();
         let commit = author.id(reference);
         author.git(&format!("update-ref refs/pipelines/7 {commit}"));
@@ -1610,7 +1605,7 @@ mod buildkite {
     use super::*;
 
     /// What an agent of Buildkite does for a commit.
-    fn check_out<'r>(repositories: &'r Repositories, commit: &str) -> Repository<'r> {
+    fn check_out<'r>(repositories: &'r Repositories, commit: &str) -> Checkout<'r> {
         let project = repositories.clone("");
         project.git(&format!("fetch -q origin {commit}"));
         project.git(&format!("checkout -q --force {commit}"));
@@ -2092,18 +2087,15 @@ mod shallow {
         let project = repositories.project();
         project.git("remote set-url origin $URL.gone");
         let output = project.orch("list --changed --fetch");
-        assert_eq!(output.output.code(), 4, "{output}");
+        assert_eq!(output.code(), 4, "{output}");
         assert_eq!(
-            output.output.stderr.matches("note: running").count(),
+            output.stderr.matches("note: running").count(),
             1,
             "{output}"
         );
-        assert!(output.output.stderr.contains("fatal:"), "{output}");
+        assert!(output.stderr.contains("fatal:"), "{output}");
         assert!(
-            output
-                .output
-                .stderr
-                .contains("= help: see what git says above"),
+            output.stderr.contains("= help: see what git says above"),
             "{output}"
         );
         let data = project.orch("list --changed --fetch --format json").data();
@@ -2121,7 +2113,7 @@ mod shallow {
         let repositories = long();
         let project = repositories.project();
         let before = fs::read(project.path(".git/shallow")).unwrap();
-        assert_eq!(project.orch(LIST).output.code(), 4);
+        assert_eq!(project.orch(LIST).code(), 4);
         assert_eq!(fs::read(project.path(".git/shallow")).unwrap(), before);
     }
 }
@@ -2152,10 +2144,10 @@ mod commands {
             "validate",
         ] {
             let output = project.orch(arguments);
-            assert_eq!(output.output.code(), 0, "{output}");
+            assert_eq!(output.code(), 0, "{output}");
         }
         let output = project.orch(LIST);
-        assert_eq!(output.output.code(), 4, "{output}");
+        assert_eq!(output.code(), 4, "{output}");
     }
 
     #[test]
@@ -2164,7 +2156,7 @@ mod commands {
         let project = repositories.clone("");
         let opens = |arguments: &str| {
             let said = project.orch_in_ci(arguments, &[("ORCH_LOG", "orch::git=debug")]);
-            said.output.stderr.contains("repository opened")
+            said.stderr.contains("repository opened")
         };
         assert!(opens(LIST));
         for arguments in [
@@ -2201,8 +2193,8 @@ mod commands {
         ");
         for command in ["graph", "env"] {
             let output = project.orch(&format!("{command} --changed"));
-            assert_eq!(output.output.code(), 0, "{output}");
-            assert!(output.output.stderr.contains("base "), "{output}");
+            assert_eq!(output.code(), 0, "{output}");
+            assert!(output.stderr.contains("base "), "{output}");
         }
     }
 
@@ -2226,7 +2218,7 @@ mod commands {
         let project = repositories.clone("--depth=1");
         for command in ["list", "graph", "env"] {
             let output = project.orch(&format!("{command} --changed --format json"));
-            assert_eq!(output.output.code(), 4, "{output}");
+            assert_eq!(output.code(), 4, "{output}");
             let refused = &output.data()["refused"];
             assert!(
                 refused["problem"].as_str().unwrap().contains("shallow"),
@@ -2409,11 +2401,8 @@ mod commands {
         [exit status 4]
         ");
         let output = project.orch_in_ci("list --changed --fetch", &no_programs);
-        assert_eq!(output.output.code(), 4, "{output}");
-        assert!(
-            output.output.stderr.contains("failed to start `git`"),
-            "{output}"
-        );
+        assert_eq!(output.code(), 4, "{output}");
+        assert!(output.stderr.contains("failed to start `git`"), "{output}");
         project.git("checkout -q -b feature origin/feature");
         assert_snapshot!(project.orch_in_ci(LIST, &no_programs), @"
         [stderr]

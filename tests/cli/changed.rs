@@ -2,8 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::repository::Repository;
-use crate::sandbox::Sandbox;
+use crate::support::{Repository, Sandbox};
 
 #[test]
 fn nothing_has_changed() {

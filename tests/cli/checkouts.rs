@@ -4,8 +4,7 @@ use std::path::Path;
 
 use insta::{allow_duplicates, assert_snapshot};
 
-use crate::repository::{Repository, without_base};
-use crate::sandbox::{Output, Sandbox, skipped};
+use crate::support::{Output, Repository, Sandbox, skipped, without_base};
 
 const STACKS: &str =
     "added\ncommitted\ndeleted\nkept\nrenamed\nstaged\nunstaged\nuntracked\ngone/a\ngone/b";

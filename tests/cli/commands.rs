@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 #[test]
 fn the_exit_status_tells_what_happened() {
@@ -379,7 +379,7 @@ fn a_full_disk_is_a_failure_of_the_surroundings() {
 fn a_current_directory_that_is_gone_is_a_failure_of_the_surroundings() {
     let sandbox = Sandbox::layout("a");
     sandbox.mkdir("/gone");
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display().to_string();
+    let orch = crate::support::orch_program().display().to_string();
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "rmdir ../gone && exec \"$0\" list", &orch]);
     let output = shell.current_dir(sandbox.path("/gone")).output().unwrap();

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 #[test]
 fn each_hop_of_a_cycle_is_shown_with_its_place() {

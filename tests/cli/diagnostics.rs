@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Output, Sandbox};
 
 /// What `orch list` says to a project of the one stack `/s`, whose block has these lines.
 fn stack_with(lines: &str) -> Output {

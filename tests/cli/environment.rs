@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Output, Sandbox};
 
 /// A block that sets these variables.
 fn env(definitions: &str) -> String {

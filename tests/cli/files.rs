@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Output, Sandbox};
 
 // Roots.
 

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Output, Sandbox};
 
 /// Runs a script that prints and fails in the middle stack, where a variable tells the CI system.
 fn run(variable: (&str, &str), flags: &str) -> Output {

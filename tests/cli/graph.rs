@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 fn project() -> Sandbox {
     Sandbox::layout(

@@ -2,12 +2,9 @@
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
+use crate::support::{Sandbox, skipped};
 #[cfg(unix)]
-use crate::sandbox::skipped;
-
 // Contents.
-
 #[test]
 fn a_file_that_is_not_utf8_is_named() {
     let sandbox = Sandbox::layout("b");

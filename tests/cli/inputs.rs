@@ -9,81 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
 #[cfg(unix)]
-use crate::sandbox::skipped;
-
-// Helpers.
-
-/// A project with these stacks and files, all of it committed.
-pub(crate) fn project(stacks: &str, files: &[(&str, &str)]) -> Sandbox {
-    let sandbox = Sandbox::layout(&stacks.replace(' ', "\n"));
-    for (path, text) in files {
-        sandbox.write(path, text);
-    }
-    commit(&sandbox);
-    sandbox
-}
-
-/// Commits everything.
-pub(crate) fn commit(sandbox: &Sandbox) {
-    for line in [
-        "-c init.defaultBranch=main init -q",
-        "add -A",
-        "commit -q --allow-empty -m x",
-    ] {
-        let mut git = Command::new("git");
-        git.args(line.split(' ')).current_dir(sandbox.path("/"));
-        git.env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap());
-        for name in ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"] {
-            git.env(name, "/dev/null");
-        }
-        for who in ["AUTHOR", "COMMITTER"] {
-            git.env(format!("GIT_{who}_NAME"), "a");
-            git.env(format!("GIT_{who}_EMAIL"), "a@example.com");
-            git.env(format!("GIT_{who}_DATE"), "2026-01-01T00:00:00Z");
-        }
-        assert!(git.status().expect("git is installed").success());
-    }
-}
-
-/// What has changed since the commit and why, and what is warned of.
-#[track_caller]
-pub(crate) fn why(sandbox: &Sandbox) -> String {
-    let output = sandbox.orch("list --changed --why --base HEAD");
-    assert_eq!(output.code(), 0, "{output}");
-    // What names a commit says nothing here.
-    let is_commit = |line: &str| line.starts_with("base ") || line.starts_with("note: no stack ");
-    let warnings = output.stderr.lines().filter(|line| !is_commit(line));
-    let stacks = output.stdout.replace("; at or below /\n", "\n");
-    let stacks = stacks.replace(" (uncommitted)", "");
-    let lines: Vec<&str> = stacks.lines().chain(warnings).collect();
-    lines.join("\n")
-}
-
-/// What has changed and why while this file has: the change is undone.
-#[track_caller]
-pub(crate) fn why_changed(sandbox: &Sandbox, path: &str) -> String {
-    let before = fs::read(sandbox.path(path)).ok();
-    let text = before.as_deref().unwrap_or_default();
-    sandbox.write(path, [text, b"# changed\n"].concat());
-    let why = why(sandbox);
-    match before {
-        Some(text) => sandbox.write(path, text),
-        None => fs::remove_file(sandbox.path(path)).unwrap(),
-    }
-    why.replace(" (untracked)", "")
-}
-
-/// The stacks that change with this file.
-#[track_caller]
-pub(crate) fn changed(sandbox: &Sandbox, path: &str) -> Vec<String> {
-    let why = why_changed(sandbox, path);
-    let stack = |line: &str| line.split_once("  # ").map(|(stack, _)| stack.to_owned());
-    why.lines().filter_map(stack).collect()
-}
-
+use crate::support::skipped;
+use crate::support::{Sandbox, changed, commit, project, why, why_changed};
 const NONE: [&str; 0] = [];
 
 /// A block that uses a module.

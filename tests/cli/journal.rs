@@ -9,62 +9,11 @@ use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
-use regex::Regex;
 use serde_json::Value;
 
-use crate::background::Background;
-use crate::repository::Repository;
-use crate::sandbox::{Output, Sandbox, skipped, wait_until};
-
-/// The ids of the runs of a project, oldest first.
-pub(crate) fn run_ids(sandbox: &Sandbox) -> Vec<String> {
-    let Ok(folder) = fs::read_dir(sandbox.path("/.orch/runs")) else {
-        return Vec::new();
-    };
-    let mut ids: Vec<String> = folder
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    ids.sort();
-    ids
-}
-
-/// The place of the journal of a run.
-pub(crate) fn journal_of(id: &str) -> String {
-    format!("/.orch/runs/{id}/journal.jsonl")
-}
-
-/// The lines of the journal of the newest run.
-pub(crate) fn journal(sandbox: &Sandbox) -> Vec<Value> {
-    let newest = run_ids(sandbox).pop().expect("there is a run");
-    let text = sandbox.read(&journal_of(&newest));
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
-}
-
-/// What was said, without what differs from run to run: ids are numbered, oldest first.
-pub(crate) fn anonymous(sandbox: &Sandbox, text: &str) -> String {
-    let mut text = text.to_owned();
-    for (id, number) in run_ids(sandbox).iter().zip(1..) {
-        text = text.replace(id, &format!("<run {number}>"));
-    }
-    for (pattern, instead) in [
-        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>"),
-        (r"process \d+( on \S+)?", "process <number>"),
-        (r"\b\d+\.\d+s", "<s>"),
-        (r"<s> +", "<s>  "),
-        (r"column \d+", "column <number>"),
-    ] {
-        let pattern = Regex::new(pattern).unwrap();
-        text = pattern.replace_all(&text, instead).into_owned();
-    }
-    text
-}
-
-/// All that was said, without what differs from run to run.
-pub(crate) fn said(sandbox: &Sandbox, output: &Output) -> String {
-    anonymous(sandbox, &output.to_string())
-}
+use crate::support::{
+    Background, Repository, Sandbox, journal, journal_of, run_ids, skipped, wait_until,
+};
 
 /// The entries of a journal, in a form to compare.
 fn entries(journal: &[Value]) -> String {

@@ -2,8 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::background::Background;
-use crate::sandbox::Sandbox;
+use crate::support::{Background, Sandbox};
 
 const DATABASES: &str = "
     db/a [db]

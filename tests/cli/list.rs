@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 #[test]
 fn stacks_are_listed_in_path_order() {

@@ -5,10 +5,8 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::background::Background;
-use crate::journal::{on_a_full_disk, run_ids, said};
-use crate::resume::is_free;
-use crate::sandbox::{Sandbox, wait_until};
+use crate::journal::on_a_full_disk;
+use crate::support::{Background, Sandbox, is_free, run_ids, said, wait_until};
 
 /// Says that it has begun, and ends once `/go` exists.
 const UNTIL_GO: &str = r#"
@@ -79,7 +77,7 @@ fn what_only_reads_does_not_wait_for_a_run() {
 #[test]
 fn a_command_that_starts_a_run_in_its_own_project_learns_why_it_cannot() {
     let sandbox = Sandbox::layout("a");
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     sandbox.write_program(
         "/inner.sh",
         &format!("#!/bin/sh\nexec '{orch}' run \"$@\" true\n"),

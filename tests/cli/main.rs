@@ -1,13 +1,18 @@
-//! End-to-end tests: each starts the real program in a [`sandbox`] and reads like a transcript.
+//! End-to-end tests: each starts the real program in a [sandbox](support::Sandbox) and reads like a
+//! transcript.
 //!
 //! What a function does in detail is tested beside the function; here stands what a user sees.
 
-#[cfg(unix)]
-mod background;
-mod remote;
-#[cfg(unix)]
-mod repository;
-mod sandbox;
+#[path = "../support/mod.rs"]
+#[cfg_attr(
+    not(unix),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "only tests with Unix programs need some of it"
+    )
+)]
+mod support;
 
 mod base; // the base of `--changed`: what it is, and when it is refused
 #[cfg(unix)]
@@ -70,8 +75,8 @@ mod safeguards; // the states of a repository over which nothing is run
 #[cfg(unix)]
 mod signals; // what interrupts a run, and how it ends then
 #[cfg(target_os = "linux")]
-mod terminal;
+mod terminal; // the output of a run on a terminal, and commands that have one of their own
 #[cfg(unix)]
 mod terraform; // the real one: its lock, and its questions
 #[cfg(unix)]
-mod timeouts; // what takes too long // the output of a run on a terminal, and commands that have one of their own
+mod timeouts; // what takes too long

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 #[test]
 fn without_constraints_the_lowest_path_goes_first() {
@@ -304,7 +304,7 @@ mod rules {
 
     use proptest::prelude::*;
 
-    use crate::sandbox::Sandbox;
+    use crate::support::Sandbox;
 
     const PATHS: [&str; 10] = [
         "/", "/a", "/a/b", "/a/b/c", "/a-b", "/b", "/b/d/e", "/c", "/c/a", "/d",

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use crate::sandbox::{Output, Sandbox, wait_until};
+use crate::support::{Output, Sandbox, wait_until};
 
 fn three_stacks() -> Sandbox {
     Sandbox::layout(
@@ -320,7 +320,7 @@ fn bytes_that_are_no_text_go_out_as_they_are() {
 fn whoever_stops_reading_stops_no_run() {
     let sandbox = three_stacks();
     sandbox.write_program("/script.sh", "#!/bin/sh\nseq 100000\ntouch ran\n");
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     for how in ["grouped", "prefixed"] {
         let mut shell = Command::new("sh");
         sandbox.isolate(&mut shell);

@@ -2,8 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::background::{Background, in_shell};
-use crate::sandbox::Sandbox;
+use crate::support::{Background, Sandbox, in_shell};
 
 /// The lines of a file of the project.
 fn lines(sandbox: &Sandbox, path: &str) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 /// Shows that `/m` with this reference runs after `/z`, without a word on stderr.
 #[track_caller]

@@ -3,8 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::repository::{Repository, without_base};
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Output, Repository, Sandbox, without_base};
 
 fn remove_all(sandbox: &Sandbox, path: &str) {
     std::fs::remove_dir_all(sandbox.path(path)).unwrap();

@@ -1,16 +1,14 @@
 //! `orch run --resume`, `--only-failed`: what an earlier run left undone.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::background::Background;
-use crate::journal::{journal, journal_of, run_ids, said};
-use crate::repository::Repository;
-use crate::sandbox::{Sandbox, wait_until};
+use crate::support::{
+    Background, Repository, Sandbox, is_free, journal, journal_of, run_ids, said, wait_until,
+};
 
 /// b runs after a, and d after c.
 fn four_stacks() -> Sandbox {
@@ -234,12 +232,6 @@ echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/over""#;
         sandbox.orch("run -q --resume").code() == 0
     });
     assert_eq!(ran(&sandbox), "c d");
-}
-
-/// Says whether nobody has the lock of the project.
-pub(crate) fn is_free(sandbox: &Sandbox) -> bool {
-    let lock = File::open(sandbox.path("/.orch/lock"));
-    lock.is_ok_and(|lock| lock.try_lock_shared().is_ok())
 }
 
 fn newest_has_finished(sandbox: &Sandbox) -> bool {

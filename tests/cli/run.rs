@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 fn three_stacks() -> Sandbox {
     Sandbox::layout(
@@ -125,7 +125,7 @@ fn the_command_has_the_terminal_of_orch() {
         "/a/tool",
         "#!/bin/sh\ntest -t 0 && test -t 1 && test -t 2 && echo yes > ../terminal\n",
     );
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     if let Some(mut terminal) = sandbox.in_terminal(&format!("'{orch}' run ./tool")) {
         let output = sandbox.output(&terminal.output().unwrap());
         assert_eq!(sandbox.read("/terminal"), "yes\n", "{output}");
@@ -586,7 +586,7 @@ fn orch_may_run_orch() {
         a
         a/b",
     );
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display().to_string();
+    let orch = crate::support::orch_program().display().to_string();
     let output = sandbox.orch(&format!("run --quiet --tags '' '{orch}' list"));
     assert_snapshot!(output, @"
     .

@@ -6,9 +6,7 @@ use std::process::Command;
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
 
-use crate::background::Background;
-use crate::journal::{anonymous, journal_of, run_ids, said};
-use crate::sandbox::Sandbox;
+use crate::support::{Background, Sandbox, journal_of, redact_runs, run_ids, said};
 
 const UNTIL_GO: &str = "echo x >> \"$ORCH_ROOT/started\"\nwhile [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done";
 
@@ -266,7 +264,7 @@ fn names_cannot_repaint_the_terminal() {
         assert!(!output.to_string().contains('\u{1b}'), "{output}");
     }
     let shown = sandbox.orch("runs show").to_string();
-    let stack = anonymous(&sandbox, shown.lines().last().unwrap());
+    let stack = redact_runs(&run_ids(&sandbox), shown.lines().last().unwrap());
     assert_snapshot!(stack, @r"failed     /a\u{1b}[31m\nb: exit status 3 after <s>");
 }
 

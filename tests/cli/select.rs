@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 #[test]
 fn the_current_directory_limits_the_selection() {

@@ -9,8 +9,7 @@ use insta::assert_snapshot;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use crate::background::{Background, in_shell};
-use crate::sandbox::{Sandbox, wait_until};
+use crate::support::{Background, Sandbox, in_shell, wait_until};
 
 /// Notes each signal in `/signals` and ends with status 0 once `/go` exists.
 const NOTE_SIGNALS: &str = r#"
@@ -201,7 +200,7 @@ fn a_process_that_outlives_its_command_holds_nothing_up() {
 fn a_ctrl_c_of_the_terminal_reaches_the_command_once() {
     let sandbox = three_stacks();
     sandbox.write_program("/script.sh", &format!("#!/bin/sh\n{NOTE_SIGNALS}\n"));
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     let script = sandbox.path("/script.sh");
     let Some(mut script) = sandbox.in_terminal(&format!("'{orch}' run '{}'", script.display()))
     else {
@@ -554,7 +553,7 @@ fn a_stopped_command_hears_of_an_interrupt() {
 #[cfg(target_os = "linux")]
 fn in_terminal<'s>(sandbox: &'s Sandbox, line: &str, script: &str) -> Option<Background<'s>> {
     sandbox.write_program("/script.sh", &format!("#!/bin/sh\n{script}\n"));
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     let path = sandbox.path("/script.sh");
     let line = line
         .replace("ORCH", &format!("'{orch}'"))

@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Output, Sandbox};
 
 fn sandbox() -> Sandbox {
     Sandbox::layout(
@@ -298,7 +298,7 @@ fn commands_of_a_run_do_not_read_the_list_again() {
 #[cfg(unix)]
 #[test]
 fn what_changes_while_somebody_chooses_is_not_overlooked() {
-    let repository = crate::repository::Repository::layout("a");
+    let repository = crate::support::Repository::layout("a");
     let list = repository.outside().join("list");
     let made = std::process::Command::new("mkfifo").arg(&list).status();
     assert!(made.unwrap().success());

@@ -2,12 +2,12 @@
 
 use insta::assert_snapshot;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 /// Runs a script in each stack in a terminal, and returns all that it was sent.
 fn in_terminal(sandbox: &Sandbox, setup: &str, flags: &str, script: &str) -> Option<String> {
     sandbox.write_program("/script.sh", &format!("#!/bin/sh\n{script}\n"));
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     let line = format!("{setup} '{orch}' run {flags} -- ../script.sh");
     let output = sandbox.in_terminal(&line)?.output().unwrap();
     Some(String::from_utf8(output.stdout).unwrap())
@@ -54,7 +54,7 @@ fn colours_are_not_forced_where_one_stream_is_no_terminal() {
     let flags = "--output grouped";
     sandbox.write_program("/script.sh", &format!("#!/bin/sh\n{script}\n"));
     assert_snapshot!(sandbox.orch(&format!("run -q {flags} -- ../script.sh")), @"[]");
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     let line = format!("TERM=xterm '{orch}' run -q {flags} -- ../script.sh > printed");
     if let Some(mut terminal) = sandbox.in_terminal(&line) {
         assert!(terminal.status().unwrap().success());
@@ -99,7 +99,7 @@ fn logs_reach_a_terminal_as_output_does() {
     sandbox.write("/printed", bytes);
     let output = sandbox.orch("run -q --output none -- cat ../printed");
     assert_eq!(output.code(), 0, "{output}");
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     let logs = |setup: &str, rest: &str| {
         let line = format!("{setup} '{orch}' runs logs {rest}");
         let output = sandbox.in_terminal(&line)?.output().unwrap();

@@ -5,8 +5,7 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::{self, Signal};
 
-use crate::background::Background;
-use crate::sandbox::{Output, Sandbox, skipped, wait_until};
+use crate::support::{Background, Output, Sandbox, skipped, wait_until};
 
 /// Stacks a, b and c, each with one resource that takes until somebody interrupts it; nothing where
 /// terraform is not installed.
@@ -100,7 +99,7 @@ fn terraform_asks_for_approval_in_each_stack() {
     let Some(sandbox) = stacks("") else {
         return;
     };
-    let orch = assert_cmd::cargo::cargo_bin!("orch").display();
+    let orch = crate::support::orch_program().display();
     let line = format!("'{orch}' run terraform apply -no-color");
     let Some(mut command) = sandbox.in_terminal(&line) else {
         return;

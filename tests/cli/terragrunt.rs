@@ -4,8 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::inputs::{changed, commit, project, why, why_changed};
-use crate::sandbox::Sandbox;
+use crate::support::{Sandbox, changed, commit, project, why, why_changed};
 
 /// What no stack changes with.
 const NONE: [&str; 0] = [];

@@ -6,7 +6,7 @@
 //! - *contains*: a reference to a directory that contains the declaring stack means the stack at it.
 //! - *all stacks*: constraints are built over all stacks and projected on the selection.
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 struct Example {
     number: u32,

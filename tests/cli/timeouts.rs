@@ -6,8 +6,7 @@
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
 
-use crate::background::Background;
-use crate::sandbox::{Sandbox, wait_until};
+use crate::support::{Background, Sandbox, wait_until};
 
 /// Ignores interrupts, as does a process that it starts; notes the process ids.
 const STUBBORN: &str = r#"

@@ -4,8 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::repository::Repository;
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Output, Repository, Sandbox};
 
 /// Runs `orch trigger` in a directory, and takes what is random out of the names of files.
 #[track_caller]

@@ -5,8 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::repository::{Repository, without_base};
-use crate::sandbox::Sandbox;
+use crate::support::{Repository, Sandbox, without_base};
 
 /// Writes a trigger.
 fn write(sandbox: &Sandbox, file: &str, kind: &str, reason: &str) {
@@ -581,7 +580,7 @@ fn a_trigger_whose_path_is_not_text_is_warned_of() {
         .path("/.tmtriggers/a")
         .join(OsStr::from_bytes(b"\xff.tm.hcl"));
     if fs::rename(repository.path("/.tmtriggers/a/t.tm.hcl"), odd).is_err() {
-        crate::sandbox::skipped("the file system wants UTF-8");
+        crate::support::skipped("the file system wants UTF-8");
         return;
     }
     assert_snapshot!(repository.changed(), @"

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 #[test]
 fn a_sound_project_passes() {

@@ -2,8 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::repository::Repository;
-use crate::sandbox::Sandbox;
+use crate::support::{Repository, Sandbox};
 
 /// A project with a stack `s` that watches, and a directory `lib`.
 fn watching(entries: &str) -> Repository {

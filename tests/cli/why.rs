@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::sandbox::Sandbox;
+use crate::support::Sandbox;
 
 const SHOP: &str = "
     network [base]
@@ -496,7 +496,7 @@ mod with_changes {
     use insta::assert_snapshot;
     use serde_json::json;
 
-    use crate::repository::Repository;
+    use crate::support::Repository;
 
     /// Two stacks that share a module, which uses another one; the inner one has changed.
     fn modules() -> Repository {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::loaded::Loaded;
 use crate::model::{Meaning, Set, names};
 use crate::selector::ModelWish;
+use crate::support::orch_program;
 use crate::tree::{any_tree, relative, without_errors};
 use crate::wish::{with_runnable_wish, with_wish};
 
@@ -21,7 +22,7 @@ fn output(
 ) -> (Option<i32>, String) {
     let mut directory = root.to_path_buf();
     directory.extend(names(&wish.directory));
-    let mut orch = Command::cargo_bin("orch").unwrap();
+    let mut orch = Command::new(orch_program());
     orch.arg("-C")
         .arg(directory)
         .args(arguments)

@@ -12,6 +12,7 @@ use proptest::sample::select;
 use crate::loaded::Loaded;
 use crate::model::{Model, Set, names};
 use crate::selector::ModelWish;
+use crate::support::orch_program;
 use crate::tree::without_errors;
 use crate::wish::with_runnable_wish;
 
@@ -53,7 +54,7 @@ fn directory(root: &Path, path: &str) -> PathBuf {
 }
 
 fn run(root: &Path, wish: &ModelWish, flags: &[&str]) -> std::process::Output {
-    let mut orch = Command::cargo_bin("orch").unwrap();
+    let mut orch = Command::new(orch_program());
     orch.arg("-C").arg(directory(root, &wish.directory));
     orch.arg("run").args(flags).args(wish.flags());
     if let Some(lines) = &wish.named {

@@ -16,6 +16,8 @@ use proptest::sample::{Index, select};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::orch_program;
+
 /// Computes from the results of the stacks before this one, and fails as often as the file `fails`
 /// says. Notes each time that it begins, and each time that it has succeeded.
 const COMPUTE: &str = r#"set -e
@@ -124,7 +126,7 @@ impl Project {
     }
 
     fn orch(&self, arguments: &[&str]) -> Command {
-        let mut orch = Command::new(assert_cmd::cargo::cargo_bin!("orch"));
+        let mut orch = Command::new(orch_program());
         orch.arg("-C").arg(&self.root).arg("run").args(arguments);
         orch.stdin(Stdio::null()).stdout(Stdio::null());
         orch

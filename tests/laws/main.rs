@@ -3,6 +3,14 @@
 //!
 //! `PROPTEST_CASES` sets how many trees each law sees.
 
+#[path = "../support/mod.rs"]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "laws need the host and git, not what transcripts need"
+)]
+mod support;
+
 #[cfg(unix)]
 mod changed;
 mod commands;

@@ -11,6 +11,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tempfile::TempDir;
 
+use crate::support::git::Git;
+use crate::support::host::{isolate, orch_program};
+
 const FILES: [&str; 6] = ["s/a", "s/b", "s/deep/a", "t/a b", "t/ü", "top"];
 
 const BRANCHES: [&str; 3] = ["main", "one", "two"];
@@ -124,28 +127,9 @@ impl Repository {
         repository
     }
 
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.folder.path())
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null")
-            .env("GIT_EDITOR", "true")
-            .current_dir(&self.root);
-        for role in ["AUTHOR", "COMMITTER"] {
-            command
-                .env(format!("GIT_{role}_NAME"), "n")
-                .env(format!("GIT_{role}_EMAIL"), "e");
-        }
-        command
-    }
-
     fn git(&self, directory: &Path, arguments: &[&str]) -> Output {
-        let mut git = self.command("git");
-        git.args(arguments).current_dir(directory);
-        git.output().expect("git is installed")
+        let git = Git::new(directory, self.folder.path());
+        git.command(arguments).output().expect("git is installed")
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -204,8 +188,10 @@ impl Repository {
 
     /// The files over which a run is refused, likewise.
     fn by_orch(&self, has_git: bool) -> [BTreeSet<String>; 2] {
-        let mut orch = self.command(env!("CARGO_BIN_EXE_orch"));
-        orch.args(["run", "--quiet", "--", "/bin/sh", "-c", ":"]);
+        let mut orch = Command::new(orch_program());
+        isolate(&mut orch, self.folder.path());
+        orch.current_dir(&self.root)
+            .args(["run", "--quiet", "--", "/bin/sh", "-c", ":"]);
         if !has_git {
             orch.env("PATH", "/nowhere");
         }

@@ -3,8 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{RUN, objections};
-use crate::repository::Repository;
-use crate::sandbox::Sandbox;
+use crate::support::{Repository, Sandbox};
 
 const UNTRACKED: &str = "git-untracked: a/new.tf\n";
 

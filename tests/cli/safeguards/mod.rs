@@ -10,8 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::repository::Repository;
-use crate::sandbox::Output;
+use crate::support::{Output, Repository};
 
 /// A command that succeeds.
 const RUN: &str = "run --quiet -- true";

@@ -8,8 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use insta::assert_snapshot;
 
 use super::{RUN, objections, verdict, verdict_at, without_git};
-use crate::repository::Repository;
-use crate::sandbox::{Output, Sandbox};
+use crate::support::{Output, Repository, Sandbox};
 
 fn stacks() -> Repository {
     Repository::layout("a\nb")
@@ -573,15 +572,7 @@ fn before_the_first_commit_there_are_no_safeguards() {
     assert_eq!(objections(&sandbox.orch(RUN)), "");
     let output = sandbox.orch("run -q --disable-safeguards=none -- true");
     assert_eq!(objections(&output), "");
-    let mut git = std::process::Command::new("git");
-    sandbox.isolate(&mut git);
-    assert!(
-        git.args(["add", "-A"])
-            .current_dir(sandbox.path("/"))
-            .status()
-            .unwrap()
-            .success()
-    );
+    sandbox.git_at("/").run("add -A");
     assert_eq!(objections(&sandbox.orch(RUN)), "");
 }
 

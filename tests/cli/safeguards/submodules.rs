@@ -1,7 +1,7 @@
 //! Repositories inside of the repository.
 
 use super::verdict;
-use crate::repository::Repository;
+use crate::support::Repository;
 
 /// A repository with a submodule `sub`, which lies in the stack at the root.
 fn with_submodule() -> Repository {

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{RUN, Recorder, objections};
-use crate::repository::Repository;
+use crate::support::Repository;
 
 const UNTRACKED: &str = "git-untracked: a/new.tf\n";
 

@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 
 use super::{Recorder, objections};
-use crate::remote::{Repositories, Repository, Said};
+use crate::support::{Checkout, Output, Repositories};
 
 const ENABLED: &str = "enable_safeguards = [\"git-out-of-sync\"]";
 
@@ -27,23 +27,23 @@ fn behind(config: &str) -> Repositories {
     repositories
 }
 
-fn run(project: &Repository<'_>) -> Said {
+fn run(project: &Checkout<'_>) -> Output {
     project.orch("run --quiet -- true")
 }
 
 #[track_caller]
-fn assert_runs(project: &Repository<'_>, flags: &str) {
+fn assert_runs(project: &Checkout<'_>, flags: &str) {
     let said = project.orch(&format!("run --quiet {flags} -- true"));
     assert_eq!(said.to_string(), "", "{flags}");
 }
 
 /// What mends it, does.
 #[track_caller]
-fn assert_mends(project: &Repository<'_>, said: &Said) {
-    for command in said.command().split(" && ") {
+fn assert_mends(project: &Checkout<'_>, said: &Output) {
+    for command in said.advice().split(" && ") {
         project.run(command);
     }
-    assert_eq!(run(project).output.code(), 0);
+    assert_eq!(run(project).code(), 0);
 }
 
 #[test]
@@ -99,13 +99,13 @@ fn behind_and_fetched() {
     project.git("fetch -q");
     let said = run(&project);
     assert_eq!(
-        said.command(),
+        said.advice(),
         "git fetch origin main && git merge --ff-only FETCH_HEAD"
     );
     project.commit("own", "c");
     let said = run(&project);
     assert_eq!(
-        said.command(),
+        said.advice(),
         "git fetch origin main && git rebase FETCH_HEAD"
     );
     assert_mends(&project, &said);
@@ -117,7 +117,7 @@ fn behind_with_a_detached_head() {
     let project = repositories.project();
     project.git("checkout -q --detach");
     let said = run(&project);
-    assert_eq!(said.output.code(), 4, "{said}");
+    assert_eq!(said.code(), 4, "{said}");
     assert_mends(&project, &said);
 }
 
@@ -127,7 +127,7 @@ fn all_objections_are_told_at_once() {
     let project = repositories.project();
     project.write("new", "");
     assert_eq!(
-        objections(&run(&project).output),
+        objections(&run(&project)),
         "git-untracked: new\ngit-out-of-sync:\n"
     );
 }
@@ -168,7 +168,7 @@ fn a_remote_that_cannot_be_reached() {
     let project = repositories.clone("");
     project.git("remote set-url origin file:///nowhere/at/all");
     let said = run(&project);
-    let lines: Vec<&str> = said.output.stderr.lines().collect();
+    let lines: Vec<&str> = said.stderr.lines().collect();
     assert_eq!(
         lines[0],
         "error: refused: whether HEAD is up to date cannot be known (safeguard `git-out-of-sync`)"
@@ -178,7 +178,7 @@ fn a_remote_that_cannot_be_reached() {
     assert!(lines[1].starts_with(cause), "{said}");
     let help = "  = help: see what git says above, or lift this safeguard with `--disable-safeguards=git-out-of-sync`";
     assert_eq!(lines[lines.len() - 2..], [help, "note: nothing was run"]);
-    assert_eq!(said.output.code(), 4);
+    assert_eq!(said.code(), 4);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_branch_that_the_remote_does_not_have() {
     ");
     repositories.author().git("branch other/refs/heads/trunk");
     repositories.publish();
-    assert_eq!(objections(&run(&project).output), "git-out-of-sync:\n");
+    assert_eq!(objections(&run(&project)), "git-out-of-sync:\n");
     repositories.author().git("branch trunk");
     repositories.publish();
     assert_runs(&project, "");
@@ -258,7 +258,7 @@ fn what_turns_it_on_and_off() {
         let said = repositories
             .project()
             .orch_in_ci(&format!("run -q {flags} -- true"), variables);
-        !objections(&said.output).is_empty()
+        !objections(&said).is_empty()
     };
     let check_remote = |value: &str| format!("git {{\n check_remote = {value}\n}}");
     let none = "disable_safeguards = [\"none\"]";

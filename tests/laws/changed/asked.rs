@@ -1,7 +1,6 @@
 //! What is asked of `orch`, what it answers, and what the model expects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use serde_json::Value;
 
@@ -10,10 +9,6 @@ use super::paths::parent;
 use super::repository::Repository;
 use super::rules::{Input, Paths, Tree};
 use super::texts::{File, Item, Snapshot, quoted};
-
-pub(super) fn orch() -> &'static Path {
-    assert_cmd::cargo::cargo_bin!("orch")
-}
 
 /// A question.
 #[derive(Debug)]
@@ -48,7 +43,7 @@ impl Asked {
     }
 
     pub(super) fn list(&self, repository: &Repository) -> Answer {
-        let mut command = repository.command(orch());
+        let mut command = repository.orch();
         let output = command
             .args(["list", "--format", "json"])
             .args(&self.arguments)

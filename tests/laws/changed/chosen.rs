@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
 
-use super::asked::{Asked, Expected, orch};
+use super::asked::{Asked, Expected};
 use super::generate::{Scene, any_scene};
 use super::repository::Repository;
 use super::rules::Tree;
@@ -93,7 +93,7 @@ fn output(
     wish: &ModelWish,
     command: &[&str],
 ) -> (i32, String, String) {
-    let mut orch = repository.command(orch());
+    let mut orch = repository.orch();
     orch.arg("-C")
         .arg(format!(".{}", wish.directory))
         .arg(command[0])

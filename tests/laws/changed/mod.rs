@@ -91,7 +91,7 @@ fn check(scene: &Scene) -> Result<(), TestCaseError> {
     if let Err(problem) = check_inputs(&answer, &expected, &repository) {
         prop_assert!(false, "{}\n{}", problem, story());
     }
-    let run = would_run(repository.command(asked::orch()), &asked);
+    let run = would_run(repository.orch(), &asked);
     prop_assert_eq!(run, answer.paths(), "run\n{}", story());
     Ok(())
 }

@@ -3,16 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use tempfile::TempDir;
 
 use super::history::Operation;
 use super::paths::{above, below, is_at_or_below};
 use super::texts::{File, Snapshot, Text};
+use crate::support::git::Git;
+use crate::support::host::{isolate, orch_program};
 
 /// Where the project lies, and what makes `orch` ask git rather than libgit2.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +77,7 @@ impl Repository {
             working: Snapshot::new(),
             log: vec![format!("{setting:?}")],
         };
-        repository.git_in(&top, &["init", "-q", "-b", "main", "--template="], "");
+        repository.git_in(&top, &["init", "-q", "-b", "main"], "");
         match setting.reader {
             Reader::Library => {}
             Reader::ProgramForStatus => {
@@ -107,24 +108,17 @@ impl Repository {
         repository
     }
 
-    /// Prepares a command with nothing of the host around.
-    pub(super) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
-        command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.folder.path().join("home"))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null")
-            .env("GIT_LITERAL_PATHSPECS", "1")
+    /// Prepares `orch`, with nothing of the host around.
+    pub(super) fn orch(&self) -> Command {
+        let mut orch = Command::new(orch_program());
+        isolate(&mut orch, &self.folder.path().join("home"));
+        orch.env("GIT_LITERAL_PATHSPECS", "1")
             .current_dir(&self.root);
-        for role in ["AUTHOR", "COMMITTER"] {
-            command
-                .env(format!("GIT_{role}_NAME"), "n")
-                .env(format!("GIT_{role}_EMAIL"), "e")
-                .env(format!("GIT_{role}_DATE"), "1700000000 +0000");
-        }
-        command
+        orch
+    }
+
+    fn program(&self) -> Git {
+        Git::new(&self.root, self.folder.path().join("home"))
     }
 
     pub(super) fn git(&self, arguments: &[&str]) {
@@ -132,8 +126,17 @@ impl Repository {
     }
 
     fn git_in(&self, directory: &Path, arguments: &[&str], input: &str) {
-        let command = self.command("git");
-        run(command, directory, arguments, input, &self.log);
+        let git = self.program().within(directory);
+        self.finish(&git, arguments, input);
+    }
+
+    fn finish(&self, git: &Git, arguments: &[&str], input: &str) {
+        let output = git.feed(arguments, input.as_bytes());
+        let log = self.log.join("\n");
+        assert!(
+            output.status.success(),
+            "git {arguments:?}: {output:?}\n{log}"
+        );
     }
 
     /// The commit that HEAD is at.
@@ -251,14 +254,9 @@ impl Repository {
             fs::write(git.join("MERGE_HEAD"), merged).unwrap();
             fs::write(git.join("MERGE_MODE"), "no-ff").unwrap();
         }
-        let mut command = self.command("git");
-        let date = format!("{} +0000", 1_700_000_000 + time);
-        command
-            .env("GIT_AUTHOR_DATE", &date)
-            .env("GIT_COMMITTER_DATE", date);
         let message = n.to_string();
         let arguments = ["commit", "-q", "--allow-empty", "-m", &message];
-        run(command, &self.root, &arguments, "", &self.log);
+        self.finish(&self.program().later(time.into()), &arguments, "");
         let mut parents: Vec<usize> = if n == 0 {
             Vec::new()
         } else {
@@ -312,23 +310,4 @@ pub(super) fn at_or_below(files: &Snapshot, place: &str) -> Snapshot {
     there
         .map(|(path, file)| (path.clone(), file.clone()))
         .collect()
-}
-
-fn run(mut command: Command, directory: &Path, arguments: &[&str], input: &str, log: &[String]) {
-    command.args(arguments).current_dir(directory);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().expect("git is installed");
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "git {arguments:?}: {complaint}\n{}",
-        log.join("\n")
-    );
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Deref;
 use std::path::Path;
-use std::process::Command;
 
-use crate::sandbox::{Output, Sandbox};
+use super::output::Output;
+use super::sandbox::Sandbox;
 
 /// A project whose first commit is the base: what it begins with is tagged `base`.
 pub(crate) struct Repository(Sandbox);
@@ -79,30 +79,11 @@ impl Repository {
     /// Runs git, which may fail; gives whether it succeeded, and what it said.
     pub(crate) fn try_git(&self, directory: impl AsRef<Path>, arguments: &str) -> (bool, String) {
         let directory = directory.as_ref();
-        let mut git = Command::new("git");
-        self.isolate(&mut git);
-        let who = [
-            ("NAME", "Ada"),
-            ("EMAIL", "ada@example.org"),
-            ("DATE", "@1700000000 +0000"),
-        ];
-        for (name, value) in who {
-            git.env(format!("GIT_AUTHOR_{name}"), value);
-            git.env(format!("GIT_COMMITTER_{name}"), value);
-        }
         let directory = match directory.strip_prefix(self.outside()) {
             Ok(_) => directory.to_path_buf(),
             Err(_) => self.path(directory.to_str().expect("a path of the project")),
         };
-        git.args([
-            "-c",
-            "protocol.file.allow=always",
-            "-c",
-            "advice.detachedHead=false",
-        ])
-        .args(shell_words::split(arguments).expect("quotes are balanced"))
-        .current_dir(directory);
-        let output = git.output().expect("git is installed");
+        let output = self.git_at("/").within(directory).output(arguments);
         let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
             text += &String::from_utf8_lossy(&output.stderr);
@@ -112,8 +93,7 @@ impl Repository {
 
     /// Commits everything that differs.
     pub(crate) fn commit(&self) {
-        self.git("add -A");
-        self.git("commit -q --allow-empty -m change");
+        self.git_at("/").commit_all();
     }
 
     /// Lists what has changed since the base, and why.

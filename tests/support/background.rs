@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use crate::sandbox::{Output, Sandbox, wait_until};
+use super::host::wait_until;
+use super::output::Output;
+use super::sandbox::Sandbox;
 
 /// Waits for what another command does; gives up when the test has long failed.
 const AWAIT: &str = r#"

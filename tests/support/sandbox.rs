@@ -1,22 +1,22 @@
 //! A project on disk, and `orch` running in it with nothing of the host around.
 
-use std::ffi::OsStr;
-use std::fmt;
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::{self, Command};
 
-use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long a condition may take that never takes long.
-const DEADLINE: Duration = Duration::from_mins(1);
+use super::git::Git;
+use super::host::{isolate, orch_program};
+use super::output::Output;
+use super::redact::Redactor;
 
 /// A project in a folder of its own, between stacks that do not belong to it.
 pub(crate) struct Sandbox {
     folder: TempDir,
     root: PathBuf,
+    redactor: RefCell<Redactor>,
 }
 
 impl Sandbox {
@@ -41,7 +41,12 @@ impl Sandbox {
             let text = "stack {\n  tags = [\"decoy\"]\n}\n";
             fs::write(outside.join(decoy), text).unwrap();
         }
-        let sandbox = Sandbox { folder, root };
+        let sandbox = Sandbox {
+            folder,
+            root,
+            redactor: RefCell::default(),
+        };
+        sandbox.learn(sandbox.root.to_string_lossy(), "$ROOT");
         for (path, text) in files(fixture) {
             sandbox.write(path, &text);
         }
@@ -68,10 +73,17 @@ impl Sandbox {
 
     /// Makes a directory a git repository.
     pub(crate) fn git_init_at(&self, path: &str) {
-        let mut git = Command::new("git");
-        self.isolate(&mut git);
-        git.args(["init", "-q", "-b", "main"]).arg(self.path(path));
-        assert!(git.status().expect("git is installed").success());
+        self.mkdir(path);
+        self.git_at(path).init();
+    }
+
+    /// git in a directory of the project.
+    pub(crate) fn git_at(&self, path: &str) -> Git {
+        Git::new(self.path(path), self.home())
+    }
+
+    fn home(&self) -> PathBuf {
+        self.outside().join("home")
     }
 
     /// The place of a path of the project on this machine.
@@ -117,10 +129,6 @@ impl Sandbox {
     }
 
     /// The text of a file; empty if there is none.
-    #[cfg_attr(
-        not(unix),
-        expect(dead_code, reason = "only tests with Unix programs need it")
-    )]
     pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).unwrap_or_default()
     }
@@ -149,7 +157,7 @@ impl Sandbox {
 
     /// Prepares to run `orch` at the root of the project.
     pub(crate) fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("orch"));
+        let mut command = Command::new(orch_program());
         self.isolate(&mut command);
         command
             .args(shell_words::split(arguments).expect("quotes are balanced"))
@@ -163,7 +171,7 @@ impl Sandbox {
     pub(crate) fn in_terminal(&self, line: &str) -> Option<Command> {
         let has_script = Command::new("script").arg("--version").output().is_ok();
         if !has_script {
-            skipped("there is no `script` to make a terminal");
+            super::host::skipped("there is no `script` to make a terminal");
             return None;
         }
         let mut script = Command::new("script");
@@ -177,31 +185,22 @@ impl Sandbox {
 
     /// Keeps the host's environment away from a command.
     pub(crate) fn isolate(&self, command: &mut Command) {
-        command.env_clear();
-        for kept in ["PATH", "SystemRoot"] {
-            if let Some(value) = std::env::var_os(kept) {
-                command.env(kept, value);
-            }
-        }
-        command
-            .env("HOME", self.outside().join("home"))
-            .env("COLUMNS", "100")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null");
+        isolate(command, &self.home());
+    }
+
+    /// From now on, one text stands for another in what `orch` is shown to print.
+    pub(crate) fn learn(&self, text: impl Into<String>, instead: impl Into<String>) {
+        self.redactor.borrow_mut().learn(text, instead);
     }
 
     /// What a finished `orch` said, without what differs from run to run.
     pub(crate) fn output(&self, output: &process::Output) -> Output {
+        let redactor = self.redactor.borrow();
         let text = |bytes: &[u8]| {
-            let text = String::from_utf8(bytes.to_vec()).expect("orch writes UTF-8");
-            let text = text.replace(&*self.root.to_string_lossy(), "$ROOT");
-            text.lines().map(|line| timeless(line) + "\n").collect()
+            let text = str::from_utf8(bytes).expect("orch writes UTF-8");
+            redactor.redact(text)
         };
-        Output {
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
-            status: output.status,
-        }
+        Output::new(text(&output.stdout), text(&output.stderr), output.status)
     }
 
     /// Keeps the folder for a look at it.
@@ -249,107 +248,4 @@ fn stack_file(line: &str) -> (String, String) {
     }
     text += "}\n";
     (format!("{}/stack.tm", path.trim_matches('/')), text)
-}
-
-/// Replaces the times, and the id in the places of logs, in a line that `orch` says about a run.
-fn timeless(line: &str) -> String {
-    let is_time = |text: &str| {
-        let number = text.strip_suffix('s');
-        number.is_some_and(|number| number.parse::<f64>().is_ok())
-    };
-    if !line.contains("orch: ") {
-        return line.to_owned();
-    }
-    let mut words: Vec<String> = Vec::new();
-    for word in line.split(' ') {
-        let time = word.trim_end_matches([';', ',', '\'', ']']);
-        let mark = &word[time.len()..];
-        let is_measured = words
-            .last()
-            .is_some_and(|last| last == "in" || last == "after");
-        let in_runs = word.strip_prefix(".orch/runs/");
-        let names_run = [["runs", "logs"], ["runs", "show"]]
-            .iter()
-            .any(|command| words.ends_with(&command.map(str::to_owned)));
-        words.push(if is_measured && is_time(time) {
-            format!("[time]{mark}")
-        } else if let Some((_id, rest)) = in_runs.and_then(|place| place.split_once('/')) {
-            format!(".orch/runs/[run]/{rest}")
-        } else if names_run {
-            "[run]".to_owned()
-        } else {
-            word.to_owned()
-        });
-    }
-    words.join(" ")
-}
-
-/// What `orch` said. Shown as stdout, then stderr and the exit status where there is something to see.
-#[must_use]
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    status: ExitStatus,
-}
-
-impl Output {
-    /// The exit status.
-    pub(crate) fn code(&self) -> i32 {
-        self.status.code().expect("orch ends by itself")
-    }
-
-    /// Stdout as data, of an `orch` that had nothing to complain about.
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        assert_eq!(self.code(), 0, "{self}");
-        self.data()
-    }
-
-    /// Stdout as data, whatever the exit status.
-    #[track_caller]
-    pub(crate) fn data(&self) -> Value {
-        match serde_json::from_str(&self.stdout) {
-            Ok(value) => value,
-            Err(error) => panic!("stdout is not one JSON document: {error}\n{self}"),
-        }
-    }
-}
-
-impl fmt::Display for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.stdout)?;
-        if !self.stderr.is_empty() {
-            write!(f, "[stderr]\n{}", self.stderr)?;
-        }
-        match self.status.code() {
-            Some(0) => Ok(()),
-            Some(code) => writeln!(f, "[exit status {code}]"),
-            None => writeln!(f, "[{}]", self.status),
-        }
-    }
-}
-
-/// Waits until something is so; fails the test if it never is.
-#[cfg_attr(
-    not(unix),
-    expect(dead_code, reason = "only tests with Unix programs need it")
-)]
-#[track_caller]
-pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < DEADLINE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Says that a test cannot show anything here, and why.
-#[cfg_attr(
-    not(unix),
-    expect(dead_code, reason = "only tests with Unix programs need it")
-)]
-#[expect(clippy::print_stderr, reason = "the harness shows it to the user")]
-pub(crate) fn skipped(why: impl AsRef<OsStr>) {
-    eprintln!("SKIPPED: {}", why.as_ref().display());
 }

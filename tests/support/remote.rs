@@ -1,23 +1,20 @@
 //! Git repositories: an author works in one, and `orch` runs in a checkout of what the author made.
 
 use std::cell::RefCell;
-use std::fmt;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{self, Command};
+use std::process::Command;
 
-use serde_json::Value;
-
-use crate::sandbox::{Output, Sandbox};
-
-/// When the first commit was made; each further one is made a minute later.
-const BEGINNING: usize = 1_700_000_000;
+use super::git::Git;
+use super::output::Output;
+use super::sandbox::Sandbox;
 
 /// An author, the remote that the author publishes to, and the project, which becomes a checkout of
-/// the remote. Where ids of commits are shown, their subjects stand instead: `<start>`.
+/// the remote. Where `orch` shows the id of a commit, its subject stands instead: `<start>`.
 pub(crate) struct Repositories {
     sandbox: Sandbox,
-    /// Id and subject of each commit.
-    commits: RefCell<Vec<(String, String)>>,
+    /// Subject and id of each commit.
+    commits: RefCell<BTreeMap<String, String>>,
 }
 
 impl Repositories {
@@ -32,6 +29,7 @@ impl Repositories {
             sandbox: Sandbox::unmarked(""),
             commits: RefCell::default(),
         };
+        repositories.sandbox.learn(repositories.url(), "$URL");
         let outside = repositories.at("");
         let init = format!("init -q -b main {options}");
         outside.git(&format!("{init} --bare remote"));
@@ -46,20 +44,20 @@ impl Repositories {
     }
 
     /// A directory beside the project.
-    pub(crate) fn at(&self, directory: &str) -> Repository<'_> {
-        Repository {
+    pub(crate) fn at(&self, directory: &str) -> Checkout<'_> {
+        Checkout {
             all: self,
             directory: self.sandbox.outside().join(directory),
         }
     }
 
     /// Where the author works.
-    pub(crate) fn author(&self) -> Repository<'_> {
+    pub(crate) fn author(&self) -> Checkout<'_> {
         self.at("author")
     }
 
     /// Where `orch` runs.
-    pub(crate) fn project(&self) -> Repository<'_> {
+    pub(crate) fn project(&self) -> Checkout<'_> {
         self.at("project")
     }
 
@@ -69,14 +67,14 @@ impl Repositories {
     }
 
     /// Publishes, and clones the remote into the project. The options are those of `git clone`.
-    pub(crate) fn clone(&self, options: &str) -> Repository<'_> {
+    pub(crate) fn clone(&self, options: &str) -> Checkout<'_> {
         self.publish();
         self.at("").git(&format!("clone -q {options} $URL project"));
         self.project()
     }
 
     /// Publishes, and prepares the project to fetch from the remote as runners of CI do.
-    pub(crate) fn runner(&self) -> Repository<'_> {
+    pub(crate) fn runner(&self) -> Checkout<'_> {
         self.publish();
         let project = self.project();
         project.git("init -q -b master");
@@ -93,7 +91,7 @@ impl Repositories {
     /// Runs `orch` in one of the repositories after a change to the command.
     pub(crate) fn orch_in(
         &self,
-        place: &Repository<'_>,
+        place: &Checkout<'_>,
         arguments: &str,
         change: impl FnOnce(&mut Command),
     ) -> Output {
@@ -108,25 +106,15 @@ impl Repositories {
         let path = path.replace('\\', "/");
         format!("file:///{}", path.trim_start_matches('/'))
     }
-
-    /// Replaces ids by subjects.
-    fn without_ids(&self, text: &str) -> String {
-        let mut text = text.replace(&self.url(), "$URL");
-        for (id, subject) in &*self.commits.borrow() {
-            let subject = format!("<{subject}>");
-            text = text.replace(id, &subject).replace(&id[..7], &subject);
-        }
-        text
-    }
 }
 
 /// One of the repositories.
-pub(crate) struct Repository<'r> {
+pub(crate) struct Checkout<'r> {
     all: &'r Repositories,
     directory: PathBuf,
 }
 
-impl Repository<'_> {
+impl Checkout<'_> {
     /// The place of one of its files.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.directory.join(path)
@@ -139,38 +127,29 @@ impl Repository<'_> {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Runs git, which succeeds, and returns what it prints. `$URL` stands for the remote.
+    /// Runs git, which succeeds, and returns what it prints. `$URL` stands for the remote, and the
+    /// subject of a commit for its id: `<start>`.
     #[track_caller]
     pub(crate) fn git(&self, arguments: &str) -> String {
-        self.run(&format!("git {arguments}"))
+        let mut arguments = arguments.replace("$URL", &self.all.url());
+        for (subject, id) in &*self.all.commits.borrow() {
+            arguments = arguments.replace(&format!("<{subject}>"), id);
+        }
+        self.program().run(&arguments).trim().to_owned()
     }
 
     /// Runs a command line of git, which succeeds, and returns what it prints.
     #[track_caller]
     pub(crate) fn run(&self, line: &str) -> String {
-        let words = shell_words::split(&line.replace("$URL", &self.all.url()));
-        let words = words.expect("quotes are balanced");
-        let (program, arguments) = words.split_first().expect("there is a command");
-        assert_eq!(program, "git");
-        let mut git = Command::new(program);
-        git.args(arguments);
-        let output = self.finish(git);
-        assert!(output.status.success(), "{line}: {output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        let arguments = line.strip_prefix("git ").expect("a command of git");
+        self.git(arguments)
     }
 
-    fn finish(&self, mut command: Command) -> process::Output {
-        self.all.sandbox.isolate(&mut command);
-        let time = BEGINNING + 60 * self.all.commits.borrow().len();
-        for who in ["AUTHOR", "COMMITTER"] {
-            command
-                .env(format!("GIT_{who}_NAME"), "Ada")
-                .env(format!("GIT_{who}_EMAIL"), "ada@example.com")
-                .env(format!("GIT_{who}_DATE"), format!("{time} +0000"));
-        }
-        command.current_dir(&self.directory);
-        let output = command.output();
-        output.expect("git is installed")
+    /// git in this repository; each commit is made a minute after the one before.
+    fn program(&self) -> Git {
+        let minutes = self.all.commits.borrow().len() as u64;
+        let git = self.all.sandbox.git_at("/").later(60 * minutes);
+        git.within(&self.directory)
     }
 
     /// Commits all there is after adding a file to each of these stacks, and returns the id. No two
@@ -194,9 +173,12 @@ impl Repository<'_> {
 
     fn record(&self, subject: &str) -> String {
         let id = self.id("HEAD");
+        let shown = format!("<{subject}>");
+        self.all.sandbox.learn(&id, &shown);
+        self.all.sandbox.learn(&id[..7], shown);
         let mut commits = self.all.commits.borrow_mut();
-        assert!(commits.iter().all(|(_, other)| other != subject));
-        commits.push((id.clone(), subject.to_owned()));
+        let other = commits.insert(subject.to_owned(), id.clone());
+        assert_eq!(other, None, "two commits have the subject {subject}");
         id
     }
 
@@ -207,17 +189,13 @@ impl Repository<'_> {
         let mut from = format!("from {}\n", self.id("HEAD"));
         let mut script = String::new();
         for n in 0..n_commits {
-            let time = BEGINNING + n;
+            let time = 1_700_000_000 + n;
             script += &format!("commit {branch}\ncommitter Ada <ada@example.com> {time} +0000\n");
             script += &format!("data 0\n{from}\n");
             from.clear();
         }
-        let path = self.directory.join(".git/script");
-        std::fs::write(&path, script).unwrap();
-        let mut import = Command::new("git");
-        import.args(["fast-import", "--quiet"]);
-        import.stdin(std::fs::File::open(path).unwrap());
-        let output = self.finish(import);
+        let arguments = ["fast-import", "--quiet"];
+        let output = self.program().feed(&arguments, script.as_bytes());
         assert!(output.status.success(), "{output:?}");
     }
 
@@ -233,74 +211,15 @@ impl Repository<'_> {
     }
 
     /// Runs `orch` here, with nothing of CI around it.
-    pub(crate) fn orch(&self, arguments: &str) -> Said {
+    pub(crate) fn orch(&self, arguments: &str) -> Output {
         self.orch_in_ci(arguments, &[])
     }
 
     /// Runs `orch` here with these variables.
-    pub(crate) fn orch_in_ci(&self, arguments: &str, variables: &[(&str, &str)]) -> Said {
-        let output = self.all.sandbox.orch_with(arguments, |orch| {
+    pub(crate) fn orch_in_ci(&self, arguments: &str, variables: &[(&str, &str)]) -> Output {
+        self.all.sandbox.orch_with(arguments, |orch| {
             orch.current_dir(&self.directory)
                 .envs(variables.iter().copied());
-        });
-        Said {
-            stdout: self.all.without_ids(&output.stdout),
-            shown: self.all.without_ids(&output.to_string()),
-            output,
-        }
-    }
-}
-
-/// What `orch` said; shown with subjects in place of ids.
-#[must_use]
-pub(crate) struct Said {
-    pub(crate) output: Output,
-    stdout: String,
-    shown: String,
-}
-
-impl Said {
-    /// The command that `orch` advises to run.
-    #[track_caller]
-    pub(crate) fn command(&self) -> String {
-        let command = self
-            .output
-            .stderr
-            .split_once("help: run `")
-            .and_then(|(_, rest)| rest.split_once('`'));
-        command.expect(&self.shown).0.to_owned()
-    }
-
-    /// What is shown, without what git says when it fetches.
-    pub(crate) fn without_git(&self) -> String {
-        let mut is_own = true;
-        let lines = self.shown.lines().filter(|line| {
-            if *line == "[stderr]" {
-                is_own = false;
-                return true;
-            }
-            let starts = [
-                "base ",
-                "note: ",
-                "error: ",
-                "  caused by: ",
-                "  = ",
-                "[exit",
-            ];
-            is_own || starts.iter().any(|start| line.starts_with(start))
-        });
-        lines.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Stdout as data, whatever the exit status.
-    #[track_caller]
-    pub(crate) fn data(&self) -> Value {
-        serde_json::from_str(&self.stdout).expect(&self.shown)
-    }
-}
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        })
     }
 }

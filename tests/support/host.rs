@@ -1,0 +1,45 @@
+//! The machine that the tests run on: what of it a command may see, and what it lacks.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long a condition may take that never takes long.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Returns the path of the program under test.
+pub(crate) fn orch_program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_orch"))
+}
+
+/// Keeps the host's environment away from a command.
+pub(crate) fn isolate(command: &mut Command, home: &Path) {
+    command.env_clear();
+    for kept in ["PATH", "SystemRoot"] {
+        if let Some(value) = std::env::var_os(kept) {
+            command.env(kept, value);
+        }
+    }
+    command
+        .env("HOME", home)
+        .env("COLUMNS", "100")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null");
+}
+
+/// Waits until a condition holds; fails the test if it never does.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < DEADLINE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Tells the user that a test cannot show anything on this machine, and why.
+#[expect(clippy::print_stderr, reason = "the harness shows it to the user")]
+pub(crate) fn skipped(why: impl AsRef<OsStr>) {
+    eprintln!("SKIPPED: {}", why.as_ref().display());
+}

@@ -1,0 +1,27 @@
+//! What the tests share: a project on disk, git, `orch` with nothing of the host around it, and what
+//! is taken out of its output so that it can be compared.
+//!
+//! No test lives here, and nothing here knows what a test is about.
+
+#[cfg(unix)]
+mod background;
+mod changed;
+pub(crate) mod git;
+pub(crate) mod host;
+mod output;
+mod record;
+mod redact;
+mod remote;
+mod repository;
+mod sandbox;
+
+#[cfg(unix)]
+pub(crate) use self::background::{Background, in_shell};
+pub(crate) use self::changed::{changed, commit, project, why, why_changed};
+pub(crate) use self::host::{orch_program, skipped, wait_until};
+pub(crate) use self::output::Output;
+pub(crate) use self::record::{is_free, journal, journal_of, run_ids, said};
+pub(crate) use self::redact::redact_runs;
+pub(crate) use self::remote::{Checkout, Repositories};
+pub(crate) use self::repository::{Repository, without_base};
+pub(crate) use self::sandbox::Sandbox;
