@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use orch::path::ProjectPath;
-use orch::project::Project;
 use orch::project::attempt::Attempts;
 use orch::project::stack::StackIndex;
+use orch::project::{Problems, Project};
 use orch::run::event::{Failure, Reaction};
 use orch::run::execute::{AttemptEnd, Control, End, Executor, Inbox, Plan, Signal, execute};
 use orch::run::order::{Direction, Order};
@@ -117,7 +117,7 @@ fn scheduling() -> Result<()> {
             ..options(shape, 10_000)
         };
         generate(&root, &options)?;
-        let project = Project::load(&root.canonicalize()?)?;
+        let project = Project::load(&root.canonicalize()?, &mut Problems::default())?;
         let references = References::resolve(&project, &mut Vec::new());
         let graph = Graph::new(&project.stacks, &references);
         let wish = Wish::at_or_below(ProjectPath::root());

@@ -22,7 +22,7 @@ pub use files::ChangedFiles;
 pub use listed::{add_uncounted, inputs_of};
 pub use uncounted::{Counted, SwitchedOff, Uncounted, UncountedChange, WhyUncounted};
 
-use self::inputs::{Problems, Touch, Tree};
+use self::inputs::{InputProblems, Touch, Tree};
 use self::listed::Inputs;
 use self::triggers::{Reader, Triggers};
 use self::uncounted::Ignores;
@@ -32,7 +32,7 @@ use crate::git::{ChangedFile, GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
 use crate::project::stack::{self, StackIndex, Watch};
-use crate::project::{self, Project};
+use crate::project::{self, Problems, Project};
 use crate::source::Spanned;
 
 /// The stacks that have changed since a base.
@@ -77,18 +77,19 @@ pub struct Since {
 }
 
 /// Finds what has changed since `base`: in commits up to HEAD, and by the `status` of the working tree
-/// as far as that is `counted`. What is suspicious goes to the diagnostics of the project.
+/// as far as that is `counted`. Adds what is suspicious to `problems`.
 ///
 /// # Errors
 ///
 /// If git cannot tell the differences, or no thread can be started.
 pub fn find(
-    project: &mut Project,
+    project: &Project,
     listing: &Listing,
     repository: &Repository,
     base: Base,
     status: Vec<ChangedFile>,
     counted: Counted,
+    problems: &mut Problems,
 ) -> Result<Changes, ChangeError> {
     let head = repository.commit("HEAD")?;
     let (mut files, outside) = match &head {
@@ -115,7 +116,7 @@ pub fn find(
     let Triggers {
         triggered,
         dismissed,
-    } = reader.read(project, &triggers)?;
+    } = reader.read(project, &triggers, problems)?;
     let entries = Ignores::of(project);
     let (files, ignored) = entries.split(files);
     let (off, off_triggers) = ChangedFiles::new(off).without(&directory);
@@ -131,10 +132,10 @@ pub fn find(
     let stacks = if files.is_empty() && !outside {
         BTreeMap::new()
     } else {
-        changed_stacks(project, listing, &files)?
+        changed_stacks(project, listing, &files, problems)?
     };
     let warnings = stack::unmatched(&project.stacks, &project.root);
-    project.diagnostics.extend(warnings);
+    problems.diagnostics.extend(warnings);
     Ok(Changes {
         since: Since {
             base,
@@ -161,9 +162,10 @@ pub enum ChangeError {
 }
 
 fn changed_stacks(
-    project: &mut Project,
+    project: &Project,
     listing: &Listing,
     files: &ChangedFiles,
+    problems: &mut Problems,
 ) -> Result<BTreeMap<StackIndex, Cause>, ChangeError> {
     let mut changed: BTreeMap<StackIndex, Cause> = BTreeMap::new();
     for file in files.iter() {
@@ -174,8 +176,8 @@ fn changed_stacks(
             });
         }
     }
-    let problems = Problems::default();
-    let tree = Tree::new(&project.root, listing, files, &problems);
+    let input_problems = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, files, &input_problems);
     let mut others = Vec::new();
     for (index, _) in project.stacks.iter() {
         if changed.contains_key(&index) {
@@ -200,9 +202,7 @@ fn changed_stacks(
     let find = || inputs::changed_inputs(&tree, &project.stacks, &others, terragrunt);
     changed.extend(project::pool()?.install(find));
     drop(tree);
-    for (source, diagnostics) in problems.into_files() {
-        project.adopt(source, diagnostics);
-    }
+    input_problems.add_to(problems);
     Ok(changed)
 }
 

@@ -7,8 +7,8 @@ use crate::change::trigger::{self, Found, Trigger, TriggerKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::{ChangedFile, CommitId, FileChange, GitError, Repository};
 use crate::path::ProjectPath;
-use crate::project::Project;
 use crate::project::stack::StackIndex;
+use crate::project::{Problems, Project};
 
 /// Triggers of what is no stack that are named; the others are only counted.
 const MAX_STRAYS: usize = 20;
@@ -33,12 +33,13 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the triggers among changed files, all of which lie in the directory of triggers. What is
-    /// wrong with them goes to the problems of the project.
+    /// Reads the triggers among changed files, all of which lie in the directory of triggers, and adds
+    /// what is wrong with them to `problems`.
     pub(super) fn read(
         &self,
-        project: &mut Project,
+        project: &Project,
         files: &ChangedFiles,
+        problems: &mut Problems,
     ) -> Result<Triggers, GitError> {
         let mut triggers = Triggers::default();
         let mut strays = Vec::new();
@@ -48,7 +49,7 @@ impl Reader<'_> {
             if latest.change == FileChange::Deleted {
                 continue;
             }
-            let Found::Trigger(statement) = self.read_one(project, latest)? else {
+            let Found::Trigger(statement) = self.read_one(project, latest, problems)? else {
                 continue;
             };
             let is_gone = file.change == FileChange::Deleted;
@@ -65,25 +66,30 @@ impl Reader<'_> {
                 None => strays.push((stack, trigger.file)),
             }
         }
-        warn_of_strays(project, &strays);
+        warn_of_strays(project, &strays, &mut problems.diagnostics);
         Ok(triggers)
     }
 
-    fn read_one(&self, project: &mut Project, file: &ChangedFile) -> Result<Found, GitError> {
+    fn read_one(
+        &self,
+        project: &Project,
+        file: &ChangedFile,
+        problems: &mut Problems,
+    ) -> Result<Found, GitError> {
         let path = &file.path;
         if file.change == FileChange::Repository {
             let message = format!("`{}` is a repository of its own", path.relative());
             let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message).file(path.clone());
             let diagnostic = diagnostic.note("triggers in it cannot be seen");
             let help = "add the files to the repository of the project";
-            project.diagnostics.push(diagnostic.help(help));
+            problems.diagnostics.push(diagnostic.help(help));
             return Ok(Found::NoTrigger);
         }
-        match trigger::read(project, path) {
+        match trigger::read(&project.root, path, problems) {
             Found::Nothing => {}
             found => return Ok(found),
         }
-        if !trigger::is_nameable(project, path) {
+        if !trigger::is_nameable(path, problems) {
             return Ok(Found::NoTrigger);
         }
         // Nobody has deleted it, so the checkout leaves it out.
@@ -93,13 +99,13 @@ impl Reader<'_> {
         };
         let names = self.repository.files_in(head, &[parent])?;
         let is_in_head = names.iter().flatten().any(|name| name == path.basename());
-        if !is_in_head || !trigger::is_trigger_name(project, path) {
+        if !is_in_head || !trigger::is_trigger_name(path, problems) {
             return Ok(Found::Nothing);
         }
         let texts = self.repository.read(head, std::slice::from_ref(path))?;
         let text = String::from_utf8_lossy(texts.first().map_or(&[][..], Vec::as_slice));
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        Ok(trigger::understand(project, path, text.to_owned()))
+        Ok(trigger::understand(path, text.to_owned(), problems))
     }
 }
 
@@ -113,11 +119,14 @@ impl Triggers {
 }
 
 /// Warns of triggers of what is no stack, given with their files by path.
-fn warn_of_strays(project: &mut Project, strays: &[(ProjectPath, ProjectPath)]) {
+fn warn_of_strays(
+    project: &Project,
+    strays: &[(ProjectPath, ProjectPath)],
+    problems: &mut Vec<Diagnostic>,
+) {
     let (named, others) = strays.split_at(strays.len().min(MAX_STRAYS));
     for (stack, file) in named {
-        let diagnostic = no_stack(project, stack, file);
-        project.diagnostics.push(diagnostic);
+        problems.push(no_stack(project, stack, file));
     }
     if let Some((_, file)) = others.first() {
         let message = match others.len() {
@@ -126,7 +135,7 @@ fn warn_of_strays(project: &mut Project, strays: &[(ProjectPath, ProjectPath)]) 
         };
         let diagnostic = Diagnostic::warning(Code::OrphanedTrigger, message).file(file.clone());
         let diagnostic = diagnostic.help("delete those whose stacks are no more");
-        project.diagnostics.push(diagnostic);
+        problems.push(diagnostic);
     }
 }
 

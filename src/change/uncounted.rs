@@ -7,7 +7,7 @@ use super::{ChangedFiles, Place, Use};
 use crate::change::trigger::{self, Found, TriggerKind};
 use crate::git::{ChangedFile, FileChange, FileState};
 use crate::project::stack::StackIndex;
-use crate::project::{Ignore, Project};
+use crate::project::{Ignore, Problems, Project};
 
 /// Which changes count besides those that are committed: all that nothing switches off.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,17 +62,14 @@ impl Uncounted {
     /// Returns the first file by which a stack would count as triggered if the file counted.
     pub fn trigger_of(&self, project: &Project, stack: StackIndex) -> Option<&ChangedFile> {
         let path = &project.stacks[stack].path;
-        // What is wrong with a file that does not count is not told.
-        let mut aside = Project {
-            root: project.root.clone(),
-            ..Project::default()
-        };
+        // What is wrong with a file that does not count is nobody's concern.
+        let mut unheeded = Problems::default();
         let mut files = self.triggers.iter();
         files.find(|file| {
             file.change != FileChange::Deleted
                 && trigger::stack_of(&file.path) == *path
                 && matches!(
-                    trigger::read(&mut aside, &file.path),
+                    trigger::read(&project.root, &file.path, &mut unheeded),
                     Found::Trigger(statement) if statement.kind == TriggerKind::Changed
                 )
         })

@@ -17,6 +17,8 @@ use crate::language::syntax::{Block, Body, ExprKind};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::discover::{self, Found, ParsedFile};
+use crate::project::problems::Problems;
+use crate::project::top_level;
 use crate::source::{Span, Spanned};
 
 /// How many files may import each other in a row.
@@ -36,7 +38,11 @@ pub(crate) struct Imports {
 }
 
 /// Returns, by directory, what it imports. Directories that import nothing are missing.
-pub(crate) fn resolve(root: &Path, found: &mut Found) -> HashMap<ProjectPath, Imports> {
+pub(crate) fn resolve(
+    root: &Path,
+    found: &mut Found,
+    problems: &mut Problems,
+) -> HashMap<ProjectPath, Imports> {
     let files = found
         .directories
         .iter()
@@ -51,7 +57,12 @@ pub(crate) fn resolve(root: &Path, found: &mut Found) -> HashMap<ProjectPath, Im
         .map(|directory| (directory.path.clone(), with_imports(&directory.files)))
         .filter(|(_, files)| !files.is_empty())
         .collect();
-    let mut resolver = Resolver { root, found, known };
+    let mut resolver = Resolver {
+        root,
+        found,
+        problems,
+        known,
+    };
     let mut imported = HashMap::new();
     for (directory, files) in importing {
         let mut import = Import {
@@ -88,6 +99,7 @@ fn with_imports(files: &[ParsedFile]) -> Vec<ParsedFile> {
 struct Resolver<'a> {
     root: &'a Path,
     found: &'a mut Found,
+    problems: &'a mut Problems,
     known: HashMap<ProjectPath, Arc<Body>>,
 }
 
@@ -102,7 +114,7 @@ struct Import<'a> {
 
 impl Resolver<'_> {
     fn problem(&mut self, diagnostic: Diagnostic) {
-        self.found.diagnostics.push(diagnostic);
+        self.problems.diagnostics.push(diagnostic);
     }
 
     fn imports(&mut self, importer: &ProjectPath, body: &Body, import: &mut Import) {
@@ -321,8 +333,9 @@ impl Resolver<'_> {
         if let Some(body) = self.known.get(path) {
             return Some(body.clone());
         }
-        let ParsedFile { body, .. } = discover::read_one(self.root, path, self.found)?;
-        crate::project::load::check_top_level(&body, &mut self.found.diagnostics);
+        let ParsedFile { body, .. } =
+            discover::read_one(self.root, path, self.found, self.problems)?;
+        top_level::check(&body, &mut self.problems.diagnostics);
         self.known.insert(path.clone(), body.clone());
         Some(body)
     }

@@ -1,8 +1,8 @@
 //! The whole project in memory: what discovery, parsing and evaluation give together.
 //!
 //! [`Project::load`] is the arrow from a root directory to [`Stacks`]. It never stops at a problem:
-//! everything that is wrong is in [`Project::diagnostics`] and [`Project::errors`], and whoever uses
-//! the stacks looks there first.
+//! it adds everything that is wrong to the caller's [`Problems`], and whoever uses the stacks looks
+//! there first.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,39 +11,18 @@ use std::thread;
 use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::language::syntax::{Block, Body};
+use crate::language::syntax::Block;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, EnvDefinition, Place, Settings};
-use crate::project::discover::{self, Directory, Listing, ReadError};
+use crate::project::discover::{self, Directory, Listing};
 use crate::project::globals::GlobalDefinition;
 use crate::project::import::{Imported, Imports};
+use crate::project::problems::Problems;
 use crate::project::stack::{self, Stack, StackIndex, Stacks, Watch};
-use crate::project::{globals, import};
-use crate::source::{SourceFile, Sources, Spanned};
-
-/// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
-const TOP_LEVEL: [&str; 18] = [
-    "assert",
-    "bundle",
-    "component",
-    "define",
-    "environment",
-    "generate_file",
-    "generate_hcl",
-    "globals",
-    "import",
-    "input",
-    "orch",
-    "output",
-    "scaffold",
-    "script",
-    "sharing_backend",
-    "stack",
-    "terramate",
-    "vendor",
-];
+use crate::project::{globals, import, top_level};
+use crate::source::{Sources, Spanned};
 
 /// Threads that read and parse. More than processors: on a cold disk they wait.
 const MIN_THREADS: usize = 8;
@@ -71,10 +50,6 @@ pub struct Project {
     pub nested_projects: Vec<ProjectPath>,
     /// Files and directories of which not everything is known, for the reasons below.
     pub broken: Vec<ProjectPath>,
-    /// What is wrong with the configuration.
-    pub diagnostics: Vec<Diagnostic>,
-    /// What could not be read.
-    pub errors: Vec<ReadError>,
 }
 
 /// What a directory hands down to the stacks at and below it.
@@ -114,8 +89,11 @@ impl Project {
     /// # Errors
     ///
     /// If not a single thread can be started.
-    pub fn load(root: &Path) -> Result<Self, rayon::ThreadPoolBuildError> {
-        Ok(pool()?.install(|| Self::evaluate(root, discover::read(root))))
+    pub fn load(root: &Path, problems: &mut Problems) -> Result<Self, rayon::ThreadPoolBuildError> {
+        Ok(pool()?.install(|| {
+            let found = discover::read(root, problems);
+            Self::evaluate(root, found, problems)
+        }))
     }
 
     /// Does what [`Self::load`] does, and lists what else the project has.
@@ -123,15 +101,18 @@ impl Project {
     /// # Errors
     ///
     /// If not a single thread can be started.
-    pub fn load_with_listing(root: &Path) -> Result<(Self, Listing), rayon::ThreadPoolBuildError> {
+    pub fn load_with_listing(
+        root: &Path,
+        problems: &mut Problems,
+    ) -> Result<(Self, Listing), rayon::ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
-            let (found, listing) = discover::read_with_listing(root);
-            (Self::evaluate(root, found), listing)
+            let (found, listing) = discover::read_with_listing(root, problems);
+            (Self::evaluate(root, found, problems), listing)
         }))
     }
 
-    fn evaluate(root: &Path, mut found: discover::Found) -> Self {
-        let imported = import::resolve(root, &mut found);
+    fn evaluate(root: &Path, mut found: discover::Found, problems: &mut Problems) -> Self {
+        let imported = import::resolve(root, &mut found, problems);
         let evaluated: Vec<Evaluated> = found
             .directories
             .into_par_iter()
@@ -146,8 +127,6 @@ impl Project {
             sources: found.sources,
             nested_projects: found.nested_projects,
             broken: found.broken,
-            diagnostics: found.diagnostics,
-            errors: found.errors,
             ..Project::default()
         };
         let mut stacks = Vec::new();
@@ -156,11 +135,11 @@ impl Project {
             stack,
             scope,
             settings,
-            problems,
+            diagnostics,
         } in evaluated
         {
             stacks.extend(stack);
-            project.diagnostics.extend(problems);
+            problems.diagnostics.extend(diagnostics);
             if path.is_root() {
                 project.settings = settings;
             }
@@ -180,44 +159,14 @@ impl Project {
             (directory, files.chain(patterns).collect())
         };
         project.imports = imported.into_iter().map(names_only).collect();
-        project.check_ids(&mut stacks);
+        stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        check_ids(&stacks, &mut problems.diagnostics);
         project.stacks = Stacks::new(stacks);
-        project.check_limits();
+        project.check_limits(&mut problems.diagnostics);
         project
     }
 
-    fn check_ids(&mut self, stacks: &mut [Stack]) {
-        stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        let mut first: HashMap<String, &Stack> = HashMap::new();
-        for stack in stacks.iter() {
-            let Some(id) = &stack.id else {
-                continue;
-            };
-            let folded = id.value.to_ascii_lowercase();
-            let Some(other) = first.get(&folded) else {
-                first.insert(folded, stack);
-                continue;
-            };
-            let mut diagnostic = Diagnostic::error(
-                Code::DuplicateId,
-                format!(
-                    "stacks `{}` and `{}` have the same id `{}`",
-                    other.path, stack.path, id.value
-                ),
-            )
-            .label(id.span, "an id must be unique in the project");
-            if let Some(other_id) = &other.id {
-                diagnostic = diagnostic.label(other_id.span, "also used here");
-                if other_id.value != id.value {
-                    diagnostic = diagnostic.note("ids are compared ignoring case");
-                }
-            }
-            self.diagnostics
-                .push(diagnostic.help("give one of the stacks another id"));
-        }
-    }
-
-    fn check_limits(&mut self) {
+    fn check_limits(&self, problems: &mut Vec<Diagnostic>) {
         for limit in &self.settings.concurrency {
             let tag = &limit.tag;
             if self.stacks.has_tag(tag) || !self.broken.is_empty() {
@@ -230,8 +179,7 @@ impl Project {
                 diagnostic = diagnostic.note("the project says `references = \"strict\"`");
             }
             let diagnostic = diagnostic.label(limit.span, "no stack carries this tag");
-            self.diagnostics
-                .push(diagnostic.did_you_mean(tag, self.stacks.tags()));
+            problems.push(diagnostic.did_you_mean(tag, self.stacks.tags()));
         }
     }
 
@@ -254,22 +202,35 @@ impl Project {
         }
         settings.into()
     }
+}
 
-    /// Takes in what is wrong with a file that is not configuration. Its text is needed if a
-    /// diagnostic points into it; the places need not name a file yet.
-    pub(crate) fn adopt(&mut self, source: SourceFile, mut diagnostics: Vec<Diagnostic>) {
-        let mut labels = diagnostics.iter_mut().flat_map(|it| &mut it.labels);
-        if let Some(first) = labels.next() {
-            let file = self.sources.add(source);
-            first.span.file = file;
-            labels.for_each(|label| label.span.file = file);
+/// Checks that no two stacks have the same id; the stacks are sorted by path.
+fn check_ids(stacks: &[Stack], problems: &mut Vec<Diagnostic>) {
+    let mut first: HashMap<String, &Stack> = HashMap::new();
+    for stack in stacks {
+        let Some(id) = &stack.id else {
+            continue;
+        };
+        let folded = id.value.to_ascii_lowercase();
+        let Some(other) = first.get(&folded) else {
+            first.insert(folded, stack);
+            continue;
+        };
+        let mut diagnostic = Diagnostic::error(
+            Code::DuplicateId,
+            format!(
+                "stacks `{}` and `{}` have the same id `{}`",
+                other.path, stack.path, id.value
+            ),
+        )
+        .label(id.span, "an id must be unique in the project");
+        if let Some(other_id) = &other.id {
+            diagnostic = diagnostic.label(other_id.span, "also used here");
+            if other_id.value != id.value {
+                diagnostic = diagnostic.note("ids are compared ignoring case");
+            }
         }
-        self.diagnostics.append(&mut diagnostics);
-    }
-
-    /// Says whether any problem is an error.
-    pub fn has_errors(&self) -> bool {
-        !self.errors.is_empty() || self.diagnostics.iter().any(Diagnostic::is_error)
+        problems.push(diagnostic.help("give one of the stacks another id"));
     }
 }
 
@@ -289,7 +250,7 @@ struct Evaluated {
     stack: Option<Stack>,
     scope: DirectoryScope,
     settings: Settings,
-    problems: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
 }
 
 impl Evaluated {
@@ -297,7 +258,7 @@ impl Evaluated {
         let Directory { path, files } = directory;
         let mut problems = Vec::new();
         for file in &files {
-            check_top_level(&file.body, &mut problems);
+            top_level::check(&file.body, &mut problems);
         }
         let local = || files.iter().flat_map(|file| &file.body.blocks);
         let imported = || imported.iter().flat_map(|(_, body)| &body.blocks);
@@ -347,7 +308,7 @@ impl Evaluated {
                 attempts,
             },
             settings: config.settings,
-            problems,
+            diagnostics: problems,
         }
     }
 }
@@ -397,28 +358,4 @@ fn ignored(
         }
     }
     None
-}
-
-/// Checks that a file holds known blocks and nothing else.
-pub(crate) fn check_top_level(body: &Body, problems: &mut Vec<Diagnostic>) {
-    for attribute in &body.attributes {
-        let name = &attribute.name.text;
-        let diagnostic = Diagnostic::error(
-            Code::Misplaced,
-            format!("attribute `{name}` outside of any block"),
-        );
-        let diagnostic = diagnostic.label(attribute.name.span, "a file consists of blocks");
-        problems.push(
-            diagnostic.help("move it into the block it belongs to: `stack { … }`, `globals { … }`"),
-        );
-    }
-    for block in &body.blocks {
-        let kind = &*block.kind.text;
-        if !TOP_LEVEL.contains(&kind) {
-            let diagnostic =
-                Diagnostic::error(Code::UnknownBlock, format!("unknown block `{kind}`"));
-            let diagnostic = diagnostic.label(block.kind.span, "not a block of this language");
-            problems.push(diagnostic.did_you_mean(kind, TOP_LEVEL));
-        }
-    }
 }

@@ -11,9 +11,12 @@ pub mod globals;
 mod import;
 mod load;
 pub mod namespaces;
+mod problems;
 pub mod stack;
 pub mod tag;
+mod top_level;
 pub mod version;
 
 pub(crate) use self::load::pool;
 pub use self::load::{DirectoryScope, Ignore, Project};
+pub use self::problems::{FileReadError, Problems};

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::changes::SinceJson;
 use super::json::{FORMAT, OriginJson, ProblemsJson};
 use crate::printable::printable;
-use crate::project::Project;
 use crate::project::stack::StackIndex;
+use crate::project::{Problems, Project};
 use crate::selection::graph::{Arrow, End, Graph};
 use crate::selection::select::Selection;
 
@@ -193,7 +193,11 @@ pub fn write_mermaid(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> 
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_graph_json(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
+pub fn write_graph_json(
+    out: &mut impl Write,
+    drawing: &Drawing,
+    problems: &Problems,
+) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {
         format: u32,
@@ -252,7 +256,7 @@ pub fn write_graph_json(out: &mut impl Write, drawing: &Drawing) -> io::Result<(
         since: drawing.selection.since().map(SinceJson::new),
         nodes: nodes.collect(),
         edges: edges.collect(),
-        problems: ProblemsJson::new(drawing.project),
+        problems: ProblemsJson::new(problems, drawing.project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)

@@ -11,9 +11,9 @@ use super::reasons::{ReasonJson, reason_json};
 use crate::change::Since;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::path::ProjectPath;
-use crate::project::Project;
 use crate::project::environment::Environment;
 use crate::project::stack::{Stack, StackIndex};
+use crate::project::{Problems, Project};
 use crate::run::order::Order;
 use crate::selection::graph::{Graph, Origin, Predecessor};
 use crate::selection::select::Selection;
@@ -97,13 +97,13 @@ pub(super) struct ProblemsJson<'a> {
 }
 
 impl<'a> ProblemsJson<'a> {
-    pub(super) fn new(project: &'a Project) -> Self {
-        let errors = project
+    pub(super) fn new(problems: &'a Problems, project: &'a Project) -> Self {
+        let errors = problems
             .errors
             .iter()
             .map(|error| format!("{error}: {}", error.source));
         ProblemsJson {
-            diagnostics: project
+            diagnostics: problems
                 .diagnostics
                 .iter()
                 .map(|diagnostic| DiagnosticJson::new(diagnostic, &project.sources))
@@ -122,6 +122,7 @@ impl<'a> ProblemsJson<'a> {
 pub fn write_diagnostics(
     out: &mut impl Write,
     project: &Project,
+    problems: &Problems,
     is_valid: bool,
 ) -> io::Result<()> {
     #[derive(Serialize)]
@@ -136,7 +137,7 @@ pub fn write_diagnostics(
         format: FORMAT,
         valid: is_valid,
         stacks: project.stacks.len(),
-        problems: ProblemsJson::new(project),
+        problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
@@ -150,6 +151,7 @@ pub fn write_diagnostics(
 pub fn write_refusal(
     out: &mut impl Write,
     project: &Project,
+    problems: &Problems,
     problem: &str,
     command: Option<&str>,
 ) -> io::Result<()> {
@@ -168,7 +170,7 @@ pub fn write_refusal(
     let document = Document {
         format: FORMAT,
         refused: RefusedJson { problem, command },
-        problems: ProblemsJson::new(project),
+        problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
@@ -270,7 +272,12 @@ impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for Streamed<'_, F> {
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_list(out: &mut impl Write, project: &Project, list: &List<'_>) -> io::Result<()> {
+pub fn write_list(
+    out: &mut impl Write,
+    project: &Project,
+    problems: &Problems,
+    list: &List<'_>,
+) -> io::Result<()> {
     let List {
         graph,
         selection,
@@ -320,7 +327,7 @@ pub fn write_list(out: &mut impl Write, project: &Project, list: &List<'_>) -> i
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: Streamed(listed, stack_json),
-        problems: ProblemsJson::new(project),
+        problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
@@ -331,12 +338,17 @@ pub fn write_list(out: &mut impl Write, project: &Project, list: &List<'_>) -> i
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_removed(out: &mut impl Write, project: &Project, since: &Since) -> io::Result<()> {
+pub fn write_removed(
+    out: &mut impl Write,
+    project: &Project,
+    problems: &Problems,
+    since: &Since,
+) -> io::Result<()> {
     let document = ListJson {
         format: FORMAT,
         since: Some(SinceJson::new(since)),
         stacks: [(); 0],
-        problems: ProblemsJson::new(project),
+        problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
@@ -363,6 +375,7 @@ fn predecessor_json<'a>(predecessor: &Predecessor, project: &'a Project) -> Pred
 pub fn write_environments(
     out: &mut impl Write,
     project: &Project,
+    problems: &Problems,
     selection: &Selection,
     environments: &[(StackIndex, Environment)],
 ) -> io::Result<()> {
@@ -389,7 +402,7 @@ pub fn write_environments(
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: stacks.collect(),
-        problems: ProblemsJson::new(project),
+        problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)

@@ -10,9 +10,9 @@ use orch::change::{Cause, ChangedFiles, Changes, Since, Uncounted};
 use orch::diagnostic::{Diagnostic, Style, render};
 use orch::git::{ChangedFile, CommitId, FileChange, FileState};
 use orch::path::ProjectPath;
-use orch::project::Project;
 use orch::project::stack::StackIndex;
 use orch::project::tag::TagFilter;
+use orch::project::{Problems, Project};
 use orch::selection::graph::{Graph, Towards};
 use orch::selection::reference::References;
 use orch::selection::select::{Named, PathFilter, Reach, Scope, Selection, Verb, Wish, select};
@@ -43,9 +43,10 @@ impl Loaded {
         let root = directory.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
         write(&root, &tree.files());
-        let project = Project::load(&root).unwrap();
-        assert!(project.errors.is_empty(), "{:?}", project.errors);
-        let shown: Vec<String> = project
+        let mut problems = Problems::default();
+        let project = Project::load(&root, &mut problems).unwrap();
+        assert!(problems.errors.is_empty(), "{:?}", problems.errors);
+        let shown: Vec<String> = problems
             .diagnostics
             .iter()
             .map(|diagnostic| render(diagnostic, &project.sources, Style::Plain))

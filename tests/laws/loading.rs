@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use orch::diagnostic::{Style, render, sort};
-use orch::project::Project;
+use orch::project::{Problems, Project};
 use orch::selection::graph::Graph;
 use orch::selection::reference::References;
 use proptest::prelude::*;
@@ -27,8 +27,9 @@ const NOISE: [&str; 8] = [
 
 /// All that can be seen of a project.
 fn seen(root: &Path) -> String {
-    let mut project = Project::load(root).unwrap();
-    let mut diagnostics = std::mem::take(&mut project.diagnostics);
+    let mut problems = Problems::default();
+    let project = Project::load(root, &mut problems).unwrap();
+    let mut diagnostics = problems.diagnostics;
     let references = References::resolve(&project, &mut diagnostics);
     let graph = Graph::new(&project.stacks, &references);
     for knot in graph.cycles() {
@@ -39,7 +40,7 @@ fn seen(root: &Path) -> String {
     for diagnostic in &diagnostics {
         seen += &render(diagnostic, &project.sources, Style::Plain);
     }
-    for error in &project.errors {
+    for error in &problems.errors {
         seen += &format!("{error}\n");
     }
     let place = |span| project.sources.line(span);

@@ -8,8 +8,8 @@ use orch::language::parse::parse;
 use orch::language::syntax::Body;
 use orch::path::ProjectPath;
 use orch::printable::printable_lines;
-use orch::project::Project;
 use orch::project::environment::Environments;
+use orch::project::{Problems, Project};
 use orch::selection::graph::Graph;
 use orch::selection::reference::References;
 use orch::source::{SourceFile, Sources};
@@ -181,8 +181,9 @@ proptest! {
         fs::write(root.join("stack.tm"), &text).unwrap();
         fs::create_dir(root.join("x")).unwrap();
         fs::write(root.join("x/stack.tm"), "stack {\n  tags = [\"a\"]\n}\n").unwrap();
-        let project = Project::load(&root).unwrap();
-        let mut problems = project.diagnostics.clone();
+        let mut problems = Problems::default();
+        let project = Project::load(&root, &mut problems).unwrap();
+        let mut problems = problems.diagnostics;
         let references = References::resolve(&project, &mut problems);
         for knot in Graph::new(&project.stacks, &references).cycles() {
             problems.extend(knot.diagnostics(&project.stacks, &project.sources));

@@ -26,7 +26,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-pub(super) use self::problems::Problems;
+pub(super) use self::problems::InputProblems;
 pub(super) use self::told::Told;
 pub(super) use self::tree::{Touch, Tree};
 use crate::change::{Cause, Inputs};

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use crate::diagnostic::Diagnostic;
 use crate::path::ProjectPath;
+use crate::project::Problems;
 use crate::source::SourceFile;
 
 /// Problems of one file that are shown. More of them help nobody, and a hostile file has a million.
@@ -12,7 +13,7 @@ const MAX_PER_FILE: usize = 50;
 
 /// Problems by file; one that is found several times counts once.
 #[derive(Default)]
-pub(crate) struct Problems(Mutex<BTreeMap<ProjectPath, OfFile>>);
+pub(crate) struct InputProblems(Mutex<BTreeMap<ProjectPath, OfFile>>);
 
 #[derive(Default)]
 struct OfFile {
@@ -22,7 +23,7 @@ struct OfFile {
     seen: HashSet<Diagnostic>,
 }
 
-impl Problems {
+impl InputProblems {
     /// Adds a problem of a file, whose text is kept if the problem points into it.
     pub(super) fn add(&self, file: &ProjectPath, text: &str, diagnostic: Diagnostic) {
         let mut files = self.0.lock().expect("no task panics while it holds this");
@@ -36,11 +37,11 @@ impl Problems {
         of_file.diagnostics.push(diagnostic);
     }
 
-    /// Returns everything, by file and place; for [`crate::project::Project::adopt`].
-    pub(crate) fn into_files(self) -> Vec<(SourceFile, Vec<Diagnostic>)> {
+    /// Adds everything to the problems of the project, by file and place.
+    pub(crate) fn add_to(self, problems: &mut Problems) {
         let files = self.0.into_inner();
         let files = files.expect("no task panics while it holds this");
-        let problems = files.into_iter().map(|(path, mut of_file)| {
+        for (path, mut of_file) in files {
             of_file.diagnostics.sort_by_cached_key(|diagnostic| {
                 let start = diagnostic.labels.first().map(|label| label.span.start);
                 (start, diagnostic.message.clone())
@@ -49,8 +50,7 @@ impl Problems {
                 path,
                 text: of_file.text,
             };
-            (source, of_file.diagnostics)
-        });
-        problems.collect()
+            problems.add_file(source, of_file.diagnostics);
+        }
     }
 }

@@ -7,7 +7,8 @@ use crate::change::{ChangedFiles, Place, Use, UseKind};
 use crate::diagnostic::{Style, render};
 use crate::git::{ChangedFile, FileChange, FileState};
 use crate::path::ProjectPath;
-use crate::project::Project;
+use crate::project::discover::Listing;
+use crate::project::{Problems, Project};
 
 /// A project of files, of which those whose text starts with `-> ` are links.
 pub(in crate::change) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -22,6 +23,11 @@ pub(in crate::change) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
         }
     }
     directory
+}
+
+/// Loads a project, whatever is wrong with it.
+pub(in crate::change) fn load(root: &Path) -> (Project, Listing) {
+    Project::load_with_listing(root, &mut Problems::default()).unwrap()
 }
 
 /// Returns files as if they had changed.
@@ -53,17 +59,16 @@ pub(in crate::change) fn way(chain: &[Use]) -> String {
 /// Returns the stacks that have an input that changed, with the chains, and what is warned of.
 fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
     let root = dunce::canonicalize(directory).unwrap();
-    let (mut project, listing) = Project::load_with_listing(&root).unwrap();
+    let (mut project, listing) = load(&root);
     project.settings.terragrunt = true;
     let files = files(changed);
-    check(&mut project, &listing, &files);
-    project.diagnostics.clear();
+    check(&project, &listing, &files);
     let candidates: Vec<StackIndex> = project.stacks.iter().map(|(index, _)| index).collect();
     // As the tasks have it in a release build: deep expressions need room.
     let pool = rayon::ThreadPoolBuilder::new().stack_size(16 << 20);
     let pool = pool.num_threads(2).build().unwrap();
-    let problems = Problems::default();
-    let tree = Tree::new(&root, &listing, &files, &problems);
+    let input_problems = InputProblems::default();
+    let tree = Tree::new(&root, &listing, &files, &input_problems);
     let found = pool.install(|| changed_inputs(&tree, &project.stacks, &candidates, true));
     drop(tree);
     let found_changed = found.iter().map(|(stack, cause)| {
@@ -71,10 +76,10 @@ fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
         format!("{stack}{} > {}", way(&cause.chain), cause.file.path)
     });
     let found_changed = found_changed.collect();
-    for (source, diagnostics) in problems.into_files() {
-        project.adopt(source, diagnostics);
-    }
-    let drawn = project
+    let mut problems = Problems::default();
+    input_problems.add_to(&mut problems);
+    problems.settle(&mut project.sources);
+    let drawn = problems
         .diagnostics
         .iter()
         .map(|diagnostic| render(diagnostic, &project.sources, Style::Plain));

@@ -7,7 +7,7 @@ use std::sync::{Arc, RwLock};
 
 use super::covered::Known;
 use super::hidden::Hidden;
-use super::problems::Problems;
+use super::problems::InputProblems;
 use super::terraform::pattern_of_set;
 use crate::change::{ChangedFiles, Place, Use, UseKind};
 use crate::git::{ChangedFile, FileChange};
@@ -29,7 +29,7 @@ pub(crate) struct Tree<'a> {
     pub(super) root: &'a Path,
     pub(super) listing: &'a Listing,
     pub(super) changed: &'a ChangedFiles,
-    pub(super) problems: &'a Problems,
+    pub(super) problems: &'a InputProblems,
     /// Whether nodes are to record all of their inputs.
     pub(super) records: bool,
     /// Directories that have links, by path.
@@ -96,7 +96,7 @@ impl<'a> Tree<'a> {
         root: &'a Path,
         listing: &'a Listing,
         changed: &'a ChangedFiles,
-        problems: &'a Problems,
+        problems: &'a InputProblems,
     ) -> Self {
         Tree {
             root,

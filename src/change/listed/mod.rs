@@ -1,41 +1,38 @@
 //! All inputs of one stack, whether they have changed or not.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 
-use super::inputs::{self, Problems, Told, Touch, Tree};
+use super::inputs::{self, InputProblems, Told, Touch, Tree};
 use super::{
     ChangeError, ChangedFiles, Ignores, Input, InputPlace, Place, Uncounted, UncountedChange, Use,
     UseKind, WhyUncounted, files, named, touch_watched,
 };
-use crate::diagnostic::Diagnostic;
 use crate::git::ChangedFile;
-use crate::path::ProjectPath;
 use crate::project::discover::Listing;
 use crate::project::stack::{StackIndex, Watch};
-use crate::project::{self, Project};
-use crate::source::{FileId, Sources};
+use crate::project::{self, Problems, Project};
 
 /// Lists what a stack depends on: its own directory, what it watches, what it imports, modules, files
 /// that are read, where links lead, what Terragrunt reads; each nearest first. Modules and what they
 /// use count whether or not the modules around them have changed. With `changed`, a stack has changed
 /// if and only if one of its inputs has.
 ///
-/// What is suspicious goes to the diagnostics of the project, unless it is among them already.
+/// Adds what is suspicious to `problems`, unless it is among them already.
 ///
 /// # Errors
 ///
 /// If no thread can be started.
 pub fn inputs_of(
-    project: &mut Project,
+    project: &Project,
     listing: &Listing,
     changed: Option<&ChangedFiles>,
     stack: StackIndex,
+    problems: &mut Problems,
 ) -> Result<Vec<Input>, ChangeError> {
     let nothing = ChangedFiles::default();
-    let (inputs, problems) = list(project, listing, changed.unwrap_or(&nothing), stack)?;
-    adopt_new(project, problems);
+    let (inputs, found) = list(project, listing, changed.unwrap_or(&nothing), stack)?;
+    found.add_to(problems);
     Ok(inputs.in_order())
 }
 
@@ -82,8 +79,8 @@ fn list(
     listing: &Listing,
     changed: &ChangedFiles,
     stack: StackIndex,
-) -> Result<(Inputs, Problems), ChangeError> {
-    let problems = Problems::default();
+) -> Result<(Inputs, InputProblems), ChangeError> {
+    let problems = InputProblems::default();
     let tree = Tree::new(&project.root, listing, changed, &problems).recording();
     let mut inputs = Inputs::default();
     let own = InputPlace::Path(project.stacks[stack].path.clone());
@@ -187,39 +184,6 @@ fn rank(last: Option<&Use>) -> usize {
         Some(UseKind::Link) => 5,
         Some(UseKind::Terragrunt(_)) => 6,
     }
-}
-
-/// Takes in the problems that have not been found before, while all stacks were looked at.
-fn adopt_new(project: &mut Project, problems: Problems) {
-    let files = problems.into_files();
-    if files.is_empty() {
-        return;
-    }
-    let known = project.diagnostics.iter();
-    let known: HashSet<(Option<ProjectPath>, Diagnostic)> = known
-        .map(|diagnostic| (file_of(diagnostic, &project.sources), unplaced(diagnostic)))
-        .collect();
-    for (source, mut diagnostics) in files {
-        diagnostics.retain(|diagnostic| {
-            let file = (!diagnostic.labels.is_empty()).then(|| source.path.clone());
-            !known.contains(&(file, unplaced(diagnostic)))
-        });
-        project.adopt(source, diagnostics);
-    }
-}
-
-fn file_of(diagnostic: &Diagnostic, sources: &Sources) -> Option<ProjectPath> {
-    let label = diagnostic.labels.first()?;
-    Some(sources.file(label.span.file).path.clone())
-}
-
-/// Forgets which file a problem points into: a file is adopted once for each time that it is read.
-fn unplaced(diagnostic: &Diagnostic) -> Diagnostic {
-    let mut diagnostic = diagnostic.clone();
-    for label in &mut diagnostic.labels {
-        label.span.file = FileId(u32::MAX);
-    }
-    diagnostic
 }
 
 #[cfg(test)]

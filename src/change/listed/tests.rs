@@ -1,19 +1,21 @@
 use super::*;
 use crate::change::changed_stacks;
-use crate::change::inputs::tests::{files, project, way};
+use crate::change::inputs::tests::{files, load, project, way};
 use crate::git::FileChange;
+use crate::source::Sources;
 
 /// Checks that a stack has changed if and only if one of its inputs has, that what is told of the
 /// stack is told of an input, too, and that changes make no other input.
-pub(in crate::change) fn check(project: &mut Project, listing: &Listing, files: &ChangedFiles) {
-    let changed = changed_stacks(project, listing, files).unwrap();
+pub(in crate::change) fn check(project: &Project, listing: &Listing, files: &ChangedFiles) {
+    let mut problems = Problems::default();
+    let changed = changed_stacks(project, listing, files, &mut problems).unwrap();
     let stacks: Vec<StackIndex> = project.stacks.iter().map(|(index, _)| index).collect();
     for stack in stacks {
         let path = project.stacks[stack].path.clone();
-        let diagnostics = project.diagnostics.clone();
-        let inputs = inputs_of(project, listing, Some(files), stack).unwrap();
+        let before = format!("{problems:?}");
+        let inputs = inputs_of(project, listing, Some(files), stack, &mut problems).unwrap();
         if !changed.contains_key(&stack) {
-            assert_eq!(project.diagnostics, diagnostics, "{path}");
+            assert_eq!(format!("{problems:?}"), before, "{path}");
         }
         let found: Vec<&ChangedFile> = inputs
             .iter()
@@ -23,9 +25,9 @@ pub(in crate::change) fn check(project: &mut Project, listing: &Listing, files: 
             Some(cause) => assert!(found.contains(&&cause.file), "{path} {cause:?} {inputs:?}"),
             None => assert!(found.is_empty(), "{path} {found:?}"),
         }
-        let n_diagnostics = project.diagnostics.len();
-        let quiet = inputs_of(project, listing, None, stack).unwrap();
-        assert_eq!(project.diagnostics.len(), n_diagnostics, "{path}");
+        let before = format!("{problems:?}");
+        let quiet = inputs_of(project, listing, None, stack, &mut problems).unwrap();
+        assert_eq!(format!("{problems:?}"), before, "{path}");
         assert!(quiet.iter().all(|input| input.change.is_none()));
         for Input { place, .. } in quiet {
             assert!(inputs.iter().any(|input| input.place == place), "{place}");
@@ -36,12 +38,12 @@ pub(in crate::change) fn check(project: &mut Project, listing: &Listing, files: 
 /// Returns the inputs of a stack, those that have changed marked, and how many problems there are.
 fn inputs(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> (String, usize) {
     let root = dunce::canonicalize(directory.path()).unwrap();
-    let (mut project, listing) = Project::load_with_listing(&root).unwrap();
+    let (project, listing) = load(&root);
     let files = files(changed);
-    check(&mut project, &listing, &files);
-    project.diagnostics.clear();
+    check(&project, &listing, &files);
     let stack = project.stacks.at(stack).unwrap();
-    let inputs = inputs_of(&mut project, &listing, Some(&files), stack).unwrap();
+    let mut problems = Problems::default();
+    let inputs = inputs_of(&project, &listing, Some(&files), stack, &mut problems).unwrap();
     let lines = inputs.iter().map(|input| {
         let change = input
             .change
@@ -54,7 +56,9 @@ fn inputs(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> (Stri
             change.unwrap_or_default()
         )
     });
-    (lines.collect(), project.diagnostics.len())
+    let lines = lines.collect();
+    problems.settle(&mut Sources::default());
+    (lines, problems.diagnostics.len())
 }
 
 fn list(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> String {
@@ -66,10 +70,10 @@ fn list(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> String 
 /// Checks the changes of each two of these files.
 fn check_pairs(directory: &tempfile::TempDir, paths: &[&str]) {
     let root = dunce::canonicalize(directory.path()).unwrap();
-    let (mut project, listing) = Project::load_with_listing(&root).unwrap();
+    let (project, listing) = load(&root);
     for (n, first) in paths.iter().enumerate() {
         for second in &paths[n..] {
-            check(&mut project, &listing, &files(&[first, second]));
+            check(&project, &listing, &files(&[first, second]));
         }
     }
 }
@@ -119,16 +123,17 @@ fn a_repository_around_stacks_is_a_change_of_each() {
         ("c/stack.tm", STACK),
     ]);
     let root = dunce::canonicalize(directory.path()).unwrap();
-    let (mut project, listing) = Project::load_with_listing(&root).unwrap();
+    let (project, listing) = load(&root);
+    let mut problems = Problems::default();
     let repository = files(&["r"]).at("/r").cloned().map(|file| ChangedFile {
         change: FileChange::Repository,
         ..file
     });
     let files = ChangedFiles::new(repository.into_iter().collect());
-    check(&mut project, &listing, &files);
+    check(&project, &listing, &files);
     let has_changed = ["/r/a", "/r/b", "/c"].map(|path| {
         let stack = project.stacks.at(path).unwrap();
-        let inputs = inputs_of(&mut project, &listing, Some(&files), stack).unwrap();
+        let inputs = inputs_of(&project, &listing, Some(&files), stack, &mut problems).unwrap();
         inputs[0].change.is_some()
     });
     assert_eq!(has_changed, [true, true, false]);
@@ -366,14 +371,10 @@ fn terragrunt_reads_inputs() {
     ];
     check_pairs(&directory, &paths);
     let root = dunce::canonicalize(directory.path().join("off")).unwrap();
-    let (mut project, listing) = Project::load_with_listing(&root).unwrap();
+    let (project, listing) = load(&root);
     let stack = project.stacks.at("/").unwrap();
-    assert_eq!(
-        inputs_of(&mut project, &listing, None, stack)
-            .unwrap()
-            .len(),
-        1
-    );
+    let inputs = inputs_of(&project, &listing, None, stack, &mut Problems::default()).unwrap();
+    assert_eq!(inputs.len(), 1);
 }
 
 #[test]
@@ -411,10 +412,17 @@ fn a_long_chain_is_cut_and_many_long_chains_are_cut_short() {
     all.extend(texts.iter().map(|(path, text)| (&**path, &**text)));
     let directory = project(&all);
     let root = dunce::canonicalize(directory.path()).unwrap();
-    let (mut project, listing) = Project::load_with_listing(&root).unwrap();
+    let (project, listing) = load(&root);
     let stack = project.stacks.at("/s").unwrap();
     let files = files(&["m/3000/x"]);
-    let inputs = inputs_of(&mut project, &listing, Some(&files), stack).unwrap();
+    let inputs = inputs_of(
+        &project,
+        &listing,
+        Some(&files),
+        stack,
+        &mut Problems::default(),
+    )
+    .unwrap();
     assert_eq!(inputs.len(), 3002);
     let lengths = [0, 1, 200, 400, 3001].map(|index: usize| inputs[index].chain.len());
     assert_eq!(lengths, [0, 1, 200, 256, 2]);

@@ -2,6 +2,7 @@
 
 use std::fs::{self, FileType};
 use std::io;
+use std::path::Path;
 
 use walkdir::WalkDir;
 
@@ -9,8 +10,8 @@ use super::directory;
 use super::text::{self, Statement};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::ProjectPath;
-use crate::project::Project;
-use crate::project::discover::{Limit, ReadError, TextError, is_configuration, read_text};
+use crate::project::discover::{Limit, TextError, is_configuration, read_text};
+use crate::project::{FileReadError, Problems};
 use crate::source::{FileId, SourceFile, Span};
 
 /// The limit of trigger files. Real ones have six lines.
@@ -29,50 +30,50 @@ pub(crate) enum Found {
     Trigger(Statement),
 }
 
-/// Reads a trigger file. What is wrong with it goes to the problems of the project.
+/// Reads a trigger file, and adds what is wrong with it to `problems`.
 ///
 /// Links are not followed: git knows nothing of what lies behind them.
-pub(crate) fn read(project: &mut Project, file: &ProjectPath) -> Found {
-    let metadata = match metadata(project, file) {
+pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> Found {
+    let metadata = match metadata(root, file) {
         Ok(Some(metadata)) => metadata,
         Ok(None) => return Found::Nothing,
-        Err(source) => return unreadable(project, file, source),
+        Err(source) => return unreadable(file, source, problems),
     };
     if metadata.is_dir() {
         return Found::Nothing;
     }
     if !metadata.is_file() {
-        return not_a_file(project, file, metadata.file_type());
+        return not_a_file(file, metadata.file_type(), problems);
     }
     if *file == directory() {
         let help = "triggers lie below a directory of that name: make it one";
-        return refuse(project, problem(file, "is a file").help(help));
+        return refuse(problem(file, "is a file").help(help), problems);
     }
-    if !is_trigger_name(project, file) {
+    if !is_trigger_name(file, problems) {
         return Found::NoTrigger;
     }
-    match read_text(&file.to_host(&project.root), true, None, &LIMIT) {
-        Ok(text) => understand(project, file, text),
-        Err(TextError::NotUtf8 { text, offset }) => not_utf8(project, file, text, offset),
-        Err(TextError::Refused { why, help }) => refuse(project, problem(file, &why).help(help)),
-        Err(TextError::Io(source)) => unreadable(project, file, source),
+    match read_text(&file.to_host(root), true, None, &LIMIT) {
+        Ok(text) => understand(file, text, problems),
+        Err(TextError::NotUtf8 { text, offset }) => not_utf8(file, text, offset, problems),
+        Err(TextError::Refused { why, help }) => refuse(problem(file, &why).help(help), problems),
+        Err(TextError::Io(source)) => unreadable(file, source, problems),
     }
 }
 
 /// Parses the text of a trigger file, wherever it comes from.
-pub(crate) fn understand(project: &mut Project, file: &ProjectPath, text: String) -> Found {
+pub(crate) fn understand(file: &ProjectPath, text: String, problems: &mut Problems) -> Found {
     match text::parse(&text) {
         Ok(statement) => Found::Trigger(statement),
-        Err(problems) => {
+        Err(diagnostics) => {
             let path = file.clone();
-            project.adopt(SourceFile { path, text }, problems);
+            problems.add_file(SourceFile { path, text }, diagnostics);
             Found::NoTrigger
         }
     }
 }
 
 /// Says whether a file has the name of a trigger; warns if it looks as if it should.
-pub(crate) fn is_trigger_name(project: &mut Project, file: &ProjectPath) -> bool {
+pub(crate) fn is_trigger_name(file: &ProjectPath, problems: &mut Problems) -> bool {
     let name = file.basename();
     if is_configuration(name.as_ref()) {
         return true;
@@ -82,27 +83,27 @@ pub(crate) fn is_trigger_name(project: &mut Project, file: &ProjectPath) -> bool
         let message = format!("`{}` is no trigger because of its name", file.relative());
         let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message).file(file.clone());
         let help = "the names of triggers end in `.tm.hcl`: rename it, or move it elsewhere";
-        project.diagnostics.push(diagnostic.help(help));
+        problems.diagnostics.push(diagnostic.help(help));
     }
     false
 }
 
 /// Says whether the path of a file could be told as it is; warns if not.
-pub(crate) fn is_nameable(project: &mut Project, file: &ProjectPath) -> bool {
+pub(crate) fn is_nameable(file: &ProjectPath, problems: &mut Problems) -> bool {
     let is_text = !file.as_str().contains(char::REPLACEMENT_CHARACTER);
     if !is_text {
         let message = format!("the path of `{}` is not UTF-8", file.relative());
         let diagnostic = Diagnostic::warning(Code::Encoding, message).file(file.clone());
         let diagnostic = diagnostic.note("no stack has such a path, so it is no trigger");
-        project.diagnostics.push(diagnostic.help("rename it"));
+        problems.diagnostics.push(diagnostic.help("rename it"));
     }
     is_text
 }
 
-/// Checks all files in the directory of triggers, whether they differ from anything or not. What is
-/// wrong goes to the problems of the project.
-pub fn check_all(project: &mut Project) {
-    let host = directory().to_host(&project.root);
+/// Checks all files in the directory of triggers below the project root, whether they differ from
+/// anything or not, and adds what is wrong to `problems`.
+pub fn check_all(root: &Path, problems: &mut Problems) {
+    let host = directory().to_host(root);
     let walk = WalkDir::new(host)
         .follow_root_links(false)
         .sort_by_file_name();
@@ -111,27 +112,27 @@ pub fn check_all(project: &mut Project) {
             Ok(entry) => Some(entry.path()),
             Err(error) => error.path(),
         };
-        let host = host.unwrap_or(&project.root);
-        let file = ProjectPath::from_host(&project.root, host).unwrap_or_else(|| {
-            let inside = host.strip_prefix(&project.root).unwrap_or(host);
+        let host = host.unwrap_or(root);
+        let file = ProjectPath::from_host(root, host).unwrap_or_else(|| {
+            let inside = host.strip_prefix(root).unwrap_or(host);
             ProjectPath::from_normal(&format!("/{}", inside.to_string_lossy()))
         });
         match entry.map_err(io::Error::from) {
             Ok(entry) if entry.file_type().is_dir() => {}
             Ok(_) => {
-                if let Found::Nothing = read(project, &file) {
-                    is_nameable(project, &file);
+                if let Found::Nothing = read(root, &file, problems) {
+                    is_nameable(&file, problems);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => _ = unreadable(project, &file, error),
+            Err(error) => _ = unreadable(&file, error, problems),
         }
     }
 }
 
 /// Looks at a file without following links; `None` if there is none.
-fn metadata(project: &Project, file: &ProjectPath) -> io::Result<Option<fs::Metadata>> {
-    let mut host = project.root.clone();
+fn metadata(root: &Path, file: &ProjectPath) -> io::Result<Option<fs::Metadata>> {
+    let mut host = root.to_path_buf();
     let mut names = file.components().peekable();
     while let Some(name) = names.next() {
         host.push(name);
@@ -146,14 +147,14 @@ fn metadata(project: &Project, file: &ProjectPath) -> io::Result<Option<fs::Meta
     Ok(None)
 }
 
-fn not_a_file(project: &mut Project, file: &ProjectPath, kind: FileType) -> Found {
+fn not_a_file(file: &ProjectPath, kind: FileType, problems: &mut Problems) -> Found {
     let mut diagnostic = problem(file, &format!("is {}", what(kind)));
     // It may hide triggers, but does not look like one.
     if *file != directory() && !is_configuration(file.basename().as_ref()) {
         diagnostic.severity = Severity::Warning;
     }
     let help = "triggers are plain files in plain directories, and links are not followed";
-    refuse(project, diagnostic.help(help))
+    refuse(diagnostic.help(help), problems)
 }
 
 /// Says what is not a directory.
@@ -176,12 +177,12 @@ fn problem(file: &ProjectPath, text: &str) -> Diagnostic {
     .file(file.clone())
 }
 
-fn refuse(project: &mut Project, diagnostic: Diagnostic) -> Found {
-    project.diagnostics.push(diagnostic);
+fn refuse(diagnostic: Diagnostic, problems: &mut Problems) -> Found {
+    problems.diagnostics.push(diagnostic);
     Found::NoTrigger
 }
 
-fn not_utf8(project: &mut Project, file: &ProjectPath, text: String, offset: u32) -> Found {
+fn not_utf8(file: &ProjectPath, text: String, offset: u32, problems: &mut Problems) -> Found {
     let span = Span {
         file: FileId(u32::MAX),
         start: offset,
@@ -191,12 +192,12 @@ fn not_utf8(project: &mut Project, file: &ProjectPath, text: String, offset: u32
         .label(span, "the first byte that is not text")
         .help("save the file as UTF-8");
     let path = file.clone();
-    project.adopt(SourceFile { path, text }, vec![diagnostic]);
+    problems.add_file(SourceFile { path, text }, vec![diagnostic]);
     Found::NoTrigger
 }
 
-fn unreadable(project: &mut Project, file: &ProjectPath, source: io::Error) -> Found {
+fn unreadable(file: &ProjectPath, source: io::Error, problems: &mut Problems) -> Found {
     let path = file.relative().to_owned();
-    project.errors.push(ReadError { path, source });
+    problems.errors.push(FileReadError { path, source });
     Found::NoTrigger
 }

@@ -98,6 +98,9 @@ impl Refused {
 }
 
 /// What is being read of git while the project is.
+///
+/// The thread owns all that it needs, and nothing waits for it but who asks: a command that ends early
+/// because of the configuration does not wait for git.
 pub(super) struct Reading(thread::JoinHandle<Result<Read, GitError>>);
 
 pub(super) struct Read {
@@ -190,12 +193,13 @@ impl Loaded {
             }
         };
         let mut changes = change::find(
-            &mut self.project,
+            &self.project,
             &self.listing,
             &read.repository,
             base,
             status,
             counted,
+            &mut self.problems,
         )
         .context("failed to find what has changed")?;
         self.read = Some(read);
@@ -261,7 +265,13 @@ impl Loaded {
         let problem = refused.why.to_string();
         let command = refused.command();
         let mut out = console::stdout();
-        let written = write_refusal(&mut out, &self.project, &problem, command.as_deref());
+        let written = write_refusal(
+            &mut out,
+            &self.project,
+            &self.problems,
+            &problem,
+            command.as_deref(),
+        );
         match written.and_then(|()| out.flush()) {
             // Whoever has stopped reading still learns from the status that something is wrong.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),

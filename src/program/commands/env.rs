@@ -13,7 +13,7 @@ use crate::program::exit::ExitStatus;
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
-    let loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
+    let mut loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -25,7 +25,13 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatu
     }
     let mut out = console::stdout();
     match args.format {
-        Format::Json => write_environments(&mut out, &loaded.project, &selection, &environments)?,
+        Format::Json => write_environments(
+            &mut out,
+            &loaded.project,
+            &loaded.problems,
+            &selection,
+            &environments,
+        )?,
         Format::Text => {
             for (stack, environment) in &environments {
                 let path = loaded.project.stacks[*stack]

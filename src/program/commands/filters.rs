@@ -189,7 +189,7 @@ impl Loaded {
     pub(super) fn select(&self, wish: &Wish) -> Selection {
         let selection = self.select_any(wish);
         // What is wrong may be why there are none.
-        if selection.is_empty() && !self.project.has_errors() {
+        if selection.is_empty() && !self.problems.has_errors() {
             console::note(&self.why_nothing(wish, &selection));
         }
         selection

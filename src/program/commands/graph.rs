@@ -16,7 +16,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> anyhow::Result<ExitS
         GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,
     };
     let filters = Filters::new(chdir, &args.select)?;
-    let loaded = Loaded::new(chdir, format, Reads::for_selection(&args.select))?;
+    let mut loaded = Loaded::new(chdir, format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -31,7 +31,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> anyhow::Result<ExitS
     match args.format {
         GraphFormat::Dot => write_dot(&mut out, &drawing)?,
         GraphFormat::Mermaid => write_mermaid(&mut out, &drawing)?,
-        GraphFormat::Json => write_graph_json(&mut out, &drawing)?,
+        GraphFormat::Json => write_graph_json(&mut out, &drawing, &loaded.problems)?,
     }
     out.flush()?;
     Ok(ExitStatus::Success)

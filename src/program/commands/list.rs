@@ -19,7 +19,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitSta
         return list_removed(chdir, args);
     }
     let filters = Filters::new(chdir, &args.select)?;
-    let loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
+    let mut loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -48,7 +48,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitSta
             order,
             listed: &listed,
         };
-        write_list(&mut out, project, &list)?;
+        write_list(&mut out, project, &loaded.problems, &list)?;
     } else {
         for &stack in &listed {
             let path = project.stacks[stack].path.relative_to(&loaded.directory);
@@ -70,7 +70,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitSta
 /// Lists what the base has and the project no longer has.
 fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus> {
     let wish = ChangeWish::new(&args.select)?;
-    let loaded = Loaded::new(chdir, args.format, Reads::Changes)?;
+    let mut loaded = Loaded::new(chdir, args.format, Reads::Changes)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -95,7 +95,7 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus
     }
     let mut out = console::stdout();
     match args.format {
-        Format::Json => write_removed(&mut out, &loaded.project, &since)?,
+        Format::Json => write_removed(&mut out, &loaded.project, &loaded.problems, &since)?,
         Format::Text => {
             for path in &since.removed {
                 let path = path.relative_to(&loaded.directory);

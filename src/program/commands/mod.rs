@@ -18,15 +18,16 @@ mod why;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use orch::diagnostic::{self, Diagnostic, Severity};
 use orch::path::ProjectPath;
-use orch::project::Project;
 use orch::project::discover::{self, Listing, RootRule};
 use orch::project::environment::{Environment, Environments};
 use orch::project::stack::StackIndex;
+use orch::project::{Problems, Project};
 use orch::report::write_diagnostics;
 use orch::selection::graph::Graph;
 use orch::selection::reference::References;
@@ -158,10 +159,16 @@ impl Reads {
 }
 
 /// A project that has been read, whatever is wrong with it.
+///
+/// What has a part for each stack is never dropped: the program is about to end when it is no longer
+/// needed, and taking tens of thousands of stacks apart first would cost a tenth of the time of a
+/// listing.
 struct Loaded {
-    project: Project,
-    references: References,
-    graph: Graph,
+    project: ManuallyDrop<Project>,
+    references: ManuallyDrop<References>,
+    graph: ManuallyDrop<Graph>,
+    /// What is wrong with all that has been read.
+    problems: Problems,
     /// What is being read of git meanwhile, where it is needed.
     reading: Option<Reading>,
     /// What was read of it.
@@ -178,17 +185,14 @@ impl Loaded {
     /// Loads the project that the user is in.
     ///
     /// Where git is asked for, it is read at the same time.
-    ///
-    /// It lives as long as the program, which is about to end when it is no longer needed: taking
-    /// tens of thousands of stacks apart first would cost a tenth of the time of a listing.
-    fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> anyhow::Result<&'static mut Self> {
+    fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> anyhow::Result<Self> {
         let found = find_project(chdir)?;
         found.note_unmarked("");
         Loaded::of(found, format, reads)
     }
 
     /// Loads a project; see [`Self::new`].
-    fn of(found: Found, format: Format, reads: Reads) -> anyhow::Result<&'static mut Self> {
+    fn of(found: Found, format: Format, reads: Reads) -> anyhow::Result<Self> {
         let Found {
             root,
             rule,
@@ -196,36 +200,37 @@ impl Loaded {
         } = found;
         let reading = reads.git().then(|| Reading::start(&root));
         let what = "failed to start the threads that read files";
-        let (mut project, listing) = if reads.listing() {
-            Project::load_with_listing(&root).context(what)?
+        let mut problems = Problems::default();
+        let (project, listing) = if reads.listing() {
+            Project::load_with_listing(&root, &mut problems).context(what)?
         } else {
-            (Project::load(&root).context(what)?, Listing::default())
+            let project = Project::load(&root, &mut problems).context(what)?;
+            (project, Listing::default())
         };
-        let mut diagnostics = std::mem::take(&mut project.diagnostics);
-        let references = References::resolve(&project, &mut diagnostics);
-        project.diagnostics = diagnostics;
+        let references = References::resolve(&project, &mut problems.diagnostics);
         let graph = Graph::new(&project.stacks, &references);
         debug!(
             files = project.sources.len(),
             stacks = project.stacks.len(),
             "project loaded"
         );
-        Ok(Box::leak(Box::new(Loaded {
-            project,
-            references,
-            graph,
+        Ok(Loaded {
+            project: ManuallyDrop::new(project),
+            references: ManuallyDrop::new(references),
+            graph: ManuallyDrop::new(graph),
+            problems,
             reading,
             read: None,
             listing,
             directory,
             rule,
             format,
-        })))
+        })
     }
 
     /// Ends the command if anything read so far is an error; what is wrong is then shown.
     fn check(&mut self) -> anyhow::Result<Option<ExitStatus>> {
-        if self.project.has_errors() {
+        if self.problems.has_errors() {
             self.report()
         } else {
             Ok(None)
@@ -234,29 +239,36 @@ impl Loaded {
 
     /// Shows what is wrong; to be called once. Errors end the command, warnings do not.
     fn report(&mut self) -> anyhow::Result<Option<ExitStatus>> {
-        diagnostic::sort(&mut self.project.diagnostics, &self.project.sources);
-        let project = &self.project;
-        console::diagnostics(&project.diagnostics, &project.sources);
-        for error in &project.errors {
+        self.settle_problems();
+        diagnostic::sort(&mut self.problems.diagnostics, &self.project.sources);
+        let (project, problems) = (&self.project, &self.problems);
+        console::diagnostics(&problems.diagnostics, &project.sources);
+        for error in &problems.errors {
             console::error(error);
         }
-        if !project.has_errors() {
+        if !problems.has_errors() {
             return Ok(None);
         }
         if self.format == Format::Json {
             // Whoever has stopped reading still learns from the status that something is wrong.
             let mut out = console::stdout();
-            match write_diagnostics(&mut out, project, false).and_then(|()| out.flush()) {
+            let written = write_diagnostics(&mut out, project, problems, false);
+            match written.and_then(|()| out.flush()) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
                 _ => {}
             }
         }
-        let is_configuration = project.diagnostics.iter().any(Diagnostic::is_error);
+        let is_configuration = problems.diagnostics.iter().any(Diagnostic::is_error);
         Ok(Some(if is_configuration {
             ExitStatus::Configuration
         } else {
             ExitStatus::Surroundings
         }))
+    }
+
+    /// Takes in the files that problems point into, so that these can be drawn.
+    fn settle_problems(&mut self) {
+        self.problems.settle(&mut self.project.sources);
     }
 
     /// Works out the environments of stacks; what is wrong with them goes to the diagnostics.
@@ -282,7 +294,7 @@ impl Loaded {
         problems.sort_by(|(_, a), (_, b)| a.cmp(b));
         for (diagnostic, stacks) in problems {
             let note = format!("evaluated for {}", self.names(&stacks));
-            self.project.diagnostics.push(diagnostic.note(note));
+            self.problems.diagnostics.push(diagnostic.note(note));
         }
         known
     }
@@ -310,7 +322,7 @@ impl Loaded {
                 if !is_fatal {
                     diagnostic.severity = Severity::Warning;
                 }
-                self.project.diagnostics.push(diagnostic);
+                self.problems.diagnostics.push(diagnostic);
             }
         }
     }

@@ -34,7 +34,7 @@ const WHO: [&str; 6] = [
 
 pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> anyhow::Result<ExitStatus> {
     let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
-    let loaded = Loaded::new(chdir, Format::Text, Reads::Configuration)?;
+    let mut loaded = Loaded::new(chdir, Format::Text, Reads::Configuration)?;
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }

@@ -14,7 +14,7 @@ use crate::program::console;
 use crate::program::exit::ExitStatus;
 
 pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result<ExitStatus> {
-    let loaded = Loaded::new(chdir, args.format, Reads::Configuration)?;
+    let mut loaded = Loaded::new(chdir, args.format, Reads::Configuration)?;
     loaded.check_cycles(CyclesAre::Errors);
     let all: Vec<StackIndex> = loaded
         .project
@@ -23,11 +23,12 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result
         .map(|(stack, _)| stack)
         .collect();
     loaded.environments(all.into_iter());
-    let project = &mut loaded.project;
-    let unmatched = stack::unmatched(&project.stacks, &project.root);
-    project.diagnostics.extend(unmatched);
-    trigger::check_all(project);
-    for diagnostic in &mut loaded.project.diagnostics {
+    let root = &loaded.project.root;
+    let unmatched = stack::unmatched(&loaded.project.stacks, root);
+    loaded.problems.diagnostics.extend(unmatched);
+    trigger::check_all(root, &mut loaded.problems);
+    loaded.settle_problems();
+    for diagnostic in &mut loaded.problems.diagnostics {
         diagnostic.severity = Severity::Error;
     }
     if let Some(status) = loaded.report()? {
@@ -35,7 +36,7 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result
     }
     if args.format == Format::Json {
         let mut out = console::stdout();
-        write_diagnostics(&mut out, &loaded.project, true)?;
+        write_diagnostics(&mut out, &loaded.project, &loaded.problems, true)?;
         out.flush()?;
     }
     let stacks = count(loaded.project.stacks.len(), "stack");

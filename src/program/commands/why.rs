@@ -27,7 +27,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
         Reads::Configuration => Reads::Inputs,
         reads => reads,
     };
-    let loaded = Loaded::new(chdir, args.format, reads)?;
+    let mut loaded = Loaded::new(chdir, args.format, reads)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -37,16 +37,15 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
     loaded.check_cycles(CyclesAre::Warnings);
     let changed = wish.changed.as_ref().map(|changes| &changes.files);
     let failed = "failed to read the inputs of the stack";
-    let mut inputs =
-        inputs_of(&mut loaded.project, &loaded.listing, changed, stack).context(failed)?;
+    let (project, listing) = (&loaded.project, &loaded.listing);
+    let inputs = inputs_of(project, listing, changed, stack, &mut loaded.problems);
+    let mut inputs = inputs.context(failed)?;
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
     let uncounted = wish.changed.as_ref().map(|changes| &changes.uncounted);
     if let Some(uncounted) = uncounted {
-        let Loaded {
-            project, listing, ..
-        } = &loaded;
+        let (project, listing) = (&loaded.project, &loaded.listing);
         add_uncounted(project, listing, uncounted, stack, &mut inputs).context(failed)?;
     }
     let uncounted_trigger =
@@ -68,7 +67,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
     let mut out = console::stdout();
     match args.format {
         Format::Text => write_why(&mut out, &story)?,
-        Format::Json => write_why_json(&mut out, &story)?,
+        Format::Json => write_why_json(&mut out, &story, &loaded.problems)?,
     }
     out.flush()?;
     Ok(ExitStatus::Success)

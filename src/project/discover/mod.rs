@@ -34,6 +34,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse;
 use crate::language::syntax::Body;
 use crate::path::ProjectPath;
+use crate::project::problems::{FileReadError, Problems};
 use crate::source::{FileId, SourceFile, Sources, Span};
 
 /// Endings of configuration files. Terramate reads the first two as well.
@@ -44,17 +45,6 @@ const BATCH: usize = 32;
 
 /// Files that keep a directory, and all below it, out of the project.
 const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
-
-/// A file or directory that could not be read.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to read `{path}`")]
-pub struct ReadError {
-    /// What could not be read, relative to the project root where it lies inside.
-    pub path: String,
-    /// Why.
-    #[source]
-    pub source: io::Error,
-}
 
 /// What [`read`] found.
 #[derive(Debug, Default)]
@@ -67,10 +57,6 @@ pub struct Found {
     pub nested_projects: Vec<ProjectPath>,
     /// Files and directories of which not everything is known, for the reasons below.
     pub broken: Vec<ProjectPath>,
-    /// What is wrong with the text of files.
-    pub diagnostics: Vec<Diagnostic>,
-    /// What could not be read.
-    pub errors: Vec<ReadError>,
 }
 
 /// A directory and its own configuration files.
@@ -105,20 +91,20 @@ pub fn is_skip_mark(name: &OsStr) -> bool {
 }
 
 /// Reads all configuration files of the project, on the pool of threads that this is called on.
-pub fn read(root: &Path) -> Found {
-    read_project(Reader::new(root, 0)).0
+pub fn read(root: &Path, problems: &mut Problems) -> Found {
+    read_project(Reader::new(root, 0), problems).0
 }
 
 /// Does what [`read`] does, and lists what else there is.
-pub fn read_with_listing(root: &Path) -> (Found, Listing) {
+pub fn read_with_listing(root: &Path, problems: &mut Problems) -> (Found, Listing) {
     let reader = Reader {
         lists: true,
         ..Reader::new(root, 0)
     };
-    read_project(reader)
+    read_project(reader, problems)
 }
 
-fn read_project(reader: Reader) -> (Found, Listing) {
+fn read_project(reader: Reader, problems: &mut Problems) -> (Found, Listing) {
     rayon::scope(|scope| reader.walk(scope));
     let mut found = Found::default();
     let gathered = reader
@@ -146,7 +132,7 @@ fn read_project(reader: Reader) -> (Found, Listing) {
     }
     for (path, problem) in gathered.problems {
         if is_ours(&path) {
-            found.add(path, problem);
+            found.add(path, problem, problems);
         }
     }
     found.nested_projects = gathered.nested_projects;
@@ -159,23 +145,28 @@ fn read_project(reader: Reader) -> (Found, Listing) {
 }
 
 /// Reads one more file, which need not have a configuration file's name: what an import names.
-/// Where that fails, the reason is added to `found`.
-pub fn read_one(root: &Path, path: &ProjectPath, found: &mut Found) -> Option<ParsedFile> {
+/// Where that fails, the reason is added to `problems`.
+pub fn read_one(
+    root: &Path,
+    path: &ProjectPath,
+    found: &mut Found,
+    problems: &mut Problems,
+) -> Option<ParsedFile> {
     let reader = Reader::new(root, found.sources.len());
     let mut gathered = Gathered::default();
     let file = reader.read_file(&path.to_host(root), false, &mut gathered);
     for (path, problem) in gathered.sorted(&mut found.sources).problems {
-        found.add(path, problem);
+        found.add(path, problem, problems);
     }
     file
 }
 
 impl Found {
-    fn add(&mut self, path: ProjectPath, problem: Problem) {
+    fn add(&mut self, path: ProjectPath, problem: Problem, problems: &mut Problems) {
         self.broken.push(path);
         match problem {
-            Problem::Text(diagnostic) => self.diagnostics.push(*diagnostic),
-            Problem::Unreadable(error) => self.errors.push(error),
+            Problem::Text(diagnostic) => problems.diagnostics.push(*diagnostic),
+            Problem::Unreadable(error) => problems.errors.push(error),
         }
     }
 }
@@ -202,7 +193,7 @@ struct Gathered {
 
 enum Problem {
     Text(Box<Diagnostic>),
-    Unreadable(ReadError),
+    Unreadable(FileReadError),
 }
 
 /// What the walk met in one directory.
@@ -430,7 +421,7 @@ impl<'a> Reader<'a> {
         } else {
             path
         };
-        let error = ReadError {
+        let error = FileReadError {
             path: path.display().to_string(),
             source,
         };

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{Story, hindrance_text};
 use crate::change::trigger::Trigger;
+use crate::project::Problems;
 use crate::project::stack::StackIndex;
 use crate::report::changes::{InputJson, SinceJson, TriggerJson};
 use crate::report::json::{FORMAT, OriginJson, ProblemsJson, place};
@@ -71,7 +72,11 @@ struct WayJson<'a> {
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_why_json(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
+pub fn write_why_json(
+    out: &mut impl Write,
+    story: &Story<'_>,
+    problems: &Problems,
+) -> io::Result<()> {
     let Story { question, why, .. } = *story;
     let Question {
         project, selection, ..
@@ -97,7 +102,7 @@ pub fn write_why_json(out: &mut impl Write, story: &Story<'_>) -> io::Result<()>
             filters: story.remedies(),
             or: why.ways.iter().map(|way| way_json(way, story)).collect(),
         },
-        problems: ProblemsJson::new(project),
+        problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)

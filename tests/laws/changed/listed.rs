@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use orch::change::{ChangedFiles, Input, UseKind, inputs_of};
 use orch::git::{ChangedFile, FileChange, FileState};
 use orch::path::ProjectPath;
-use orch::project::Project;
+use orch::project::{Problems, Project};
 
 use super::asked::{Answer, Expected};
 use super::repository::Repository;
@@ -18,11 +18,13 @@ pub(super) fn check_inputs(
     expected: &Expected,
     repository: &Repository,
 ) -> Result<(), String> {
-    let (mut project, listing) = Project::load_with_listing(&repository.root).unwrap();
+    let mut problems = Problems::default();
+    let loaded = Project::load_with_listing(&repository.root, &mut problems);
+    let (project, listing) = loaded.unwrap();
     let files = changed_files(expected, repository);
     let stacks: Vec<_> = project.stacks.iter().map(|(index, _)| index).collect();
     for stack in stacks {
-        let inputs = inputs_of(&mut project, &listing, Some(&files), stack).unwrap();
+        let inputs = inputs_of(&project, &listing, Some(&files), stack, &mut problems).unwrap();
         let path = project.stacks[stack].path.relative();
         let told = |what: &str| Err(format!("{what}: the inputs of {path}: {inputs:#?}"));
         let changes: BTreeSet<(&str, String)> = inputs.iter().filter_map(change).collect();

@@ -4,20 +4,21 @@ use proptest::prelude::*;
 use super::*;
 use crate::diagnostic::{Style, render};
 use crate::path::ProjectPath;
-use crate::project::Project;
-use crate::source::SourceFile;
+use crate::project::Problems;
+use crate::source::{SourceFile, Sources};
 
 /// What a text says, or what is wrong with it.
 fn parsed(text: &str) -> String {
     match parse(text) {
         Ok(Statement { kind, reason }) => format!("{}: {reason}", kind.keyword()),
         Err(problems) => {
-            let mut project = Project::default();
             let path = ProjectPath::root().join("t.tm.hcl");
             let text = text.to_owned();
-            project.adopt(SourceFile { path, text }, problems);
-            let draw = |problem| render(problem, &project.sources, Style::Plain);
-            project.diagnostics.iter().map(draw).collect()
+            let (mut all, mut sources) = (Problems::default(), Sources::default());
+            all.add_file(SourceFile { path, text }, problems);
+            all.settle(&mut sources);
+            let draw = |problem| render(problem, &sources, Style::Plain);
+            all.diagnostics.iter().map(draw).collect()
         }
     }
 }

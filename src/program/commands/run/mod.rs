@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::thread::{self, Scope};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -53,11 +54,11 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitSt
         reads => reads,
     };
     let found = find(chdir, &args)?;
-    let loaded = Loaded::of(found, Format::Text, reads)?;
+    let mut loaded = Loaded::of(found, Format::Text, reads)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let earlier = Earlier::find(loaded, &mut args)?;
+    let earlier = Earlier::find(&loaded, &mut args)?;
     let args = &args;
     let selection = if let Some(earlier) = &earlier {
         earlier.selection()
@@ -84,20 +85,20 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitSt
     } else {
         Direction::Forward
     };
-    let attempts = attempts::attempts(loaded, &args.attempts, &sequence)?;
-    let limits = attempts::limits(loaded, &args.limit)?;
+    let attempts = attempts::attempts(&loaded, &args.attempts, &sequence)?;
+    let limits = attempts::limits(&loaded, &args.limit)?;
     let jobs = args.parallel.map_or(NonZeroUsize::MIN, |jobs| jobs.0);
     let how = How::new(args, jobs, &attempts)?;
     let run_id = record::new_id(&loaded.project.root);
-    let tasks = match tasks(loaded, &args.command, environments, &run_id) {
+    let tasks = match tasks(&loaded, &args.command, environments, &run_id) {
         Ok(tasks) => tasks,
         Err(missing) => {
-            show_missing(loaded, &missing);
+            show_missing(&loaded, &missing);
             return Ok(ExitStatus::Surroundings);
         }
     };
     if args.dry_run {
-        return show(loaded, &sequence, &command_line(&args.command));
+        return show(&loaded, &sequence, &command_line(&args.command));
     }
     if !loaded.is_safe(&disabled) {
         return Ok(ExitStatus::Refused);
@@ -116,7 +117,7 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitSt
         earlier,
         since: selection.since(),
     };
-    carry_out(loaded, args, run)
+    thread::scope(|scope| carry_out(scope, &loaded, args, run))
 }
 
 /// Checks that there is a command, and only one: that of an earlier run cannot be said anew.
@@ -186,9 +187,10 @@ struct Ready<'a> {
     since: Option<&'a Since>,
 }
 
-/// Runs, records and shows it.
-fn carry_out(
-    loaded: &'static Loaded,
+/// Runs, records and shows it. The thread that prints belongs to the scope.
+fn carry_out<'s>(
+    scope: &'s Scope<'s, '_>,
+    loaded: &'s Loaded,
     args: &RunArgs,
     run: Ready<'_>,
 ) -> anyhow::Result<ExitStatus> {
@@ -197,6 +199,7 @@ fn carry_out(
     let inbox = Inbox::with_signals().context("failed to receive signals")?;
     let mut recording = record::begin(loaded, &header, args.resume.allow_concurrent)?;
     let output = Output::new(
+        scope,
         loaded,
         Shown {
             how: run.how,

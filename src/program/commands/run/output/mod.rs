@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
@@ -120,38 +120,42 @@ pub(super) struct Shown<'a> {
 }
 
 /// Shows a run.
-pub(super) enum Output {
+pub(super) enum Output<'s> {
     Live {
-        text: RunText<'static>,
+        text: RunText<'s>,
         command: String,
         is_quiet: bool,
         /// The id of the run, if it is on record.
         run: Option<String>,
     },
-    Captured(Captured),
+    Captured(Captured<'s>),
 }
 
 /// Shows a run whose commands print to us.
-pub(super) struct Captured {
+pub(super) struct Captured<'s> {
     show: Show,
     pty: bool,
     /// Whether commands that ask are told to use colours.
     has_colours: bool,
-    logs: Arc<RunLogs<'static>>,
+    logs: Arc<RunLogs<'s>>,
     sinks: Arc<Mutex<Sinks>>,
     to_printer: mpsc::Sender<Message>,
-    printer: thread::JoinHandle<()>,
+    printer: ScopedJoinHandle<'s, ()>,
     /// Where logs are that nobody wants to keep.
     temporary: Option<TempDir>,
 }
 
-impl Output {
+impl<'s> Output<'s> {
     /// Begins to show a run.
     ///
     /// # Errors
     ///
     /// If there is no room for logs, or no thread can be started.
-    pub(super) fn new(loaded: &'static Loaded, shown: Shown) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        scope: &'s Scope<'s, '_>,
+        loaded: &'s Loaded,
+        shown: Shown,
+    ) -> anyhow::Result<Self> {
         let stacks = &loaded.project.stacks;
         let text = RunText::new(stacks);
         let (show, pty) = match shown.how {
@@ -214,7 +218,7 @@ impl Output {
             failed: HashMap::new(),
         };
         let printer = thread::Builder::new()
-            .spawn(move || printer.print(&messages))
+            .spawn_scoped(scope, move || printer.print(&messages))
             .context("failed to start the thread that prints")?;
         Ok(Output::Captured(Captured {
             show,
@@ -229,7 +233,7 @@ impl Output {
     }
 
     /// Returns where the streams of commands lead.
-    pub(super) fn streams(&self) -> Streams<'static> {
+    pub(super) fn streams(&self) -> Streams<'s> {
         let Output::Captured(captured) = self else {
             return Streams::Live;
         };

@@ -26,21 +26,21 @@ pub(super) enum Message {
     Over(RunSummary),
 }
 
-pub(super) struct Printer {
-    pub(super) text: RunText<'static>,
+pub(super) struct Printer<'s> {
+    pub(super) text: RunText<'s>,
     pub(super) show: Show,
     pub(super) is_quiet: bool,
-    pub(super) groups: Groups<'static>,
-    pub(super) progress: Progress<'static>,
+    pub(super) groups: Groups<'s>,
+    pub(super) progress: Progress<'s>,
     /// Shows what is going on, where there is a terminal for that.
     pub(super) painter: Option<Painter>,
-    pub(super) logs: Arc<RunLogs<'static>>,
+    pub(super) logs: Arc<RunLogs<'s>>,
     pub(super) sinks: Arc<Mutex<Sinks>>,
     /// How earlier attempts of running stacks failed, and after how long.
     pub(super) failed: HashMap<StackIndex, Vec<(Failure, Duration)>>,
 }
 
-impl Printer {
+impl Printer<'_> {
     /// Prints until the run is over.
     pub(super) fn print(mut self, messages: &Receiver<Message>) {
         // Lines that come and go at once are of no use to anybody.
