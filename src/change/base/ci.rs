@@ -1,29 +1,29 @@
-//! What continuous integration says about the commits it builds.
+//! What a CI provider says about the commits that it builds.
 //!
-//! Pure: variables and the event file come in as values, what a provider knows goes out. Whether
-//! any of these commits is present in the clone is not known here.
+//! Pure: takes variables and the text of the event file, and returns what the provider knows. It
+//! doesn't know whether the clone has any of these commits.
 //!
 //! Sources: the documentation of each provider's predefined variables, and of GitHub's webhook
-//! events, which is what the event file holds.
+//! events, which the event file holds.
 
 use serde_json::Value;
 
 use crate::git::is_hexadecimal;
 
-/// What a provider knows about the base of what it builds.
+/// What a provider knows about what it builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Knowledge {
-    /// The provider, for people.
+pub struct CiContext {
+    /// The name of the provider, as people write it.
     pub provider: &'static str,
-    /// What to compare with; `None` if the provider does not know.
-    pub comparison: Option<Comparison>,
-    /// The branch that is built, where no pull request is.
+    /// What to compare with; `None` if the provider doesn't know.
+    pub hint: Option<BaseHint>,
+    /// The branch that is built; `None` if it is a pull request or a tag.
     pub branch: Option<String>,
 }
 
 /// What to compare with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Comparison {
+pub enum BaseHint {
     /// Exactly this commit.
     Commit {
         /// Its name.
@@ -31,14 +31,14 @@ pub enum Comparison {
         /// What it is, for people.
         what: &'static str,
     },
-    /// Where the change that is proposed left the branch that it is proposed for.
-    Target(Target),
+    /// The commit at which the proposed change left its target.
+    Target(MergeTarget),
 }
 
-/// What a change is proposed for. One of commit and branch is known at least.
+/// What a change is proposed for. At least one of commit and branch is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    /// The last commit of the proposal. If HEAD merges it into the target, the provider made HEAD.
+pub struct MergeTarget {
+    /// The last commit of the proposal. If HEAD merges it into the target, then the provider made HEAD.
     pub proposal: Option<String>,
     /// The commit that the target was at.
     pub commit: Option<String>,
@@ -48,7 +48,7 @@ pub struct Target {
 
 /// Why nothing can be concluded from what a provider says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unclear {
+pub enum CiUnclear {
     /// The file that describes what happened cannot be used.
     #[error(
         "GitHub Actions runs this for a `{event}`, and its event file (GITHUB_EVENT_PATH) {problem}"
@@ -56,23 +56,23 @@ pub enum Unclear {
     EventFile {
         /// The name of the event.
         event: String,
-        /// What is wrong with the file, going on from its name.
+        /// What is wrong with the file, as the rest of a sentence that begins with its name.
         problem: String,
     },
 }
 
-/// Reads what the provider that runs us says; `None` where none does.
+/// Returns what the provider that runs `orch` says; `None` outside of CI.
 ///
-/// `variable` looks up the environment, where empty counts as unset, and `read` reads a file.
+/// `variable` looks up the environment, where an empty value counts as unset, and `read` reads a file.
 ///
 /// # Errors
 ///
-/// If the provider says that it knows but cannot be understood: falling back would compare with
-/// another commit than the provider shows.
-pub fn knowledge(
+/// If the provider's answer can't be understood: falling back would compare with another commit than
+/// the provider shows.
+pub fn context(
     variable: impl Fn(&str) -> Option<String>,
     read: impl Fn(&str) -> Result<String, String>,
-) -> Result<Option<Knowledge>, Unclear> {
+) -> Result<Option<CiContext>, CiUnclear> {
     let variable = &|name: &str| variable(name).filter(|value| !value.is_empty());
     let is_on = |name: &str| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     Ok(if is_on("GITHUB_ACTIONS") {
@@ -92,8 +92,8 @@ pub fn knowledge(
 
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Returns a commit name if the text is one that is not all zeros, which stands for "none". Nothing
-/// else may become an argument of git.
+/// Returns the text if it names a commit. All zeros stand for "none", and nothing else may become an
+/// argument of git.
 fn commit(text: Option<String>) -> Option<String> {
     text.filter(|text| {
         (7..=64).contains(&text.len())
@@ -102,39 +102,39 @@ fn commit(text: Option<String>) -> Option<String> {
     })
 }
 
-/// Returns a branch name if the text is one, without `refs/heads/`.
+/// Returns the name of a branch without `refs/heads/`, if the text is one.
 fn branch(text: Option<String>) -> Option<String> {
     let text = text?;
     let name = text.strip_prefix("refs/heads/").unwrap_or(&text);
     super::is_branch_name(name).then(|| name.to_owned())
 }
 
-fn exactly(name: Option<String>, what: &'static str) -> Option<Comparison> {
+fn exactly(name: Option<String>, what: &'static str) -> Option<BaseHint> {
     let commit = commit(name)?;
-    Some(Comparison::Commit { commit, what })
+    Some(BaseHint::Commit { commit, what })
 }
 
 fn target(
     proposal: Option<String>,
     target_commit: Option<String>,
     target_branch: Option<String>,
-) -> Option<Comparison> {
-    let target = Target {
+) -> Option<BaseHint> {
+    let target = MergeTarget {
         proposal: commit(proposal),
         commit: commit(target_commit),
         branch: branch(target_branch),
     };
     let is_known = target.commit.is_some() || target.branch.is_some();
-    is_known.then_some(Comparison::Target(target))
+    is_known.then_some(BaseHint::Target(target))
 }
 
 fn github(
     variable: Variables<'_>,
     read: impl Fn(&str) -> Result<String, String>,
-) -> Result<Knowledge, Unclear> {
+) -> Result<CiContext, CiUnclear> {
     let name = variable("GITHUB_EVENT_NAME").unwrap_or_default();
     let event = || {
-        let problem = |problem: String| Unclear::EventFile {
+        let problem = |problem: String| CiUnclear::EventFile {
             event: name.clone(),
             problem,
         };
@@ -152,7 +152,7 @@ fn github(
     };
     let is_branch = variable("GITHUB_REF_TYPE").is_none_or(|kind| kind == "branch");
     let mut built = variable("GITHUB_REF_NAME").filter(|_| is_branch);
-    let comparison = match &*name {
+    let hint = match &*name {
         "pull_request" | "pull_request_target" | "pull_request_review" => {
             built = None;
             // The base branch is known without the file as well.
@@ -176,21 +176,21 @@ fn github(
         "push" => exactly(text(&event()?, "/before"), "the commit before this push"),
         _ => None,
     };
-    Ok(Knowledge {
+    Ok(CiContext {
         provider: "GitHub Actions",
-        comparison,
+        hint,
         branch: branch(built),
     })
 }
 
-fn gitlab(variable: Variables<'_>) -> Knowledge {
+fn gitlab(variable: Variables<'_>) -> CiContext {
     // Set in pipelines for merged results and merge trains, where HEAD is a merge that GitLab made.
     let merged_into = commit(variable("CI_MERGE_REQUEST_TARGET_BRANCH_SHA"));
     let source = variable("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA");
     let target_branch = variable("CI_MERGE_REQUEST_TARGET_BRANCH_NAME");
     let diff_base = variable("CI_MERGE_REQUEST_DIFF_BASE_SHA");
     let is_merge_request = target_branch.is_some() || diff_base.is_some();
-    let comparison = if merged_into.is_some() {
+    let hint = if merged_into.is_some() {
         target(source, merged_into, target_branch)
     } else if is_merge_request {
         exactly(diff_base, "the diff base of this merge request")
@@ -199,45 +199,45 @@ fn gitlab(variable: Variables<'_>) -> Knowledge {
         let before = variable("CI_COMMIT_BEFORE_SHA");
         exactly(before, "the commit before this push")
     };
-    Knowledge {
+    CiContext {
         provider: "GitLab CI",
-        comparison,
+        hint,
         branch: branch(variable("CI_COMMIT_BRANCH")).filter(|_| !is_merge_request),
     }
 }
 
-fn bitbucket(variable: Variables<'_>) -> Knowledge {
+fn bitbucket(variable: Variables<'_>) -> CiContext {
     // The pipeline of a pull request merges the target into the source itself, so the merge base is
     // the target.
     let is_pull_request = variable("BITBUCKET_PR_ID").is_some();
-    let comparison = target(
+    let hint = target(
         None,
         variable("BITBUCKET_PR_DESTINATION_COMMIT"),
         variable("BITBUCKET_PR_DESTINATION_BRANCH"),
     );
-    Knowledge {
+    CiContext {
         provider: "Bitbucket Pipelines",
-        comparison: comparison.filter(|_| is_pull_request),
+        hint: hint.filter(|_| is_pull_request),
         branch: branch(variable("BITBUCKET_BRANCH")).filter(|_| !is_pull_request),
     }
 }
 
-fn azure(variable: Variables<'_>) -> Knowledge {
+fn azure(variable: Variables<'_>) -> CiContext {
     let is_pull_request = variable("BUILD_REASON").is_some_and(|reason| reason == "PullRequest");
-    let comparison = target(
+    let hint = target(
         variable("SYSTEM_PULLREQUEST_SOURCECOMMITID"),
         None,
         variable("SYSTEM_PULLREQUEST_TARGETBRANCH"),
     );
     let source = variable("BUILD_SOURCEBRANCH").filter(|name| name.starts_with("refs/heads/"));
-    Knowledge {
+    CiContext {
         provider: "Azure Pipelines",
-        comparison: comparison.filter(|_| is_pull_request),
+        hint: hint.filter(|_| is_pull_request),
         branch: branch(source).filter(|_| !is_pull_request),
     }
 }
 
-fn buildkite(variable: Variables<'_>) -> Knowledge {
+fn buildkite(variable: Variables<'_>) -> CiContext {
     let is_pull_request =
         variable("BUILDKITE_PULL_REQUEST").is_some_and(|number| number != "false");
     let queued = exactly(
@@ -246,9 +246,9 @@ fn buildkite(variable: Variables<'_>) -> Knowledge {
     );
     let is_plain = !is_pull_request && queued.is_none() && variable("BUILDKITE_TAG").is_none();
     let proposed = target(None, None, variable("BUILDKITE_PULL_REQUEST_BASE_BRANCH"));
-    Knowledge {
+    CiContext {
         provider: "Buildkite",
-        comparison: queued.or_else(|| proposed.filter(|_| is_pull_request)),
+        hint: queued.or_else(|| proposed.filter(|_| is_pull_request)),
         branch: branch(variable("BUILDKITE_BRANCH")).filter(|_| is_plain),
     }
 }
@@ -261,16 +261,16 @@ mod tests {
     const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
     const NONE: &str = "0000000000000000000000000000000000000000";
 
-    fn known(variables: &[(&str, &str)], event: &str) -> Option<Comparison> {
+    fn known(variables: &[(&str, &str)], event: &str) -> Option<BaseHint> {
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
         let read = |_: &str| Ok(event.to_owned());
-        knowledge(variable, read).unwrap().unwrap().comparison
+        context(variable, read).unwrap().unwrap().hint
     }
 
-    fn github(event: &str, content: &str) -> Option<Comparison> {
+    fn github(event: &str, content: &str) -> Option<BaseHint> {
         let variables = [
             ("GITHUB_ACTIONS", "true"),
             ("GITHUB_EVENT_NAME", event),
@@ -283,7 +283,7 @@ mod tests {
     fn a_push_to_a_new_branch_has_nothing_before_it() {
         let push = |before: &str| github("push", &format!("{{\"before\": \"{before}\"}}"));
         assert_eq!(push(NONE), None);
-        assert!(matches!(push(A), Some(Comparison::Commit { commit, .. }) if commit == A));
+        assert!(matches!(push(A), Some(BaseHint::Commit { commit, .. }) if commit == A));
         let gitlab = [("GITLAB_CI", "true"), ("CI_COMMIT_BEFORE_SHA", NONE)];
         assert_eq!(known(&gitlab, ""), None);
     }
@@ -298,12 +298,12 @@ mod tests {
         ];
         assert!(matches!(
             known(&variables, ""),
-            Some(Comparison::Commit { commit, .. }) if commit == A
+            Some(BaseHint::Commit { commit, .. }) if commit == A
         ));
         variables.push(("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", B));
         assert!(matches!(
             known(&variables, ""),
-            Some(Comparison::Target(target)) if target.commit.as_deref() == Some(B)
+            Some(BaseHint::Target(target)) if target.commit.as_deref() == Some(B)
         ));
     }
 
@@ -322,7 +322,7 @@ mod tests {
             "GITHUB_EVENT_PATH" => Some("event.json".to_owned()),
             _ => None,
         };
-        let unclear = |text: &str| knowledge(variable, |_| Ok(text.to_owned())).is_err();
+        let unclear = |text: &str| context(variable, |_| Ok(text.to_owned())).is_err();
         assert!(unclear("{"));
         assert!(!unclear("{}"));
     }

@@ -1,35 +1,15 @@
 //! The chain of rules by which a base is found.
 
-use super::ci::Target;
+use super::ci::MergeTarget;
+use super::refusal::refuse;
 use super::remote;
-use super::{Base, BaseRule, BaseUnknown, BaseWish, Mend, is_branch_name};
+use super::{Base, BaseQuery, BaseRule, BaseUnknown, Remedy, is_branch_name};
 use crate::git::{CommitId, Repository, is_hexadecimal};
-
-/// A refusal that waits for its way out.
-pub(super) struct Refusal(String);
-
-/// Starts to refuse, with what is missing.
-pub(super) fn refuse(problem: impl Into<String>) -> Refusal {
-    Refusal(problem.into())
-}
-
-impl Refusal {
-    pub(super) fn mend<T>(self, mend: Mend) -> Result<T, BaseUnknown> {
-        Err(BaseUnknown::Refused {
-            problem: self.0,
-            mend,
-        })
-    }
-
-    pub(super) fn advise<T>(self, advice: impl Into<String>) -> Result<T, BaseUnknown> {
-        self.mend(Mend::Advice(advice.into()))
-    }
-}
 
 /// Finds the base of one repository.
 pub(super) struct Finder<'a> {
     pub(super) repository: &'a Repository,
-    pub(super) wish: &'a BaseWish,
+    pub(super) query: &'a BaseQuery,
     pub(super) head: CommitId,
 }
 
@@ -68,18 +48,18 @@ impl Finder<'_> {
         if self.repository.is_shallow()? {
             problem += " in this shallow clone";
         }
-        let mend = match remote {
-            Some(remote) => self.mend_named(revision, &remote)?,
+        let remedy = match remote {
+            Some(remote) => self.remedy_for_name(revision, &remote)?,
             None => None,
         };
-        match mend {
-            Some(mend) => refuse(problem).mend(mend),
+        match remedy {
+            Some(remedy) => refuse(problem).remedy(remedy),
             None => refuse(problem).advise("name a commit, branch or tag that exists"),
         }
     }
 
     /// Returns what gets a revision that is not there; `None` if nothing does.
-    fn mend_named(&self, revision: &str, remote: &str) -> Result<Option<Mend>, BaseUnknown> {
+    fn remedy_for_name(&self, revision: &str, remote: &str) -> Result<Option<Remedy>, BaseUnknown> {
         let is_shallow = self.repository.is_shallow()?;
         // `v1~2` cannot be known before `v1` is.
         let name = revision.split(['~', '^', ':']).next().unwrap_or(revision);
@@ -92,9 +72,9 @@ impl Finder<'_> {
             return Ok(if !is_shallow || !is_ancestor {
                 None
             } else if known == self.head {
-                Some(Mend::history(remote, None, &self.head_on(remote)?))
+                Some(Remedy::history(remote, None, &self.head_on(remote)?))
             } else {
-                Some(Mend::history(remote, None, &[known]))
+                Some(Remedy::history(remote, None, &[known]))
             });
         }
         let branch = name.strip_prefix(&format!("{remote}/"));
@@ -103,18 +83,18 @@ impl Finder<'_> {
         }
         let looks_like_commit = name.len() >= 7 && is_hexadecimal(name);
         Ok(Some(match branch {
-            Some(branch) => self.mend_one(remote, &[&refspec(remote, branch)])?,
-            None if looks_like_commit => self.mend_commit(remote, name)?,
+            Some(branch) => self.fetch_one(remote, &[&refspec(remote, branch)])?,
+            None if looks_like_commit => self.fetch_commit(remote, name)?,
             // All tags would be fetched to one depth, and all branches be cut there. Which of the two
             // it is only the remote knows.
-            None if is_shallow && is_version(name) => self.mend_one(remote, &["tag", name])?,
-            None if is_shallow => self.mend_one(remote, &[&refspec(remote, name)])?,
-            None => Mend::all(remote),
+            None if is_shallow && is_version(name) => self.fetch_one(remote, &["tag", name])?,
+            None if is_shallow => self.fetch_one(remote, &[&refspec(remote, name)])?,
+            None => Remedy::all(remote),
         }))
     }
 
     /// Returns what gets one commit, branch or tag, without its history in a shallow clone.
-    fn mend_one(&self, remote: &str, what: &[&str]) -> Result<Mend, BaseUnknown> {
+    fn fetch_one(&self, remote: &str, what: &[&str]) -> Result<Remedy, BaseUnknown> {
         // In a complete clone, a depth would make it shallow.
         let depth = if self.repository.is_shallow()? {
             &["--depth=1"][..]
@@ -122,16 +102,18 @@ impl Finder<'_> {
             &[]
         };
         let words = [depth, &[remote], what].concat();
-        Ok(Mend::Fetch(words.into_iter().map(str::to_owned).collect()))
+        Ok(Remedy::Fetch(
+            words.into_iter().map(str::to_owned).collect(),
+        ))
     }
 
-    fn mend_commit(&self, remote: &str, commit: &str) -> Result<Mend, BaseUnknown> {
+    fn fetch_commit(&self, remote: &str, commit: &str) -> Result<Remedy, BaseUnknown> {
         Ok(if is_full_name(commit) {
-            self.mend_one(remote, &[commit])?
+            self.fetch_one(remote, &[commit])?
         } else if self.repository.is_shallow()? {
-            Mend::history(remote, None, &self.head_on(remote)?)
+            Remedy::history(remote, None, &self.head_on(remote)?)
         } else {
-            Mend::all(remote)
+            Remedy::all(remote)
         })
     }
 
@@ -152,7 +134,7 @@ impl Finder<'_> {
         };
         let problem = format!("commit {commit} is not in {clone}: {what}");
         match self.remote()? {
-            Some(remote) => refuse(problem).mend(self.mend_commit(&remote, commit)?),
+            Some(remote) => refuse(problem).remedy(self.fetch_commit(&remote, commit)?),
             None => refuse(problem).advise("name another base with `--base REV`"),
         }
     }
@@ -175,7 +157,7 @@ impl Finder<'_> {
     }
 
     /// Where a proposed change left its target.
-    pub(super) fn target(&self, target: &Target, provider: &str) -> Result<Base, BaseUnknown> {
+    pub(super) fn target(&self, target: &MergeTarget, provider: &str) -> Result<Base, BaseUnknown> {
         let parents = self.repository.parents(&self.head)?;
         if let ([first, second], Some(proposal)) = (&*parents, &target.proposal)
             && second.as_str() == proposal
@@ -241,7 +223,7 @@ impl Finder<'_> {
     pub(super) fn by_default_branch(&self) -> Result<Base, BaseUnknown> {
         let remote = self.remote()?;
         let (branch, shown, reference) = if let Some(remote) = &remote {
-            let branch = remote::default_branch(self.repository, self.wish, remote)?;
+            let branch = remote::default_branch(self.repository, self.query, remote)?;
             let shown = format!("{remote}/{branch}");
             let reference = format!("refs/remotes/{shown}");
             (branch, shown, reference)
@@ -261,7 +243,7 @@ impl Finder<'_> {
             return self.fetch_history(problem, Some(remote), Some(missing));
         };
         let current = self.repository.branch()?;
-        let built = self.wish.ci.as_ref().and_then(|ci| ci.branch.as_ref());
+        let built = self.query.ci.as_ref().and_then(|ci| ci.branch.as_ref());
         let is_on_it = match (&current, built) {
             (Some(current), _) => *current == branch,
             (None, Some(built)) => *built == branch,
@@ -276,7 +258,7 @@ impl Finder<'_> {
         };
         // A provider that builds a commit of the default branch may come late: the branch has moved.
         if base == self.head
-            && let (Some(ci), true) = (&self.wish.ci, built == Some(&branch))
+            && let (Some(ci), true) = (&self.query.ci, built == Some(&branch))
         {
             let reason = format!(
                 "first parent of HEAD, a commit of {shown} ({})",
@@ -316,7 +298,7 @@ impl Finder<'_> {
                 let problem = format!("{problem} in this shallow clone");
                 let mut of = self.head_on(remote)?;
                 of.push(tip.clone());
-                refuse(problem).mend(Mend::history(remote, None, &of))
+                refuse(problem).remedy(Remedy::history(remote, None, &of))
             }
             _ => refuse(problem).advise("name a base with `--base REV`"),
         }
@@ -331,21 +313,21 @@ impl Finder<'_> {
         let (Some(remote), Some(missing)) = (remote, missing) else {
             return refuse(problem).advise("name a base with `--base REV`");
         };
-        refuse(problem).mend(if self.repository.is_shallow()? {
+        refuse(problem).remedy(if self.repository.is_shallow()? {
             let of = self.head_on(&remote)?;
-            Mend::history(&remote, Some(missing), &of)
+            Remedy::history(&remote, Some(missing), &of)
         } else {
-            Mend::Fetch(vec![remote, missing])
+            Remedy::Fetch(vec![remote, missing])
         })
     }
 
     /// The remote whose default branch counts; `None` where there is no remote.
     fn remote(&self) -> Result<Option<String>, BaseUnknown> {
-        remote::chosen(self.repository, self.wish)
+        remote::chosen(self.repository, self.query)
     }
 
     fn local_branch(&self) -> Result<String, BaseUnknown> {
-        if let Some(branch) = &self.wish.branch {
+        if let Some(branch) = &self.query.branch {
             return remote::checked_branch(branch);
         }
         let branches = self.repository.branches()?;

@@ -7,16 +7,18 @@
 
 pub mod ci;
 mod finder;
-mod mend;
+mod refusal;
+mod remedy;
 mod remote;
 
 use std::fmt;
 
 use tracing::debug;
 
-use self::ci::{Comparison, Knowledge, Unclear};
-use self::finder::{Finder, refuse};
-pub use self::mend::{Mend, fetch_command};
+use self::ci::{BaseHint, CiContext, CiUnclear};
+use self::finder::Finder;
+use self::refusal::refuse;
+pub use self::remedy::{Remedy, fetch_command};
 use crate::git::{CommitId, GitError, Repository};
 
 /// The commit that changes are measured from.
@@ -56,11 +58,11 @@ impl fmt::Display for BaseRule {
 
 /// What the choice of a base depends on, besides the repository.
 #[derive(Debug, Default)]
-pub struct BaseWish {
+pub struct BaseQuery {
     /// The revision that the user names.
     pub revision: Option<String>,
     /// What the CI provider says.
-    pub ci: Option<Knowledge>,
+    pub ci: Option<CiContext>,
     /// `config.git.default_remote`.
     pub remote: Option<String>,
     /// `config.git.default_branch`.
@@ -76,11 +78,11 @@ pub enum BaseUnknown {
         /// What is missing.
         problem: String,
         /// What to do about it.
-        mend: Mend,
+        remedy: Remedy,
     },
     /// What the CI provider says is unclear.
     #[error(transparent)]
-    Unclear(#[from] Unclear),
+    Unclear(#[from] CiUnclear),
     /// git did not answer.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -91,7 +93,7 @@ pub enum BaseUnknown {
 /// # Errors
 ///
 /// If it cannot be known.
-pub fn find(repository: &Repository, wish: &BaseWish) -> Result<Base, BaseUnknown> {
+pub fn find(repository: &Repository, query: &BaseQuery) -> Result<Base, BaseUnknown> {
     let Some(head) = repository.commit("HEAD")? else {
         let is_unborn = match repository.branch()? {
             Some(branch) => !repository.branches()?.contains(&branch),
@@ -106,20 +108,20 @@ pub fn find(repository: &Repository, wish: &BaseWish) -> Result<Base, BaseUnknow
     };
     let finder = Finder {
         repository,
-        wish,
+        query,
         head,
     };
-    if let Some(revision) = &wish.revision {
+    if let Some(revision) = &query.revision {
         return finder.named(revision);
     }
-    if let Some(ci) = &wish.ci {
+    if let Some(ci) = &query.ci {
         debug!(?ci, "CI provider");
-        match &ci.comparison {
-            Some(Comparison::Commit { commit, what }) => {
+        match &ci.hint {
+            Some(BaseHint::Commit { commit, what }) => {
                 let reason = format!("{what} ({})", ci.provider);
                 return finder.exactly(commit, reason);
             }
-            Some(Comparison::Target(target)) => return finder.target(target, ci.provider),
+            Some(BaseHint::Target(target)) => return finder.target(target, ci.provider),
             None => {}
         }
     }
@@ -148,12 +150,12 @@ impl fmt::Display for RemoteBranch {
 /// If it cannot be known.
 pub fn default_branch(
     repository: &Repository,
-    wish: &BaseWish,
+    query: &BaseQuery,
 ) -> Result<Option<RemoteBranch>, BaseUnknown> {
-    let Some(remote) = remote::chosen(repository, wish)? else {
+    let Some(remote) = remote::chosen(repository, query)? else {
         return Ok(None);
     };
-    let branch = remote::default_branch(repository, wish, &remote)?;
+    let branch = remote::default_branch(repository, query, &remote)?;
     Ok(Some(RemoteBranch { remote, branch }))
 }
 

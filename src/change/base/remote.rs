@@ -1,17 +1,17 @@
 //! Which branch of which remote changes are measured from, if nothing better is known.
 
-use super::finder::refuse;
-use super::{BaseUnknown, BaseWish, is_branch_name};
+use super::refusal::refuse;
+use super::{BaseQuery, BaseUnknown, is_branch_name};
 use crate::git::{GitError, Repository};
 
 /// Returns the remote whose default branch counts; `None` where there is no remote.
 pub(super) fn chosen(
     repository: &Repository,
-    wish: &BaseWish,
+    query: &BaseQuery,
 ) -> Result<Option<String>, BaseUnknown> {
     let remotes = repository.remotes()?;
     let exists = |name: &String| remotes.contains(name);
-    if let Some(configured) = &wish.remote {
+    if let Some(configured) = &query.remote {
         // Only what git knows as a remote may become an argument of `git fetch`.
         if !exists(configured) {
             let problem = format!(
@@ -52,10 +52,10 @@ pub(super) fn chosen(
 /// Returns the default branch of a remote.
 pub(super) fn default_branch(
     repository: &Repository,
-    wish: &BaseWish,
+    query: &BaseQuery,
     remote: &str,
 ) -> Result<String, BaseUnknown> {
-    if let Some(branch) = &wish.branch {
+    if let Some(branch) = &query.branch {
         return checked_branch(branch);
     }
     if let Some(branch) = repository.remote_head(remote)? {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueEnum};
 use orch::project::attempt::{MAX_ATTEMPTS, patterns};
+use orch::project::config::SafeguardKeyword;
 use orch::project::tag::tag_problem;
-use orch::run::safeguard::Keyword;
 
 use super::select::{PRECEDENCE, SelectArgs};
 
@@ -142,7 +142,7 @@ pub(crate) struct RunArgs {
         value_parser = keyword_parser(),
         help_heading = "Safeguards"
     )]
-    pub(crate) disable_safeguards: Vec<Keyword>,
+    pub(crate) disable_safeguards: Vec<SafeguardKeyword>,
 
     /// The same as --disable-safeguards=all
     #[arg(
@@ -181,12 +181,21 @@ pub(crate) struct DisableCheckArgs {
 
 impl DisableCheckArgs {
     /// Returns what they are called now.
-    pub(crate) fn keywords(&self) -> impl Iterator<Item = Keyword> {
+    pub(crate) fn keywords(&self) -> impl Iterator<Item = SafeguardKeyword> {
         let flags = [
-            (self.disable_check_git_untracked, Keyword::GitUntracked),
-            (self.disable_check_git_uncommitted, Keyword::GitUncommitted),
-            (self.disable_check_git_remote, Keyword::GitOutOfSync),
-            (self.disable_check_gen_code, Keyword::OutdatedCode),
+            (
+                self.disable_check_git_untracked,
+                SafeguardKeyword::GitUntracked,
+            ),
+            (
+                self.disable_check_git_uncommitted,
+                SafeguardKeyword::GitUncommitted,
+            ),
+            (
+                self.disable_check_git_remote,
+                SafeguardKeyword::GitOutOfSync,
+            ),
+            (self.disable_check_gen_code, SafeguardKeyword::OutdatedCode),
         ];
         flags
             .into_iter()
@@ -372,20 +381,20 @@ pub(crate) enum OutputArg {
 }
 
 /// Understands the names of safeguards, which the library has.
-fn keyword_parser() -> impl TypedValueParser<Value = Keyword> {
-    let explained = Keyword::ALL.map(|keyword| {
+fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
+    let explained = SafeguardKeyword::ALL.map(|keyword| {
         PossibleValue::new(keyword.name()).help(match keyword {
-            Keyword::All => "Every safeguard",
-            Keyword::None => "None: all are on, except others in this list",
-            Keyword::Git => "The three about git",
-            Keyword::GitUntracked => "Files that git does not know",
-            Keyword::GitUncommitted => "What differs from HEAD",
-            Keyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
-            Keyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
+            SafeguardKeyword::All => "Every safeguard",
+            SafeguardKeyword::None => "None: all are on, except others in this list",
+            SafeguardKeyword::Git => "The three about git",
+            SafeguardKeyword::GitUntracked => "Files that git does not know",
+            SafeguardKeyword::GitUncommitted => "What differs from HEAD",
+            SafeguardKeyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
+            SafeguardKeyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
         })
     });
     PossibleValuesParser::new(explained)
-        .try_map(|name| Keyword::parse(&name).ok_or("not a safeguard"))
+        .try_map(|name| SafeguardKeyword::parse(&name).ok_or("not a safeguard"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Context as _;
-use orch::change::base::{self, Base, BaseUnknown, BaseWish, Mend, ci};
+use orch::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
 use orch::change::{self, Changes, Counted, Since, SwitchedOff};
 use orch::git::{ChangedFile, GitError, Repository};
 use orch::path::ProjectPath;
@@ -62,12 +62,12 @@ impl Refused {
     /// Returns the way out.
     pub(crate) fn help(&self) -> String {
         match &self.why {
-            BaseUnknown::Refused { mend, .. } => match (mend.command(), mend) {
+            BaseUnknown::Refused { remedy, .. } => match (remedy.command(), remedy) {
                 (Some(command), _) if self.fetched => format!("run `{command}`"),
                 (Some(command), _) => {
                     format!("run `{command}`, or let orch get what it needs with `--fetch`")
                 }
-                (None, Mend::Advice(advice)) => advice.clone(),
+                (None, Remedy::Advice(advice)) => advice.clone(),
                 (None, _) => String::new(),
             },
             BaseUnknown::Unclear(_) => "name a base with `--base REV`".to_owned(),
@@ -90,7 +90,7 @@ impl Refused {
 
     fn command(&self) -> Option<String> {
         match &self.why {
-            BaseUnknown::Refused { mend, .. } => mend.command(),
+            BaseUnknown::Refused { remedy, .. } => remedy.command(),
             BaseUnknown::Git(error) => error.mend(),
             BaseUnknown::Unclear(_) => None,
         }
@@ -218,13 +218,13 @@ impl Loaded {
         let mut read = reading.join()?;
         let ci = match wish.base {
             Some(_) => None,
-            None => ci::knowledge(
+            None => ci::context(
                 |name| std::env::var(name).ok(),
                 |file| std::fs::read_to_string(file).map_err(|error| error.to_string()),
             )?,
         };
         let settings = &self.project.settings;
-        let base_wish = BaseWish {
+        let base_wish = BaseQuery {
             revision: wish.base.clone(),
             ci,
             remote: settings.default_remote.clone(),
@@ -237,20 +237,20 @@ impl Loaded {
                 Ok(base) => return Ok((read, base)),
                 Err(unknown) => unknown,
             };
-            let BaseUnknown::Refused { problem, mend } = unknown else {
+            let BaseUnknown::Refused { problem, remedy } = unknown else {
                 return Err(unknown);
             };
-            let Some(arguments) = mend.fetch(deepened).filter(|_| wish.fetch) else {
-                return Err(BaseUnknown::Refused { problem, mend });
+            let Some(arguments) = remedy.fetch(deepened).filter(|_| wish.fetch) else {
+                return Err(BaseUnknown::Refused { problem, remedy });
             };
             // What did not help once does not help twice.
             if previous.as_ref() == Some(&arguments) {
                 let advice = "fetching did not help; name another base with `--base REV`";
-                let mend = Mend::Advice(advice.to_owned());
-                return Err(BaseUnknown::Refused { problem, mend });
+                let remedy = Remedy::Advice(advice.to_owned());
+                return Err(BaseUnknown::Refused { problem, remedy });
             }
             console::note(&format!("running `{}`", base::fetch_command(&arguments)));
-            if mend.is_deepening() {
+            if remedy.is_deepening() {
                 deepened += 1;
             }
             read.repository.fetch(&arguments)?;

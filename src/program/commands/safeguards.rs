@@ -1,8 +1,9 @@
 //! What `orch run` refuses to run over.
 
-use orch::change::base::{self, BaseWish};
+use orch::change::base::{self, BaseQuery};
 use orch::git::{CommitId, GitError, Repository};
-use orch::run::safeguard::{self, Behind, Disabled, Keyword, Relation, Safeguard, Violation};
+use orch::project::config::{Safeguard, SafeguardKeyword};
+use orch::run::safeguard::{self, Behind, Disabled, Relation, Violation};
 use tracing::debug;
 
 use super::changed::Read;
@@ -22,11 +23,11 @@ pub(super) fn disabled(args: &RunArgs) -> Result<Disabled, UsageError> {
     let mut listed = args.disable_safeguards.clone();
     listed.extend(args.disable_checks.keywords());
     if args.disable_all_safeguards {
-        if listed.contains(&Keyword::None) {
+        if listed.contains(&SafeguardKeyword::None) {
             let message = "`-X` and `--disable-safeguards=none` exclude each other";
             return Err(UsageError(message.to_owned()));
         }
-        listed.push(Keyword::All);
+        listed.push(SafeguardKeyword::All);
     }
     if !listed.is_empty() {
         let disabled = Disabled::new(listed);
@@ -45,10 +46,10 @@ pub(super) fn disabled(args: &RunArgs) -> Result<Disabled, UsageError> {
     };
     let mut listed = Vec::new();
     for word in value.split(',').map(str::trim) {
-        let Some(keyword) = Keyword::parse(word) else {
+        let Some(keyword) = SafeguardKeyword::parse(word) else {
             let message = format!(
                 "in {name}: `{word}` is not a safeguard; possible values: {}",
-                Keyword::NAMES.join(", ")
+                SafeguardKeyword::NAMES.join(", ")
             );
             return Err(UsageError(message));
         };
@@ -129,10 +130,10 @@ impl Loaded {
     /// user demands that it be asked.
     fn out_of_sync(&self, repository: &Repository, is_demanded: bool) -> Option<Violation> {
         let settings = &self.project.settings;
-        let wish = BaseWish {
+        let wish = BaseQuery {
             remote: settings.default_remote.clone(),
             branch: settings.default_branch.clone(),
-            ..BaseWish::default()
+            ..BaseQuery::default()
         };
         let upstream = match base::default_branch(repository, &wish) {
             Err(unknown) => return Some(Violation::NoUpstream(unknown)),

@@ -15,13 +15,13 @@ use semver::Version;
 
 pub use self::run::TagLimit;
 use self::safeguards::keywords;
+pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Type};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
 use crate::project::attempt::AttemptSettings;
 use crate::project::version::Constraint;
-use crate::run::safeguard::{Configured, Safeguard};
 use crate::source::{Span, Spanned};
 
 /// A variable of `config.run.env`, as written.
@@ -57,7 +57,7 @@ pub struct Settings {
     /// `config.git.default_branch`.
     pub default_branch: Option<String>,
     /// `config.disable_safeguards` and what else switches safeguards.
-    pub safeguards: Configured,
+    pub safeguards: SafeguardSettings,
     /// `config.change_detection.git.untracked`: files that git does not know count.
     pub untracked: bool,
     /// `config.change_detection.git.uncommitted`: what is not committed counts.
@@ -74,7 +74,7 @@ impl Default for Settings {
             strict_references: false,
             default_remote: None,
             default_branch: None,
-            safeguards: Configured::default(),
+            safeguards: SafeguardSettings::default(),
             untracked: true,
             uncommitted: true,
             terragrunt: true,

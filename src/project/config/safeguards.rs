@@ -1,17 +1,119 @@
-//! What the configuration says about safeguards.
+//! The safeguards, by name, and what the configuration says about them. What violates one is not
+//! known here.
 
 use super::ConfigReader;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::Value;
-use crate::run::safeguard::{Configured, Keyword, Safeguard};
+
+/// A state that the repository has to be in before anything is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Safeguard {
+    /// git knows or ignores every file.
+    GitUntracked,
+    /// Every change to a file that git knows is committed.
+    GitUncommitted,
+    /// HEAD has everything that the remote's default branch has.
+    GitOutOfSync,
+}
+
+impl Safeguard {
+    /// Returns the name that users know.
+    pub fn name(self) -> &'static str {
+        match self {
+            Safeguard::GitUntracked => SafeguardKeyword::GitUntracked.name(),
+            Safeguard::GitUncommitted => SafeguardKeyword::GitUncommitted.name(),
+            Safeguard::GitOutOfSync => SafeguardKeyword::GitOutOfSync.name(),
+        }
+    }
+}
+
+/// A word of `--disable-safeguards` and `config.disable_safeguards`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SafeguardKeyword {
+    /// Every safeguard.
+    All,
+    /// No safeguard: whatever the configuration says, every safeguard is on that no other keyword of
+    /// the list names.
+    None,
+    /// The three safeguards about git.
+    Git,
+    /// [`Safeguard::GitUntracked`].
+    GitUntracked,
+    /// [`Safeguard::GitUncommitted`].
+    GitUncommitted,
+    /// [`Safeguard::GitOutOfSync`].
+    GitOutOfSync,
+    /// A safeguard of Terramate's about generated code, which `orch` doesn't have.
+    OutdatedCode,
+}
+
+impl SafeguardKeyword {
+    /// All keywords.
+    pub const ALL: [SafeguardKeyword; 7] = [
+        SafeguardKeyword::All,
+        SafeguardKeyword::None,
+        SafeguardKeyword::Git,
+        SafeguardKeyword::GitUntracked,
+        SafeguardKeyword::GitUncommitted,
+        SafeguardKeyword::GitOutOfSync,
+        SafeguardKeyword::OutdatedCode,
+    ];
+
+    /// The names of all keywords.
+    pub const NAMES: [&str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut index = 0;
+        while index < names.len() {
+            names[index] = Self::ALL[index].name();
+            index += 1;
+        }
+        names
+    };
+
+    /// Returns the keyword as users write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SafeguardKeyword::All => "all",
+            SafeguardKeyword::None => "none",
+            SafeguardKeyword::Git => "git",
+            SafeguardKeyword::GitUntracked => "git-untracked",
+            SafeguardKeyword::GitUncommitted => "git-uncommitted",
+            SafeguardKeyword::GitOutOfSync => "git-out-of-sync",
+            SafeguardKeyword::OutdatedCode => "outdated-code",
+        }
+    }
+
+    /// Returns the keyword that a text is; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|keyword| keyword.name() == text)
+    }
+
+    /// Returns whether it names a safeguard.
+    pub(crate) fn includes(self, safeguard: Safeguard) -> bool {
+        match self {
+            SafeguardKeyword::All | SafeguardKeyword::Git => true,
+            SafeguardKeyword::None | SafeguardKeyword::OutdatedCode => false,
+            single => single.name() == safeguard.name(),
+        }
+    }
+}
+
+/// What the configuration says about safeguards.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SafeguardSettings {
+    /// `config.disable_safeguards`.
+    pub disabled: Vec<SafeguardKeyword>,
+    /// `config.enable_safeguards`, `config.git.check_untracked` and the like.
+    pub switched: Vec<(Safeguard, bool)>,
+}
 
 /// Returns the safeguards and groups of safeguards that a list names.
-pub(super) fn keywords(value: &Value) -> Vec<Keyword> {
+pub(super) fn keywords(value: &Value) -> Vec<SafeguardKeyword> {
     let Value::List(items) = value else {
         return Vec::new();
     };
     let known = items.iter().filter_map(|item| match item {
-        Value::String(text) => Keyword::parse(text),
+        Value::String(text) => SafeguardKeyword::parse(text),
         _ => None,
     });
     known.collect()
@@ -35,7 +137,7 @@ impl ConfigReader<'_> {
         }
         self.exclude((REMOTE, "the old switch"), (ENABLED, "the list"), name_it);
         let out_of_sync = Safeguard::GitOutOfSync;
-        let Configured { disabled, switched } = &self.config.settings.safeguards;
+        let SafeguardSettings { disabled, switched } = &self.config.settings.safeguards;
         if switched.contains(&(out_of_sync, true))
             && disabled.iter().any(|keyword| keyword.includes(out_of_sync))
         {

@@ -1,6 +1,6 @@
 //! Everything that the two blocks may hold.
 
-use crate::run::safeguard::Keyword;
+use super::safeguards::SafeguardKeyword;
 
 /// The type of an attribute.
 pub(super) enum Type {
@@ -68,10 +68,13 @@ pub(super) static SCHEMA: Schema = block(
         "config",
         &[
             ("experiments", Type::Strings),
-            ("disable_safeguards", Type::StringsOf(&Keyword::NAMES)),
+            (
+                "disable_safeguards",
+                Type::StringsOf(&SafeguardKeyword::NAMES),
+            ),
             (
                 "enable_safeguards",
-                Type::StringsOf(&[Keyword::GitOutOfSync.name()]),
+                Type::StringsOf(&[SafeguardKeyword::GitOutOfSync.name()]),
             ),
             ("references", Type::OneOf(&["strict", "warn"])),
         ],

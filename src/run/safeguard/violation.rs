@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::Safeguard;
-use crate::change::base::{BaseUnknown, Mend, RemoteBranch};
+use crate::change::base::{BaseUnknown, Remedy, RemoteBranch};
 use crate::git::{self, ChangedFile, CommitId, FileChange, GitError};
 use crate::printable::printable;
+use crate::project::config::Safeguard;
 
 /// How many files a violation names; the others are counted.
 const N_SHOWN: usize = 20;
@@ -248,7 +248,7 @@ impl Violation {
             Violation::NoUpstream(unknown) => {
                 let mend = match unknown {
                     BaseUnknown::Refused {
-                        mend: Mend::Advice(advice),
+                        remedy: Remedy::Advice(advice),
                         ..
                     } => advice.clone(),
                     BaseUnknown::Git(error) => mend(error),

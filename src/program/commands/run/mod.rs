@@ -19,12 +19,12 @@ use anyhow::Context as _;
 use orch::change::Since;
 use orch::printable::{command_line, printable};
 use orch::project::attempt::Attempts;
+use orch::project::config::Safeguard;
 use orch::project::stack::StackIndex;
 use orch::record::journal::Place;
 use orch::run::event::RunSummary;
 use orch::run::execute::{Commands, Inbox, Plan, Task, execute, make_room};
 use orch::run::order::{Direction, Order};
-use orch::run::safeguard::Safeguard;
 use orch::run::schedule::{Limit, OnError};
 
 use self::output::{How, Output, Shown};

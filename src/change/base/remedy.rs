@@ -8,7 +8,7 @@ use crate::git::{self, CommitId};
 
 /// What to do so that the base can be known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mend {
+pub enum Remedy {
     /// `git fetch` with these arguments.
     Fetch(Vec<String>),
     /// Get more of the history of a shallow clone.
@@ -28,15 +28,15 @@ pub enum Mend {
 /// less than a minute to get; whoever needs more should say so.
 const DEEPENINGS: [u32; 4] = [50, 200, 800, 3200];
 
-impl Mend {
+impl Remedy {
     /// Gets all branches and tags.
     pub(super) fn all(remote: &str) -> Self {
-        Mend::Fetch(vec!["--tags".to_owned(), remote.to_owned()])
+        Remedy::Fetch(vec!["--tags".to_owned(), remote.to_owned()])
     }
 
     /// Gets the history of these commits, after a refspec that was never fetched.
     pub(super) fn history(remote: &str, missing: Option<String>, of: &[CommitId]) -> Self {
-        Mend::History {
+        Remedy::History {
             remote: remote.to_owned(),
             missing,
             of: of.iter().map(CommitId::to_string).collect(),
@@ -46,8 +46,8 @@ impl Mend {
     /// Returns the command to show to the user: it mends at once, whatever it costs.
     pub fn command(&self) -> Option<String> {
         let arguments = match self {
-            Mend::Fetch(arguments) => arguments.clone(),
-            Mend::History {
+            Remedy::Fetch(arguments) => arguments.clone(),
+            Remedy::History {
                 remote,
                 missing,
                 of,
@@ -56,22 +56,22 @@ impl Mend {
                 arguments.extend(missing.iter().chain(of).cloned());
                 arguments
             }
-            Mend::Advice(_) => return None,
+            Remedy::Advice(_) => return None,
         };
         Some(fetch_command(&arguments))
     }
 
     /// Says whether fetching is a matter of how much.
     pub fn is_deepening(&self) -> bool {
-        matches!(self, Mend::History { missing: None, .. })
+        matches!(self, Remedy::History { missing: None, .. })
     }
 
     /// Returns the arguments of the `git fetch` to run after `deepened` times of deepening, or `None`
     /// if it has gone on for long enough.
     pub fn fetch(&self, deepened: usize) -> Option<Vec<String>> {
         match self {
-            Mend::Fetch(arguments) => Some(arguments.clone()),
-            Mend::History {
+            Remedy::Fetch(arguments) => Some(arguments.clone()),
+            Remedy::History {
                 remote,
                 missing: Some(missing),
                 ..
@@ -80,13 +80,13 @@ impl Mend {
                 remote.clone(),
                 missing.clone(),
             ]),
-            Mend::History { remote, of, .. } => {
+            Remedy::History { remote, of, .. } => {
                 let depth = DEEPENINGS.get(deepened)?;
                 let mut arguments = vec![format!("--deepen={depth}"), remote.clone()];
                 arguments.extend(of.iter().cloned());
                 Some(arguments)
             }
-            Mend::Advice(_) => None,
+            Remedy::Advice(_) => None,
         }
     }
 }
