@@ -4,10 +4,10 @@
 //! What a function does in detail is tested beside the function; here stands what a user sees.
 
 #[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "the laws need the rest")]
 #[cfg_attr(
     not(unix),
     expect(
-        dead_code,
         unused_imports,
         reason = "only tests with Unix programs need some of it"
     )

@@ -1,5 +1,5 @@
 //! Laws that hold for every project: random trees, compared with a model that is as naive as it can
-//! be and shares no code with the library.
+//! be and shares no code with the library. Beside them, tables of what the library answers.
 //!
 //! `PROPTEST_CASES` sets how many trees each law sees.
 
@@ -11,6 +11,7 @@
 )]
 mod support;
 
+mod base;
 #[cfg(unix)]
 mod changed;
 mod commands;

@@ -101,6 +101,24 @@ impl Repositories {
         })
     }
 
+    /// Puts the URL of the remote in the place of `$URL`, and ids in the place of subjects: the whole of
+    /// it for `<start>`, 7 digits for `<start>/7`, 12 for `<start>/12`.
+    pub(crate) fn with_ids(&self, text: &str) -> String {
+        let mut text = text.replace("$URL", &self.url());
+        for (subject, id) in &*self.commits.borrow() {
+            for n_digits in [7, 12] {
+                text = text.replace(&format!("<{subject}>/{n_digits}"), &id[..n_digits]);
+            }
+            text = text.replace(&format!("<{subject}>"), id);
+        }
+        text
+    }
+
+    /// Puts `$URL` in the place of the URL of the remote, and subjects in the place of ids.
+    pub(crate) fn without_ids(&self, text: &str) -> String {
+        self.sandbox.redact_known(text)
+    }
+
     fn url(&self) -> String {
         let path = self.at("remote").directory.to_string_lossy().into_owned();
         let path = path.replace('\\', "/");
@@ -131,10 +149,7 @@ impl Checkout<'_> {
     /// subject of a commit for its id: `<start>`.
     #[track_caller]
     pub(crate) fn git(&self, arguments: &str) -> String {
-        let mut arguments = arguments.replace("$URL", &self.all.url());
-        for (subject, id) in &*self.all.commits.borrow() {
-            arguments = arguments.replace(&format!("<{subject}>"), id);
-        }
+        let arguments = self.all.with_ids(arguments);
         self.program().run(&arguments).trim().to_owned()
     }
 

@@ -193,6 +193,11 @@ impl Sandbox {
         self.redactor.borrow_mut().learn(text, instead);
     }
 
+    /// Replaces what stands for something else.
+    pub(crate) fn redact_known(&self, text: &str) -> String {
+        self.redactor.borrow().redact_known(text)
+    }
+
     /// What a finished `orch` said, without what differs from run to run.
     pub(crate) fn output(&self, output: &process::Output) -> Output {
         let redactor = self.redactor.borrow();

@@ -1,0 +1,148 @@
+//! The base in a clone of a developer.
+
+use super::*;
+
+#[test]
+fn a_branch_has_changed_what_it_did_since_it_left_the_default_branch() {
+    let repositories = two_branches();
+    let project = repositories.clone("--branch=feature");
+    assert_snapshot!(project.orch(LIST), @"
+    a
+    [stderr]
+    base <start>: merge base of HEAD and origin/main
+    ");
+    assert_snapshot!(project.orch("list --changed --format json").data()["base"], @r#"{"commit":"<start>","reason":"merge base of HEAD and origin/main","rule":"merge-base"}"#);
+}
+
+#[test]
+fn what_is_not_committed_counts_on_every_branch() {
+    let repositories = two_branches();
+    let project = repositories.clone("");
+    project.git("checkout -q -b new");
+    project.write("c/file.txt", "");
+    assert_snapshot!(project.orch(LIST), @"
+    c
+    [stderr]
+    base <second>: merge base of HEAD and origin/main, which is HEAD itself
+    ");
+}
+
+#[test]
+fn the_default_branch_at_the_tip_of_the_remote_has_changed_what_its_last_commit_did() {
+    let repositories = two_branches();
+    let project = repositories.clone("");
+    assert_snapshot!(project.orch(LIST), @"
+    b
+    [stderr]
+    base <start>: first parent of HEAD, which is at origin/main
+    ");
+}
+
+#[test]
+fn where_branches_cross_either_base_does() {
+    let repositories = two_branches();
+    let author = repositories.author();
+    let (main, feature) = (author.id("main"), author.id("feature"));
+    author.merge("main-merge", &feature);
+    author.git("checkout -q feature");
+    author.merge("feature-merge", &main);
+    author.commit("third", "c");
+    let project = repositories.clone("--branch=feature");
+    let output = project.orch(LIST);
+    assert_eq!(output.code(), 0, "{output}");
+    assert!(output.stdout.contains("c\n"), "{output}");
+    assert!(!output.stdout.contains('d'), "{output}");
+}
+
+#[test]
+fn the_first_commit_has_no_parent() {
+    let repositories = Repositories::new();
+    let project = repositories.clone("");
+    assert_snapshot!(project.orch(LIST), @"
+    [stderr]
+    error: what has changed is unknown
+      caused by: HEAD is the first commit of the repository and has no parent to compare with
+      = help: leave out `--changed` to act on all stacks, or name a base with `--base REV`
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn without_a_commit_there_is_no_base() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.git_init();
+    assert_snapshot!(sandbox.orch(LIST), @"
+    [stderr]
+    error: what has changed is unknown
+      caused by: the repository has no commit yet, so nothing can have changed since one
+      = help: commit first, or leave out `--changed` to act on all stacks
+    [exit status 4]
+    ");
+    assert_snapshot!(sandbox.orch("list --changed --base HEAD"), @"
+    [stderr]
+    error: what has changed is unknown
+      caused by: the repository has no commit yet, so nothing can have changed since one
+      = help: commit first, or leave out `--changed` to act on all stacks
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn without_git_there_is_no_base() {
+    let sandbox = Sandbox::layout("a");
+    assert_snapshot!(sandbox.orch(LIST), @"
+    [stderr]
+    error: what has changed is unknown
+      caused by: `$ROOT` is not in a git repository
+      = help: change into a git repository, or leave out `--changed` to act on all stacks
+    [exit status 4]
+    ");
+    assert_snapshot!(sandbox.orch("list --changed --base HEAD --format json"), @r#"
+    {"format":1,"refused":{"problem":"`$ROOT` is not in a git repository","command":null},"diagnostics":[],"errors":[]}
+    [stderr]
+    error: what has changed is unknown
+      caused by: `$ROOT` is not in a git repository
+      = help: change into a git repository, or leave out `--changed` to act on all stacks
+    [exit status 4]
+    "#);
+}
+
+#[test]
+fn histories_without_a_common_commit_have_no_base() {
+    let repositories = Repositories::new();
+    let author = repositories.author();
+    author.git("checkout -q --orphan other");
+    author.commit("other", "a");
+    let project = repositories.clone("--branch=other");
+    assert_snapshot!(project.orch(LIST), @"
+    [stderr]
+    error: what has changed is unknown
+      caused by: HEAD and origin/main have no commit in common
+      = help: name a base with `--base REV`
+    [exit status 4]
+    ");
+    let fetched = project.orch("list --changed --fetch");
+    assert_eq!(fetched.to_string(), project.orch(LIST).to_string());
+}
+
+#[test]
+fn the_configuration_decides() {
+    let repositories = two_branches();
+    let author = repositories.author();
+    let git = "git {\n default_remote = \"hub\"\n default_branch = \"develop\"\n}\n";
+    author.write(
+        "git.tm.hcl",
+        &format!("terramate {{\nconfig {{\n{git}}}\n}}\n"),
+    );
+    author.git("checkout -q -b develop");
+    author.commit("configured", "");
+    author.git("checkout -q -b new");
+    author.commit("new", "d");
+    let project = repositories.clone("--origin=hub --branch=new");
+    project.git("remote add origin $URL");
+    assert_snapshot!(project.orch(LIST), @"
+    d
+    [stderr]
+    base <configured>: merge base of HEAD and hub/develop
+    ");
+}
