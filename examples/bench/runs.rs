@@ -1,11 +1,11 @@
 //! Runs: how much `orch` adds to the commands themselves.
 #![expect(clippy::print_stdout, reason = "that is its result")]
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -14,9 +14,10 @@ use orch::project::attempt::Attempts;
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::run::event::{Failure, Reaction};
-use orch::run::execute::{AttemptEnd, Control, End, Executor, Inbox, Plan, Signal, execute};
+use orch::run::execute::{Control, Execution, Executor, Inbox, Signal, Start, StepEnd, execute};
 use orch::run::order::{Direction, Order};
 use orch::run::schedule::OnError;
+use orch::run::turn::{Step, Turn};
 use orch::selection::graph::Graph;
 use orch::selection::reference::References;
 use orch::selection::select::{Wish, select};
@@ -85,14 +86,8 @@ struct Nothing;
 impl Executor for Nothing {
     type Command = Nothing;
 
-    fn start(
-        &mut self,
-        _stack: StackIndex,
-        _attempts: &Attempts,
-        _attempt: u32,
-        end: End,
-    ) -> Result<Nothing, Failure> {
-        end.tell(AttemptEnd {
+    fn start(&mut self, start: Start<'_, Nothing>) -> Result<Nothing, Failure> {
+        start.end.tell(StepEnd {
             result: Ok(()),
             output_matches: false,
             output_lost: None,
@@ -123,17 +118,22 @@ fn scheduling() -> Result<()> {
         let wish = Wish::at_or_below(ProjectPath::root());
         let selection = select(&project.stacks, &references, &graph, &wish);
         for jobs in [1, 8] {
+            let steps: Arc<[Step]> = [Step::Command("command".into())].into();
             let step = || {
+                let inbox = Inbox::without_signals();
                 let order = Order::new(&graph, &selection);
                 let schedule = order.schedule(Direction::Forward, OnError::SkipDependents);
-                let plan = Plan {
+                let turn = |stack: &StackIndex| {
+                    Turn::of_command(project.stacks[*stack].path.clone(), &steps)
+                };
+                let execution = Execution {
                     schedule: schedule.at_once(NonZeroUsize::new(jobs).expect("not zero"), &[]),
-                    sequence: order.sequence,
-                    attempts: HashMap::new(),
+                    turns: order.sequence.iter().map(turn).collect(),
+                    attempts: vec![Attempts::default(); order.sequence.len()],
                     timeout: None,
                     grace: Duration::ZERO,
                 };
-                let summary = execute(plan, &mut Nothing, &Inbox::without_signals(), &mut |_| {});
+                let summary = execute(execution, &mut Nothing, &inbox, &mut |_| {});
                 ensure!(summary.is_success() && summary.endings.len() == 10_000);
                 Ok(())
             };

@@ -1,25 +1,60 @@
-//! What a run tells the world: events as they happen, and how each stack ended.
+//! What a run tells the world: events as they happen, and how each turn ended.
+//!
+//! Who shows or keeps them is a [`RunSink`]; which there are is not known here.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::io;
+use std::ops::Index;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::project::stack::StackIndex;
 use crate::record::journal;
+use crate::run::turn::{Turn, TurnIndex};
+
+/// Shows or keeps what happens in a run.
+pub trait RunSink {
+    /// Takes the next event.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be kept; the run goes on, and the other sinks hear of it.
+    fn event(&mut self, event: &RunEvent) -> io::Result<()>;
+}
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
-    /// The command is about to start in a stack.
+    /// The run has begun: the first event.
+    RunStarted {
+        /// The turns it begins with, in the sequence of a serial run.
+        turns: Arc<[Turn]>,
+    },
+    /// A turn was added.
+    Added {
+        /// Its number.
+        turn: TurnIndex,
+        /// The turn itself.
+        added: Turn,
+    },
+    /// The first step of a turn is about to start.
     Started {
-        /// The stack.
-        stack: StackIndex,
+        /// The turn.
+        turn: TurnIndex,
         /// Which attempt this is, from 1.
         attempt: u32,
     },
+    /// A further step of the attempt is about to start.
+    StepStarted {
+        /// The turn.
+        turn: TurnIndex,
+        /// Its position among the steps of the turn.
+        step: usize,
+    },
     /// An attempt failed, and another one follows.
     Retrying {
-        /// The stack.
-        stack: StackIndex,
+        /// The turn.
+        turn: TurnIndex,
         /// The attempt that failed, from 1.
         attempt: u32,
         /// How it failed.
@@ -31,8 +66,8 @@ pub enum RunEvent {
     },
     /// An attempt has taken too long and is interrupted.
     TimedOut {
-        /// The stack.
-        stack: StackIndex,
+        /// The turn.
+        turn: TurnIndex,
         /// How long it may take.
         timeout: Duration,
         /// How long it has now to end by itself.
@@ -44,15 +79,15 @@ pub enum RunEvent {
         timeout: Duration,
         /// How long commands have now to end by themselves.
         grace: Duration,
-        /// The stacks whose command is running.
-        running: Vec<StackIndex>,
+        /// The turns whose command is running.
+        running: Vec<TurnIndex>,
     },
     /// A command that took too long has not ended after its interrupt, and is killed.
-    Killed(StackIndex),
+    Killed(TurnIndex),
     /// Not all output of an attempt was kept, or shown.
     OutputLost {
-        /// The stack.
-        stack: StackIndex,
+        /// The turn.
+        turn: TurnIndex,
         /// Why.
         problem: String,
     },
@@ -62,11 +97,15 @@ pub enum RunEvent {
         signal: i32,
         /// What `orch` does about it.
         reaction: Reaction,
-        /// The stacks whose command is running.
-        running: Vec<StackIndex>,
+        /// The turns whose command is running.
+        running: Vec<TurnIndex>,
     },
-    /// It is known how a stack ended, or that it will not run.
+    /// It is known how a turn ended, or that it will not run.
     Ended(Ending),
+    /// What has happened can no longer be kept; the text says by whom, and why.
+    NotKept(String),
+    /// The run is over: the last event.
+    RunFinished(Arc<RunSummary>),
 }
 
 /// What is done about a signal: each further one is more severe.
@@ -80,11 +119,11 @@ pub enum Reaction {
     Kill,
 }
 
-/// How a stack ended, and after how long.
+/// How a turn ended, and after how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// The stack.
-    pub stack: StackIndex,
+    /// The turn.
+    pub turn: TurnIndex,
     /// How it ended.
     pub outcome: Outcome,
     /// The time from the first attempt to the end of the last; zero if it did not run.
@@ -93,19 +132,19 @@ pub struct Ending {
     pub attempts: u32,
 }
 
-/// How a stack ended.
+/// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The command exited with 0.
+    /// All steps have succeeded.
     Succeeded,
-    /// The command did not succeed.
+    /// A step did not succeed.
     Failed(Failure),
-    /// The stack runs after a failed one.
+    /// It comes after a failed one.
     Skipped {
-        /// The failed stack.
-        cause: StackIndex,
+        /// The failed turn.
+        cause: TurnIndex,
     },
-    /// The run ended before its turn came.
+    /// The run ended before it could start.
     Cancelled(CancelCause),
 }
 
@@ -134,11 +173,11 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why the run ended before a stack's turn came.
+/// Why the run ended before a turn could start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelCause {
-    /// Another stack failed.
-    Failed(StackIndex),
+    /// Another turn failed.
+    Failed(TurnIndex),
     /// A signal of this number arrived.
     Signal(i32),
     /// The run took longer than this.
@@ -148,10 +187,12 @@ pub enum CancelCause {
 }
 
 /// A run that is over.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunSummary {
-    /// How each selected stack ended, in the order in which that became known.
+    /// How each turn ended, in the order in which that became known.
     pub endings: Vec<Ending>,
+    /// Failed turns that do not count, since another turn was added in their place.
+    pub replaced: BTreeSet<TurnIndex>,
     /// The first signal that arrived.
     pub signal: Option<i32>,
     /// The time from beginning to end.
@@ -159,19 +200,74 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Says whether everything that was wanted was done.
+    /// Returns whether everything that was wanted was done.
     pub fn is_success(&self) -> bool {
-        let mut outcomes = self.endings.iter().map(|ending| &ending.outcome);
-        outcomes.all(|outcome| *outcome == Outcome::Succeeded)
+        let mut endings = self.endings.iter();
+        endings.all(|ending| {
+            ending.outcome == Outcome::Succeeded || self.replaced.contains(&ending.turn)
+        })
     }
 
-    /// Returns the stacks whose turn never came although nothing stopped the run: a mistake in
-    /// `orch`, which must never look like success.
-    pub fn stuck(&self) -> impl Iterator<Item = StackIndex> {
+    /// Returns the exit status of `orch` after this run.
+    pub fn exit_status(&self) -> u8 {
+        match self.signal {
+            _ if self.stuck().next().is_some() => 5,
+            Some(signal) => 128 + u8::try_from(signal).unwrap_or(127),
+            None if self.is_success() => 0,
+            None => 1,
+        }
+    }
+
+    /// Returns the turns that never started although nothing stopped the run: a mistake in `orch`,
+    /// which must never look like success.
+    pub fn stuck(&self) -> impl Iterator<Item = TurnIndex> {
         let is_stuck = |ending: &&Ending| ending.outcome == Outcome::Cancelled(CancelCause::Stuck);
-        self.endings
-            .iter()
-            .filter(is_stuck)
-            .map(|ending| ending.stack)
+        let stuck = self.endings.iter().filter(is_stuck);
+        stuck.map(|ending| ending.turn)
+    }
+}
+
+/// The turns of a run, as far as its events have told.
+#[derive(Debug, Clone, Default)]
+pub struct Turns(Vec<Turn>);
+
+impl Turns {
+    /// Takes in the turns that an event tells of.
+    pub fn follow(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::RunStarted { turns } => self.0 = turns.to_vec(),
+            RunEvent::Added { added, .. } => self.0.push(added.clone()),
+            _ => {}
+        }
+    }
+
+    /// Returns how many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns all of them by number.
+    pub fn iter(&self) -> impl Iterator<Item = (TurnIndex, &Turn)> {
+        let numbered = self.0.iter().enumerate();
+        numbered.map(|(number, turn)| (TurnIndex::new(number), turn))
+    }
+}
+
+impl FromIterator<Turn> for Turns {
+    fn from_iter<I: IntoIterator<Item = Turn>>(turns: I) -> Self {
+        Turns(turns.into_iter().collect())
+    }
+}
+
+impl Index<TurnIndex> for Turns {
+    type Output = Turn;
+
+    fn index(&self, turn: TurnIndex) -> &Turn {
+        &self.0[turn.get()]
     }
 }

@@ -5,45 +5,51 @@
 
 use std::time::Duration;
 
-use crate::project::stack::{StackIndex, Stacks};
 use crate::record::journal::{self, Counts, Ended, Event, Finished};
-use crate::run::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
+use crate::run::event::{
+    CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
+};
 use crate::run::order::Direction;
 use crate::run::schedule::OnError;
+use crate::run::turn::TurnIndex;
 
 /// Returns a duration in whole milliseconds.
 pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns what a journal says of an event.
-pub fn event(event: &RunEvent, stacks: &Stacks) -> Event {
-    let path = |stack: StackIndex| stacks[stack].path.to_string();
-    let paths = |of: &[StackIndex]| of.iter().copied().map(path).collect();
-    match event {
-        RunEvent::Started { stack, attempt } => Event::Started {
-            stack: path(*stack),
+/// Returns what a journal says of an event, or nothing where its header says it.
+pub fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
+    let path = |turn: TurnIndex| turns[turn].stack.to_string();
+    let paths = |of: &[TurnIndex]| of.iter().copied().map(path).collect();
+    Some(match event {
+        RunEvent::RunStarted { .. }
+        | RunEvent::Added { .. }
+        | RunEvent::StepStarted { .. }
+        | RunEvent::NotKept(_) => return None,
+        RunEvent::Started { turn, attempt } => Event::Started {
+            stack: path(*turn),
             attempt: *attempt,
         },
         RunEvent::Retrying {
-            stack,
+            turn,
             attempt,
             failure,
             elapsed,
             wait,
         } => Event::Retrying {
-            stack: path(*stack),
+            stack: path(*turn),
             attempt: *attempt,
             failure: failure.into(),
             elapsed_ms: milliseconds(*elapsed),
             wait_ms: milliseconds(*wait),
         },
         RunEvent::TimedOut {
-            stack,
+            turn,
             timeout,
             grace,
         } => Event::TimedOut {
-            stack: path(*stack),
+            stack: path(*turn),
             timeout_ms: milliseconds(*timeout),
             grace_ms: milliseconds(*grace),
         },
@@ -56,11 +62,9 @@ pub fn event(event: &RunEvent, stacks: &Stacks) -> Event {
             grace_ms: milliseconds(*grace),
             running: paths(running),
         },
-        RunEvent::Killed(stack) => Event::Killed {
-            stack: path(*stack),
-        },
-        RunEvent::OutputLost { stack, problem } => Event::OutputLost {
-            stack: path(*stack),
+        RunEvent::Killed(turn) => Event::Killed { stack: path(*turn) },
+        RunEvent::OutputLost { turn, problem } => Event::OutputLost {
+            stack: path(*turn),
             problem: problem.clone(),
         },
         RunEvent::Interrupted {
@@ -72,25 +76,25 @@ pub fn event(event: &RunEvent, stacks: &Stacks) -> Event {
             reaction: (*reaction).into(),
             running: paths(running),
         },
-        RunEvent::Ended(ending) => Event::Ended(ended(ending, stacks)),
-    }
+        RunEvent::Ended(ending) => Event::Ended(ended(ending, turns)),
+        RunEvent::RunFinished(summary) => Event::Finished(finished(summary)),
+    })
 }
 
-/// Returns what a journal says of the end of a run, given the exit status of `orch`.
-pub fn finished(summary: &RunSummary, status: u8) -> Finished {
+fn finished(summary: &RunSummary) -> Finished {
     let mut counts = Counts::default();
     for ending in &summary.endings {
         counts.add(&(&ending.outcome).into());
     }
     Finished {
-        status,
+        status: summary.exit_status(),
         elapsed_ms: milliseconds(summary.elapsed),
         counts,
     }
 }
 
-fn ended(ending: &Ending, stacks: &Stacks) -> Ended {
-    let path = |stack: StackIndex| stacks[stack].path.to_string();
+fn ended(ending: &Ending, turns: &Turns) -> Ended {
+    let path = |turn: TurnIndex| turns[turn].stack.to_string();
     let (failure, cause) = match &ending.outcome {
         Outcome::Succeeded => (None, None),
         Outcome::Failed(failure) => (Some(failure.into()), None),
@@ -111,7 +115,7 @@ fn ended(ending: &Ending, stacks: &Stacks) -> Ended {
         }
     };
     Ended {
-        stack: path(ending.stack),
+        stack: path(ending.turn),
         outcome: (&ending.outcome).into(),
         failure,
         cause,

@@ -9,3 +9,4 @@ pub mod journaled;
 pub mod order;
 pub mod safeguard;
 pub mod schedule;
+pub mod turn;

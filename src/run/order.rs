@@ -47,11 +47,13 @@ impl Order {
         rank: Vec<u32>,
         stacks: impl Iterator<Item = StackIndex>,
     ) -> Self {
-        let mut schedule = Schedule::new(precedence.clone(), stacks, rank.clone());
+        let stacks: Vec<StackIndex> = stacks.collect();
+        let mut schedule = Schedule::new(precedence.clone(), ranked_nodes(&stacks, &rank));
         let mut sequence = Vec::new();
-        while let Some(stack) = schedule.start_next() {
-            sequence.push(stack);
-            schedule.finish(stack, true);
+        while let Some(turn) = schedule.start_next() {
+            sequence.push(stacks[turn.get()]);
+            schedule.finish(turn, true);
+            schedule.settle(turn, true);
         }
         assert!(schedule.is_over(), "every selected stack has its turn");
         Order {
@@ -61,21 +63,34 @@ impl Order {
         }
     }
 
-    /// Returns the schedule of a run. In reverse, constraints are turned round, and ties are broken
-    /// so that a serial run is exactly the forward sequence from its end.
+    /// Returns the stacks in the sequence of a serial run that goes this way. A run has a turn for
+    /// each, numbered like this.
+    pub fn sequence_of_turns(&self, direction: Direction) -> Vec<StackIndex> {
+        let mut sequence = self.sequence.clone();
+        if direction == Direction::Reverse {
+            sequence.reverse();
+        }
+        sequence
+    }
+
+    /// Returns the schedule of a run, with the turns of [`Self::sequence_of_turns`]; the node of a stack
+    /// is its index. In reverse, constraints are turned round, and ties are broken so that a serial run
+    /// is exactly the forward sequence from its end.
     ///
     /// In reverse, a stack goes before what it depends on, as in a destruction. Nothing may take
     /// away what a stack needs that could not be taken away itself: a failure there keeps everything
     /// that the failed stack depends on from running, also with [`OnError::Continue`].
     pub fn schedule(&self, direction: Direction, on_error: OnError) -> Schedule {
-        let stacks = self.sequence.iter().copied();
+        let stacks = self.sequence_of_turns(direction);
         match direction {
             Direction::Forward => {
-                Schedule::new(self.precedence.clone(), stacks, self.rank.clone()).on_error(on_error)
+                let turns = ranked_nodes(&stacks, &self.rank);
+                Schedule::new(self.precedence.clone(), turns).on_error(on_error)
             }
             Direction::Reverse => {
-                let rank = positions(self.sequence.iter().rev(), self.precedence.n_stacks());
-                Schedule::new(self.precedence.reversed(), stacks, rank).on_error(match on_error {
+                let rank = positions(stacks.iter(), self.precedence.n_stacks());
+                let turns = ranked_nodes(&stacks, &rank);
+                Schedule::new(self.precedence.reversed(), turns).on_error(match on_error {
                     OnError::Continue => OnError::SkipDependents,
                     on_error => on_error,
                 })
@@ -91,6 +106,12 @@ impl Order {
             .map(|stack| waves[stack.get()])
             .collect()
     }
+}
+
+/// Returns the node and the rank of each stack.
+fn ranked_nodes(stacks: &[StackIndex], rank: &[u32]) -> impl Iterator<Item = (usize, u32)> {
+    let nodes = stacks.iter().map(|stack| stack.get());
+    nodes.map(|node| (node, rank[node]))
 }
 
 /// Returns the position of each stack in a sequence; 0 for those that are not in it.

@@ -1,18 +1,22 @@
-//! Which stack may start now: a state machine without processes, threads or time.
+//! Which turn may start now: a state machine without processes, threads or time.
 //!
-//! The whole order of `orch` is in [`Schedule::start_next`]: among the stacks that may run, the one
-//! of lowest rank. Whoever drives it says how each stack ended; the serial order, `list --order` and
-//! a run are three ways to drive it. Unselected stacks and groups of stacks count as done as soon as
-//! everything before them is, so constraints hold through them.
+//! The whole order of `orch` is in [`Schedule::start_next`]: among the turns that may run, the one of
+//! lowest rank. Whoever drives it says how each turn ended; the serial order, `list --order` and a run
+//! are three ways to drive it. Turns stand at nodes of a [`Precedence`]. Nodes without a turn (stacks
+//! that are not selected, groups of stacks) count as done as soon as everything before them is, so
+//! constraints hold through them.
+//!
+//! That a turn has ended and what that means for others are two moments, [`Schedule::finish`] and
+//! [`Schedule::settle`]: a failed turn may be tried again by another turn, which is added in between.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
-use crate::project::stack::StackIndex;
+use crate::run::turn::TurnIndex;
 use crate::selection::graph::Precedence;
 
-/// What happens after a stack failed.
+/// What happens after a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// Nothing new starts.
@@ -23,38 +27,52 @@ pub enum OnError {
     Continue,
 }
 
-/// At most this many of some stacks run at once.
+/// At most this many turns at some nodes run at once.
 #[derive(Debug, Clone)]
 pub struct Limit {
     /// How many.
     pub at_once: NonZeroUsize,
-    /// Of which stacks.
-    pub stacks: Vec<StackIndex>,
+    /// At which nodes.
+    pub nodes: Vec<usize>,
 }
 
-/// How far the stacks of a run have come.
+/// A turn that will not run, since another one failed that it runs after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    /// The turn.
+    pub turn: TurnIndex,
+    /// The failed one.
+    pub cause: TurnIndex,
+}
+
+/// How far the turns of a run have come.
 #[derive(Debug)]
 pub struct Schedule {
     precedence: Precedence,
+    /// The same turned round, from the first turn on that is added.
+    reversed: Option<Precedence>,
     on_error: OnError,
-    /// How many more stacks may run now, in all and under each limit.
+    /// How many more turns may run now, in all and under each limit.
     free: usize,
     limits: Vec<usize>,
-    /// Stacks under the same limits.
+    /// Nodes under the same limits.
     classes: Vec<Class>,
-    /// The class of each stack.
+    /// The class of each node.
     class: Vec<u32>,
-    is_selected: Vec<bool>,
-    /// Lower goes first; by stack.
-    rank: Vec<u32>,
     /// Unfinished predecessors, by node.
     pending: Vec<u32>,
-    /// The failed stack that a node waits for in vain, by node.
-    blocked_by: Vec<Option<StackIndex>>,
-    state: Vec<State>,
-    /// Stacks that have neither ended nor been skipped.
+    /// The failed turn that a node waits for in vain, by node.
+    blocked_by: Vec<Option<TurnIndex>>,
+    /// The turn that a node had from the beginning, by node.
+    first: Vec<Option<TurnIndex>>,
+    /// The turns that were added at a node.
+    added: BTreeMap<usize, Vec<TurnIndex>>,
+    turns: Vec<Entry>,
+    /// Turns that have neither ended nor been skipped.
     n_left: usize,
-    skipped: Vec<(StackIndex, StackIndex)>,
+    /// Failed turns of which it is not known what they mean.
+    n_open_failures: usize,
+    skipped: Vec<Skipped>,
     is_stopped: bool,
 }
 
@@ -62,63 +80,100 @@ pub struct Schedule {
 struct Class {
     /// Indices into the limits.
     limits: Vec<usize>,
-    ready: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Turns by rank. Those that have come to wait for an added one leave when they are met.
+    ready: BinaryHeap<Reverse<(u32, TurnIndex)>>,
 }
 
-/// How far one stack has come.
+/// What is known of one turn.
+#[derive(Debug)]
+struct Entry {
+    node: usize,
+    /// Lower goes first.
+    rank: u32,
+    state: State,
+    /// For how much it waits: its node, if it was there from the beginning, and other turns.
+    n_waits: u32,
+    /// The failed turn that it waits for in vain.
+    blocked_by: Option<TurnIndex>,
+    /// Turns that wait for it besides the nodes behind its own, and whether a failure reaches them.
+    holds: Vec<(TurnIndex, bool)>,
+}
+
+/// How far one turn has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
     Running,
-    Over,
+    /// It has ended, and what that means is not known.
+    Ended {
+        succeeded: bool,
+    },
+    /// What it means is known: everything behind it may go on, or waits in vain for this turn.
+    Over(Option<TurnIndex>),
+}
+
+/// What has been done, so that others may go on.
+#[derive(Debug, Clone, Copy)]
+enum Done {
+    Node(usize),
+    Turn(TurnIndex),
 }
 
 impl Schedule {
-    /// Starts with nothing run, for a serial run that a failure stops. Ranks break ties, by stack:
-    /// the lower goes first.
-    pub fn new(
-        precedence: Precedence,
-        stacks: impl IntoIterator<Item = StackIndex>,
-        rank: Vec<u32>,
-    ) -> Self {
+    /// Starts with nothing run, for a serial run that a failure stops. Each turn is given by its node,
+    /// where it is the only one, and its rank, which breaks ties: the lower goes first.
+    pub fn new(precedence: Precedence, turns: impl IntoIterator<Item = (usize, u32)>) -> Self {
         let n_nodes = precedence.n_nodes();
-        let n_stacks = precedence.n_stacks();
-        let mut is_selected = vec![false; n_nodes];
-        let mut n_left = 0;
-        for stack in stacks {
-            is_selected[stack.get()] = true;
-            n_left += 1;
+        let mut first = vec![None; n_nodes];
+        let mut entries = Vec::new();
+        for (node, rank) in turns {
+            let other = first[node].replace(TurnIndex::new(entries.len()));
+            assert!(other.is_none(), "a node begins with one turn at most");
+            entries.push(Entry {
+                node,
+                rank,
+                state: State::Waiting,
+                n_waits: 1,
+                blocked_by: None,
+                holds: Vec::new(),
+            });
         }
         let pending = precedence.pending();
         let free: Vec<usize> = (0..n_nodes).filter(|&node| pending[node] == 0).collect();
         let mut schedule = Schedule {
             precedence,
+            reversed: None,
             on_error: OnError::Stop,
             free: 1,
             limits: Vec::new(),
             classes: vec![Class::default()],
-            class: vec![0; n_stacks],
-            is_selected,
-            rank,
+            class: vec![0; n_nodes],
             pending,
             blocked_by: vec![None; n_nodes],
-            state: vec![State::Waiting; n_stacks],
-            n_left,
+            first,
+            added: BTreeMap::new(),
+            n_left: entries.len(),
+            turns: entries,
+            n_open_failures: 0,
             skipped: Vec::new(),
             is_stopped: false,
         };
-        schedule.release(free);
+        let mut done = Vec::new();
+        for node in free {
+            done.extend(schedule.open(node));
+        }
+        schedule.complete(done);
         schedule
     }
 
-    /// Says what happens after a failure.
+    /// Sets what happens after a failure.
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.on_error = on_error;
         self
     }
 
-    /// Lets this many stacks run at once, and of some stacks no more than their limits. To be called
+    /// Lets this many turns run at once, and at some nodes no more than their limits. To be called
     /// before anything has started.
     #[must_use]
     pub fn at_once(mut self, jobs: NonZeroUsize, limits: &[Limit]) -> Self {
@@ -126,17 +181,17 @@ impl Schedule {
         self.limits = limits.iter().map(|limit| limit.at_once.get()).collect();
         let mut limits_of: Vec<Vec<usize>> = vec![Vec::new(); self.class.len()];
         for (index, limit) in limits.iter().enumerate() {
-            for stack in &limit.stacks {
-                if limits_of[stack.get()].last() != Some(&index) {
-                    limits_of[stack.get()].push(index);
+            for &node in &limit.nodes {
+                if limits_of[node].last() != Some(&index) {
+                    limits_of[node].push(index);
                 }
             }
         }
         let ready = std::mem::take(&mut self.classes[0].ready);
         let mut known: HashMap<Vec<usize>, u32> = HashMap::from([(Vec::new(), 0)]);
-        for (stack, limits) in limits_of.into_iter().enumerate() {
-            let next = u32::try_from(known.len()).expect("there are no more classes than stacks");
-            self.class[stack] = *known.entry(limits).or_insert_with_key(|limits| {
+        for (node, limits) in limits_of.into_iter().enumerate() {
+            let next = u32::try_from(known.len()).expect("there are no more classes than nodes");
+            self.class[node] = *known.entry(limits).or_insert_with_key(|limits| {
                 self.classes.push(Class {
                     limits: limits.clone(),
                     ready: BinaryHeap::new(),
@@ -144,53 +199,124 @@ impl Schedule {
                 next
             });
         }
-        for Reverse((rank, stack)) in ready {
-            let class = self.class[stack as usize] as usize;
-            self.classes[class].ready.push(Reverse((rank, stack)));
+        for Reverse((_, turn)) in ready {
+            self.queue(turn);
         }
         self
     }
 
-    /// Returns the stack to start now, or `None` if none may start before another one ends, or at
-    /// all.
-    pub fn start_next(&mut self) -> Option<StackIndex> {
-        if self.is_stopped || self.free == 0 {
+    /// Returns the turn to start now, or `None` if none may start before another one ends, or at all.
+    pub fn start_next(&mut self) -> Option<TurnIndex> {
+        let may_have_stopped = self.on_error == OnError::Stop && self.n_open_failures > 0;
+        if self.is_stopped || may_have_stopped || self.free == 0 {
             return None;
         }
-        let has_room =
-            |class: &&mut Class| class.limits.iter().all(|&limit| self.limits[limit] > 0);
-        let classes = self.classes.iter_mut().filter(has_room);
+        let Schedule {
+            classes,
+            limits,
+            turns,
+            ..
+        } = self;
+        let has_room = |class: &&mut Class| class.limits.iter().all(|&limit| limits[limit] > 0);
+        let with_room = classes.iter_mut().filter(has_room);
+        let lowest = with_room.filter_map(|class| Some((class.lowest(turns)?, class)));
         // The heap has the lowest on top.
-        let class = classes.max_by_key(|class| class.ready.peek().copied())?;
-        let Reverse((_, node)) = class.ready.pop()?;
+        let (Reverse((_, turn)), class) = lowest.max_by_key(|(lowest, _)| *lowest)?;
+        class.ready.pop();
         for &limit in &class.limits {
-            self.limits[limit] -= 1;
+            limits[limit] -= 1;
         }
         self.free -= 1;
-        let stack = StackIndex(node);
-        self.state[stack.get()] = State::Running;
-        Some(stack)
+        turns[turn.get()].state = State::Running;
+        Some(turn)
     }
 
-    /// Takes note that a started stack has ended. Returns the stacks that will not run because of
-    /// it, each with the failed stack that is the cause.
-    pub fn finish(&mut self, stack: StackIndex, succeeded: bool) -> Vec<(StackIndex, StackIndex)> {
-        let state = std::mem::replace(&mut self.state[stack.get()], State::Over);
-        assert!(state == State::Running, "only what was started can end");
+    /// Records that a started turn has ended, and gives back its slot. Others go on, or do not, once
+    /// it is settled.
+    pub fn finish(&mut self, turn: TurnIndex, succeeded: bool) {
+        self.leave_slot(turn, State::Ended { succeeded });
         self.n_left -= 1;
-        self.free += 1;
-        for &limit in &self.classes[self.class[stack.get()] as usize].limits {
-            self.limits[limit] += 1;
-        }
-        if !succeeded {
+        self.n_open_failures += usize::from(!succeeded);
+    }
+
+    /// Settles what a turn that has ended means for others: those behind it go on as after a success,
+    /// or as after a failure. Returns the turns that will not run because of it, in no special order.
+    pub fn settle(&mut self, turn: TurnIndex, counts_as_success: bool) -> Vec<Skipped> {
+        let State::Ended { succeeded } = self.turns[turn.get()].state else {
+            panic!("only what has ended can be settled, and once");
+        };
+        self.n_open_failures -= usize::from(!succeeded);
+        let mut cause = None;
+        if !counts_as_success {
             match self.on_error {
                 OnError::Stop => self.is_stopped = true,
-                OnError::SkipDependents => self.blocked_by[stack.get()] = Some(stack),
+                OnError::SkipDependents => cause = Some(turn),
                 OnError::Continue => {}
             }
         }
-        self.complete(stack.get());
+        self.turns[turn.get()].state = State::Over(cause);
+        self.complete(vec![Done::Turn(turn)]);
         std::mem::take(&mut self.skipped)
+    }
+
+    /// Puts a started turn back, as if it had never started. Only for a schedule that was stopped:
+    /// the turn will not start again.
+    pub fn withdraw(&mut self, turn: TurnIndex) {
+        assert!(self.is_stopped, "it would start again");
+        self.leave_slot(turn, State::Waiting);
+    }
+
+    /// Adds a turn at a node, whether or not it has one. It waits for all turns at and before its
+    /// node that have not been settled, and what has not started behind its node waits for it, through
+    /// whatever lies between. Returns its number, and the turns that will not run because of a failure
+    /// before it, itself among them.
+    pub fn add(&mut self, node: usize, rank: u32) -> (TurnIndex, Vec<Skipped>) {
+        let turn = TurnIndex::new(self.turns.len());
+        let mut entry = Entry {
+            node,
+            rank,
+            state: State::Waiting,
+            n_waits: 0,
+            blocked_by: None,
+            holds: Vec::new(),
+        };
+        let behind = self.precedence.reach(node);
+        for &(other, spreads) in behind.iter().filter(|(other, _)| *other != node) {
+            for held in self.turns_at(other) {
+                let held_entry = &mut self.turns[held.get()];
+                if held_entry.state == State::Waiting {
+                    held_entry.n_waits += 1;
+                    entry.holds.push((held, spreads));
+                }
+            }
+        }
+        let precedence = &self.precedence;
+        let reversed = self.reversed.get_or_insert_with(|| precedence.reversed());
+        for (other, spreads) in reversed.reach(node) {
+            for before in self.turns_at(other) {
+                let before_entry = &mut self.turns[before.get()];
+                match before_entry.state {
+                    State::Over(Some(cause)) if spreads => {
+                        let first = entry.blocked_by.map_or(cause, |known| known.min(cause));
+                        entry.blocked_by = Some(first);
+                    }
+                    State::Over(_) => {}
+                    State::Waiting | State::Running | State::Ended { .. } => {
+                        before_entry.holds.push((turn, spreads));
+                        entry.n_waits += 1;
+                    }
+                }
+            }
+        }
+        self.added.entry(node).or_default().push(turn);
+        let is_free = entry.n_waits == 0;
+        self.turns.push(entry);
+        self.n_left += 1;
+        if is_free {
+            let done = self.admit(turn);
+            self.complete(done.into_iter().collect());
+        }
+        (turn, std::mem::take(&mut self.skipped))
     }
 
     /// From now on nothing starts.
@@ -198,72 +324,136 @@ impl Schedule {
         self.is_stopped = true;
     }
 
-    /// Says whether nothing starts any more, because it was stopped or a failure did.
+    /// Returns whether nothing starts any more, because it was stopped or a failure did.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped
     }
 
-    /// Returns how many stacks the project has, selected or not.
-    pub fn n_stacks(&self) -> usize {
-        self.state.len()
-    }
-
-    /// Says whether every stack has ended or was skipped.
+    /// Returns whether every turn has ended or was skipped.
     pub fn is_over(&self) -> bool {
         self.n_left == 0
     }
 
-    /// Returns the stacks that have not started and will not be skipped, lowest first.
-    pub fn waiting(&self) -> impl Iterator<Item = StackIndex> {
-        let is_waiting =
-            |&stack: &usize| self.is_selected[stack] && self.state[stack] == State::Waiting;
-        (0..self.state.len())
-            .filter(is_waiting)
-            .map(StackIndex::new)
+    /// Returns the turns that have not started and will not be skipped, by number.
+    pub fn waiting(&self) -> impl Iterator<Item = TurnIndex> {
+        let turns = self.turns.iter().enumerate();
+        turns
+            .filter(|(_, entry)| entry.state == State::Waiting)
+            .map(|(number, _)| TurnIndex::new(number))
     }
 
-    fn complete(&mut self, node: usize) {
-        let mut done = vec![node];
-        while let Some(node) = done.pop() {
-            let mut freed = Vec::new();
-            for position in 0..self.precedence.successors(node).len() {
-                let next = self.precedence.successors(node)[position] as usize;
+    fn turns_at(&self, node: usize) -> Vec<TurnIndex> {
+        let added = self.added.get(&node).map_or(&[][..], Vec::as_slice);
+        self.first[node].iter().chain(added).copied().collect()
+    }
+
+    fn leave_slot(&mut self, turn: TurnIndex, state: State) {
+        let entry = &mut self.turns[turn.get()];
+        let before = std::mem::replace(&mut entry.state, state);
+        assert!(before == State::Running, "only what was started can end");
+        self.free += 1;
+        for &limit in &self.classes[self.class[entry.node] as usize].limits {
+            self.limits[limit] += 1;
+        }
+    }
+
+    /// Lets everything go on that waited for nothing but what is done.
+    fn complete(&mut self, mut done: Vec<Done>) {
+        while let Some(next) = done.pop() {
+            match next {
+                Done::Node(node) => self.node_done(node, &mut done),
+                Done::Turn(turn) => self.turn_done(turn, &mut done),
+            }
+        }
+    }
+
+    fn node_done(&mut self, node: usize, done: &mut Vec<Done>) {
+        let mut opened = Vec::new();
+        for position in 0..self.precedence.successors(node).len() {
+            let successor = self.precedence.successors(node)[position];
+            let next = successor.node as usize;
+            if successor.spreads_failure {
                 self.blocked_by[next] = self.blocked_by[next].or(self.blocked_by[node]);
-                self.pending[next] -= 1;
-                if self.pending[next] == 0 {
-                    freed.push(next);
-                }
             }
-            done.extend(self.admit(freed));
+            self.pending[next] -= 1;
+            if self.pending[next] == 0 {
+                opened.push(next);
+            }
+        }
+        for node in opened {
+            done.extend(self.open(node));
         }
     }
 
-    fn release(&mut self, free: Vec<usize>) {
-        for node in self.admit(free) {
-            self.complete(node);
+    fn turn_done(&mut self, turn: TurnIndex, done: &mut Vec<Done>) {
+        let entry = &mut self.turns[turn.get()];
+        let (node, State::Over(cause)) = (entry.node, entry.state) else {
+            unreachable!("only what is over is done");
+        };
+        let holds = std::mem::take(&mut entry.holds);
+        if self.first[node] == Some(turn) {
+            self.blocked_by[node] = self.blocked_by[node].or(cause);
+            done.push(Done::Node(node));
+        }
+        for (held, spreads) in holds {
+            let cause = cause.filter(|_| spreads);
+            done.extend(self.release(held, cause));
         }
     }
 
-    /// Queues those of the freed nodes that are to run, and returns those that are done by that.
-    fn admit(&mut self, freed: Vec<usize>) -> Vec<usize> {
-        let mut done = Vec::new();
-        for node in freed {
-            let stack = StackIndex::new(node);
-            if !self.is_selected[node] {
-                done.push(node);
-            } else if let Some(cause) = self.blocked_by[node] {
-                self.skipped.push((stack, cause));
-                self.state[node] = State::Over;
-                self.n_left -= 1;
-                done.push(node);
-            } else {
-                let class = self.class[node] as usize;
-                self.classes[class]
-                    .ready
-                    .push(Reverse((self.rank[node], stack.0)));
-            }
+    /// Everything before a node is done: its turn waits no longer for that, or the node is done too.
+    fn open(&mut self, node: usize) -> Option<Done> {
+        match self.first[node] {
+            Some(turn) => self.release(turn, self.blocked_by[node]),
+            None => Some(Done::Node(node)),
         }
-        done
+    }
+
+    /// A turn has one thing less to wait for, or waited for it in vain.
+    fn release(&mut self, turn: TurnIndex, cause: Option<TurnIndex>) -> Option<Done> {
+        let entry = &mut self.turns[turn.get()];
+        entry.blocked_by = entry.blocked_by.or(cause);
+        entry.n_waits -= 1;
+        if entry.n_waits == 0 {
+            self.admit(turn)
+        } else {
+            None
+        }
+    }
+
+    /// Queues a turn that waits for nothing, or skips it, which is done by that.
+    fn admit(&mut self, turn: TurnIndex) -> Option<Done> {
+        let entry = &mut self.turns[turn.get()];
+        let Some(cause) = entry.blocked_by else {
+            self.queue(turn);
+            return None;
+        };
+        entry.state = State::Over(Some(cause));
+        self.skipped.push(Skipped { turn, cause });
+        self.n_left -= 1;
+        Some(Done::Turn(turn))
+    }
+
+    fn queue(&mut self, turn: TurnIndex) {
+        let entry = &self.turns[turn.get()];
+        let class = self.class[entry.node] as usize;
+        self.classes[class].ready.push(Reverse((entry.rank, turn)));
+    }
+}
+
+impl Class {
+    /// Returns the turn to start first, if there is one. Those that have come to wait for another one
+    /// since they were queued are dropped: they are queued again.
+    fn lowest(&mut self, turns: &[Entry]) -> Option<Reverse<(u32, TurnIndex)>> {
+        while let Some(&lowest) = self.ready.peek() {
+            let Reverse((_, turn)) = lowest;
+            let entry = &turns[turn.get()];
+            if entry.state == State::Waiting && entry.n_waits == 0 {
+                return Some(lowest);
+            }
+            self.ready.pop();
+        }
+        None
     }
 }
 
@@ -271,38 +461,104 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    const A: StackIndex = StackIndex(0);
-    const B: StackIndex = StackIndex(1);
-    const C: StackIndex = StackIndex(2);
+    fn turn(number: usize) -> TurnIndex {
+        TurnIndex::new(number)
+    }
 
     fn schedule(pairs: &[(u32, u32)], limits: &[Limit]) -> Schedule {
-        let precedence = Precedence::from_edges(3, 3, pairs.iter().copied());
-        Schedule::new(precedence, [A, B, C], vec![0, 1, 2])
+        let edges = pairs.iter().map(|&(from, to)| (from, to, true));
+        let precedence = Precedence::from_edges(3, 3, edges);
+        Schedule::new(precedence, [(0, 0), (1, 1), (2, 2)])
             .on_error(OnError::SkipDependents)
             .at_once(NonZeroUsize::new(3).unwrap(), limits)
     }
 
     #[test]
-    fn a_stack_that_a_limit_names_twice_counts_once() {
+    fn a_node_that_a_limit_names_twice_counts_once() {
         let limit = Limit {
             at_once: NonZeroUsize::new(2).unwrap(),
-            stacks: vec![A, A, B, C],
+            nodes: vec![0, 0, 1, 2],
         };
         let mut schedule = schedule(&[], &[limit]);
-        assert_eq!(schedule.start_next(), Some(A));
-        assert_eq!(schedule.start_next(), Some(B));
+        assert_eq!(schedule.start_next(), Some(turn(0)));
+        assert_eq!(schedule.start_next(), Some(turn(1)));
         assert_eq!(schedule.start_next(), None);
-        schedule.finish(A, true);
-        assert_eq!(schedule.start_next(), Some(C));
+        schedule.finish(turn(0), true);
+        assert_eq!(schedule.start_next(), Some(turn(2)));
     }
 
     #[test]
     fn of_several_causes_the_first_is_told() {
         let mut schedule = schedule(&[(0, 2), (1, 2)], &[]);
-        assert_eq!(schedule.start_next(), Some(A));
-        assert_eq!(schedule.start_next(), Some(B));
-        assert_eq!(schedule.finish(B, false), []);
-        assert_eq!(schedule.finish(A, false), [(C, B)]);
+        assert_eq!(schedule.start_next(), Some(turn(0)));
+        assert_eq!(schedule.start_next(), Some(turn(1)));
+        schedule.finish(turn(1), false);
+        assert_eq!(schedule.settle(turn(1), false), []);
+        schedule.finish(turn(0), false);
+        let (turn, cause) = (turn(2), turn(1));
+        assert_eq!(
+            schedule.settle(super::TurnIndex::new(0), false),
+            [Skipped { turn, cause }]
+        );
         assert!(schedule.is_over());
+    }
+
+    #[test]
+    fn a_turn_that_is_ready_waits_for_one_that_is_added_before_it() {
+        let mut schedule = schedule(&[(0, 1)], &[]);
+        assert_eq!(schedule.start_next(), Some(turn(0)));
+        schedule.finish(turn(0), false);
+        let (again, _) = schedule.add(0, 0);
+        assert_eq!(
+            schedule.settle(turn(0), true),
+            [],
+            "another one stands for it"
+        );
+        assert_eq!(schedule.start_next(), Some(again));
+        assert_eq!(schedule.start_next(), Some(turn(2)));
+        assert_eq!(schedule.start_next(), None, "it waits for the added one");
+        schedule.finish(again, true);
+        assert_eq!(schedule.settle(again, true), []);
+        assert_eq!(schedule.start_next(), Some(turn(1)));
+    }
+
+    #[test]
+    fn a_queued_turn_leaves_the_queue_when_one_is_added_before_it_and_comes_back_once() {
+        let mut schedule = schedule(&[(0, 1)], &[]);
+        assert_eq!(schedule.start_next(), Some(turn(0)));
+        schedule.finish(turn(0), true);
+        assert_eq!(schedule.settle(turn(0), true), []);
+        // The turn at node 1 is queued now.
+        let (added, _) = schedule.add(0, 9);
+        assert_eq!(schedule.start_next(), Some(turn(2)), "the lowest that may");
+        assert_eq!(schedule.start_next(), Some(added));
+        schedule.finish(added, true);
+        assert_eq!(schedule.settle(added, true), []);
+        assert_eq!(schedule.start_next(), Some(turn(1)));
+        schedule.finish(turn(1), true);
+        assert_eq!(schedule.settle(turn(1), true), []);
+        assert_eq!(schedule.start_next(), None);
+    }
+
+    #[test]
+    fn while_it_is_open_what_a_failure_means_nothing_starts_that_it_may_stop() {
+        for (on_error, next) in [(OnError::Stop, None), (OnError::Continue, Some(turn(1)))] {
+            let mut schedule = schedule(&[], &[]).on_error(on_error);
+            assert_eq!(schedule.start_next(), Some(turn(0)));
+            schedule.finish(turn(0), false);
+            assert_eq!(schedule.start_next(), next);
+            schedule.settle(turn(0), true);
+            assert!(schedule.start_next().is_some());
+        }
+    }
+
+    #[test]
+    fn what_is_withdrawn_is_as_if_it_had_never_started() {
+        let mut schedule = schedule(&[], &[]);
+        assert_eq!(schedule.start_next(), Some(turn(0)));
+        schedule.stop();
+        schedule.withdraw(turn(0));
+        assert_eq!(schedule.waiting().count(), 3);
+        assert!(!schedule.is_over());
     }
 }

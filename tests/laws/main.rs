@@ -34,5 +34,6 @@ mod selection;
 mod selector;
 mod text;
 mod tree;
+mod turns;
 mod why;
 mod wish;

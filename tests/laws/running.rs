@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 
 use orch::run::order::{Direction, Order};
-use orch::run::schedule::{Limit, OnError};
+use orch::run::schedule::{Limit, OnError, Skipped};
+use orch::run::turn::TurnIndex;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -57,9 +58,16 @@ proptest! {
         let is_limited = |(_, limited): &&(usize, Vec<bool>), stack: usize| limited[stack % limited.len()];
         let limit = |limit: &(usize, Vec<bool>)| Limit {
             at_once: NonZeroUsize::new(limit.0).expect("not zero"),
-            stacks: (0..model.stacks.len()).filter(|&stack| is_limited(&limit, stack)).map(|stack| loaded.index(stack)).collect(),
+            nodes: (0..model.stacks.len()).filter(|&stack| is_limited(&limit, stack)).map(|stack| loaded.index(stack).get()).collect(),
         };
-        let mut schedule = Order::new(&loaded.graph, &selection)
+        let order = Order::new(&loaded.graph, &selection);
+        let turns = loaded.numbers(order.sequence_of_turns(direction));
+        let number = |turn: TurnIndex| turns[turn.get()];
+        let turn_of = |stack: usize| {
+            let position = turns.iter().position(|&other| other == stack);
+            TurnIndex::new(position.expect("it is selected"))
+        };
+        let mut schedule = order
             .schedule(direction, on_error)
             .at_once(at_once, &limits.iter().map(limit).collect::<Vec<_>>());
         // In reverse, a failure protects what the failed stack depends on.
@@ -88,7 +96,7 @@ proptest! {
                     });
                     !started.contains(&stack) && !is_blocked && has_room && before().all(|other| ended.contains(&other))
                 });
-                let next = schedule.start_next().map(|stack| loaded.number(stack));
+                let next = schedule.start_next().map(number);
                 prop_assert_eq!(next, expected, "after {:?} with {:?} running", started, running);
                 let Some(next) = next else { break };
                 started.push(next);
@@ -103,8 +111,9 @@ proptest! {
             if !succeeded {
                 failed.insert(stack);
             }
-            for (stack, cause) in schedule.finish(loaded.index(stack), succeeded) {
-                let (stack, cause) = (loaded.number(stack), loaded.number(cause));
+            schedule.finish(turn_of(stack), succeeded);
+            for Skipped { turn, cause } in schedule.settle(turn_of(stack), succeeded) {
+                let (stack, cause) = (number(turn), number(cause));
                 prop_assert!(failed.contains(&cause) && is_before(cause, stack));
                 prop_assert!(skipped.insert(stack), "skipped once");
             }
@@ -145,9 +154,11 @@ proptest! {
             for on_error in ON_ERROR {
                 let mut schedule = order.schedule(direction, on_error);
                 let mut run = Vec::new();
-                while let Some(stack) = schedule.start_next() {
-                    prop_assert_eq!(schedule.finish(stack, true), vec![]);
-                    run.push(stack);
+                let turns = order.sequence_of_turns(direction);
+                while let Some(turn) = schedule.start_next() {
+                    schedule.finish(turn, true);
+                    prop_assert_eq!(schedule.settle(turn, true), vec![]);
+                    run.push(turns[turn.get()]);
                 }
                 prop_assert_eq!(&run, &expected);
             }
@@ -163,8 +174,9 @@ proptest! {
         let started: Vec<_> = (0..after).map_while(|_| schedule.start_next()).collect();
         schedule.stop();
         prop_assert_eq!(schedule.start_next(), None);
-        for stack in started {
-            prop_assert_eq!(schedule.finish(stack, true), vec![]);
+        for turn in started {
+            schedule.finish(turn, true);
+            prop_assert_eq!(schedule.settle(turn, true), vec![]);
             prop_assert_eq!(schedule.start_next(), None);
         }
     }

@@ -11,9 +11,12 @@ use std::time::Duration;
 use orch::project::attempt::{Attempts, Retry};
 use orch::project::stack::StackIndex;
 use orch::run::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};
-use orch::run::execute::{AttemptEnd, Control, End, Executor, Inbox, Plan, Signal, execute};
+use orch::run::execute::{
+    Control, End, Execution, Executor, Inbox, Signal, Start, StepEnd, execute,
+};
 use orch::run::order::{Direction, Order};
 use orch::run::schedule::{Limit, OnError};
+use orch::run::turn::{Step, Turn, TurnIndex};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use regex::bytes::RegexSet;
@@ -52,7 +55,7 @@ fn end(fate: &Fate, attempts: u32) -> (bool, u32) {
 
 /// Commands that end when a thread of its own draws them.
 struct Fake {
-    fates: HashMap<StackIndex, Fate>,
+    fates: Vec<Fate>,
     to_conductor: Sender<(End, i32)>,
 }
 
@@ -65,15 +68,9 @@ impl Control for Nothing {
 impl Executor for Fake {
     type Command = Nothing;
 
-    fn start(
-        &mut self,
-        stack: StackIndex,
-        _attempts: &Attempts,
-        attempt: u32,
-        end: End,
-    ) -> Result<Nothing, Failure> {
-        let status = status(&self.fates[&stack], attempt);
-        self.to_conductor.send((end, status)).unwrap();
+    fn start(&mut self, start: Start<'_, Nothing>) -> Result<Nothing, Failure> {
+        let status = status(&self.fates[start.index.get()], start.attempt);
+        self.to_conductor.send((start.end, status)).unwrap();
         Ok(Nothing)
     }
 }
@@ -89,7 +86,7 @@ fn conduct(started: &Receiver<(End, i32)>, draws: &[Index]) {
             running.extend(started.try_iter());
             let draw = draws.next().expect("it begins anew").index(running.len());
             let (end, status): (End, i32) = running.swap_remove(draw);
-            end.tell(AttemptEnd {
+            end.tell(StepEnd {
                 result: if status == 0 {
                     Ok(())
                 } else {
@@ -120,10 +117,7 @@ proptest! {
         let model = &loaded.model;
         let selection = loaded.select(&wish);
         let order = Order::new(&loaded.graph, &selection);
-        let mut sequence = order.sequence.clone();
-        if direction == Direction::Reverse {
-            sequence.reverse();
-        }
+        let sequence = order.sequence_of_turns(direction);
         let all: Vec<StackIndex> = loaded.project.stacks.iter().map(|(index, _)| index).collect();
         let limits: Vec<Limit> = limits
             .into_iter()
@@ -132,7 +126,8 @@ proptest! {
                 let mut stacks: Vec<_> = stacks.iter().map(|index| *index.get(&all)).collect();
                 stacks.sort_unstable();
                 stacks.dedup();
-                Limit { at_once: NonZeroUsize::new(at_once).unwrap(), stacks }
+                let nodes = stacks.iter().map(|stack| stack.get()).collect();
+                Limit { at_once: NonZeroUsize::new(at_once).unwrap(), nodes }
             })
             .collect();
         let fates: HashMap<StackIndex, Fate> = sequence
@@ -146,23 +141,29 @@ proptest! {
             on_output: RegexSet::empty(),
         };
         let policy = Attempts { timeout: None, retry: Some(Arc::new(retry)) };
-        let plan = Plan {
+        let steps: Arc<[Step]> = [Step::Command("command".into())].into();
+        let turn = |stack: &StackIndex| {
+            let path = loaded.project.stacks[*stack].path.clone();
+            Turn::of_command(path, &steps)
+        };
+        let execution = Execution {
             schedule: order
                 .schedule(direction, on_error)
                 .at_once(NonZeroUsize::new(jobs).unwrap(), &limits),
-            attempts: sequence.iter().map(|&stack| (stack, policy.clone())).collect(),
-            sequence: sequence.clone(),
+            turns: sequence.iter().map(turn).collect(),
+            attempts: vec![policy; sequence.len()],
             timeout: None,
             grace: Duration::ZERO,
         };
         let (to_conductor, started) = mpsc::channel();
-        let mut fake = Fake { fates: fates.clone(), to_conductor };
+        let by_turn = sequence.iter().map(|stack| fates[stack].clone()).collect();
+        let mut fake = Fake { fates: by_turn, to_conductor };
         let mut events = Vec::new();
         let summary = thread::scope(|scope| {
             let draws = &draws;
             scope.spawn(move || conduct(&started, draws));
             let mut keep = |event: &RunEvent| events.push(event.clone());
-            let summary = execute(plan, &mut fake, &Inbox::without_signals(), &mut keep);
+            let summary = execute(execution, &mut fake, &Inbox::without_signals(), &mut keep);
             drop(fake); // nothing more will start
             summary
         });
@@ -176,11 +177,16 @@ proptest! {
                 Direction::Reverse => reaches[second][first],
             }
         };
+        let stack_of = |turn: TurnIndex| sequence[turn.get()];
+        let begins = matches!(events.first(), Some(RunEvent::RunStarted { .. }));
+        let ends = matches!(events.last(), Some(RunEvent::RunFinished(_)));
+        prop_assert!(begins && ends);
         let mut running: BTreeMap<StackIndex, u32> = BTreeMap::new();
         let mut outcomes: BTreeMap<StackIndex, Outcome> = BTreeMap::new();
-        for event in &events {
+        for event in &events[1..events.len() - 1] {
             match event {
-                RunEvent::Started { stack, attempt } => {
+                RunEvent::Started { turn, attempt } => {
+                    let stack = &stack_of(*turn);
                     if *attempt == 1 {
                         for &other in &sequence {
                             prop_assert!(!is_before(other, *stack) || outcomes.contains_key(&other));
@@ -192,18 +198,18 @@ proptest! {
                     prop_assert_eq!(running.insert(*stack, *attempt).unwrap_or(0), attempt - 1);
                     prop_assert!(running.len() <= jobs);
                     for limit in &limits {
-                        let now = limit.stacks.iter().filter(|stack| running.contains_key(stack)).count();
+                        let now = running.keys().filter(|stack| limit.nodes.contains(&stack.get())).count();
                         prop_assert!(now <= limit.at_once.get(), "{:?} run", running);
                     }
                 }
-                RunEvent::Retrying { stack, attempt, failure, .. } => {
-                    prop_assert_eq!(running[stack], *attempt);
+                RunEvent::Retrying { turn, attempt, failure, .. } => {
+                    prop_assert_eq!(running[&stack_of(*turn)], *attempt);
                     prop_assert_eq!(failure, &Failure::Exited(AGAIN));
                 }
                 RunEvent::Ended(ending) => {
-                    let attempts = running.remove(&ending.stack).unwrap_or(0);
+                    let attempts = running.remove(&stack_of(ending.turn)).unwrap_or(0);
                     prop_assert_eq!(ending.attempts, attempts);
-                    prop_assert!(outcomes.insert(ending.stack, ending.outcome.clone()).is_none());
+                    prop_assert!(outcomes.insert(stack_of(ending.turn), ending.outcome.clone()).is_none());
                 }
                 other => prop_assert!(false, "{:?}", other),
             }
@@ -212,7 +218,7 @@ proptest! {
         let mut selected = sequence.clone();
         selected.sort_unstable();
         prop_assert_eq!(outcomes.keys().copied().collect::<Vec<_>>(), selected);
-        let told = summary.endings.iter().map(|ending| (ending.stack, ending.outcome.clone()));
+        let told = summary.endings.iter().map(|ending| (stack_of(ending.turn), ending.outcome.clone()));
         prop_assert_eq!(&told.collect::<BTreeMap<_, _>>(), &outcomes);
         prop_assert_eq!(summary.is_success(), outcomes.values().all(|outcome| *outcome == Outcome::Succeeded));
 
@@ -227,12 +233,13 @@ proptest! {
             match outcome {
                 Outcome::Skipped { cause } => {
                     prop_assert!(protects && on_error != OnError::Stop);
+                    let cause = &stack_of(*cause);
                     prop_assert!(is_before(*cause, stack));
                     prop_assert!(matches!(outcomes[cause], Outcome::Failed(_)), "the cause has failed itself");
                 }
                 Outcome::Cancelled(CancelCause::Failed(cause)) => {
                     prop_assert_eq!(on_error, OnError::Stop);
-                    prop_assert!(matches!(outcomes[cause], Outcome::Failed(_)));
+                    prop_assert!(matches!(outcomes[&stack_of(*cause)], Outcome::Failed(_)));
                 }
                 Outcome::Cancelled(other) => prop_assert!(false, "{:?}", other),
                 Outcome::Succeeded => prop_assert!(succeeds),

@@ -1,15 +1,14 @@
 //! The output of a stack in one piece, from its logs.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Folding, RunText, Sinks};
 use crate::printable::printable;
-use crate::project::stack::{StackIndex, Stacks};
-use crate::record::logs::{LogReader, Logs};
-use crate::run::event::{Ending, Failure, Outcome};
+use crate::record::logs::{LogReader, LogWriter, Logs};
+use crate::run::event::{Ending, Failure, Outcome, Turns};
+use crate::run::turn::{Turn, TurnIndex};
 
 /// How much of a failure's output is printed again at the end.
 const LAST_LINES: usize = 200;
@@ -19,43 +18,25 @@ const LAST_BYTES: u64 = 64 << 10;
 const MOST_FAILURES: usize = 20;
 const MOST_BYTES: u64 = 256 << 10;
 
-/// The logs of a run, by stack.
+/// The logs of a run, by turn.
 #[derive(Debug)]
-pub struct RunLogs<'a> {
+pub struct RunLogs {
     logs: Logs,
-    stacks: &'a Stacks,
-    positions: HashMap<StackIndex, usize>,
     /// How to find them once the run is over: where they are as seen from the project, and the id of
     /// the run.
     place: Option<(PathBuf, String)>,
 }
 
-impl<'a> RunLogs<'a> {
-    /// Keeps logs of stacks in the order of their run. `place` is where the logs are as seen from the
-    /// project, and the id of the run, if they are to stay.
-    pub fn new(
-        logs: Logs,
-        stacks: &'a Stacks,
-        sequence: &[StackIndex],
-        place: Option<(PathBuf, String)>,
-    ) -> Self {
-        RunLogs {
-            logs,
-            stacks,
-            positions: sequence.iter().copied().zip(1..).collect(),
-            place,
-        }
+impl RunLogs {
+    /// Keeps logs. `place` is where they are as seen from the project, and the id of the run, if they
+    /// are to stay.
+    pub fn new(logs: Logs, place: Option<(PathBuf, String)>) -> Self {
+        RunLogs { logs, place }
     }
 
     /// Returns what takes the output of an attempt.
-    pub fn writer(&self, stack: StackIndex, attempt: u32) -> crate::record::logs::LogWriter {
-        let path = &self.stacks[stack].path;
-        self.logs.writer(self.positions[&stack], path, attempt)
-    }
-
-    /// Returns the path of a stack, made printable.
-    pub fn name(&self, stack: StackIndex) -> String {
-        printable(self.stacks[stack].path.as_str()).into_owned()
+    pub fn writer(&self, index: TurnIndex, turn: &Turn, attempt: u32) -> LogWriter {
+        self.logs.writer(index.get() + 1, &turn.stack, attempt)
     }
 
     /// Returns the id of the run, if its logs stay.
@@ -64,20 +45,22 @@ impl<'a> RunLogs<'a> {
         Some(run)
     }
 
-    fn reader(&self, stack: StackIndex, attempt: u32) -> io::Result<Option<LogReader>> {
-        let path = &self.stacks[stack].path;
-        self.logs.reader(self.positions[&stack], path, attempt)
+    fn reader(
+        &self,
+        turns: &Turns,
+        turn: TurnIndex,
+        attempt: u32,
+    ) -> io::Result<Option<LogReader>> {
+        let stack = &turns[turn].stack;
+        self.logs.reader(turn.get() + 1, stack, attempt)
     }
 
     /// Returns where the log of the last attempt is, made printable, if there is one that stays.
-    pub fn place(&self, ending: &Ending) -> Option<String> {
+    pub fn place(&self, turns: &Turns, ending: &Ending) -> Option<String> {
         let (directory, _) = self.place.as_ref()?;
-        let path = &self.stacks[ending.stack].path;
-        let file = self.logs.file(
-            self.positions.get(&ending.stack).copied()?,
-            path,
-            ending.attempts,
-        );
+        let stack = &turns[ending.turn].stack;
+        let position = ending.turn.get() + 1;
+        let file = self.logs.file(position, stack, ending.attempts);
         if !file.exists() {
             return None;
         }
@@ -86,11 +69,11 @@ impl<'a> RunLogs<'a> {
     }
 
     /// Says how to see all of a log, of which so many bytes were left out.
-    fn left_out(&self, ending: &Ending, left_out: u64) -> String {
+    fn left_out(&self, turns: &Turns, ending: &Ending, left_out: u64) -> String {
         let size = bytes(left_out);
-        match (self.place(ending), &self.place) {
+        match (self.place(turns, ending), &self.place) {
             (Some(place), Some((_, run))) => {
-                let path = &self.stacks[ending.stack].path;
+                let path = &turns[ending.turn].stack;
                 let path = crate::printable::command_line(&[path.as_str().into()]);
                 format!(
                     "orch: {size} before this are in {place}, or: orch runs logs {run} {path}\n"
@@ -116,10 +99,9 @@ impl<'a> RunLogs<'a> {
     }
 }
 
-/// Prints what commands printed, a stack at a time.
+/// Prints what commands printed, a turn at a time.
 #[derive(Debug)]
-pub struct Groups<'a> {
-    text: RunText<'a>,
+pub struct Groups {
     folding: Folding,
     /// How many parts have had marks.
     n_parts: usize,
@@ -128,11 +110,10 @@ pub struct Groups<'a> {
     is_last: bool,
 }
 
-impl<'a> Groups<'a> {
+impl Groups {
     /// Begins with nothing printed.
-    pub fn new(text: RunText<'a>, folding: Folding) -> Self {
+    pub fn new(folding: Folding) -> Self {
         Groups {
-            text,
             folding,
             n_parts: 0,
             failures: Vec::new(),
@@ -140,12 +121,13 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Prints a stack that has ended: a title, and the output of all attempts, of which all but the
+    /// Prints a turn that has ended: a title, and the output of all attempts, of which all but the
     /// last have failed as given. Without `has_title`, only output.
     pub fn print(
         &mut self,
         ending: &Ending,
         failed: &[(Failure, Duration)],
+        text: RunText,
         logs: &RunLogs,
         has_title: bool,
         sinks: &mut Sinks,
@@ -154,12 +136,12 @@ impl<'a> Groups<'a> {
         let mut readers = Vec::new();
         let mut problem = None;
         for attempt in 1..=ending.attempts {
-            match logs.reader(ending.stack, attempt) {
+            match logs.reader(text.turns, ending.turn, attempt) {
                 Ok(reader) => readers.push((attempt, reader)),
                 Err(error) => problem = Some(error),
             }
         }
-        let title = self.text.ended(ending);
+        let title = text.ended(ending);
         let is_silent = readers.iter().all(|(_, reader)| reader.is_none());
         let mut after = None;
         if is_silent {
@@ -173,10 +155,9 @@ impl<'a> Groups<'a> {
             if ending.attempts > 1 && !is_silent {
                 sinks.say(&match failed.get(attempt as usize - 1) {
                     Some((failure, elapsed)) => {
-                        self.text
-                            .attempt_failed(ending.stack, attempt, failure, *elapsed)
+                        text.attempt_failed(ending.turn, attempt, failure, *elapsed)
                     }
-                    None => self.text.last_attempt(ending.stack, attempt),
+                    None => text.last_attempt(ending.turn, attempt),
                 });
             }
             if let Some(reader) = reader
@@ -186,7 +167,7 @@ impl<'a> Groups<'a> {
             }
         }
         if let Some(error) = problem {
-            let path = self.text.path(ending.stack);
+            let path = text.path(ending.turn);
             sinks.say(&format!("orch: {path}: its log cannot be read: {error}\n"));
         }
         if let Some(after) = after.filter(|after| !after.is_empty()) {
@@ -206,7 +187,7 @@ impl<'a> Groups<'a> {
     /// Prints the end of the output of each failure again, as far as there is room for that, unless
     /// there is only one and it was the last thing that was printed. To be called once, before the
     /// summary.
-    pub fn print_failures(&mut self, logs: &RunLogs, sinks: &mut Sinks) {
+    pub fn print_failures(&mut self, text: RunText, logs: &RunLogs, sinks: &mut Sinks) {
         let failures = std::mem::take(&mut self.failures);
         if !(self.is_last && failures.len() == 1) {
             let mut room = MOST_BYTES;
@@ -215,12 +196,12 @@ impl<'a> Groups<'a> {
                     sinks.say(&logs.not_again(failures.len() - index));
                     break;
                 }
-                let title = self.text.ended(ending);
+                let title = text.ended(ending);
                 let after = self.open(&title, true, sinks);
-                match print_end(ending, logs, sinks) {
+                match print_end(ending, text.turns, logs, sinks) {
                     Ok(n_bytes) => room = room.saturating_sub(n_bytes),
                     Err(error) => {
-                        let path = self.text.path(ending.stack);
+                        let path = text.path(ending.turn);
                         sinks.say(&format!("orch: {path}: its log cannot be read: {error}\n"));
                     }
                 }
@@ -250,13 +231,13 @@ impl<'a> Groups<'a> {
 
 /// Prints the end of the last attempt's output. Returns how many bytes that are, at most
 /// [`LAST_BYTES`].
-fn print_end(ending: &Ending, logs: &RunLogs, sinks: &mut Sinks) -> io::Result<u64> {
-    let Some(mut log) = logs.reader(ending.stack, ending.attempts)? else {
+fn print_end(ending: &Ending, turns: &Turns, logs: &RunLogs, sinks: &mut Sinks) -> io::Result<u64> {
+    let Some(mut log) = logs.reader(turns, ending.turn, ending.attempts)? else {
         return Ok(0);
     };
     let start = log.tail(LAST_LINES, LAST_BYTES)?;
     if start > 0 {
-        sinks.say(&logs.left_out(ending, start));
+        sinks.say(&logs.left_out(turns, ending, start));
         log.skip_to(start)?;
     }
     sinks.log(log)

@@ -7,68 +7,77 @@ use std::time::{Duration, Instant};
 
 use super::RunText;
 use crate::duration;
-use crate::project::stack::StackIndex;
 use crate::run::event::{Outcome, RunEvent};
+use crate::run::turn::{Turn, TurnIndex};
 
 /// How many stacks a line for a log names.
 const NAMED: usize = 3;
 
 /// Follows a run by its events.
 #[derive(Debug)]
-pub struct Progress<'a> {
-    text: RunText<'a>,
+pub struct Progress {
     begun: Instant,
     jobs: NonZeroUsize,
     total: usize,
     failed: usize,
     /// What has been started, and when.
-    running: BTreeMap<StackIndex, Instant>,
+    running: BTreeMap<TurnIndex, Instant>,
     /// What has not been started.
-    waiting: HashSet<StackIndex>,
-    /// How long stacks took in the past.
-    past: HashMap<StackIndex, Duration>,
+    waiting: HashSet<TurnIndex>,
+    /// How long turns of these stacks took in the past, by path.
+    past: HashMap<String, Duration>,
+    /// How long the turns of this run that have not ended did.
+    expected: HashMap<TurnIndex, Duration>,
 }
 
-impl<'a> Progress<'a> {
-    /// Begins a run of these stacks, of which `jobs` run at once. `past` is how long some of them
-    /// took before.
-    pub fn new(
-        text: RunText<'a>,
-        begun: Instant,
-        jobs: NonZeroUsize,
-        sequence: &[StackIndex],
-        past: HashMap<StackIndex, Duration>,
-    ) -> Self {
+impl Progress {
+    /// Begins a run in which `jobs` turns run at once. `past` is how long those of some stacks took
+    /// before, by path.
+    pub fn new(begun: Instant, jobs: NonZeroUsize, past: HashMap<String, Duration>) -> Self {
         Progress {
-            text,
             begun,
             jobs,
-            total: sequence.len(),
+            total: 0,
             failed: 0,
             running: BTreeMap::new(),
-            waiting: sequence.iter().copied().collect(),
+            waiting: HashSet::new(),
             past,
+            expected: HashMap::new(),
         }
     }
 
     /// Takes note of what happened.
     pub fn event(&mut self, event: &RunEvent, now: Instant) {
         match event {
-            RunEvent::Started { stack, .. } => {
-                self.waiting.remove(stack);
-                self.running.entry(*stack).or_insert(now);
+            RunEvent::RunStarted { turns } => {
+                for (number, turn) in turns.iter().enumerate() {
+                    self.add(TurnIndex::new(number), turn);
+                }
+            }
+            RunEvent::Added { turn, added } => self.add(*turn, added),
+            RunEvent::Started { turn, .. } => {
+                self.waiting.remove(turn);
+                self.running.entry(*turn).or_insert(now);
             }
             RunEvent::Ended(ending) => {
-                self.waiting.remove(&ending.stack);
-                self.running.remove(&ending.stack);
+                self.waiting.remove(&ending.turn);
+                self.running.remove(&ending.turn);
                 self.failed += usize::from(matches!(ending.outcome, Outcome::Failed(_)));
             }
             _ => {}
         }
     }
 
+    fn add(&mut self, index: TurnIndex, turn: &Turn) {
+        self.total += 1;
+        self.waiting.insert(index);
+        if let Some(past) = self.past.get(turn.stack.as_str()) {
+            self.expected.insert(index, *past);
+        }
+    }
+
     /// Returns lines about all this, at most `height`: what runs, the longest first, and the counts.
-    pub fn lines(&self, now: Instant, height: usize) -> Vec<String> {
+    pub fn lines(&self, text: RunText, now: Instant, height: usize) -> Vec<String> {
         let room = height.saturating_sub(1).max(1);
         let running = self.running();
         let shown = if running.len() > room {
@@ -78,8 +87,8 @@ impl<'a> Progress<'a> {
         };
         let mut lines: Vec<String> = running[..shown]
             .iter()
-            .map(|&(stack, since)| {
-                let path = self.text.path(stack);
+            .map(|&(turn, since)| {
+                let path = text.path(turn);
                 format!(
                     "{path} {}",
                     duration::show(now.saturating_duration_since(since))
@@ -96,14 +105,14 @@ impl<'a> Progress<'a> {
     }
 
     /// Returns a line for a log where nothing else has been printed for long.
-    pub fn sign_of_life(&self, now: Instant) -> String {
+    pub fn sign_of_life(&self, text: RunText, now: Instant) -> String {
         let running = self.running();
         let mut parts: Vec<String> = running
             .iter()
             .take(NAMED)
-            .map(|&(stack, since)| {
+            .map(|&(turn, since)| {
                 let elapsed = duration::show(now.saturating_duration_since(since));
-                format!("{} for {elapsed}", self.text.path(stack))
+                format!("{} for {elapsed}", text.path(turn))
             })
             .collect();
         if running.is_empty() {
@@ -119,13 +128,9 @@ impl<'a> Progress<'a> {
         )
     }
 
-    fn running(&self) -> Vec<(StackIndex, Instant)> {
-        let mut running: Vec<_> = self
-            .running
-            .iter()
-            .map(|(&stack, &at)| (stack, at))
-            .collect();
-        running.sort_by_key(|&(stack, since)| (since, stack));
+    fn running(&self) -> Vec<(TurnIndex, Instant)> {
+        let mut running: Vec<_> = self.running.iter().map(|(&turn, &at)| (turn, at)).collect();
+        running.sort_by_key(|&(turn, since)| (since, turn));
         running
     }
 
@@ -148,16 +153,16 @@ impl<'a> Progress<'a> {
     /// Returns how long the rest takes if it takes as long as before; nothing if that is known of
     /// less than half of it. Stacks of which it is not known count as the mean of the others.
     fn estimate(&self, now: Instant) -> Option<Duration> {
-        let left_of = |(stack, since): (&StackIndex, Option<Instant>)| {
+        let left_of = |(turn, since): (&TurnIndex, Option<Instant>)| {
             let elapsed =
                 since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-            Some(self.past.get(stack)?.saturating_sub(elapsed))
+            Some(self.expected.get(turn)?.saturating_sub(elapsed))
         };
         let running = self
             .running
             .iter()
-            .map(|(stack, &since)| (stack, Some(since)));
-        let waiting = self.waiting.iter().map(|stack| (stack, None));
+            .map(|(turn, &since)| (turn, Some(since)));
+        let waiting = self.waiting.iter().map(|turn| (turn, None));
         let known: Vec<Duration> = running.chain(waiting).filter_map(left_of).collect();
         let n_left = self.running.len() + self.waiting.len();
         if known.is_empty() || known.len() * 2 < n_left {
@@ -174,21 +179,21 @@ impl<'a> Progress<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::run::tests::stacks;
+    use crate::report::run::tests::turns;
     use crate::run::event::{Ending, Failure};
 
     fn seconds(number: u64) -> Duration {
         Duration::from_secs(number)
     }
 
-    fn started(stack: usize) -> RunEvent {
-        let stack = StackIndex::new(stack);
-        RunEvent::Started { stack, attempt: 1 }
+    fn started(turn: usize) -> RunEvent {
+        let turn = TurnIndex::new(turn);
+        RunEvent::Started { turn, attempt: 1 }
     }
 
-    fn ended(stack: usize, outcome: Outcome) -> RunEvent {
+    fn ended(turn: usize, outcome: Outcome) -> RunEvent {
         RunEvent::Ended(Ending {
-            stack: StackIndex::new(stack),
+            turn: TurnIndex::new(turn),
             outcome,
             elapsed: seconds(1),
             attempts: 1,
@@ -197,16 +202,19 @@ mod tests {
 
     /// Calls `check` with a run of eight stacks in which three have ended after ten seconds, and four
     /// are running since one to four seconds.
-    fn check(past: &[(usize, u64)], check: impl FnOnce(&Progress, Instant)) {
-        let stacks = stacks(8);
-        let sequence: Vec<StackIndex> = (0..8).map(StackIndex::new).collect();
+    fn check(past: &[(usize, u64)], check: impl FnOnce(&Progress, RunText, Instant)) {
+        let turns = turns(8);
         let past = past
             .iter()
-            .map(|&(stack, time)| (StackIndex::new(stack), seconds(time)));
+            .map(|&(stack, time)| (format!("/s{stack}"), seconds(time)));
         let begun = Instant::now();
         let jobs = NonZeroUsize::new(4).expect("it is four");
-        let text = RunText::new(&stacks);
-        let mut progress = Progress::new(text, begun, jobs, &sequence, past.collect());
+        let mut progress = Progress::new(begun, jobs, past.collect());
+        let all = turns.iter().map(|(_, turn)| turn.clone());
+        let started_with = RunEvent::RunStarted {
+            turns: all.collect(),
+        };
+        progress.event(&started_with, begun);
         for stack in 0..3 {
             progress.event(&started(stack), begun);
         }
@@ -216,28 +224,28 @@ mod tests {
         for stack in 3..7 {
             progress.event(&started(stack), begun + seconds(3 + stack as u64));
         }
-        check(&progress, begun + seconds(10));
+        check(&progress, RunText::new(&turns), begun + seconds(10));
     }
 
     #[test]
     fn lines_are_as_many_as_there_is_room_for() {
-        check(&[], |progress, now| {
+        check(&[], |progress, text, now| {
             let counts = "3 of 8 done, 1 failed, 10.0s";
             let all = ["/s3 4.0s", "/s4 3.0s", "/s5 2.0s", "/s6 1.0s", counts];
-            assert_eq!(progress.lines(now, 24), all);
-            assert_eq!(progress.lines(now, 5), all);
+            assert_eq!(progress.lines(text, now, 24), all);
+            assert_eq!(progress.lines(text, now, 5), all);
             let some = ["/s3 4.0s", "/s4 3.0s", "and 2 more", counts];
-            assert_eq!(progress.lines(now, 4), some);
-            assert_eq!(progress.lines(now, 2), ["4 running", counts]);
-            assert_eq!(progress.lines(now, 0), ["4 running", counts]);
+            assert_eq!(progress.lines(text, now, 4), some);
+            assert_eq!(progress.lines(text, now, 2), ["4 running", counts]);
+            assert_eq!(progress.lines(text, now, 0), ["4 running", counts]);
         });
     }
 
     #[test]
     fn a_sign_of_life_names_what_runs_the_longest() {
-        check(&[], |progress, now| {
+        check(&[], |progress, text, now| {
             assert_eq!(
-                progress.sign_of_life(now),
+                progress.sign_of_life(text, now),
                 "orch: running: /s3 for 4.0s, /s4 for 3.0s, /s5 for 2.0s, 1 more; 3 of 8 done, 1 failed, 10.0s\n"
             );
         });
@@ -247,7 +255,7 @@ mod tests {
     fn an_estimate_needs_the_past_of_most_stacks() {
         let estimate = |past: &[(usize, u64)]| {
             let mut found = None;
-            check(past, |progress, now| found = progress.estimate(now));
+            check(past, |progress, _, now| found = progress.estimate(now));
             found.map(|left| left.as_secs())
         };
         assert_eq!(estimate(&[]), None);

@@ -8,32 +8,15 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::path::ProjectPath;
-use crate::project::stack::{Stack, StackIndex, Stacks};
 use crate::record::logs::{Logs, Stream};
-use crate::run::event::{Ending, Failure, Outcome, RunSummary};
-use crate::source::{FileId, Span};
+use crate::run::event::{Ending, Failure, Outcome, RunSummary, Turns};
+use crate::run::turn::{Step, Turn, TurnIndex};
 
-/// Makes stacks `/s0`, `/s1` and so on, at most ten.
-pub(super) fn stacks(number: usize) -> Stacks {
-    let path = |name: String| ProjectPath::root().join(&name);
-    let stack = |number| Stack {
-        path: path(format!("s{number}")),
-        id: None,
-        name: String::new(),
-        description: None,
-        tags: Vec::new(),
-        after: Vec::new(),
-        before: Vec::new(),
-        wants: Vec::new(),
-        wanted_by: Vec::new(),
-        watch: Vec::new(),
-        span: Span {
-            file: FileId(0),
-            start: 0,
-            end: 0,
-        },
-    };
-    Stacks::new((0..number).map(stack).collect())
+/// Makes turns of stacks `/s0`, `/s1` and so on.
+pub(super) fn turns(number: usize) -> Turns {
+    let steps: Arc<[Step]> = [Step::Command("command".into())].into();
+    let turn = |number| Turn::of_command(ProjectPath::root().join(&format!("s{number}")), &steps);
+    (0..number).map(turn).collect()
 }
 
 /// Where both streams go.
@@ -62,9 +45,9 @@ impl Paper {
     }
 }
 
-fn failed(stack: StackIndex, attempts: u32) -> Ending {
+fn failed(turn: TurnIndex, attempts: u32) -> Ending {
     Ending {
-        stack,
+        turn,
         outcome: Outcome::Failed(Failure::Exited(7)),
         elapsed: Duration::from_secs(3),
         attempts,
@@ -73,17 +56,14 @@ fn failed(stack: StackIndex, attempts: u32) -> Ending {
 
 #[test]
 fn all_attempts_are_printed_and_the_last_one_again() {
-    let stacks = stacks(2);
+    let turns = turns(2);
     let folder = TempDir::new().expect("a folder can be made");
-    let sequence: Vec<StackIndex> = stacks.iter().map(|(stack, _)| stack).collect();
     let place = Some((".orch/runs/0198/logs".into(), "0198".to_owned()));
     let logs = Logs::new(folder.path().to_owned());
-    let logs = RunLogs::new(logs, &stacks, &sequence, place);
-    let [first, second] = sequence[..] else {
-        unreachable!("there are two");
-    };
-    let write = |stack, attempt, stream, text: &str| {
-        let mut log = logs.writer(stack, attempt);
+    let logs = RunLogs::new(logs, place);
+    let (first, second) = (TurnIndex::new(0), TurnIndex::new(1));
+    let write = |turn, attempt, stream, text: &str| {
+        let mut log = logs.writer(turn, &turns[turn], attempt);
         log.write(stream, text.as_bytes())
             .expect("it can be written");
     };
@@ -93,26 +73,27 @@ fn all_attempts_are_printed_and_the_last_one_again() {
 
     let paper = Paper::default();
     let mut sinks = paper.sinks();
-    let text = RunText::new(&stacks);
-    let mut groups = Groups::new(text, Folding::None);
+    let text = RunText::new(&turns);
+    let mut groups = Groups::new(Folding::None);
     let earlier = [
         (Failure::Exited(3), Duration::from_millis(500)),
         (Failure::Exited(4), Duration::from_millis(600)),
     ];
     let first = failed(first, 3);
-    groups.print(&first, &earlier, &logs, true, &mut sinks);
+    groups.print(&first, &earlier, text, &logs, true, &mut sinks);
     let succeeded = Ending {
         outcome: Outcome::Succeeded,
         ..failed(second, 1)
     };
-    groups.print(&succeeded, &[], &logs, true, &mut sinks);
-    groups.print_failures(&logs, &mut sinks);
+    groups.print(&succeeded, &[], text, &logs, true, &mut sinks);
+    groups.print_failures(text, &logs, &mut sinks);
     let summary = RunSummary {
         endings: vec![first, succeeded],
+        replaced: std::collections::BTreeSet::new(),
         signal: None,
         elapsed: Duration::from_secs(4),
     };
-    sinks.say(&text.summary(&summary, &|ending| logs.place(ending), logs.run()));
+    sinks.say(&text.summary(&summary, &|ending| logs.place(&turns, ending), logs.run()));
     let printed = paper
         .text()
         .replace(&"no end in sight ".repeat(4096), "[64 KiB]");

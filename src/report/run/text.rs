@@ -7,8 +7,10 @@ use anstyle::{AnsiColor, Style};
 
 use crate::duration;
 use crate::printable::printable;
-use crate::project::stack::{StackIndex, Stacks};
-use crate::run::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
+use crate::run::event::{
+    CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
+};
+use crate::run::turn::{Operation, TurnIndex};
 
 /// How many stacks that did not run for the same cause have a line each; of more, so many are named.
 const MOST_ALIKE: usize = 5;
@@ -23,32 +25,37 @@ const PALE: Style = AnsiColor::Yellow.on_default().bold();
 /// not welcome, and end with a line feed.
 #[derive(Debug, Clone, Copy)]
 pub struct RunText<'a> {
-    stacks: &'a Stacks,
+    pub(super) turns: &'a Turns,
 }
 
 impl<'a> RunText<'a> {
-    /// Speaks of these stacks.
-    pub fn new(stacks: &'a Stacks) -> Self {
-        RunText { stacks }
+    /// Speaks of these turns.
+    pub fn new(turns: &'a Turns) -> Self {
+        RunText { turns }
     }
 
-    /// Returns the path of a stack, made printable.
-    pub fn path(self, stack: StackIndex) -> String {
-        printable(self.stacks[stack].path.as_str()).into_owned()
+    /// Returns what a turn is called: the path of its stack, made printable.
+    pub fn path(self, turn: TurnIndex) -> String {
+        let turn = &self.turns[turn];
+        let path = printable(turn.stack.as_str());
+        match turn.operation {
+            Operation::Run | Operation::Apply => path.into_owned(),
+            Operation::Destroy => format!("{path} (destroy)"),
+        }
     }
 
     /// Names the first of some stacks and counts the others.
-    fn paths(self, stacks: &[StackIndex]) -> String {
-        match stacks {
+    fn paths(self, turns: &[TurnIndex]) -> String {
+        match turns {
             [] => "nothing".to_owned(),
-            [stack] => self.path(*stack),
-            [stack, others @ ..] => format!("{} and {} more", self.path(*stack), others.len()),
+            [turn] => self.path(*turn),
+            [turn, others @ ..] => format!("{} and {} more", self.path(*turn), others.len()),
         }
     }
 
     /// Says that a command is about to start. `command` was made printable.
-    pub fn started(self, stack: StackIndex, attempt: u32, command: &str) -> String {
-        let path = self.path(stack);
+    pub fn started(self, turn: TurnIndex, attempt: u32, command: &str) -> String {
+        let path = self.path(turn);
         match attempt {
             1 => format!("{BOLD}orch: {path}:{BOLD:#} {command}\n"),
             attempt => format!("{BOLD}orch: {path}:{BOLD:#} attempt {attempt}: {command}\n"),
@@ -59,24 +66,24 @@ impl<'a> RunText<'a> {
     pub fn trouble(self, event: &RunEvent) -> Option<String> {
         Some(match event {
             RunEvent::Retrying {
-                stack,
+                turn,
                 attempt,
                 failure,
                 elapsed,
                 wait,
             } => format!(
                 "orch: {}: attempt {attempt} failed: {}; the next one in {}\n",
-                self.path(*stack),
+                self.path(*turn),
                 failed_after(failure, *elapsed),
                 duration::exact(*wait)
             ),
             RunEvent::TimedOut {
-                stack,
+                turn,
                 timeout,
                 grace,
             } => format!(
                 "orch: {}: took longer than {}; interrupted, to be killed if it has not ended in {}\n",
-                self.path(*stack),
+                self.path(*turn),
                 duration::exact(*timeout),
                 duration::exact(*grace)
             ),
@@ -97,13 +104,13 @@ impl<'a> RunText<'a> {
                     duration::exact(*grace)
                 )
             }
-            RunEvent::Killed(stack) => format!(
+            RunEvent::Killed(turn) => format!(
                 "orch: {}: has not ended after its interrupt; killed\n",
-                self.path(*stack)
+                self.path(*turn)
             ),
-            RunEvent::OutputLost { stack, problem } => format!(
+            RunEvent::OutputLost { turn, problem } => format!(
                 "orch: {}: not all of its output was kept: {}\n",
-                self.path(*stack),
+                self.path(*turn),
                 printable(problem)
             ),
             RunEvent::Interrupted {
@@ -127,13 +134,21 @@ impl<'a> RunText<'a> {
                     Reaction::Kill => format!("orch: {signal}: killing {paths}\n"),
                 }
             }
-            RunEvent::Started { .. } | RunEvent::Ended(_) => return None,
+            RunEvent::NotKept(problem) => {
+                format!("{PALE}warning{PALE:#}: {}\n", printable(problem))
+            }
+            RunEvent::RunStarted { .. }
+            | RunEvent::Added { .. }
+            | RunEvent::Started { .. }
+            | RunEvent::StepStarted { .. }
+            | RunEvent::Ended(_)
+            | RunEvent::RunFinished(_) => return None,
         })
     }
 
     /// Says how a command that has run ended, without a line feed: the title of its output.
     pub fn ended(self, ending: &Ending) -> String {
-        let path = self.path(ending.stack);
+        let path = self.path(ending.turn);
         let elapsed = after(ending, "in");
         match &ending.outcome {
             Outcome::Failed(failure) => format!(
@@ -148,21 +163,21 @@ impl<'a> RunText<'a> {
     /// Says how an attempt failed that others followed.
     pub fn attempt_failed(
         self,
-        stack: StackIndex,
+        turn: TurnIndex,
         attempt: u32,
         failure: &Failure,
         elapsed: Duration,
     ) -> String {
         format!(
             "orch: {}: attempt {attempt}: {}\n",
-            self.path(stack),
+            self.path(turn),
             failed_after(failure, elapsed)
         )
     }
 
     /// Says that the output of the last attempt follows.
-    pub fn last_attempt(self, stack: StackIndex, attempt: u32) -> String {
-        format!("orch: {}: attempt {attempt}:\n", self.path(stack))
+    pub fn last_attempt(self, turn: TurnIndex, attempt: u32) -> String {
+        format!("orch: {}: attempt {attempt}:\n", self.path(turn))
     }
 
     /// Says how the run went: how many stacks ended in which way, and which did not succeed with the
@@ -207,7 +222,7 @@ impl<'a> RunText<'a> {
         // What failed comes last, next to the counts.
         for ending in &summary.endings {
             if let Outcome::Failed(failure) = &ending.outcome {
-                let path = self.path(ending.stack);
+                let path = self.path(ending.turn);
                 let log = log(ending).map(|log| format!("; log: {log}"));
                 text += &format!(
                     "orch: {BAD}failed{BAD:#} {path}: {} {}{}\n",
@@ -230,26 +245,26 @@ impl<'a> RunText<'a> {
     /// Names the stacks whose commands did not start, with the cause: each, or the first of many that
     /// have the same one.
     fn not_run(self, endings: &[Ending], run: Option<&str>) -> String {
-        let mut stacks: HashMap<(&str, String), Vec<StackIndex>> = HashMap::new();
-        for Ending { stack, outcome, .. } in endings {
+        let mut stacks: HashMap<(&str, String), Vec<TurnIndex>> = HashMap::new();
+        for Ending { turn, outcome, .. } in endings {
             if let Some(why) = self.why_not_run(outcome, "runs") {
-                stacks.entry(why).or_default().push(*stack);
+                stacks.entry(why).or_default().push(*turn);
             }
         }
         let mut text = String::new();
         let mut are_many = false;
-        for Ending { stack, outcome, .. } in endings {
+        for Ending { turn, outcome, .. } in endings {
             let Some(why) = self.why_not_run(outcome, "runs") else {
                 continue;
             };
             let stacks = &stacks[&why];
             let (word, cause) = why;
             if stacks.len() <= MOST_ALIKE {
-                let path = self.path(*stack);
+                let path = self.path(*turn);
                 text += &format!("orch: {PALE}{word}{PALE:#} {path}: {cause}\n");
-            } else if stacks[0] == *stack {
+            } else if stacks[0] == *turn {
                 are_many = true;
-                let first = stacks[..NAMED].iter().map(|stack| self.path(*stack));
+                let first = stacks[..NAMED].iter().map(|turn| self.path(*turn));
                 let first = first.collect::<Vec<_>>().join(", ");
                 let others = stacks.len() - NAMED;
                 let (_, cause) = self.why_not_run(outcome, "they run").unwrap_or_default();

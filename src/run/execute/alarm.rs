@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-use crate::project::stack::StackIndex;
+use crate::run::turn::TurnIndex;
 
 /// What is to happen. One that has become pointless in the meantime does nothing when it is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,13 +12,13 @@ pub(super) enum Alarm {
     /// The time of the run is over.
     Run,
     /// The time of an attempt is over.
-    Attempt(StackIndex, u32),
+    Attempt(TurnIndex, u32),
     /// So is the time that it was given to end.
-    Grace(StackIndex, u32),
+    Grace(TurnIndex, u32),
     /// It was killed, and is waited for no longer.
-    Lost(StackIndex, u32),
+    Lost(TurnIndex, u32),
     /// The next attempt begins.
-    Retry(StackIndex),
+    Retry(TurnIndex),
 }
 
 /// All that is to happen, the earliest first.

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 
 use super::attendant::{Attendants, Job};
-use super::{AttemptEnd, Control, End, Executor, Signal, os};
-use crate::project::attempt::{Attempts, OutputWatch};
+use super::{Control, End, Executor, Signal, Start, StepEnd, os};
+use crate::project::attempt::OutputWatch;
 use crate::project::environment::Environment;
-use crate::project::stack::StackIndex;
 use crate::record::logs::Stream;
 use crate::run::event::{Failure, Reaction};
+use crate::run::turn::{Turn, TurnIndex};
 
-/// A command in a stack.
+/// A command to run.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// The program as typed, which it sees as its own name.
@@ -41,7 +41,7 @@ pub trait Recorder: Send {
     /// Takes the next bytes of a stream.
     fn output(&mut self, stream: Stream, bytes: &[u8]);
 
-    /// Takes note that there is no more.
+    /// Takes note that there is no more of this step; further ones of the attempt may follow.
     ///
     /// # Errors
     ///
@@ -57,24 +57,24 @@ pub enum Streams<'a> {
     Recorded {
         /// Whether commands print to a terminal of their own, which makes one stream of two.
         pty: bool,
-        /// Returns what takes the output of an attempt in a stack, counted from 1.
+        /// Returns what takes the output of an attempt, counted from 1, with all its steps.
         recorder: RecorderFor<'a>,
     },
 }
 
-/// Returns what takes the output of an attempt in a stack, counted from 1.
-pub type RecorderFor<'a> = Box<dyn FnMut(StackIndex, u32) -> Box<dyn Recorder> + 'a>;
+/// Returns what takes the output of an attempt of a turn, counted from 1.
+pub type RecorderFor<'a> = Box<dyn FnMut(TurnIndex, &Turn, u32) -> Box<dyn Recorder> + 'a>;
 
-/// Runs the command of each stack as a process.
+/// Runs the steps of turns as processes.
 pub struct Commands<'a> {
-    task: Box<dyn Fn(StackIndex) -> Task + 'a>,
+    task: Box<dyn Fn(TurnIndex, usize) -> Task + 'a>,
     streams: Streams<'a>,
     attendants: Attendants<Work>,
 }
 
 impl<'a> Commands<'a> {
-    /// Runs these commands with these streams.
-    pub fn new(task: impl Fn(StackIndex) -> Task + 'a, streams: Streams<'a>) -> Self {
+    /// Runs the commands that `task` returns, by turn and step, with these streams.
+    pub fn new(task: impl Fn(TurnIndex, usize) -> Task + 'a, streams: Streams<'a>) -> Self {
         Commands {
             task: Box::new(task),
             streams,
@@ -86,14 +86,8 @@ impl<'a> Commands<'a> {
 impl Executor for Commands<'_> {
     type Command = Running;
 
-    fn start(
-        &mut self,
-        stack: StackIndex,
-        attempts: &Attempts,
-        attempt: u32,
-        end: End,
-    ) -> Result<Running, Failure> {
-        let task = (self.task)(stack);
+    fn start(&mut self, start: Start<'_, Running>) -> Result<Running, Failure> {
+        let task = (self.task)(start.index, start.step);
         debug!(
             program = %task.program.display(),
             directory = %task.directory.display(),
@@ -115,10 +109,13 @@ impl Executor for Commands<'_> {
                 let pipes = os::Pipes::attach(&mut command, *pty).map_err(|error| {
                     Failure::NotStarted(format!("its output cannot be read: {error}"))
                 })?;
-                let recording = Recording {
-                    recorder: recorder(stack, attempt),
-                    watch: OutputWatch::new(attempts),
-                };
+                let previous = start.previous.and_then(|running| running.recording);
+                let recording = previous.unwrap_or_else(|| {
+                    Arc::new(Mutex::new(Recording {
+                        recorder: recorder(start.index, start.turn, start.attempt),
+                        watch: OutputWatch::new(start.attempts),
+                    }))
+                });
                 (true, Some((pipes, recording)))
             }
         };
@@ -136,6 +133,11 @@ impl Executor for Commands<'_> {
         // The thread that waits exists before there is anything to wait for: a command that nobody
         // could wait for must not start.
         let attendant = self.attendants.take().map_err(not_started)?;
+        // The next step goes on with the log.
+        let recording = reading
+            .as_ref()
+            .filter(|_| start.step + 1 < start.turn.steps.len());
+        let recording = recording.map(|(_, recording)| recording.clone());
         let life = Arc::new(Mutex::new(Life::default()));
         let started = Instant::now();
         let child = command.spawn().map_err(not_started)?;
@@ -151,9 +153,10 @@ impl Executor for Commands<'_> {
                 n_looks: 0,
             },
             reading,
-            end,
+            end: start.end,
         });
         Ok(Running {
+            recording,
             process,
             started,
             has_own_group,
@@ -163,8 +166,9 @@ impl Executor for Commands<'_> {
 }
 
 /// A command that has been started.
-#[derive(Debug)]
 pub struct Running {
+    /// What takes its output, if another step follows.
+    recording: Option<Arc<Mutex<Recording>>>,
     process: u32,
     started: Instant,
     /// Whether the command has a process group of its own.
@@ -181,8 +185,8 @@ struct Life {
     is_over: bool,
 }
 
-fn lock(life: &Mutex<Life>) -> MutexGuard<'_, Life> {
-    life.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Control for Running {
@@ -296,7 +300,7 @@ impl Recording {
 /// What an attendant does.
 struct Work {
     attended: Attended,
-    reading: Option<(os::Pipes, Recording)>,
+    reading: Option<(os::Pipes, Arc<Mutex<Recording>>)>,
     end: End,
 }
 
@@ -317,16 +321,18 @@ impl Job for Work {
         };
         let mut output_matches = false;
         let mut output_lost = None;
-        if let Some((pipes, mut recording)) = reading {
+        if let Some((pipes, recording)) = reading {
             let process = attended.child.id();
-            let on_output = |stream, bytes: &[u8]| recording.output(stream, bytes);
+            let on_output = |stream, bytes: &[u8]| lock(&recording).output(stream, bytes);
             let has_ended = || attended.has_ended();
             let read = pipes.read(process, on_output, wants_terminal, has_ended);
+            let mut recording = lock(&recording);
             let kept = recording.recorder.end();
-            output_matches = recording.watch.is_some_and(|watch| watch.has_matched());
+            let watch = recording.watch.as_ref();
+            output_matches = watch.is_some_and(OutputWatch::has_matched);
             output_lost = kept.err().map(|error| error.to_string()).or(read.err());
         }
-        let how = AttemptEnd {
+        let how = StepEnd {
             result: result(attended.wait(wants_terminal)),
             output_matches,
             output_lost,

@@ -32,6 +32,7 @@
 //! A command in a process group of its own cannot have the terminal: the kernel stops it when it
 //! asks, as `ssh` does for a password. It would stay so for ever, so it fails, in the same way.
 
+mod active;
 mod alarm;
 mod attendant;
 mod command;
@@ -44,7 +45,6 @@ mod tests;
 #[cfg_attr(not(unix), path = "other.rs")]
 mod os;
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
@@ -53,42 +53,110 @@ pub use self::command::{Commands, Recorder, RecorderFor, Streams, Task};
 pub use self::lookup::{LookupError, ProgramFinder};
 pub use self::run_loop::execute;
 use crate::project::attempt::Attempts;
-use crate::project::stack::StackIndex;
-use crate::run::event::{Failure, Reaction};
+use crate::run::event::{Ending, Failure, Outcome, Reaction};
 use crate::run::schedule::Schedule;
+use crate::run::turn::{Turn, TurnIndex};
 
 /// What a run does.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Execution {
     /// What may start when.
     pub schedule: Schedule,
-    /// Every stack of the run, in the order of a serial run.
-    pub sequence: Vec<StackIndex>,
-    /// What stacks allow their commands; those that are missing allow one attempt of any length.
-    pub attempts: HashMap<StackIndex, Attempts>,
+    /// The turns it begins with, in the sequence of a serial run, as the schedule numbers them.
+    pub turns: Vec<Turn>,
+    /// What each turn allows its steps.
+    pub attempts: Vec<Attempts>,
     /// How long the whole run may take.
     pub timeout: Option<Duration>,
     /// How long a command that took too long has to end after its interrupt.
     pub grace: Duration,
 }
 
-/// Starts commands.
+/// Starts commands, and decides what their ends mean.
 pub trait Executor {
-    /// A command that is running.
+    /// A command that is running, or a question that is open.
     type Command: Control;
 
-    /// Starts the command of a stack. Its end is told by `end`, once, from any thread.
+    /// Starts a step of a turn. Its end is told by [`Start::end`], once, from any thread.
     ///
     /// # Errors
     ///
-    /// If it cannot be started; `end` is not used then.
-    fn start(
-        &mut self,
-        stack: StackIndex,
-        attempts: &Attempts,
-        attempt: u32,
-        end: End,
-    ) -> Result<Self::Command, Failure>;
+    /// If it cannot be started; the end is not told then.
+    fn start(&mut self, start: Start<'_, Self::Command>) -> Result<Self::Command, Failure>;
+
+    /// Returns what a turn that has ended means for others, or nothing if that is told later, once,
+    /// from any thread. Until then nothing behind the turn starts.
+    fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+        drop(later);
+        Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded))
+    }
+}
+
+/// A step to start.
+#[derive(Debug)]
+pub struct Start<'a, C> {
+    /// The number of the turn.
+    pub index: TurnIndex,
+    /// The turn.
+    pub turn: &'a Turn,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// The position of the step among those of the turn.
+    pub step: usize,
+    /// What the turn allows its steps.
+    pub attempts: &'a Attempts,
+    /// The step before, in the same attempt: they share the log.
+    pub previous: Option<C>,
+    /// Takes the end.
+    pub end: End,
+}
+
+/// What a turn that has ended means for others.
+#[derive(Debug)]
+pub struct Settlement {
+    /// Whether what comes after it goes on as after a success.
+    pub counts_as_success: bool,
+    /// Turns to add. One at the node of a failed turn that counts as a success stands for that one.
+    pub added: Vec<Added>,
+}
+
+/// A turn to add to a run that is going on.
+#[derive(Debug)]
+pub struct Added {
+    /// The turn.
+    pub turn: Turn,
+    /// What it allows its steps.
+    pub attempts: Attempts,
+    /// Where it stands in the order.
+    pub node: usize,
+    /// Breaks ties: the lower goes first.
+    pub rank: u32,
+}
+
+impl Settlement {
+    /// Returns what a success or a failure means by itself.
+    pub fn by_itself(succeeded: bool) -> Self {
+        Settlement {
+            counts_as_success: succeeded,
+            added: Vec::new(),
+        }
+    }
+}
+
+/// Tells the loop what a turn that has ended means for others.
+#[derive(Debug)]
+pub struct Later {
+    sender: Sender<Message>,
+    turn: TurnIndex,
+}
+
+impl Later {
+    /// Tells it. Once the run is being ended, it comes too late.
+    pub fn tell(self, settlement: Settlement) {
+        let turn = self.turn;
+        // If the loop is gone, nobody wants to know.
+        _ = self.sender.send(Message::Settled { turn, settlement });
+    }
 }
 
 /// A command that is running.
@@ -97,18 +165,19 @@ pub trait Control {
     fn react(&self, reaction: Reaction, signal: Option<&Signal>);
 }
 
-/// Tells the loop how an attempt ended.
+/// Tells the loop how a step ended.
 #[derive(Debug)]
 pub struct End {
     sender: Sender<Message>,
-    stack: StackIndex,
+    turn: TurnIndex,
     attempt: u32,
+    step: usize,
 }
 
-/// How an attempt ended.
+/// How a step ended.
 #[derive(Debug)]
-pub struct AttemptEnd {
-    /// Whether the command succeeded, or how it failed.
+pub struct StepEnd {
+    /// Whether it succeeded, or how it failed.
     pub result: Result<(), Failure>,
     /// Whether its output has what makes another attempt worth it.
     pub output_matches: bool,
@@ -120,18 +189,19 @@ impl End {
     /// Tells, before the end, that the command asked for the terminal and was stopped for that.
     fn wants_terminal(&self) {
         _ = self.sender.send(Message::WantsTerminal {
-            stack: self.stack,
+            turn: self.turn,
             attempt: self.attempt,
+            step: self.step,
         });
     }
 
     /// Tells it.
-    pub fn tell(self, end: AttemptEnd) {
-        let (stack, attempt) = (self.stack, self.attempt);
+    pub fn tell(self, end: StepEnd) {
         // If the loop is gone, nobody wants to know.
         _ = self.sender.send(Message::Ended {
-            stack,
-            attempt,
+            turn: self.turn,
+            attempt: self.attempt,
+            step: self.step,
             end,
         });
     }
@@ -141,13 +211,19 @@ impl End {
 #[derive(Debug)]
 enum Message {
     Ended {
-        stack: StackIndex,
+        turn: TurnIndex,
         attempt: u32,
-        end: AttemptEnd,
+        step: usize,
+        end: StepEnd,
     },
     WantsTerminal {
-        stack: StackIndex,
+        turn: TurnIndex,
         attempt: u32,
+        step: usize,
+    },
+    Settled {
+        turn: TurnIndex,
+        settlement: Settlement,
     },
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
     Signal(Signal),

@@ -7,19 +7,28 @@ use crate::project::stack::StackIndex;
 
 /// Who waits for whom. Nodes below [`Precedence::n_stacks`] are stacks, the others groups.
 ///
-/// No cycle can exist in one: a knot of stacks becomes a single node when it is made. Whoever has
-/// selected a stack of a knot has been refused before; for all others the knot is an unselected
-/// something in between, through which constraints still hold.
+/// No cycle can exist in one that is made from a [`Graph`]: a knot of stacks becomes a single node.
+/// Whoever has selected a stack of a knot has been refused before; for all others the knot is an
+/// unselected something in between, through which constraints still hold.
 #[derive(Debug, Clone)]
 pub struct Precedence {
     n_stacks: usize,
     /// Where the successors of each node start in `successors`, and where the last ones end.
     offsets: Vec<u32>,
-    successors: Vec<u32>,
+    successors: Vec<Successor>,
+}
+
+/// A node that waits for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Successor {
+    /// The node.
+    pub node: u32,
+    /// Whether a failure of the other one reaches it. If not, the constraint orders and no more.
+    pub spreads_failure: bool,
 }
 
 impl Precedence {
-    /// Strips a graph.
+    /// Strips a graph. Failures spread along all of its constraints.
     pub fn new(graph: &Graph) -> Self {
         let inner = &graph.graph;
         let n_nodes = inner.node_count();
@@ -27,28 +36,37 @@ impl Precedence {
         let edges = inner.edge_references().filter_map(|edge| {
             let (from, to) = (knot[edge.source().index()], knot[edge.target().index()]);
             let node = |index| u32::try_from(index).expect("petgraph counts nodes in 32 bits");
-            (from != to).then(|| (node(from), node(to)))
+            (from != to).then(|| (node(from), node(to), true))
         });
         Self::from_edges(graph.n_stacks, n_nodes, edges)
     }
 
-    pub(crate) fn from_edges(
+    /// Makes one from edges: from which node, to which, and whether a failure spreads along it. The
+    /// caller knows that there is no cycle: nodes on a cycle would wait for ever.
+    pub fn from_edges(
         n_stacks: usize,
         n_nodes: usize,
-        edges: impl Iterator<Item = (u32, u32)> + Clone,
+        edges: impl Iterator<Item = (u32, u32, bool)> + Clone,
     ) -> Self {
         let mut offsets = vec![0_u32; n_nodes + 1];
-        for (from, _) in edges.clone() {
+        for (from, ..) in edges.clone() {
             offsets[from as usize + 1] += 1;
         }
         for node in 0..n_nodes {
             offsets[node + 1] += offsets[node];
         }
         let mut next = offsets.clone();
-        let mut successors = vec![0; offsets[n_nodes] as usize];
-        for (from, to) in edges {
+        let nobody = Successor {
+            node: 0,
+            spreads_failure: false,
+        };
+        let mut successors = vec![nobody; offsets[n_nodes] as usize];
+        for (from, node, spreads_failure) in edges {
             let position = &mut next[from as usize];
-            successors[*position as usize] = to;
+            successors[*position as usize] = Successor {
+                node,
+                spreads_failure,
+            };
             *position += 1;
         }
         Precedence {
@@ -62,9 +80,9 @@ impl Precedence {
     #[must_use]
     pub fn reversed(&self) -> Self {
         let edges = (0..self.n_nodes()).flat_map(|from| {
-            self.successors(from)
-                .iter()
-                .map(move |&to| (to, u32::try_from(from).expect("was made from 32 bits")))
+            let from_node = u32::try_from(from).expect("was made from 32 bits");
+            let reverse = move |to: &Successor| (to.node, from_node, to.spreads_failure);
+            self.successors(from).iter().map(reverse)
         });
         Self::from_edges(self.n_stacks, self.n_nodes(), edges)
     }
@@ -80,17 +98,45 @@ impl Precedence {
     }
 
     /// Returns the nodes that wait for a node; one may be named more than once.
-    pub fn successors(&self, node: usize) -> &[u32] {
+    pub fn successors(&self, node: usize) -> &[Successor] {
         &self.successors[self.offsets[node] as usize..self.offsets[node + 1] as usize]
     }
 
     /// Returns for each node how many it waits for, counted as often as they are named.
     pub fn pending(&self) -> Vec<u32> {
         let mut pending = vec![0; self.n_nodes()];
-        for &to in &self.successors {
-            pending[to as usize] += 1;
+        for successor in &self.successors {
+            pending[successor.node as usize] += 1;
         }
         pending
+    }
+
+    /// Returns all nodes that transitively wait for a node, and the node itself, each with whether a
+    /// failure of the node reaches it.
+    pub fn reach(&self, node: usize) -> Vec<(usize, bool)> {
+        let mut is_reached: Vec<Option<bool>> = vec![None; self.n_nodes()];
+        let mut found = vec![node];
+        is_reached[node] = Some(true);
+        let mut open = vec![node];
+        while let Some(from) = open.pop() {
+            for successor in self.successors(from) {
+                let to = successor.node as usize;
+                let spreads = successor.spreads_failure && is_reached[from] == Some(true);
+                match is_reached[to] {
+                    None => found.push(to),
+                    Some(false) if spreads => {} // reached again, now by a failure too
+                    Some(_) => continue,
+                }
+                is_reached[to] = Some(spreads);
+                open.push(to);
+            }
+        }
+        found.sort_unstable();
+        let spreads = |node: usize| is_reached[node] == Some(true);
+        found
+            .into_iter()
+            .map(|node| (node, spreads(node)))
+            .collect()
     }
 
     /// Returns the wave of each selected stack, and 0 for the others: how many selected stacks lie
@@ -104,8 +150,8 @@ impl Precedence {
         while let Some(node) = ready.pop() {
             let is_step = node < self.n_stacks && is_selected(StackIndex::new(node));
             let next_wave = waves[node] + u32::from(is_step);
-            for &next in self.successors(node) {
-                let next = next as usize;
+            for next in self.successors(node) {
+                let next = next.node as usize;
                 waves[next] = waves[next].max(next_wave);
                 pending[next] -= 1;
                 if pending[next] == 0 {

@@ -1,7 +1,7 @@
 //! What flags and configuration say about commands: how often and how long those of a stack may run,
 //! and how many of those with a tag at once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -15,29 +15,26 @@ use crate::program::cli::{AttemptArgs, LimitArg};
 use crate::program::commands::{Loaded, UsageError};
 use crate::program::console;
 
-/// Returns what the stacks of a run allow their commands, without those that allow one attempt of any
-/// length. Flags replace what is configured, each what it is about.
+/// Returns what each stack of a run allows its command, in their sequence. Flags replace what is configured, each what it is about.
 pub(super) fn attempts(
     loaded: &Loaded,
     args: &AttemptArgs,
     sequence: &[StackIndex],
-) -> Result<HashMap<StackIndex, Attempts>, UsageError> {
+) -> Result<Vec<Attempts>, UsageError> {
     let flags = Flags::new(args)?;
     let mut scopes = loaded.project.scopes.values();
     let is_configured = scopes.any(|scope| !scope.attempts.is_empty());
-    let mut attempts = HashMap::new();
+    let mut attempts = vec![Attempts::default(); sequence.len()];
     let mut without_condition = Vec::new();
     if is_configured || flags.say_something() {
-        for &stack in sequence {
+        for (&stack, attempts) in sequence.iter().zip(&mut attempts) {
             let configured = loaded.project.attempts_of(stack);
             let Ok(retry) = flags.retry(configured.retry.as_ref()) else {
                 without_condition.push(stack);
                 continue;
             };
             let timeout = args.timeout.or(configured.timeout);
-            if timeout.is_some() || retry.is_some() {
-                attempts.insert(stack, Attempts { timeout, retry });
-            }
+            *attempts = Attempts { timeout, retry };
         }
     }
     if !without_condition.is_empty() {
@@ -49,7 +46,7 @@ pub(super) fn attempts(
         return Err(UsageError(message));
     }
     if let (Some(flag), None) = (flags.about_retries(), args.retries)
-        && !attempts.values().any(|attempts| attempts.retry.is_some())
+        && !attempts.iter().any(|attempts| attempts.retry.is_some())
     {
         let message = format!(
             "{flag} without --retries N changes nothing: no selected stack is configured to be tried again"
@@ -154,7 +151,11 @@ pub(super) fn limits(loaded: &Loaded, flags: &[LimitArg]) -> Result<Vec<Limit>, 
         .map(|limit| (limit.tag.as_str(), limit.at_once));
     let limit = |(tag, at_once)| Limit {
         at_once,
-        stacks: stacks.with_tag(tag).to_vec(),
+        nodes: stacks
+            .with_tag(tag)
+            .iter()
+            .map(|stack| stack.get())
+            .collect(),
     };
     Ok(flags.chain(others).map(limit).collect())
 }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::thread::{self, Scope};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -22,12 +22,13 @@ use orch::project::attempt::Attempts;
 use orch::project::config::Safeguard;
 use orch::project::stack::StackIndex;
 use orch::record::journal::Place;
-use orch::run::event::RunSummary;
-use orch::run::execute::{Commands, Inbox, Plan, Task, execute, make_room};
+use orch::run::event::{RunEvent, RunSink as _, RunSummary};
+use orch::run::execute::{Commands, Execution, Inbox, Task, execute, make_room};
 use orch::run::order::{Direction, Order};
 use orch::run::schedule::{Limit, OnError};
+use orch::run::turn::{Step, Turn, TurnIndex};
 
-use self::output::{How, Output, Shown};
+use self::output::{How, Output, Shown, advertise_colour};
 pub(crate) use self::refused::RunRefused;
 use self::resume::Earlier;
 use self::tasks::{show_missing, tasks};
@@ -78,13 +79,12 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitSt
         Some(earlier) => earlier.order(&loaded.graph),
         None => Order::new(&loaded.graph, &selection),
     };
-    let mut sequence = order.sequence.clone();
     let direction = if args.reverse {
-        sequence.reverse();
         Direction::Reverse
     } else {
         Direction::Forward
     };
+    let sequence = order.sequence_of_turns(direction);
     let attempts = attempts::attempts(&loaded, &args.attempts, &sequence)?;
     let limits = attempts::limits(&loaded, &args.limit)?;
     let jobs = args.parallel.map_or(NonZeroUsize::MIN, |jobs| jobs.0);
@@ -117,7 +117,7 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitSt
         earlier,
         since: selection.since(),
     };
-    thread::scope(|scope| carry_out(scope, &loaded, args, run))
+    carry_out(&loaded, args, run)
 }
 
 /// Checks that there is a command, and only one: that of an earlier run cannot be said anew.
@@ -176,7 +176,7 @@ struct Ready<'a> {
     direction: Direction,
     /// The stacks, in the sequence of a serial run.
     sequence: Vec<StackIndex>,
-    attempts: HashMap<StackIndex, Attempts>,
+    attempts: Vec<Attempts>,
     limits: Vec<Limit>,
     jobs: NonZeroUsize,
     how: How,
@@ -187,60 +187,66 @@ struct Ready<'a> {
     since: Option<&'a Since>,
 }
 
-/// Runs, records and shows it. The thread that prints belongs to the scope.
-fn carry_out<'s>(
-    scope: &'s Scope<'s, '_>,
-    loaded: &'s Loaded,
-    args: &RunArgs,
-    run: Ready<'_>,
-) -> anyhow::Result<ExitStatus> {
+/// Runs, records and shows it.
+fn carry_out(loaded: &Loaded, args: &RunArgs, run: Ready<'_>) -> anyhow::Result<ExitStatus> {
     let header = record::header(loaded, args, &run);
     // From now on signals are heard by the run, which its journal tells of.
     let inbox = Inbox::with_signals().context("failed to receive signals")?;
     let mut recording = record::begin(loaded, &header, args.resume.allow_concurrent)?;
-    let output = Output::new(
-        scope,
+    let mut output = Output::new(
         loaded,
         Shown {
             how: run.how,
             command: command_line(&args.command),
             is_quiet: args.quiet,
             jobs: run.jobs,
-            sequence: &run.sequence,
             run_id: &run.id,
             logs: recording.folder().map(|folder| folder.join("logs")),
             past: &|| record::past_durations(loaded, &args.command),
         },
     )?;
     let schedule = run.order.schedule(run.direction, on_error(args));
-    let plan = Plan {
+    let steps: Arc<[Step]> = [Step::Command("command".into())].into();
+    let stacks = &loaded.project.stacks;
+    let turn = |stack: &StackIndex| Turn::of_command(stacks[*stack].path.clone(), &steps);
+    let execution = Execution {
         schedule: schedule.at_once(run.jobs, &run.limits),
+        turns: run.sequence.iter().map(turn).collect(),
         attempts: run.attempts,
         timeout: args.attempts.run_timeout,
         grace: args.attempts.grace.unwrap_or(DEFAULT_GRACE),
-        sequence: run.sequence,
     };
-    let task = |stack| output.dress(run.tasks[&stack].clone());
+    let colours = output.has_colours();
+    let task = |turn: TurnIndex, _| {
+        let task = run.tasks[&run.sequence[turn.get()]].clone();
+        if colours {
+            advertise_colour(task)
+        } else {
+            task
+        }
+    };
     let mut commands = Commands::new(task, output.streams());
-    let summary = execute(plan, &mut commands, &inbox, &mut |event| {
+    let summary = execute(execution, &mut commands, &inbox, &mut |event| {
         // What is about to start is on record before it starts.
-        recording.event(event);
-        output.event(event);
+        let recorded = recording.event(event);
+        let shown = output.event(event);
+        for error in [recorded, shown].into_iter().filter_map(Result::err) {
+            _ = output.event(&RunEvent::NotKept(error.to_string()));
+        }
     });
     drop(commands);
-    let status = exit_status(&summary);
-    recording.finish(&summary, status);
     // From now on a signal ends what is left to say, and changes nothing.
     drop(inbox);
-    output.end(&summary);
-    let stuck: Vec<StackIndex> = summary.stuck().collect();
+    output.end();
+    let stuck = summary.stuck().map(|turn| run.sequence[turn.get()]);
+    let stuck: Vec<StackIndex> = stuck.collect();
     if !stuck.is_empty() {
         anyhow::bail!(
             "{} could not start although nothing was running; this is a mistake in orch, please report it",
             loaded.names(&stuck)
         );
     }
-    Ok(status)
+    Ok(exit_status(&summary))
 }
 
 fn exit_status(summary: &RunSummary) -> ExitStatus {

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,12 +13,12 @@ use orch::diagnostic::{Code, Diagnostic};
 use orch::git::{GitError, Repository};
 use orch::project::discover::RootRule;
 use orch::project::environment::Environment;
-use orch::project::stack::{StackIndex, Stacks};
+use orch::project::stack::StackIndex;
 use orch::record::journal::{
-    Argument, BaseRecord, Entry, Event, FORMAT, Header, Holder, Journal, Locking, Place,
-    ProjectLock, Runs, Settings, TagLimit, Unusable, arguments,
+    Argument, BaseRecord, Entry, FORMAT, Header, Holder, Journal, Locking, Place, ProjectLock,
+    Runs, Settings, TagLimit, Unusable, arguments,
 };
-use orch::run::event::{RunEvent, RunSummary};
+use orch::run::event::{RunEvent, RunSink, Turns};
 use orch::run::journaled::{self, milliseconds};
 use orch::selection::graph::digest;
 use orch::source::Sources;
@@ -30,14 +31,13 @@ use super::{Ready, on_error};
 use crate::program::cli::RunArgs;
 use crate::program::commands::Loaded;
 use crate::program::console;
-use crate::program::exit::ExitStatus;
 
 /// Runs that are kept; older ones are removed when one begins.
 const KEPT_RUNS: usize = 50;
 
 /// What is kept of a run that is going on.
-pub(super) struct Recording<'a> {
-    stacks: &'a Stacks,
+pub(super) struct Recording {
+    turns: Turns,
     journal: Option<Journal>,
     has_complained: bool,
     lock: Option<ProjectLock>,
@@ -48,13 +48,13 @@ pub(super) struct Recording<'a> {
 /// # Errors
 ///
 /// If another run is going on.
-pub(super) fn begin<'a>(
-    loaded: &'a Loaded,
+pub(super) fn begin(
+    loaded: &Loaded,
     header: &Header,
     allow_concurrent: bool,
-) -> anyhow::Result<Recording<'a>> {
+) -> anyhow::Result<Recording> {
     let mut recording = Recording {
-        stacks: &loaded.project.stacks,
+        turns: Turns::default(),
         journal: None,
         has_complained: false,
         lock: None,
@@ -132,36 +132,35 @@ fn check_resumed_once(place: &Place, header: &Header) -> Result<(), RunRefused> 
     }
 }
 
-impl Recording<'_> {
+impl Recording {
     /// Returns the folder of the run, if it has one.
     pub(super) fn folder(&self) -> Option<&Path> {
         self.journal.as_ref().map(Journal::folder)
     }
+}
 
-    /// Takes note of an event.
-    pub(super) fn event(&mut self, event: &RunEvent) {
-        self.write(|stacks| journaled::event(event, stacks));
-    }
-
-    /// Takes note of the end of the run, and gives the lock back.
-    pub(super) fn finish(mut self, summary: &RunSummary, status: ExitStatus) {
-        self.write(|_| Event::Finished(journaled::finished(summary, status.number())));
-        // The journal is complete, and its lock given back, before somebody else may begin.
-        drop(self.journal);
-        drop(self.lock);
-    }
-
-    fn write(&mut self, event: impl FnOnce(&Stacks) -> Event) {
+impl RunSink for Recording {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        self.turns.follow(event);
         let Some(journal) = &mut self.journal else {
-            return;
+            return Ok(());
         };
-        let entry = Entry::new(Timestamp::now(), event(self.stacks));
-        if let Err(error) = journal.write(&entry)
-            && !std::mem::replace(&mut self.has_complained, true)
-        {
-            warn(&format!(
-                "the journal of this run cannot be written any more: {error}; the run goes on, and `--resume` may later run again what succeeds from now on"
-            ));
+        let Some(recorded) = journaled::event(event, &self.turns) else {
+            return Ok(());
+        };
+        let written = journal.write(&Entry::new(Timestamp::now(), recorded));
+        if matches!(event, RunEvent::RunFinished(_)) {
+            // The journal is complete, and its lock given back, before somebody else may begin.
+            self.journal = None;
+            self.lock = None;
+        }
+        match written {
+            Err(error) if !std::mem::replace(&mut self.has_complained, true) => {
+                Err(io::Error::other(format!(
+                    "the journal of this run cannot be written any more: {error}; the run goes on, and `--resume` may later run again what succeeds from now on"
+                )))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -238,17 +237,12 @@ pub(super) fn new_id(root: &Path) -> String {
 }
 
 /// Returns how long the same command took in stacks in the past, as far as that is on record.
-pub(super) fn past_durations(
-    loaded: &Loaded,
-    command: &[OsString],
-) -> HashMap<StackIndex, Duration> {
+pub(super) fn past_durations(loaded: &Loaded, command: &[OsString]) -> HashMap<String, Duration> {
     let place = Place::find(&loaded.project.root).ok().flatten();
     let Some(runs) = place.and_then(|place| Runs::find(place).ok()) else {
         return HashMap::new();
     };
-    let past = runs.past_durations(command).into_iter();
-    past.filter_map(|(path, duration)| Some((loaded.project.stacks.at(&path)?, duration)))
-        .collect()
+    runs.past_durations(command)
 }
 
 /// Returns the names of the variables that commands get, sorted; of different environments, those

@@ -16,16 +16,16 @@ use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
+use orch::printable::printable;
 use orch::project::attempt::Attempts;
-use orch::project::stack::StackIndex;
 use orch::record::logs::Logs;
 use orch::report::{Folding, Groups, Progress, RunLogs, RunText, Sinks};
-use orch::run::event::{RunEvent, RunSummary};
+use orch::run::event::{RunEvent, RunSink, Turns};
 use orch::run::execute::{Streams, Task};
 use tempfile::TempDir;
 
@@ -73,10 +73,10 @@ impl How {
     pub(super) fn new(
         args: &RunArgs,
         jobs: NonZeroUsize,
-        attempts: &HashMap<StackIndex, Attempts>,
+        attempts: &[Attempts],
     ) -> Result<Self, UsageError> {
         // What commands print decides about further attempts.
-        let watches_output = attempts.values().any(Attempts::needs_output);
+        let watches_output = attempts.iter().any(Attempts::needs_output);
         let captured = |show| How::Captured {
             show,
             pty: args.pty,
@@ -111,57 +111,50 @@ pub(super) struct Shown<'a> {
     pub(super) command: String,
     pub(super) is_quiet: bool,
     pub(super) jobs: NonZeroUsize,
-    pub(super) sequence: &'a [StackIndex],
     pub(super) run_id: &'a str,
     /// Where the logs go; without it the run is not on record, and they are gone when it is over.
     pub(super) logs: Option<PathBuf>,
     /// Looks up how long stacks took in the past, where somebody wants to know.
-    pub(super) past: &'a dyn Fn() -> HashMap<StackIndex, Duration>,
+    pub(super) past: &'a dyn Fn() -> HashMap<String, Duration>,
 }
 
 /// Shows a run.
-pub(super) enum Output<'s> {
+pub(super) enum Output {
     Live {
-        text: RunText<'s>,
+        turns: Turns,
         command: String,
         is_quiet: bool,
         /// The id of the run, if it is on record.
         run: Option<String>,
     },
-    Captured(Captured<'s>),
+    Captured(Captured),
 }
 
 /// Shows a run whose commands print to us.
-pub(super) struct Captured<'s> {
+pub(super) struct Captured {
     show: Show,
     pty: bool,
     /// Whether commands that ask are told to use colours.
     has_colours: bool,
-    logs: Arc<RunLogs<'s>>,
+    logs: Arc<RunLogs>,
     sinks: Arc<Mutex<Sinks>>,
     to_printer: mpsc::Sender<Message>,
-    printer: ScopedJoinHandle<'s, ()>,
+    printer: thread::JoinHandle<()>,
     /// Where logs are that nobody wants to keep.
     temporary: Option<TempDir>,
 }
 
-impl<'s> Output<'s> {
+impl Output {
     /// Begins to show a run.
     ///
     /// # Errors
     ///
     /// If there is no room for logs, or no thread can be started.
-    pub(super) fn new(
-        scope: &'s Scope<'s, '_>,
-        loaded: &'s Loaded,
-        shown: Shown,
-    ) -> anyhow::Result<Self> {
-        let stacks = &loaded.project.stacks;
-        let text = RunText::new(stacks);
+    pub(super) fn new(loaded: &Loaded, shown: Shown) -> anyhow::Result<Self> {
         let (show, pty) = match shown.how {
             How::Live => {
                 return Ok(Output::Live {
-                    text,
+                    turns: Turns::default(),
                     command: shown.command,
                     is_quiet: shown.is_quiet,
                     run: shown.logs.map(|_| shown.run_id.to_owned()),
@@ -179,7 +172,7 @@ impl<'s> Output<'s> {
                 temporary.context("failed to create a temporary directory for output")?;
             (temporary.path().to_owned(), None, Some(temporary))
         };
-        let logs = RunLogs::new(Logs::new(directory), stacks, shown.sequence, place);
+        let logs = RunLogs::new(Logs::new(directory), place);
         let logs = Arc::new(logs);
 
         let (stdout, stderr) = (io::stdout(), io::stderr());
@@ -207,18 +200,18 @@ impl<'s> Output<'s> {
         let (to_printer, messages) = mpsc::channel();
         let begun = Instant::now();
         let printer = Printer {
-            text,
+            turns: Turns::default(),
             show,
             is_quiet: shown.is_quiet,
-            groups: Groups::new(text, folding),
-            progress: Progress::new(text, begun, shown.jobs, shown.sequence, past),
+            groups: Groups::new(folding),
+            progress: Progress::new(begun, shown.jobs, past),
             painter: has_progress.then(Painter::new),
             logs: logs.clone(),
             sinks: sinks.clone(),
             failed: HashMap::new(),
         };
         let printer = thread::Builder::new()
-            .spawn_scoped(scope, move || printer.print(&messages))
+            .spawn(move || printer.print(&messages))
             .context("failed to start the thread that prints")?;
         Ok(Output::Captured(Captured {
             show,
@@ -233,7 +226,7 @@ impl<'s> Output<'s> {
     }
 
     /// Returns where the streams of commands lead.
-    pub(super) fn streams(&self) -> Streams<'s> {
+    pub(super) fn streams(&self) -> Streams<'static> {
         let Output::Captured(captured) = self else {
             return Streams::Live;
         };
@@ -241,43 +234,48 @@ impl<'s> Output<'s> {
         let (logs, sinks) = (captured.logs.clone(), captured.sinks.clone());
         Streams::Recorded {
             pty: captured.pty,
-            recorder: Box::new(move |stack, attempt| {
-                let prefixed = is_prefixed.then(|| (logs.name(stack), sinks.clone()));
-                Box::new(AttemptRecorder::new(logs.writer(stack, attempt), prefixed))
+            recorder: Box::new(move |index, turn, attempt| {
+                let name = || printable(turn.stack.as_str()).into_owned();
+                let prefixed = is_prefixed.then(|| (name(), sinks.clone()));
+                let log = logs.writer(index, turn, attempt);
+                Box::new(AttemptRecorder::new(log, prefixed))
             }),
         }
     }
 
-    /// Tells a command that colours are welcome although it does not print to a terminal itself,
-    /// unless somebody else has told it something about that.
-    pub(super) fn dress(&self, mut task: Task) -> Task {
-        let Output::Captured(captured) = self else {
-            return task;
-        };
-        let no_color = task.environment.get("NO_COLOR").and_then(Option::as_ref);
-        if captured.has_colours && no_color.is_none_or(String::is_empty) {
-            for name in ["CLICOLOR_FORCE", "FORCE_COLOR"] {
-                if env::var_os(name).is_none() {
-                    let entry = task.environment.entry(name.to_owned());
-                    entry.or_insert_with(|| Some("1".to_owned()));
-                }
-            }
-        }
-        task
+    /// Returns whether commands that do not print to a terminal are told to use colours all the same.
+    pub(super) fn has_colours(&self) -> bool {
+        matches!(self, Output::Captured(captured) if captured.has_colours)
     }
 
-    /// Shows what has happened.
-    pub(super) fn event(&self, event: &RunEvent) {
+    /// Ends: everything has been printed.
+    pub(super) fn end(self) {
+        if let Output::Captured(captured) = self {
+            if let Err(panic) = captured.printer.join() {
+                std::panic::resume_unwind(panic);
+            }
+            drop(captured.temporary);
+        }
+    }
+}
+
+impl RunSink for Output {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         match self {
             Output::Live {
-                text,
+                turns,
                 command,
                 is_quiet,
-                ..
+                run,
             } => {
+                turns.follow(event);
+                let text = RunText::new(turns);
                 let line = match event {
-                    RunEvent::Started { stack, attempt } if !is_quiet => {
-                        Some(text.started(*stack, *attempt, command))
+                    RunEvent::Started { turn, attempt } if !*is_quiet => {
+                        Some(text.started(*turn, *attempt, command))
+                    }
+                    RunEvent::RunFinished(summary) if !(*is_quiet && summary.is_success()) => {
+                        Some(text.summary(summary, &|_| None, run.as_deref()))
                     }
                     event => text.trouble(event),
                 };
@@ -287,34 +285,27 @@ impl<'s> Output<'s> {
                 }
             }
             Output::Captured(captured) => {
-                let message = Message::Event(Instant::now(), event.clone());
                 // A printer that is gone has said why.
-                _ = captured.to_printer.send(message);
+                _ = captured
+                    .to_printer
+                    .send(Message(Instant::now(), event.clone()));
             }
         }
+        Ok(())
     }
+}
 
-    /// Says how the run went, when everything else has been printed.
-    pub(super) fn end(self, summary: &RunSummary) {
-        match self {
-            Output::Live {
-                text,
-                is_quiet,
-                run,
-                ..
-            } => {
-                if !(is_quiet && summary.is_success()) {
-                    let line = text.summary(summary, &|_| None, run.as_deref());
-                    _ = console::stderr().write_all(line.as_bytes());
-                }
-            }
-            Output::Captured(captured) => {
-                _ = captured.to_printer.send(Message::Over(summary.clone()));
-                if let Err(panic) = captured.printer.join() {
-                    std::panic::resume_unwind(panic);
-                }
-                drop(captured.temporary);
+/// Tells a command that colours are welcome although it does not print to a terminal itself, unless
+/// somebody else has told it something about that.
+pub(super) fn advertise_colour(mut task: Task) -> Task {
+    let no_color = task.environment.get("NO_COLOR").and_then(Option::as_ref);
+    if no_color.is_none_or(String::is_empty) {
+        for name in ["CLICOLOR_FORCE", "FORCE_COLOR"] {
+            if env::var_os(name).is_none() {
+                let entry = task.environment.entry(name.to_owned());
+                entry.or_insert_with(|| Some("1".to_owned()));
             }
         }
     }
+    task
 }

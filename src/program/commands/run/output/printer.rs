@@ -5,9 +5,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use orch::project::stack::StackIndex;
 use orch::report::{Groups, Progress, RunLogs, RunText, Sinks};
-use orch::run::event::{Ending, Failure, Outcome, RunEvent, RunSummary};
+use orch::run::event::{Ending, Failure, Outcome, RunEvent, RunSummary, Turns};
+use orch::run::turn::TurnIndex;
 
 use super::Show;
 use super::painter::Painter;
@@ -18,29 +18,24 @@ const REFRESH: Duration = Duration::from_millis(200);
 /// How long a log may stand still before it shows that the run does not.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// What the printer is told.
-pub(super) enum Message {
-    /// Something has happened, at that time.
-    Event(Instant, RunEvent),
-    /// The run is over.
-    Over(RunSummary),
-}
+/// What the printer is told: something has happened, at that time.
+pub(super) struct Message(pub(super) Instant, pub(super) RunEvent);
 
-pub(super) struct Printer<'s> {
-    pub(super) text: RunText<'s>,
+pub(super) struct Printer {
+    pub(super) turns: Turns,
     pub(super) show: Show,
     pub(super) is_quiet: bool,
-    pub(super) groups: Groups<'s>,
-    pub(super) progress: Progress<'s>,
+    pub(super) groups: Groups,
+    pub(super) progress: Progress,
     /// Shows what is going on, where there is a terminal for that.
     pub(super) painter: Option<Painter>,
-    pub(super) logs: Arc<RunLogs<'s>>,
+    pub(super) logs: Arc<RunLogs>,
     pub(super) sinks: Arc<Mutex<Sinks>>,
-    /// How earlier attempts of running stacks failed, and after how long.
-    pub(super) failed: HashMap<StackIndex, Vec<(Failure, Duration)>>,
+    /// How earlier attempts of running turns failed, and after how long.
+    pub(super) failed: HashMap<TurnIndex, Vec<(Failure, Duration)>>,
 }
 
-impl Printer<'_> {
+impl Printer {
     /// Prints until the run is over.
     pub(super) fn print(mut self, messages: &Receiver<Message>) {
         // Lines that come and go at once are of no use to anybody.
@@ -53,21 +48,23 @@ impl Printer<'_> {
                 None => SILENCE.saturating_sub(silent_since.elapsed()),
             };
             match messages.recv_timeout(patience) {
-                Ok(Message::Event(at, event)) => self.event(at, event),
-                Ok(Message::Over(summary)) => return self.over(&summary),
+                Ok(Message(_, RunEvent::RunFinished(summary))) => return self.over(&summary),
+                Ok(Message(at, event)) => self.event(at, event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if let Some(painter) = &mut self.painter {
                 if painted.elapsed() >= REFRESH {
                     painted = Instant::now();
-                    painter.show(&self.progress.lines(painted, painter.height()));
+                    let text = RunText::new(&self.turns);
+                    painter.show(&self.progress.lines(text, painted, painter.height()));
                 }
             } else if silent_since.elapsed() >= SILENCE {
                 silent_since = Instant::now();
                 let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
                 if sinks.n_writes() == n_writes && !self.is_quiet {
-                    sinks.say(&self.progress.sign_of_life(silent_since));
+                    let text = RunText::new(&self.turns);
+                    sinks.say(&self.progress.sign_of_life(text, silent_since));
                     self.groups.interrupted();
                 }
                 n_writes = sinks.n_writes();
@@ -76,23 +73,24 @@ impl Printer<'_> {
     }
 
     fn event(&mut self, at: Instant, event: RunEvent) {
+        self.turns.follow(&event);
         self.progress.event(&event, at);
-        if let Some(line) = self.text.trouble(&event) {
+        if let Some(line) = RunText::new(&self.turns).trouble(&event) {
             self.groups.interrupted();
-            self.aside(|_, _, sinks| sinks.say(&line));
+            self.aside(|_, _, _, sinks| sinks.say(&line));
         }
         match event {
             RunEvent::Retrying {
-                stack,
+                turn,
                 failure,
                 elapsed,
                 ..
             } => {
-                let failed = self.failed.entry(stack).or_default();
+                let failed = self.failed.entry(turn).or_default();
                 failed.push((failure, elapsed));
             }
             RunEvent::Ended(ending) if ending.attempts > 0 => {
-                let failed = self.failed.remove(&ending.stack).unwrap_or_default();
+                let failed = self.failed.remove(&ending.turn).unwrap_or_default();
                 self.ended(&ending, &failed);
             }
             _ => {}
@@ -104,35 +102,37 @@ impl Printer<'_> {
         let has_title = is_failure || !self.is_quiet;
         match self.show {
             Show::Errors if !is_failure => {}
-            Show::Grouped | Show::Errors => self.aside(|groups, logs, sinks| {
-                groups.print(ending, failed, logs, has_title, sinks);
+            Show::Grouped | Show::Errors => self.aside(|groups, text, logs, sinks| {
+                groups.print(ending, failed, text, logs, has_title, sinks);
             }),
             Show::Prefixed | Show::None if has_title => {
-                let title = self.text.ended(ending);
-                self.aside(|_, _, sinks| sinks.say(&format!("{title}\n")));
+                let title = RunText::new(&self.turns).ended(ending);
+                self.aside(|_, _, _, sinks| sinks.say(&format!("{title}\n")));
             }
             Show::Prefixed | Show::None => {}
         }
     }
 
     fn over(mut self, summary: &RunSummary) {
-        let (text, is_quiet) = (self.text, self.is_quiet);
-        self.aside(|groups, logs, sinks| {
-            groups.print_failures(logs, sinks);
+        let is_quiet = self.is_quiet;
+        let turns = self.turns.clone();
+        self.aside(|groups, text, logs, sinks| {
+            groups.print_failures(text, logs, sinks);
             if !(is_quiet && summary.is_success()) {
-                let place = |ending: &Ending| logs.place(ending);
+                let place = |ending: &Ending| logs.place(&turns, ending);
                 sinks.say(&text.summary(summary, &place, logs.run()));
             }
         });
     }
 
     /// Prints something where the lines about what is going on are; they come back below it.
-    fn aside(&mut self, print: impl FnOnce(&mut Groups, &RunLogs, &mut Sinks)) {
+    fn aside(&mut self, print: impl FnOnce(&mut Groups, RunText, &RunLogs, &mut Sinks)) {
         if let Some(painter) = &mut self.painter {
             painter.clear();
         }
         let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
-        print(&mut self.groups, &self.logs, &mut sinks);
+        let text = RunText::new(&self.turns);
+        print(&mut self.groups, text, &self.logs, &mut sinks);
         sinks.tell_problem();
         if self.painter.is_some() {
             sinks.end_output();

@@ -1,0 +1,84 @@
+//! A turn that has been started and has not ended.
+
+use std::time::Instant;
+
+use super::{Control, Signal};
+use crate::run::event::{Failure, Reaction};
+
+/// A turn that has been started and has not ended.
+pub(super) struct Active<C> {
+    pub(super) begun: Instant,
+    /// The latest attempt, from 1, and when it began.
+    pub(super) attempt: u32,
+    pub(super) attempt_begun: Instant,
+    /// The latest step of that attempt.
+    pub(super) step: usize,
+    pub(super) phase: Phase<C>,
+}
+
+/// What is going on in an active turn.
+pub(super) enum Phase<C> {
+    Running {
+        command: C,
+        is_interrupted: bool,
+        /// What the command is interrupted for, if not for a signal.
+        overdue: Option<Failure>,
+    },
+    /// The next attempt is yet to come; the last one failed like this.
+    Waiting(Failure),
+}
+
+impl<C> Active<C> {
+    /// Returns whether this attempt is running, and if a step is given, that step.
+    pub(super) fn is_running(&self, attempt: u32, step: Option<usize>) -> bool {
+        self.attempt == attempt
+            && step.is_none_or(|step| step == self.step)
+            && matches!(self.phase, Phase::Running { .. })
+    }
+
+    /// Returns whether it is running and may still succeed.
+    pub(super) fn is_on_time(&self, attempt: u32, step: Option<usize>) -> bool {
+        self.is_running(attempt, step) && self.overdue().is_none()
+    }
+
+    /// Returns what its command is interrupted for, if not for a signal.
+    pub(super) fn overdue(&self) -> Option<Failure> {
+        match &self.phase {
+            Phase::Running { overdue, .. } => overdue.clone(),
+            Phase::Waiting(_) => None,
+        }
+    }
+}
+
+impl<C: Control> Phase<C> {
+    pub(super) fn running(command: C) -> Self {
+        Phase::Running {
+            command,
+            is_interrupted: false,
+            overdue: None,
+        }
+    }
+
+    pub(super) fn into_command(self) -> Option<C> {
+        match self {
+            Phase::Running { command, .. } => Some(command),
+            Phase::Waiting(_) => None,
+        }
+    }
+
+    /// Interrupts, at most once, terminates or kills the command, if one is running.
+    pub(super) fn react(&mut self, reaction: Reaction, signal: Option<&Signal>) {
+        let Phase::Running {
+            command,
+            is_interrupted,
+            ..
+        } = self
+        else {
+            return;
+        };
+        let was_interrupted = std::mem::replace(is_interrupted, true);
+        if reaction != Reaction::Interrupt || !was_interrupted {
+            command.react(reaction, signal);
+        }
+    }
+}

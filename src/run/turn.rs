@@ -1,0 +1,87 @@
+//! Turns: what a run is made of.
+//!
+//! A stack has one turn in most runs. It has two where what it stands for is replaced, and more where
+//! others are added while the run goes on. Who decides that, and what a step does, is not known here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::path::ProjectPath;
+
+/// The number of a turn in its run, from 0: first those that the run began with, in the sequence of a
+/// serial run, then those that were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TurnIndex(u32);
+
+impl TurnIndex {
+    /// Returns the turn with a number.
+    ///
+    /// # Panics
+    ///
+    /// From 2³² on.
+    #[expect(clippy::cast_possible_truncation, reason = "asserted")]
+    pub const fn new(number: usize) -> Self {
+        assert!(
+            number <= u32::MAX as usize,
+            "a run has fewer than 2³² turns"
+        );
+        TurnIndex(number as u32)
+    }
+
+    /// Returns the number.
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One stack's turn in a run, with all its steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// The stack, which need not be in the tree any more.
+    pub stack: ProjectPath,
+    /// What is done with it.
+    pub operation: Operation,
+    /// What is done for that, one after the other, in one slot; each attempt begins with the first.
+    pub steps: Arc<[Step]>,
+}
+
+/// What is done with a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// The command of `orch run`.
+    Run,
+    /// What the stack stands for is brought forward.
+    Apply,
+    /// What the stack stands for is destroyed.
+    Destroy,
+}
+
+/// A part of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A command, with its name among the steps.
+    Command(Arc<str>),
+    /// Somebody outside is asked whether to go on. Until the answer comes the turn holds its slot, and
+    /// once nothing new starts it is as if it had never started.
+    Confirmation,
+}
+
+impl Turn {
+    /// Returns a turn of the one command of `orch run` in a stack. The turns of a run share the steps.
+    pub fn of_command(stack: ProjectPath, steps: &Arc<[Step]>) -> Self {
+        Turn {
+            stack,
+            operation: Operation::Run,
+            steps: steps.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::Command(name) => name,
+            Step::Confirmation => "confirmation",
+        })
+    }
+}
