@@ -14,8 +14,8 @@ pub(crate) enum ExitStatus {
     /// What is asked for is refused: the base of changes is unknown, a safeguard is violated, another
     /// run is going on, or the run to resume is stale.
     Refused,
-    /// The surroundings failed: file system, programs.
-    Surroundings,
+    /// I/O failed, git did, or a program is missing.
+    External,
     /// The command line is wrong.
     Usage,
     /// A signal of this number ended the run, whatever the commands returned.
@@ -30,7 +30,7 @@ impl ExitStatus {
             ExitStatus::CommandFailed => 1,
             ExitStatus::Configuration => 3,
             ExitStatus::Refused => 4,
-            ExitStatus::Surroundings => 5,
+            ExitStatus::External => 5,
             ExitStatus::Usage => 64,
             ExitStatus::Signal(signal) => 128 + u8::try_from(signal).unwrap_or(127),
         }

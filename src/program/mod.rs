@@ -1,8 +1,9 @@
 //! The program: parses the command line, carries it out, and ends with the right exit status.
 
-mod cli;
+mod command_line;
 mod commands;
 mod console;
+mod error;
 mod exit;
 
 use std::io;
@@ -10,11 +11,10 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Parser;
-use orch::project::discover::RootUnknown;
 use tracing_subscriber::EnvFilter;
 
-use crate::program::cli::Cli;
-use crate::program::commands::{Refused, RunRefused, UsageError};
+use crate::program::command_line::Cli;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// Expressions nest, and globals refer to globals; the main thread's stack may be small.
@@ -47,57 +47,27 @@ fn program() -> ExitStatus {
             return match error.print() {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                     console::error(&error);
-                    ExitStatus::Surroundings
+                    ExitStatus::External
                 }
                 _ => status,
             };
         }
     };
-    if let Err(error) = start_tracing(cli.verbose) {
-        console::error(error.as_ref());
-        return ExitStatus::Usage;
-    }
-    match commands::run(cli) {
+    match start_tracing(cli.verbose).and_then(|()| commands::run(cli)) {
         Ok(status) => status,
-        Err(error) if is_broken_pipe(&error) => ExitStatus::Success,
-        // Only what is written to stdout comes here without an explanation.
-        Err(error) if error.is::<io::Error>() && error.chain().len() == 1 => {
-            console::error(error.context("failed to write to stdout").as_ref());
-            ExitStatus::Surroundings
-        }
         Err(error) => {
-            console::error(error.as_ref());
-            if let Some(refused) = error.downcast_ref::<Refused>() {
-                console::help(&refused.help());
-                ExitStatus::Refused
-            } else if let Some(refused) = error.downcast_ref::<RunRefused>() {
-                console::help(&refused.help);
-                ExitStatus::Refused
-            } else if error.is::<UsageError>() {
-                ExitStatus::Usage
-            } else if error.is::<RootUnknown>() {
-                ExitStatus::Configuration
-            } else {
-                ExitStatus::Surroundings
-            }
+            error.show();
+            error.status()
         }
     }
-}
-
-/// Whoever reads our output has seen enough, as in `orch list | head -1`.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let io = cause.downcast_ref::<io::Error>();
-        io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-    })
 }
 
 /// Turns on messages about what is going on, where asked for by `-v` or `ORCH_LOG`.
-fn start_tracing(verbose: u8) -> anyhow::Result<()> {
+fn start_tracing(verbose: u8) -> Result<()> {
     let filter = match (std::env::var("ORCH_LOG"), verbose) {
         (Ok(directives), _) if !directives.is_empty() => EnvFilter::builder()
             .parse(&directives)
-            .map_err(|error| anyhow::anyhow!("in ORCH_LOG: {error}"))?,
+            .map_err(|error| ProgramError::usage(format!("in ORCH_LOG: {error}")))?,
         (_, 0) => return Ok(()),
         (_, 1) => EnvFilter::new("orch=info"),
         (_, 2) => EnvFilter::new("orch=debug"),

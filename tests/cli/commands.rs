@@ -86,7 +86,7 @@ fn help_has_examples_and_exit_statuses() {
     Exit status:
       0 done, or nothing to do              1 a command failed
       3 the configuration is wrong          4 refused: unknown base, safeguard, other run
-      5 the surroundings failed             64 the command line is wrong
+      5 I/O, git or a missing program        64 the command line is wrong
       128+n ended by signal n
     ");
 }
@@ -355,7 +355,7 @@ fn a_closed_stderr_stops_no_run() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_a_failure_of_the_surroundings() {
+fn a_full_disk_ends_in_an_external_failure() {
     let sandbox = Sandbox::layout("a");
     for arguments in [
         "list",
@@ -376,7 +376,7 @@ fn a_full_disk_is_a_failure_of_the_surroundings() {
 
 #[cfg(unix)]
 #[test]
-fn a_current_directory_that_is_gone_is_a_failure_of_the_surroundings() {
+fn a_current_directory_that_is_gone_ends_in_an_external_failure() {
     let sandbox = Sandbox::layout("a");
     sandbox.mkdir("/gone");
     let orch = crate::support::orch_program().display().to_string();

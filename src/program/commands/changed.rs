@@ -13,9 +13,11 @@ use orch::printable::printable;
 use orch::report::write_refusal;
 use tracing::{debug, info};
 
-use super::{Loaded, UsageError};
-use crate::program::cli::{ChangeSource, Format, SelectArgs};
+use super::Loaded;
+use super::format::Format;
+use super::selection_flags::{ChangeSource, SelectArgs};
 use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
 
 /// What the user asks of change detection.
 pub(super) struct ChangeWish {
@@ -27,12 +29,12 @@ pub(super) struct ChangeWish {
 
 impl ChangeWish {
     /// Understands the flags.
-    pub(super) fn new(args: &SelectArgs) -> Result<Self, UsageError> {
+    pub(super) fn new(args: &SelectArgs) -> Result<Self> {
         let switch = |source: ChangeSource, name: &str| {
             let is_enabled = args.enable_change_detection.contains(&source);
             let is_disabled = args.disable_change_detection.contains(&source);
             match (is_enabled, is_disabled) {
-                (true, true) => Err(UsageError(format!(
+                (true, true) => Err(ProgramError::usage(format!(
                     "`{name}` is in --enable-change-detection and in --disable-change-detection"
                 ))),
                 (false, false) => Ok(None),
@@ -48,52 +50,39 @@ impl ChangeWish {
     }
 }
 
-/// `orch` refuses because the base of the changes is unknown.
-#[derive(Debug, thiserror::Error)]
-#[error("what has changed is unknown")]
-pub(crate) struct Refused {
-    #[source]
-    why: BaseUnknown,
-    /// Whether `--fetch` has done what it can.
-    fetched: bool,
+/// Returns the way out where the base of the changes is unknown. `fetched` says whether `--fetch` has
+/// done what it can.
+fn way_out(why: &BaseUnknown, fetched: bool) -> String {
+    match why {
+        BaseUnknown::Refused { remedy, .. } => match (remedy.command(), remedy) {
+            (Some(command), _) if fetched => format!("run `{command}`"),
+            (Some(command), _) => {
+                format!("run `{command}`, or let orch get what it needs with `--fetch`")
+            }
+            (None, Remedy::Advice(advice)) => advice.clone(),
+            (None, _) => String::new(),
+        },
+        BaseUnknown::Unclear(_) => "name a base with `--base REV`".to_owned(),
+        BaseUnknown::Git(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
+            "change into a git repository, or leave out `--changed` to act on all stacks".to_owned()
+        }
+        BaseUnknown::Git(GitError::Fetch { .. }) => {
+            "see what git says above, or name another base with `--base REV`".to_owned()
+        }
+        BaseUnknown::Git(GitError::Start(_)) => "install `git`, or put it on the PATH".to_owned(),
+        BaseUnknown::Git(error) => match error.mend() {
+            Some(command) => format!("if you trust the repository, run `{command}`"),
+            None => "see what git says to `git status` in this directory".to_owned(),
+        },
+    }
 }
 
-impl Refused {
-    /// Returns the way out.
-    pub(crate) fn help(&self) -> String {
-        match &self.why {
-            BaseUnknown::Refused { remedy, .. } => match (remedy.command(), remedy) {
-                (Some(command), _) if self.fetched => format!("run `{command}`"),
-                (Some(command), _) => {
-                    format!("run `{command}`, or let orch get what it needs with `--fetch`")
-                }
-                (None, Remedy::Advice(advice)) => advice.clone(),
-                (None, _) => String::new(),
-            },
-            BaseUnknown::Unclear(_) => "name a base with `--base REV`".to_owned(),
-            BaseUnknown::Git(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
-                "change into a git repository, or leave out `--changed` to act on all stacks"
-                    .to_owned()
-            }
-            BaseUnknown::Git(GitError::Fetch { .. }) => {
-                "see what git says above, or name another base with `--base REV`".to_owned()
-            }
-            BaseUnknown::Git(GitError::Start(_)) => {
-                "install `git`, or put it on the PATH".to_owned()
-            }
-            BaseUnknown::Git(error) => match error.mend() {
-                Some(command) => format!("if you trust the repository, run `{command}`"),
-                None => "see what git says to `git status` in this directory".to_owned(),
-            },
-        }
-    }
-
-    fn command(&self) -> Option<String> {
-        match &self.why {
-            BaseUnknown::Refused { remedy, .. } => remedy.command(),
-            BaseUnknown::Git(error) => error.mend(),
-            BaseUnknown::Unclear(_) => None,
-        }
+/// Returns the command that makes the base known, where one does.
+fn remedy_command(why: &BaseUnknown) -> Option<String> {
+    match why {
+        BaseUnknown::Refused { remedy, .. } => remedy.command(),
+        BaseUnknown::Git(error) => error.mend(),
+        BaseUnknown::Unclear(_) => None,
     }
 }
 
@@ -164,17 +153,15 @@ impl Loaded {
     }
 
     /// Finds what has changed, and says since when.
-    pub(super) fn changes(&mut self, wish: &ChangeWish) -> anyhow::Result<Changes> {
+    pub(super) fn changes(&mut self, wish: &ChangeWish) -> Result<Changes> {
         let reading = self.reading.take().context("git was not read")?;
         let (read, base) = match self.base(reading, wish) {
             Ok(found) => found,
             Err(why) => {
-                let refused = Refused {
-                    why,
-                    fetched: wish.fetch,
-                };
-                self.write_refusal(&refused)?;
-                return Err(refused.into());
+                self.write_refusal(&why)?;
+                let hint = way_out(&why, wish.fetch);
+                let error = anyhow::Error::new(why).context("what has changed is unknown");
+                return Err(ProgramError::new(ErrorKind::Refused, error).hint(hint));
             }
         };
         console::base(&base);
@@ -189,7 +176,8 @@ impl Loaded {
             // What does not count need not be known.
             Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
             Err(error) => {
-                return Err(error).context("failed to read the status of the working tree");
+                let what = "failed to read the status of the working tree";
+                return Err(anyhow::Error::new(error).context(what).into());
             }
         };
         let mut changes = change::find(
@@ -258,12 +246,12 @@ impl Loaded {
         }
     }
 
-    fn write_refusal(&self, refused: &Refused) -> anyhow::Result<()> {
+    fn write_refusal(&self, why: &BaseUnknown) -> Result<()> {
         if self.format != Format::Json {
             return Ok(());
         }
-        let problem = refused.why.to_string();
-        let command = refused.command();
+        let problem = why.to_string();
+        let command = remedy_command(why);
         let mut out = console::stdout();
         let written = write_refusal(
             &mut out,

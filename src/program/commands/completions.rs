@@ -2,13 +2,25 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
 
-use crate::program::cli::{Cli, CompletionsArgs};
+use crate::program::command_line::Cli;
 use crate::program::console;
+use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
+/// Print a completion script for a shell
+///
+/// For bash: source <(orch completions bash)
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitStatus> {
     // The generator panics where it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "orch", &mut script);

@@ -3,15 +3,32 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::Args;
 use orch::printable::printable;
 use orch::report::write_environments;
 
+use super::format::Format;
+use super::selection_flags::{PRECEDENCE, SelectArgs};
 use super::{Filters, Loaded, Reads};
-use crate::program::cli::{EnvArgs, Format};
 use crate::program::console;
+use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> anyhow::Result<ExitStatus> {
+/// Show what a run adds to the environment of each stack
+///
+/// `ORCH_RUN_ID`, which is new in each run, is not shown.
+#[derive(Debug, Args)]
+#[command(after_long_help = PRECEDENCE)]
+pub(crate) struct EnvArgs {
+    /// How to write the environment
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     let mut loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {

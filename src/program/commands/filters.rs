@@ -16,9 +16,10 @@ use orch::selection::select::{
 use tracing::info;
 
 use super::changed::{ChangeWish, note_unselectable};
-use super::{Loaded, UsageError, count, working_directory};
-use crate::program::cli::{Depth, NeighbourArgs, SelectArgs};
+use super::selection_flags::{Depth, NeighbourArgs, SelectArgs};
+use super::{Loaded, count, working_directory};
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 
 /// Lines of a list of stacks that are complained of one by one.
 const MAX_BAD_LINES: usize = 10;
@@ -45,7 +46,7 @@ struct NameList {
 impl Filters {
     /// Reads the list of stacks as well, if there is one: before anything else is, since whoever makes
     /// the list may take their time, and what is run over shall be looked at afterwards.
-    pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> anyhow::Result<Self> {
+    pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
         let change = if args.changed {
             Some(ChangeWish::new(args)?)
         } else {
@@ -74,7 +75,7 @@ impl Filters {
 }
 
 impl NameList {
-    fn read(chdir: &[PathBuf], file: &Path) -> anyhow::Result<Self> {
+    fn read(chdir: &[PathBuf], file: &Path) -> Result<Self> {
         let is_stdin = file.as_os_str() == "-";
         let source = if is_stdin {
             "standard input".to_owned()
@@ -97,11 +98,11 @@ impl NameList {
 pub(super) fn tag_filters(
     wanted: &[String],
     unwanted: &[String],
-) -> Result<(Vec<TagFilter>, Vec<String>), UsageError> {
+) -> Result<(Vec<TagFilter>, Vec<String>)> {
     let mut tags = Vec::new();
     for text in wanted {
         let filter = TagFilter::parse(text);
-        tags.push(filter.map_err(|bad| UsageError(format!("in --tags: {bad}")))?);
+        tags.push(filter.map_err(|bad| ProgramError::usage(format!("in --tags: {bad}")))?);
     }
     if wanted.iter().any(String::is_empty) {
         console::note("`--tags` without a tag leaves no stack out");
@@ -111,7 +112,7 @@ pub(super) fn tag_filters(
     for tag in unwanted.iter().flat_map(|list| list.split(',')) {
         if let Some(problem) = tag_problem(tag) {
             let message = format!("in --no-tags: `{tag}` is not a tag: {problem}");
-            return Err(UsageError(message));
+            return Err(ProgramError::usage(message));
         }
         no_tags.push(tag.to_owned());
     }
@@ -153,14 +154,14 @@ fn neighbours(args: &NeighbourArgs) -> Vec<Reach> {
 
 impl Loaded {
     /// Understands the flags in the project; asks git what has changed, if that is wanted.
-    pub(super) fn wish(&mut self, filters: Filters) -> anyhow::Result<Wish> {
+    pub(super) fn wish(&mut self, filters: Filters) -> Result<Wish> {
         let is_stack = self.project.stacks.at(self.directory.as_str()).is_some();
         if filters.scope == Scope::Exact && !is_stack {
             let message = format!(
                 "--no-recursive needs a stack, and `{}` is not one",
                 self.directory
             );
-            return Err(UsageError(message).into());
+            return Err(ProgramError::usage(message));
         }
         let globs = self.path_filters("--match", &filters.globs)?;
         let exclude = self.path_filters("--exclude", &filters.exclude)?;
@@ -206,19 +207,15 @@ impl Loaded {
         selection
     }
 
-    pub(super) fn path_filters(
-        &self,
-        flag: &str,
-        written: &[String],
-    ) -> Result<Vec<PathFilter>, UsageError> {
+    pub(super) fn path_filters(&self, flag: &str, written: &[String]) -> Result<Vec<PathFilter>> {
         let filter = |written: &String| {
             if written.is_empty() {
                 let message =
                     format!("in {flag}: an empty text matches no stack; for all, write `**`");
-                return Err(UsageError(message));
+                return Err(ProgramError::usage(message));
             }
             let filter = PathFilter::new(&self.directory, written);
-            filter.map_err(|bad| UsageError(format!("in {flag}: `{written}`: {bad}")))
+            filter.map_err(|bad| ProgramError::usage(format!("in {flag}: `{written}`: {bad}")))
         };
         written.iter().map(filter).collect()
     }
@@ -239,7 +236,7 @@ impl Loaded {
     }
 
     /// Finds the stacks that a list names.
-    fn named(&self, list: NameList) -> Result<Named, UsageError> {
+    fn named(&self, list: NameList) -> Result<Named> {
         let NameList { source, text } = list;
         let stacks = &self.project.stacks;
         let mut lines: HashMap<StackIndex, usize> = HashMap::new();
@@ -276,7 +273,7 @@ impl Loaded {
             if bad.len() > MAX_BAD_LINES {
                 message += &format!("\n  and {} more", bad.len() - MAX_BAD_LINES);
             }
-            return Err(UsageError(message));
+            return Err(ProgramError::usage(message));
         }
         let is_elsewhere =
             |&&stack: &&StackIndex| !stacks[stack].path.is_at_or_below(&self.directory);

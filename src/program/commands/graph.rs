@@ -3,14 +3,42 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::{Args, ValueEnum};
 use orch::report::{Drawing, write_dot, write_graph_json, write_mermaid};
 
+use super::format::Format;
+use super::selection_flags::{PRECEDENCE, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
-use crate::program::cli::{Format, GraphArgs, GraphFormat};
 use crate::program::console;
+use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> anyhow::Result<ExitStatus> {
+/// Draw which stack runs before which
+///
+/// An arrow leads from what runs earlier to what runs later and says who demands it. Cycles are
+/// drawn in red.
+#[derive(Debug, Args)]
+#[command(after_long_help = PRECEDENCE)]
+pub(crate) struct GraphArgs {
+    /// The language of the drawing
+    #[arg(long, value_enum, default_value_t = GraphFormat::Dot)]
+    pub(crate) format: GraphFormat,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Graphviz
+    Dot,
+    /// Mermaid, which GitHub and GitLab draw in Markdown
+    Mermaid,
+    /// For programs
+    Json,
+}
+
+pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     let format = match args.format {
         GraphFormat::Json => Format::Json,
         GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,

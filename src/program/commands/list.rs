@@ -3,18 +3,57 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::Args;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::report::{List, reason_text, write_list, write_removed};
 use orch::run::order::Order;
 
 use super::changed::ChangeWish;
+use super::format::Format;
+use super::selection_flags::{PRECEDENCE, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
-use crate::program::cli::{Format, ListArgs};
 use crate::program::console;
+use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus> {
+/// List stacks, one per line
+///
+/// Paths are relative to the current directory. Stacks at and below it are listed that pass the
+/// filters, and what these want: exactly the stacks that `run` would act on.
+#[derive(Debug, Args)]
+#[command(after_long_help = PRECEDENCE)]
+pub(crate) struct ListArgs {
+    /// In the order of a run instead of path order
+    #[arg(long, visible_alias = "run-order")]
+    pub(crate) order: bool,
+
+    /// Say why each stack is in the list
+    #[arg(long)]
+    pub(crate) why: bool,
+
+    /// The stacks that the base has and the project no longer has, instead of those it has
+    ///
+    /// Those below the current directory that --match and --exclude leave. Nothing else is known of
+    /// them. --base and --fetch work as with --changed.
+    #[arg(
+        long,
+        group = "since",
+        conflicts_with_all = [
+            "order", "why", "stacks_from", "tags", "no_tags", "no_recursive", "NeighbourArgs"
+        ]
+    )]
+    pub(crate) removed: bool,
+
+    /// How to write the list
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if args.removed {
         return list_removed(chdir, args);
     }
@@ -68,7 +107,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitSta
 }
 
 /// Lists what the base has and the project no longer has.
-fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> anyhow::Result<ExitStatus> {
+fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     let wish = ChangeWish::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, args.format, Reads::Changes)?;
     if let Some(status) = loaded.check()? {

@@ -7,11 +7,13 @@ mod changed;
 mod completions;
 mod env;
 mod filters;
+mod format;
 mod graph;
 mod list;
 mod run;
 mod runs;
 mod safeguards;
+mod selection_flags;
 mod trigger;
 mod validate;
 mod why;
@@ -22,6 +24,7 @@ use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::Subcommand;
 use orch::diagnostic::{self, Diagnostic, Severity};
 use orch::path::ProjectPath;
 use orch::project::discover::{self, Listing, RootRule};
@@ -34,21 +37,31 @@ use orch::selection::reference::References;
 use orch::selection::select::Selection;
 use tracing::{debug, info};
 
-pub(crate) use self::changed::Refused;
 use self::changed::{Read, Reading};
 use self::filters::Filters;
-pub(crate) use self::run::RunRefused;
-use crate::program::cli::{Cli, Command, Format, SelectArgs};
+use self::format::Format;
+use self::selection_flags::SelectArgs;
+use crate::program::command_line::Cli;
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// A command line that cannot be carried out.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct UsageError(String);
+/// The commands, in the order in which the help shows them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    List(list::ListArgs),
+    Run(Box<run::RunArgs>),
+    Runs(runs::RunsArgs),
+    Why(why::WhyArgs),
+    Graph(graph::GraphArgs),
+    Trigger(trigger::TriggerArgs),
+    Validate(validate::ValidateArgs),
+    Env(env::EnvArgs),
+    Completions(completions::CompletionsArgs),
+}
 
 /// Carries out the command line.
-pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
+pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     let chdir = cli.chdir;
     match cli.command {
         Command::List(args) => list::list(&chdir, &args),
@@ -64,7 +77,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
 }
 
 /// Returns where the user wants to work.
-fn working_directory(chdir: &[PathBuf]) -> anyhow::Result<PathBuf> {
+fn working_directory(chdir: &[PathBuf]) -> Result<PathBuf> {
     let mut current = std::env::current_dir().context("failed to find the current directory")?;
     current.extend(chdir);
     Ok(current)
@@ -101,17 +114,16 @@ impl Found {
 }
 
 /// Finds the root of the project that the user is in, and where in it they are.
-fn find_project(chdir: &[PathBuf]) -> anyhow::Result<Found> {
+fn find_project(chdir: &[PathBuf]) -> Result<Found> {
     let current = working_directory(chdir)?;
     let current = dunce::canonicalize(&current).map_err(|error| {
-        UsageError(format!("cannot change to `{}`: {error}", current.display()))
+        ProgramError::usage(format!("cannot change to `{}`: {error}", current.display()))
     })?;
     if !current.is_dir() {
-        return Err(UsageError(format!(
+        return Err(ProgramError::usage(format!(
             "cannot change to `{}`: not a directory",
             current.display()
-        ))
-        .into());
+        )));
     }
     let (root, rule) = discover::find_root(&current)?;
     info!(root = %root.display(), ?rule, "project root");
@@ -185,14 +197,14 @@ impl Loaded {
     /// Loads the project that the user is in.
     ///
     /// Where git is asked for, it is read at the same time.
-    fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> anyhow::Result<Self> {
+    fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
         found.note_unmarked("");
         Loaded::of(found, format, reads)
     }
 
     /// Loads a project; see [`Self::new`].
-    fn of(found: Found, format: Format, reads: Reads) -> anyhow::Result<Self> {
+    fn of(found: Found, format: Format, reads: Reads) -> Result<Self> {
         let Found {
             root,
             rule,
@@ -229,7 +241,7 @@ impl Loaded {
     }
 
     /// Ends the command if anything read so far is an error; what is wrong is then shown.
-    fn check(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+    fn check(&mut self) -> Result<Option<ExitStatus>> {
         if self.problems.has_errors() {
             self.report()
         } else {
@@ -238,7 +250,7 @@ impl Loaded {
     }
 
     /// Shows what is wrong; to be called once. Errors end the command, warnings do not.
-    fn report(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+    fn report(&mut self) -> Result<Option<ExitStatus>> {
         self.settle_problems();
         diagnostic::sort(&mut self.problems.diagnostics, &self.project.sources);
         let (project, problems) = (&self.project, &self.problems);
@@ -262,7 +274,7 @@ impl Loaded {
         Ok(Some(if is_configuration {
             ExitStatus::Configuration
         } else {
-            ExitStatus::Surroundings
+            ExitStatus::External
         }))
     }
 

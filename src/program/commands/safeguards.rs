@@ -6,10 +6,11 @@ use orch::project::config::{Safeguard, SafeguardKeyword};
 use orch::run::safeguard::{self, Behind, Disabled, Relation, Violation};
 use tracing::debug;
 
+use super::Loaded;
 use super::changed::Read;
-use super::{Loaded, UsageError};
-use crate::program::cli::RunArgs;
+use super::run::RunArgs;
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 
 /// Where users disable safeguards who do not name them on the command line; the first that is set
 /// counts.
@@ -19,19 +20,20 @@ const VARIABLES: [&str; 2] = ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"
 pub(super) const OF_STATUS: [Safeguard; 2] = [Safeguard::GitUntracked, Safeguard::GitUncommitted];
 
 /// Understands what the user disables for this run.
-pub(super) fn disabled(args: &RunArgs) -> Result<Disabled, UsageError> {
+pub(super) fn disabled(args: &RunArgs) -> Result<Disabled> {
     let mut listed = args.disable_safeguards.clone();
     listed.extend(args.disable_checks.keywords());
     if args.disable_all_safeguards {
         if listed.contains(&SafeguardKeyword::None) {
             let message = "`-X` and `--disable-safeguards=none` exclude each other";
-            return Err(UsageError(message.to_owned()));
+            return Err(ProgramError::usage(message));
         }
         listed.push(SafeguardKeyword::All);
     }
     if !listed.is_empty() {
         let disabled = Disabled::new(listed);
-        return disabled.map_err(|bad| UsageError(format!("in --disable-safeguards: {bad}")));
+        return disabled
+            .map_err(|bad| ProgramError::usage(format!("in --disable-safeguards: {bad}")));
     }
     if args.dry_run {
         // No safeguard plays a part, so what a variable says of them does not either.
@@ -51,11 +53,11 @@ pub(super) fn disabled(args: &RunArgs) -> Result<Disabled, UsageError> {
                 "in {name}: `{word}` is not a safeguard; possible values: {}",
                 SafeguardKeyword::NAMES.join(", ")
             );
-            return Err(UsageError(message));
+            return Err(ProgramError::usage(message));
         };
         listed.push(keyword);
     }
-    Disabled::new(listed).map_err(|bad| UsageError(format!("in {name}: {bad}")))
+    Disabled::new(listed).map_err(|bad| ProgramError::usage(format!("in {name}: {bad}")))
 }
 
 impl Loaded {

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::Context as _;
+use clap::Args;
 use orch::change::trigger::{Created, TriggerKind, create};
 use orch::diagnostic::{Code, Diagnostic, closest};
 use orch::git::{GitError, Repository};
@@ -13,9 +13,10 @@ use orch::selection::select::Wish;
 use tracing::debug;
 
 use super::filters::tag_filters;
-use super::{Loaded, Reads, UsageError, count};
-use crate::program::cli::{Format, TriggerArgs};
+use super::format::Format;
+use super::{Loaded, Reads, count};
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// Files that a warning names.
@@ -32,7 +33,55 @@ const WHO: [&str; 6] = [
     "USERNAME",
 ];
 
-pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> anyhow::Result<ExitStatus> {
+/// Let a stack count as changed, or not, without a change of its own
+///
+/// Writes a trigger file, as Terramate does: `/.tmtriggers/<path of the stack>/<kind>-<uuid>.tm.hcl`.
+/// It counts as long as it differs from the base. Who asked for it becomes part of the reason.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  orch trigger prod/network --reason 'rotate the certificates'
+  orch trigger --recursive /prod --tags data
+  orch trigger --ignore-change prod/network --reason 'only comments have changed'")]
+pub(crate) struct TriggerArgs {
+    /// The directory of the stack: from the project root if it begins with `/`
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+
+    /// All stacks at and below the directory
+    #[arg(long)]
+    pub(crate) recursive: bool,
+
+    /// Let them count as changed, which is what happens anyway
+    #[arg(long, conflicts_with = "ignore_change")]
+    pub(crate) change: bool,
+
+    /// Let them not count as changed, whatever has changed
+    #[arg(long)]
+    pub(crate) ignore_change: bool,
+
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = not_blank)]
+    pub(crate) reason: Option<String>,
+
+    /// Only stacks with these tags: `a:b` both, `a,b` either (can be repeated: either)
+    #[arg(long, value_name = "FILTER", requires = "recursive")]
+    pub(crate) tags: Vec<String>,
+
+    /// No stacks with any of these tags (can be repeated)
+    #[arg(long, value_name = "TAG,…", requires = "recursive")]
+    pub(crate) no_tags: Vec<String>,
+}
+
+/// Takes a text that says something.
+fn not_blank(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() {
+        return Err("it says nothing");
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatus> {
     let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
     let mut loaded = Loaded::new(chdir, Format::Text, Reads::Configuration)?;
     if let Some(status) = loaded.report()? {
@@ -69,7 +118,8 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> anyhow::Result<E
     out.flush()?;
     if let Some(error) = error {
         let (created, all) = (files.len(), count(stacks.len(), "trigger"));
-        return Err(error).with_context(|| format!("only {created} of {all} could be created"));
+        let what = format!("only {created} of {all} could be created");
+        return Err(anyhow::Error::new(error).context(what).into());
     }
     let ignored = match repository {
         Ok(repository) => repository.ignored(&files),
@@ -159,9 +209,9 @@ impl Loaded {
 
     /// Returns the directory of the project that a path of the command line means: from the project
     /// root if it begins with `/`, else from where the user is.
-    fn place(&self, written: &Path) -> anyhow::Result<ProjectPath> {
+    fn place(&self, written: &Path) -> Result<ProjectPath> {
         let root = &self.project.root;
-        let cannot = |why: String| anyhow::Error::from(cannot_trigger(written, &why));
+        let cannot = |why: String| cannot_trigger(written, &why);
         let outside = || cannot(format!("outside of the project `{}`", root.display()));
         let mut text = String::new();
         for component in written.components() {
@@ -187,7 +237,8 @@ impl Loaded {
                     return Err(cannot(self.why_not_there(&path, written)));
                 }
                 Err(error) => {
-                    return Err(error).with_context(|| format!("failed to look at `{place}`"));
+                    let what = format!("failed to look at `{place}`");
+                    return Err(anyhow::Error::new(error).context(what).into());
                 }
             };
             if kind.is_symlink() {
@@ -232,7 +283,7 @@ impl Loaded {
     }
 
     /// Returns the path of the stack at a directory.
-    fn stack_at(&self, place: ProjectPath, written: &Path) -> Result<ProjectPath, UsageError> {
+    fn stack_at(&self, place: ProjectPath, written: &Path) -> Result<ProjectPath> {
         let stacks = &self.project.stacks;
         if stacks.at(place.as_str()).is_some() {
             return Ok(place);
@@ -273,7 +324,7 @@ impl Loaded {
     }
 }
 
-fn cannot_trigger(written: &Path, why: &str) -> UsageError {
+fn cannot_trigger(written: &Path, why: &str) -> ProgramError {
     let written = written.to_string_lossy();
-    UsageError(format!("cannot trigger `{}`: {why}", printable(&written)))
+    ProgramError::usage(format!("cannot trigger `{}`: {why}", printable(&written)))
 }

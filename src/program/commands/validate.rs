@@ -3,17 +3,31 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::Args;
 use orch::change::trigger;
 use orch::diagnostic::Severity;
 use orch::project::stack::{self, StackIndex};
 use orch::report::write_diagnostics;
 
+use super::format::Format;
 use super::{CyclesAre, Loaded, Reads, count};
-use crate::program::cli::{Format, ValidateArgs};
 use crate::program::console;
+use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> anyhow::Result<ExitStatus> {
+/// Check everything that can be wrong with the configuration
+///
+/// All stacks of the project are checked, and all trigger files, wherever the command is started, and
+/// warnings count as errors. Triggers of what is no stack are left alone: they stay behind when stacks
+/// go, and `--changed` warns of those that would count.
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// How to write what is wrong
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitStatus> {
     let mut loaded = Loaded::new(chdir, args.format, Reads::Configuration)?;
     loaded.check_cycles(CyclesAre::Errors);
     let all: Vec<StackIndex> = loaded

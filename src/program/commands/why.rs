@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::Args;
 use orch::change::{add_uncounted, inputs_of};
 use orch::diagnostic::closest;
 use orch::printable::printable;
@@ -12,15 +13,43 @@ use orch::report::{Story, write_why, write_why_json};
 use orch::selection::select::Wish;
 use orch::selection::why::Question;
 
-use super::{CyclesAre, Filters, Loaded, Reads, UsageError};
-use crate::program::cli::{Format, WhyArgs};
+use super::format::Format;
+use super::selection_flags::{PRECEDENCE, SelectArgs};
+use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatus> {
+/// Tell the whole story of one stack
+///
+/// Whether it is selected and by which rule, or what leaves it out; its inputs and, with --changed,
+/// which of them have changed; what it runs after and before; and what would select it. The flags are
+/// those of `list`.
+#[derive(Debug, Args)]
+#[command(after_help = WHY_EXAMPLES, after_long_help = format!("{WHY_EXAMPLES}\n\n{PRECEDENCE}"))]
+pub(crate) struct WhyArgs {
+    /// The stack: a path relative to the current directory, or from the project root with a `/`
+    #[arg(value_name = "STACK")]
+    pub(crate) stack: String,
+
+    /// How to write the story
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+const WHY_EXAMPLES: &str = "\
+Examples:
+  orch why prod/network
+  orch why /prod/network --changed
+  orch why . --changed --tags prod";
+
+pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     if args.stack.is_empty() {
         let message = "the path of the stack is empty; the current directory is `.`";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(ProgramError::usage(message));
     }
     let filters = Filters::new(chdir, &args.select)?;
     let reads = match Reads::for_selection(&args.select) {
@@ -75,10 +104,12 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> anyhow::Result<ExitStatu
 
 impl Loaded {
     /// Returns the stack that a user names.
-    fn stack(&self, written: &str, wish: &Wish) -> Result<StackIndex, UsageError> {
+    fn stack(&self, written: &str, wish: &Wish) -> Result<StackIndex> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
-            return Err(UsageError(format!("`{shown}` lies outside of the project")));
+            return Err(ProgramError::usage(format!(
+                "`{shown}` lies outside of the project"
+            )));
         };
         let stacks = &self.project.stacks;
         if let Some(stack) = stacks.at(path.as_str()) {
@@ -88,13 +119,13 @@ impl Loaded {
         if let Some(since) = since.filter(|since| since.removed.contains(&path)) {
             let base = since.base.commit.short();
             let message = format!("`{shown}` is no stack any more: it was one in the base {base}");
-            return Err(UsageError(message));
+            return Err(ProgramError::usage(message));
         }
         let mut message = format!("`{shown}`: {}", self.why_no_stack(&path));
         let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
         if let Some(close) = closest(path.as_str(), paths) {
             message += &format!("; did you mean `{}`?", printable(close));
         }
-        Err(UsageError(message))
+        Err(ProgramError::usage(message))
     }
 }

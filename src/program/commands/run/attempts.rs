@@ -11,16 +11,17 @@ use orch::project::stack::StackIndex;
 use orch::run::schedule::Limit;
 use regex::bytes::RegexSet;
 
-use crate::program::cli::{AttemptArgs, LimitArg};
-use crate::program::commands::{Loaded, UsageError};
+use super::arguments::{AttemptArgs, LimitArg};
+use crate::program::commands::Loaded;
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 
 /// Returns what each stack of a run allows its command, in their sequence. Flags replace what is configured, each what it is about.
 pub(super) fn attempts(
     loaded: &Loaded,
     args: &AttemptArgs,
     sequence: &[StackIndex],
-) -> Result<Vec<Attempts>, UsageError> {
+) -> Result<Vec<Attempts>> {
     let flags = Flags::new(args)?;
     let mut scopes = loaded.project.scopes.values();
     let is_configured = scopes.any(|scope| !scope.attempts.is_empty());
@@ -43,7 +44,7 @@ pub(super) fn attempts(
             args.retries.unwrap_or_default(),
             loaded.names(&without_condition),
         );
-        return Err(UsageError(message));
+        return Err(ProgramError::usage(message));
     }
     if let (Some(flag), None) = (flags.about_retries(), args.retries)
         && !attempts.iter().any(|attempts| attempts.retry.is_some())
@@ -51,7 +52,7 @@ pub(super) fn attempts(
         let message = format!(
             "{flag} without --retries N changes nothing: no selected stack is configured to be tried again"
         );
-        return Err(UsageError(message));
+        return Err(ProgramError::usage(message));
     }
     Ok(attempts)
 }
@@ -66,10 +67,10 @@ struct Flags<'a> {
 struct NoCondition;
 
 impl<'a> Flags<'a> {
-    fn new(args: &'a AttemptArgs) -> Result<Self, UsageError> {
+    fn new(args: &'a AttemptArgs) -> Result<Self> {
         let on_output = patterns(&args.retry_on_output).map_err(|(index, problem)| {
             let pattern = &args.retry_on_output[index];
-            UsageError(format!("in --retry-on-output: `{pattern}`: {problem}"))
+            ProgramError::usage(format!("in --retry-on-output: `{pattern}`: {problem}"))
         })?;
         Ok(Flags { args, on_output })
     }
@@ -127,13 +128,13 @@ impl<'a> Flags<'a> {
 
 /// Returns how many of which stacks may run at once: as the flags say, and as `concurrency` does for
 /// other tags.
-pub(super) fn limits(loaded: &Loaded, flags: &[LimitArg]) -> Result<Vec<Limit>, UsageError> {
+pub(super) fn limits(loaded: &Loaded, flags: &[LimitArg]) -> Result<Vec<Limit>> {
     let stacks = &loaded.project.stacks;
     let mut seen = HashSet::new();
     for LimitArg { tag, at_once } in flags {
         if !seen.insert(tag.as_str()) {
             let message = format!("in --limit: `{tag}` is limited twice; remove one of them");
-            return Err(UsageError(message));
+            return Err(ProgramError::usage(message));
         }
         if !stacks.has_tag(tag) {
             let meant = closest(tag, stacks.tags());

@@ -4,8 +4,8 @@ use orch::printable::{command_line, printable};
 use orch::record::journal::{Header, Holder, Liveness, Place, Record, Runs};
 use orch::report::local_time;
 
-use super::refused::RunRefused;
 use crate::program::console;
+use crate::program::error::ProgramError;
 
 /// Stacks that a message names.
 const MAX_NAMED: usize = 5;
@@ -37,13 +37,13 @@ fn described(holder: &Holder) -> String {
 }
 
 /// Explains who holds the lock.
-pub(super) fn held(place: &Place, holder: Option<Holder>, header: &Header) -> RunRefused {
+pub(super) fn held(place: &Place, holder: Option<Holder>, header: &Header) -> ProgramError {
     let wait = "wait until it has ended, or run all the same with `--allow-concurrent`";
     let Some(holder) = holder else {
-        return RunRefused {
-            message: "another run is going on in this project, and has not said which".to_owned(),
-            help: wait.to_owned(),
-        };
+        return ProgramError::refused(
+            "another run is going on in this project, and has not said which",
+        )
+        .hint(wait.to_owned());
     };
     let run = described(&holder);
     let left_behind = Runs::find(place.clone()).ok().and_then(|runs| {
@@ -52,16 +52,13 @@ pub(super) fn held(place: &Place, holder: Option<Holder>, header: &Header) -> Ru
         runs.record(&holder.run).ok().filter(|_| is_gone)
     });
     if let Some(record) = left_behind {
-        return RunRefused {
-            message: format!(
+        return ProgramError::refused(format!(
                 "orch was killed in run {run}, but {} is still running",
                 what_runs(&record)
-            ),
-            help: format!(
+            )).hint(format!(
                 "wait until that has ended, then go on with `orch run --resume {}`; or run all the same with `--allow-concurrent`",
                 holder.run
-            ),
-        };
+            ));
     }
     let elsewhere = if holder.host == header.host {
         String::new()
@@ -72,15 +69,12 @@ pub(super) fn held(place: &Place, holder: Option<Holder>, header: &Header) -> Ru
     let message =
         format!("another run is going on in this project: {run}, process {process}{elsewhere}");
     if std::env::var("ORCH_RUN_ID").is_ok_and(|ours| ours == holder.run) {
-        return RunRefused {
-            message: format!("{message}; this orch was started by one of its commands"),
-            help: "if that is meant to be, add `--allow-concurrent`".to_owned(),
-        };
+        return ProgramError::refused(format!(
+            "{message}; this orch was started by one of its commands"
+        ))
+        .hint("if that is meant to be, add `--allow-concurrent`");
     }
-    RunRefused {
-        message,
-        help: wait.to_owned(),
-    }
+    ProgramError::refused(message).hint(wait.to_owned())
 }
 
 /// Names what may still run. Who holds the lock cannot be known: a command, or a process that it has

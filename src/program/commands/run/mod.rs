@@ -1,10 +1,10 @@
 //! `orch run`
 
+mod arguments;
 mod attempts;
 mod holder;
 mod output;
 mod record;
-mod refused;
 mod resume;
 mod tasks;
 
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use orch::change::Since;
 use orch::printable::{command_line, printable};
 use orch::project::attempt::Attempts;
@@ -28,22 +28,22 @@ use orch::run::order::{Direction, Order};
 use orch::run::schedule::{Limit, OnError};
 use orch::run::turn::{Step, Turn, TurnIndex};
 
+use self::arguments::OnErrorArg;
+pub(crate) use self::arguments::RunArgs;
 use self::output::{How, Output, Shown, advertise_colour};
-pub(crate) use self::refused::RunRefused;
 use self::resume::Earlier;
 use self::tasks::{show_missing, tasks};
-use super::{
-    CyclesAre, Filters, Found, Loaded, MARK_ROOT, Reads, UsageError, find_project, safeguards,
-};
-use crate::program::cli::{Format, OnErrorArg, RunArgs};
+use super::{CyclesAre, Filters, Found, Loaded, MARK_ROOT, Reads, find_project, safeguards};
+use crate::program::commands::format::Format;
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// How long a command that took too long has to end after its interrupt: what terraform takes to give
 /// up its lock, with plenty to spare.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     check_command(&args)?;
     let disabled = safeguards::disabled(&args)?;
@@ -94,7 +94,7 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitSt
         Ok(tasks) => tasks,
         Err(missing) => {
             show_missing(&loaded, &missing);
-            return Ok(ExitStatus::Surroundings);
+            return Ok(ExitStatus::External);
         }
     };
     if args.dry_run {
@@ -103,7 +103,7 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitSt
     if !loaded.is_safe(&disabled) {
         return Ok(ExitStatus::Refused);
     }
-    make_room(jobs.get().min(sequence.len()))?;
+    make_room(jobs.get().min(sequence.len())).map_err(anyhow::Error::new)?;
     let run = Ready {
         id: run_id,
         order,
@@ -121,7 +121,7 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> anyhow::Result<ExitSt
 }
 
 /// Checks that there is a command, and only one: that of an earlier run cannot be said anew.
-fn check_command(args: &RunArgs) -> Result<(), UsageError> {
+fn check_command(args: &RunArgs) -> Result<()> {
     let Some(name) = args.command.first() else {
         return Ok(());
     };
@@ -130,29 +130,23 @@ fn check_command(args: &RunArgs) -> Result<(), UsageError> {
             Some(run) => format!("--resume {run}"),
             None => "--only-failed".to_owned(),
         };
-        return Err(UsageError(format!(
+        return Err(ProgramError::usage(format!(
             "with `{}`, the command comes from the earlier run: `{}` cannot be given",
             printable(&flag),
             command_line(&args.command)
         )));
     }
     if name.is_empty() {
-        return Err(UsageError("the name of the program is empty".to_owned()));
+        return Err(ProgramError::usage("the name of the program is empty"));
     }
     Ok(())
 }
 
 /// Finds the project, in a state in which git can be asked about it.
-fn find(chdir: &[PathBuf], args: &RunArgs) -> anyhow::Result<Found> {
+fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<Found> {
     let found = find_project(chdir)?;
     if !found.is_marked() && args.resume.is_wanted() {
-        return Err(RunRefused {
-            message:
-                "there is no run to go on with: nothing marks the root of a project here, so none is recorded"
-                    .to_owned(),
-            help: MARK_ROOT.to_owned(),
-        }
-        .into());
+        return Err(ProgramError::refused("there is no run to go on with: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT.to_owned()));
     }
     found.note_unmarked(if args.dry_run {
         ""
@@ -188,7 +182,7 @@ struct Ready<'a> {
 }
 
 /// Runs, records and shows it.
-fn carry_out(loaded: &Loaded, args: &RunArgs, run: Ready<'_>) -> anyhow::Result<ExitStatus> {
+fn carry_out(loaded: &Loaded, args: &RunArgs, run: Ready<'_>) -> Result<ExitStatus> {
     let header = record::header(loaded, args, &run);
     // From now on signals are heard by the run, which its journal tells of.
     let inbox = Inbox::with_signals().context("failed to receive signals")?;
@@ -241,17 +235,17 @@ fn carry_out(loaded: &Loaded, args: &RunArgs, run: Ready<'_>) -> anyhow::Result<
     let stuck = summary.stuck().map(|turn| run.sequence[turn.get()]);
     let stuck: Vec<StackIndex> = stuck.collect();
     if !stuck.is_empty() {
-        anyhow::bail!(
+        return Err(anyhow!(
             "{} could not start although nothing was running; this is a mistake in orch, please report it",
             loaded.names(&stuck)
-        );
+        ).into());
     }
     Ok(exit_status(&summary))
 }
 
 fn exit_status(summary: &RunSummary) -> ExitStatus {
     match summary.signal {
-        _ if summary.stuck().next().is_some() => ExitStatus::Surroundings,
+        _ if summary.stuck().next().is_some() => ExitStatus::External,
         Some(signal) => ExitStatus::Signal(signal),
         None if summary.is_success() => ExitStatus::Success,
         None => ExitStatus::CommandFailed,
@@ -259,7 +253,7 @@ fn exit_status(summary: &RunSummary) -> ExitStatus {
 }
 
 /// Prints what would run.
-fn show(loaded: &Loaded, sequence: &[StackIndex], command: &str) -> anyhow::Result<ExitStatus> {
+fn show(loaded: &Loaded, sequence: &[StackIndex], command: &str) -> Result<ExitStatus> {
     let mut out = console::stdout();
     for &stack in sequence {
         let path = printable(loaded.project.stacks[stack].path.as_str());

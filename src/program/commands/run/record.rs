@@ -26,11 +26,10 @@ use tracing::debug;
 use uuid::Uuid;
 
 use super::holder::{held, note_killed};
-use super::refused::RunRefused;
-use super::{Ready, on_error};
-use crate::program::cli::RunArgs;
+use super::{Ready, RunArgs, on_error};
 use crate::program::commands::Loaded;
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 
 /// Runs that are kept; older ones are removed when one begins.
 const KEPT_RUNS: usize = 50;
@@ -48,11 +47,7 @@ pub(super) struct Recording {
 /// # Errors
 ///
 /// If another run is going on.
-pub(super) fn begin(
-    loaded: &Loaded,
-    header: &Header,
-    allow_concurrent: bool,
-) -> anyhow::Result<Recording> {
+pub(super) fn begin(loaded: &Loaded, header: &Header, allow_concurrent: bool) -> Result<Recording> {
     let mut recording = Recording {
         turns: Turns::default(),
         journal: None,
@@ -87,7 +82,7 @@ pub(super) fn begin(
             check_resumed_once(&place, header)?;
             None
         }
-        Ok(Locking::Held(other)) => return Err(held(&place, other, header).into()),
+        Ok(Locking::Held(other)) => return Err(held(&place, other, header)),
         Err(why) => Some(why),
     };
     let no_journal = match Journal::create(&place, header) {
@@ -105,7 +100,7 @@ pub(super) fn begin(
 }
 
 /// Refuses if another run is going on without the lock, which had been taken when that one began.
-fn check_alone(place: &Place, header: &Header) -> Result<(), RunRefused> {
+fn check_alone(place: &Place, header: &Header) -> Result<()> {
     let Ok(runs) = Runs::find(place.clone()) else {
         return Ok(());
     };
@@ -119,16 +114,18 @@ fn check_alone(place: &Place, header: &Header) -> Result<(), RunRefused> {
 
 /// Refuses if another run went on with the same one before this one had the lock: what is left to do
 /// is no longer what was looked up.
-fn check_resumed_once(place: &Place, header: &Header) -> Result<(), RunRefused> {
+fn check_resumed_once(place: &Place, header: &Header) -> Result<()> {
     let Some((earlier, runs)) = header.resumes.as_ref().zip(Runs::find(place.clone()).ok()) else {
         return Ok(());
     };
     match runs.resumed_by(earlier) {
         None => Ok(()),
-        Some(other) => Err(RunRefused {
-            message: format!("run {other} has just gone on with run {earlier}"),
-            help: format!("see what is left to do with `orch runs show {other}`, and resume that"),
-        }),
+        Some(other) => Err(ProgramError::refused(format!(
+            "run {other} has just gone on with run {earlier}"
+        ))
+        .hint(format!(
+            "see what is left to do with `orch runs show {other}`, and resume that"
+        ))),
     }
 }
 

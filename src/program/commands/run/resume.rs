@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{
@@ -15,11 +15,11 @@ use orch::run::schedule::OnError;
 use orch::selection::graph::{Graph, digest};
 use orch::selection::select::Selection;
 
+use super::arguments::{Jobs, LimitArg, OnErrorArg, RunArgs};
 use super::record::head;
-use super::refused::RunRefused;
-use crate::program::cli::{Jobs, LimitArg, OnErrorArg, RunArgs};
-use crate::program::commands::{Loaded, UsageError, count};
+use crate::program::commands::{Loaded, count};
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 
 /// What an earlier run left undone.
 pub(super) struct Earlier {
@@ -37,7 +37,7 @@ pub(super) struct Earlier {
 impl Earlier {
     /// Finds the run that the user means, if any, and takes over what they do not say anew: the
     /// command, the direction, and how the run goes. Says so if nothing is left to do.
-    pub(super) fn find(loaded: &Loaded, args: &mut RunArgs) -> anyhow::Result<Option<Self>> {
+    pub(super) fn find(loaded: &Loaded, args: &mut RunArgs) -> Result<Option<Self>> {
         let wanted = match (&args.resume.resume, args.resume.only_failed) {
             (Some(wanted), _) => wanted.clone(),
             (None, true) => "last".to_owned(),
@@ -113,26 +113,23 @@ impl Earlier {
 }
 
 /// Reads the journal of a run that has ended.
-fn read(loaded: &Loaded, wanted: &str) -> anyhow::Result<Record> {
+fn read(loaded: &Loaded, wanted: &str) -> Result<Record> {
     let place = Place::find(&loaded.project.root);
     let runs = place.and_then(|place| place.map(Runs::find).transpose());
     let Some(runs) = runs.context("no earlier run can be read")? else {
-        return Err(no_runs().into());
+        return Err(no_runs());
     };
     let id = match runs.id(wanted) {
         Ok(id) => newest_of(&runs, id),
-        Err(FindError::NoRuns) => return Err(no_runs().into()),
+        Err(FindError::NoRuns) => return Err(no_runs()),
         Err(error) => {
             let message = format!("in --resume: {error}; `orch runs list` has them all");
-            return Err(UsageError(message).into());
+            return Err(ProgramError::usage(message));
         }
     };
     if runs.liveness(id) == Liveness::Alive {
-        return Err(RunRefused {
-            message: format!("run {id} is still going on"),
-            help: "wait until it has ended".to_owned(),
-        }
-        .into());
+        return Err(ProgramError::refused(format!("run {id} is still going on"))
+            .hint("wait until it has ended"));
     }
     match runs.record(id) {
         Ok(record)
@@ -142,14 +139,13 @@ fn read(loaded: &Loaded, wanted: &str) -> anyhow::Result<Record> {
                 .first()
                 .is_none_or(|name| name.0.is_empty()) =>
         {
-            bail!("the journal of run {id} is damaged: it has no command")
+            Err(anyhow!("the journal of run {id} is damaged: it has no command").into())
         }
-        Err(error @ ReadError::Newer { .. }) => Err(RunRefused {
-            message: format!("the journal of run {id} cannot be understood: {error}"),
-            help: "resume it with the orch that wrote it".to_owned(),
-        }
-        .into()),
-        record => record.with_context(|| format!("failed to read the journal of run {id}")),
+        Err(error @ ReadError::Newer { .. }) => Err(ProgramError::refused(format!(
+            "the journal of run {id} cannot be understood: {error}"
+        ))
+        .hint("resume it with the orch that wrote it")),
+        record => Ok(record.with_context(|| format!("failed to read the journal of run {id}"))?),
     }
 }
 
@@ -169,15 +165,13 @@ fn newest_of<'r>(runs: &'r Runs, wanted: &'r str) -> &'r str {
     id
 }
 
-fn no_runs() -> RunRefused {
-    RunRefused {
-        message: "there is no run to go on with: none of this project is on record".to_owned(),
-        help: "start one with `orch run COMMAND`".to_owned(),
-    }
+fn no_runs() -> ProgramError {
+    ProgramError::refused("there is no run to go on with: none of this project is on record")
+        .hint("start one with `orch run COMMAND`")
 }
 
 /// Refuses if what was decided then would be decided otherwise now.
-fn check(loaded: &Loaded, header: &Header, allow_stale: bool) -> Result<(), RunRefused> {
+fn check(loaded: &Loaded, header: &Header, allow_stale: bool) -> Result<()> {
     let short = |commit: &Option<String>| match commit {
         Some(commit) => format!("`{}`", printable(commit.get(..7).unwrap_or(commit))),
         None => "no commit".to_owned(),
@@ -205,14 +199,14 @@ fn check(loaded: &Loaded, header: &Header, allow_stale: bool) -> Result<(), RunR
         console::note(&format!("going on with run {run} all the same: {changes}"));
         return Ok(());
     }
-    Err(RunRefused {
-        message: format!("run {run} cannot be resumed as it was: {changes}"),
-        help: "start a new run, or go on all the same with `--allow-stale`".to_owned(),
-    })
+    Err(
+        ProgramError::refused(format!("run {run} cannot be resumed as it was: {changes}"))
+            .hint("start a new run, or go on all the same with `--allow-stale`"),
+    )
 }
 
 /// Says which stacks are no more.
-fn tell_gone(gone: &[&str], run: &str, allow_stale: bool) -> Result<(), RunRefused> {
+fn tell_gone(gone: &[&str], run: &str, allow_stale: bool) -> Result<()> {
     let Some(first) = gone.first() else {
         return Ok(());
     };
@@ -228,10 +222,7 @@ fn tell_gone(gone: &[&str], run: &str, allow_stale: bool) -> Result<(), RunRefus
         console::note(&format!("{what}: left out"));
         return Ok(());
     }
-    Err(RunRefused {
-        message: what,
-        help: "start a new run, or leave them out with `--allow-stale`".to_owned(),
-    })
+    Err(ProgramError::refused(what).hint("start a new run, or leave them out with `--allow-stale`"))
 }
 
 /// Says what is left to do where that is not what one would expect.
@@ -259,29 +250,28 @@ fn tell_rest(run: &str, undone: usize, left_out: usize, gone: usize) {
 }
 
 /// Takes over what is not given anew. Returns which way the run went.
-fn take_over(args: &mut RunArgs, header: &Header) -> Result<Direction, RunRefused> {
-    let unknown = |word: &str, what: &str| RunRefused {
-        message: format!(
+fn take_over(args: &mut RunArgs, header: &Header) -> Result<Direction> {
+    let unknown = |word: &str, what: &str| {
+        ProgramError::refused(format!(
             "run {} cannot be resumed: its {what} is `{}`, which this orch does not know",
             header.run,
             printable(word)
-        ),
-        help: format!(
-            "resume it with orch {}, which wrote its journal",
-            printable(&header.orch)
-        ),
+        ))
     };
-    let direction = Direction::recorded(&header.direction);
-    let direction = direction.map_err(|word| unknown(word, "direction"))?;
+    let direction = Direction::recorded(&header.direction).map_err(|word| {
+        let wrote = printable(&header.orch);
+        unknown(word, "direction").hint(format!(
+            "resume it with orch {wrote}, which wrote its journal"
+        ))
+    })?;
     let milliseconds = |known: Option<u64>| known.map(Duration::from_millis);
     let settings = &header.settings;
     args.command = header.command.iter().map(|word| word.0.clone()).collect();
     args.reverse = direction == Direction::Reverse;
     if args.on_error.is_none() && !args.continue_on_error {
         let on_error = OnError::recorded(&settings.on_error);
-        let on_error = on_error.map_err(|word| RunRefused {
-            help: "say what to do after a failure with `--on-error`".to_owned(),
-            ..unknown(word, "`--on-error`")
+        let on_error = on_error.map_err(|word| {
+            unknown(word, "`--on-error`").hint("say what to do after a failure with `--on-error`")
         })?;
         args.on_error = Some(match on_error {
             OnError::Stop => OnErrorArg::Stop,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use anyhow::Context as _;
+use clap::Args;
 use orch::diagnostic::closest;
 use orch::path::ProjectPath;
 use orch::printable::printable;
@@ -10,16 +11,34 @@ use orch::record::journal::{Record, Runs, StackRecord, StackState};
 use orch::record::logs::{Logs, Stream};
 
 use super::record;
-use crate::program::cli::LogsArgs;
-use crate::program::commands::UsageError;
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
+
+/// Print what commands printed: stdout to stdout, stderr to stderr
+///
+/// All attempts, in the order of the run. There are no logs of commands that had the terminal of orch
+/// (--output live).
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// The beginning of a run id, or `last`
+    #[arg(value_name = "RUN", default_value = "last", hide_default_value = true)]
+    pub(crate) run: String,
+
+    /// Only of these stacks: paths relative to the current directory, or from the project root
+    #[arg(value_name = "STACK")]
+    pub(crate) stacks: Vec<String>,
+
+    /// Only of stacks that failed
+    #[arg(long)]
+    pub(crate) failed: bool,
+}
 
 pub(super) fn logs(
     runs: Option<&Runs>,
     directory: &ProjectPath,
     args: &LogsArgs,
-) -> anyhow::Result<ExitStatus> {
+) -> Result<ExitStatus> {
     let (runs, record) = record(runs, &args.run)?;
     let run = &record.header.run;
     let wanted = wanted(&record, directory, &args.stacks)?;
@@ -68,11 +87,7 @@ pub(super) fn logs(
 }
 
 /// Understands which stacks the user means.
-fn wanted(
-    record: &Record,
-    directory: &ProjectPath,
-    written: &[String],
-) -> Result<HashSet<String>, UsageError> {
+fn wanted(record: &Record, directory: &ProjectPath, written: &[String]) -> Result<HashSet<String>> {
     let known = || record.stacks.iter().map(|stack| stack.path.as_str());
     let stacks: HashSet<&str> = known().collect();
     let understand = |written: &String| {
@@ -89,7 +104,7 @@ fn wanted(
         if let Some(meant) = closest(&path, known()) {
             message += &format!("; did you mean `{}`?", printable(meant));
         }
-        Err(UsageError(message))
+        Err(ProgramError::usage(message))
     };
     written.iter().map(understand).collect()
 }

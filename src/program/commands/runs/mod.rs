@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::{Args, Subcommand};
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::record::journal::{FindError, Place, Record, RunState, Runs};
@@ -14,12 +15,73 @@ use orch::report::{
     write_runs_json,
 };
 
-use super::{MARK_ROOT, RunRefused, UsageError, count, find_project};
-use crate::program::cli::{Format, ListRunsArgs, PruneArgs, RunsCommand, ShowRunArgs};
+use self::logs::LogsArgs;
+use super::format::Format;
+use super::{MARK_ROOT, count, find_project};
 use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> anyhow::Result<ExitStatus> {
+/// Look at earlier runs, which are on record in `.orch/runs`
+///
+/// RUN is the beginning of a run id; `last`, or nothing, is the newest.
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  orch runs list                       what ran, when, and how it ended
+  orch runs show                       the last run, stack by stack
+  orch runs logs last --failed         what the commands printed that failed in it
+  orch runs logs 01a1ffb4 /prod/network
+  orch runs show --format json | jq -r '.stacks[] | select(.state == \"failed\").path'
+  orch runs prune --keep 10"
+)]
+pub(crate) struct RunsArgs {
+    #[command(subcommand)]
+    pub(crate) command: RunsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    List(ListRunsArgs),
+    Show(ShowRunArgs),
+    Logs(LogsArgs),
+    Prune(PruneArgs),
+}
+
+/// List all runs, the newest first: when they began, how they ended, how long they took
+#[derive(Debug, Args)]
+pub(crate) struct ListRunsArgs {
+    /// How to write the list
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// Tell how a run went: what it was to do, and how each stack ended
+#[derive(Debug, Args)]
+pub(crate) struct ShowRunArgs {
+    /// The beginning of a run id, or `last`
+    #[arg(value_name = "RUN", default_value = "last", hide_default_value = true)]
+    pub(crate) run: String,
+
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// Remove old runs with their logs
+///
+/// Each run does that, too, and keeps 50. A run that is going on always stays.
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// How many of the newest runs stay
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) keep: usize,
+}
+
+pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
     let format = match command {
         RunsCommand::List(args) => args.format,
         RunsCommand::Show(args) => args.format,
@@ -27,24 +89,23 @@ pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> anyhow::Result<E
     };
     let result = carry_out(chdir, command);
     if let Err(error) = &result
-        && error.is::<RunRefused>()
+        && error.kind() == ErrorKind::Refused
         && format == Format::Json
     {
         let mut out = console::stdout();
-        write_run_refusal_json(&mut out, &error.to_string())?;
+        write_run_refusal_json(&mut out, &error.message())?;
         out.flush()?;
     }
     result
 }
 
-fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> anyhow::Result<ExitStatus> {
+fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
     let found = find_project(chdir)?;
     if !found.is_marked() {
-        return Err(RunRefused {
-            message: "no runs are recorded: nothing marks the root of a project here".to_owned(),
-            help: MARK_ROOT.to_owned(),
-        }
-        .into());
+        return Err(ProgramError::refused(
+            "no runs are recorded: nothing marks the root of a project here",
+        )
+        .hint(MARK_ROOT.to_owned()));
     }
     let runs = all(&found.root)?;
     match command {
@@ -59,38 +120,31 @@ fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> anyhow::Result<ExitSta
 }
 
 /// Returns the runs of a project that has ever had one.
-fn all(root: &Path) -> anyhow::Result<Option<Runs>> {
+fn all(root: &Path) -> Result<Option<Runs>> {
     let place = Place::find(root).context("no runs can be read")?;
     let runs = place.map(Runs::find).transpose();
-    runs.context("no runs can be read")
+    Ok(runs.context("no runs can be read")?)
 }
 
 /// Returns the id and the record of the run that the user means.
-fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> anyhow::Result<(&'r Runs, Record)> {
+fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, Record)> {
     let runs = runs.ok_or_else(no_runs)?;
     let id = match runs.id(wanted) {
         Ok(id) => id,
-        Err(FindError::NoRuns) => return Err(no_runs().into()),
-        Err(error) => return Err(UsageError(error.to_string()).into()),
+        Err(FindError::NoRuns) => return Err(no_runs()),
+        Err(error) => return Err(ProgramError::usage(error.to_string())),
     };
     let record = runs.record(id);
     let record = record.with_context(|| format!("failed to read the journal of run {id}"))?;
     Ok((runs, record))
 }
 
-fn no_runs() -> RunRefused {
-    RunRefused {
-        message: FindError::NoRuns.to_string(),
-        help: "start one with `orch run COMMAND`".to_owned(),
-    }
+fn no_runs() -> ProgramError {
+    ProgramError::refused(FindError::NoRuns.to_string()).hint("start one with `orch run COMMAND`")
 }
 
 /// Understands a stack in the place of the run: its logs are probably wanted of the last one.
-fn check_run(
-    runs: Option<&Runs>,
-    directory: &ProjectPath,
-    written: &str,
-) -> Result<(), UsageError> {
+fn check_run(runs: Option<&Runs>, directory: &ProjectPath, written: &str) -> Result<()> {
     let Some(runs) = runs else {
         return Ok(());
     };
@@ -100,14 +154,14 @@ fn check_run(
         && last.stacks.iter().any(|known| known.path == stack.as_str())
     {
         let written = printable(written);
-        return Err(UsageError(format!(
+        return Err(ProgramError::usage(format!(
             "{error}; of stack `{stack}`, `orch runs logs last {written}` prints the logs"
         )));
     }
     Ok(())
 }
 
-fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> anyhow::Result<ExitStatus> {
+fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> Result<ExitStatus> {
     let ids = runs.map_or(&[][..], Runs::ids);
     let read = |id: &String| {
         let id = id.clone();
@@ -127,7 +181,7 @@ fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> anyhow::Result<ExitStatus> 
     Ok(ExitStatus::Success)
 }
 
-fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> anyhow::Result<ExitStatus> {
+fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> Result<ExitStatus> {
     let (runs, record) = record(runs, &args.run)?;
     let liveness = runs.liveness(&record.header.run);
     let shown = ShownRun {
@@ -144,7 +198,7 @@ fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-fn prune(runs: Option<&Runs>, args: &PruneArgs) -> anyhow::Result<ExitStatus> {
+fn prune(runs: Option<&Runs>, args: &PruneArgs) -> Result<ExitStatus> {
     let Some(runs) = runs else {
         console::note("no run of this project is on record");
         return Ok(ExitStatus::Success);
@@ -167,6 +221,6 @@ fn prune(runs: Option<&Runs>, args: &PruneArgs) -> anyhow::Result<ExitStatus> {
     Ok(if pruned.problems.is_empty() {
         ExitStatus::Success
     } else {
-        ExitStatus::Surroundings
+        ExitStatus::External
     })
 }

@@ -32,9 +32,10 @@ use tempfile::TempDir;
 use self::painter::Painter;
 use self::printer::{Message, Printer};
 use self::recorder::AttemptRecorder;
-use crate::program::cli::{OutputArg, RunArgs};
-use crate::program::commands::{Loaded, UsageError};
+use crate::program::commands::Loaded;
+use crate::program::commands::run::arguments::{OutputArg, RunArgs};
 use crate::program::console;
+use crate::program::error::{ProgramError, Result};
 
 /// What is shown of what commands print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,11 +71,7 @@ impl How {
     /// # Errors
     ///
     /// If the command line contradicts itself.
-    pub(super) fn new(
-        args: &RunArgs,
-        jobs: NonZeroUsize,
-        attempts: &[Attempts],
-    ) -> Result<Self, UsageError> {
+    pub(super) fn new(args: &RunArgs, jobs: NonZeroUsize, attempts: &[Attempts]) -> Result<Self> {
         // What commands print decides about further attempts.
         let watches_output = attempts.iter().any(Attempts::needs_output);
         let captured = |show| How::Captured {
@@ -100,7 +97,7 @@ impl How {
             }
             OutputArg::Live => return Ok(How::Live),
         };
-        Err(UsageError(format!("`--output live`: {problem}")))
+        Err(ProgramError::usage(format!("`--output live`: {problem}")))
     }
 }
 
@@ -150,7 +147,7 @@ impl Output {
     /// # Errors
     ///
     /// If there is no room for logs, or no thread can be started.
-    pub(super) fn new(loaded: &Loaded, shown: Shown) -> anyhow::Result<Self> {
+    pub(super) fn new(loaded: &Loaded, shown: Shown) -> Result<Self> {
         let (show, pty) = match shown.how {
             How::Live => {
                 return Ok(Output::Live {

@@ -1,4 +1,4 @@
-//! What can be typed after `orch run`, besides what selects stacks.
+//! The arguments of `orch run`, besides those that select stacks.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -11,7 +11,7 @@ use orch::project::attempt::{MAX_ATTEMPTS, patterns};
 use orch::project::config::SafeguardKeyword;
 use orch::project::tag::tag_problem;
 
-use super::select::{PRECEDENCE, SelectArgs};
+use crate::program::commands::selection_flags::{PRECEDENCE, SelectArgs};
 
 /// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, and
 /// what selects stacks (clap leaves the group of [`SelectArgs`] empty, since another one is part of it).
@@ -409,8 +409,8 @@ pub(crate) enum OnErrorArg {
 
 #[cfg(test)]
 mod tests {
-    use super::super::NeighbourArgs;
     use super::*;
+    use crate::program::commands::selection_flags::NeighbourArgs;
     use clap::Command;
 
     #[test]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{ArgGroup, Args, ValueEnum};
 
 /// How the flags work together: what [`orch::selection::select`] does, for `--help`.
-pub(super) const PRECEDENCE: &str = "\
+pub(crate) const PRECEDENCE: &str = "\
 Selection, step by step:
   1. all stacks of the project
   2. --changed: those that have changed or that a trigger asks for; a trigger that asks to ignore a

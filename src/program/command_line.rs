@@ -1,0 +1,64 @@
+//! The command line: what stands before the command.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::program::commands::Command;
+
+/// Finds the stacks of an infrastructure monorepo, puts them in order and runs a command in each
+///
+/// A stack is a directory with a `stack {}` block in a file ending in .tm, .tm.hcl or .orch.hcl.
+/// Terramate projects work as they are.
+#[derive(Debug, Parser)]
+#[command(
+    name = "orch",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    propagate_version = false,
+    after_help = "\
+Examples:
+  orch list                           the stacks at and below the current directory
+  orch list --order --why             in the order of a run, with the reasons
+  orch run terraform plan             run a command in each of them, in order
+  orch run --tags prod -- make deploy only in stacks tagged `prod`
+  orch list --changed --why           what has changed, and because of which file
+  orch run --resume                   what the last run left undone
+  orch runs show                      how the last run went, stack by stack
+  orch why prod/network --changed     the whole story of one stack
+  orch -C prod graph | dot -Tsvg      draw what runs before what
+
+Exit status:
+  0 done, or nothing to do              1 a command failed
+  3 the configuration is wrong          4 refused: unknown base, safeguard, other run
+  5 I/O, git or a missing program        64 the command line is wrong
+  128+n ended by signal n"
+)]
+pub(crate) struct Cli {
+    /// Work in this directory instead of the current one
+    ///
+    /// Can be repeated: each is relative to the one before.
+    #[arg(short = 'C', long = "chdir", value_name = "DIR", global = true)]
+    pub(crate) chdir: Vec<PathBuf>,
+
+    /// Tell on stderr what is going on; more with -vv and -vvv
+    ///
+    /// `ORCH_LOG` gives finer control: `ORCH_LOG=debug`, or `ORCH_LOG=orch::run::execute=trace`.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,115 @@
+//! What keeps the program from doing what was asked.
+//!
+//! A command that fails in a stack is no error, and neither is wrong configuration that has been
+//! shown as diagnostics: those end in an [`ExitStatus`] right away.
+
+use std::io;
+
+use orch::project::discover::RootUnknown;
+
+use crate::program::console;
+use crate::program::exit::ExitStatus;
+
+pub(crate) type Result<T, E = ProgramError> = std::result::Result<T, E>;
+
+/// Why the program ends early, and what the user can do about it.
+#[derive(Debug)]
+pub(crate) struct ProgramError {
+    kind: ErrorKind,
+    /// The error and its causes.
+    error: anyhow::Error,
+    hints: Vec<String>,
+}
+
+/// What sort of error it is; decides the exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The command line is wrong.
+    Usage,
+    /// The configuration is wrong.
+    Configuration,
+    /// `orch` could go on, and does not.
+    Refused,
+    /// I/O failed, git did, or a program is missing.
+    External,
+    /// Nobody reads the output any more, as in `orch list | head -1`.
+    OutputClosed,
+}
+
+impl ProgramError {
+    /// Returns the error of a command line that cannot be carried out.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, anyhow::Error::msg(message.into()))
+    }
+
+    /// Returns the error of something that `orch` refuses to do.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Refused, anyhow::Error::msg(message.into()))
+    }
+
+    pub(crate) fn new(kind: ErrorKind, error: anyhow::Error) -> Self {
+        ProgramError {
+            kind,
+            error,
+            hints: Vec::new(),
+        }
+    }
+
+    /// Adds what the user can do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Returns the message without causes and hints.
+    pub(crate) fn message(&self) -> String {
+        self.error.to_string()
+    }
+
+    /// Shows the error, its causes and the hints; nothing where nobody reads any more.
+    pub(crate) fn show(&self) {
+        if self.kind != ErrorKind::OutputClosed {
+            console::error(self.error.as_ref());
+            self.hints.iter().for_each(|hint| console::help(hint));
+        }
+    }
+
+    pub(crate) fn status(&self) -> ExitStatus {
+        match self.kind {
+            ErrorKind::Usage => ExitStatus::Usage,
+            ErrorKind::Configuration => ExitStatus::Configuration,
+            ErrorKind::Refused => ExitStatus::Refused,
+            ErrorKind::External => ExitStatus::External,
+            ErrorKind::OutputClosed => ExitStatus::Success,
+        }
+    }
+}
+
+/// Everything that comes with a context of its own is an external failure.
+impl From<anyhow::Error> for ProgramError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::new(ErrorKind::External, error)
+    }
+}
+
+/// Only what is written to stdout comes without a context.
+impl From<io::Error> for ProgramError {
+    fn from(error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::BrokenPipe => ErrorKind::OutputClosed,
+            _ => ErrorKind::External,
+        };
+        let error = anyhow::Error::from(error).context("failed to write to stdout");
+        Self::new(kind, error)
+    }
+}
+
+impl From<RootUnknown> for ProgramError {
+    fn from(error: RootUnknown) -> Self {
+        Self::new(ErrorKind::Configuration, error.into())
+    }
+}
