@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::error::{Error, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use crate::program::commands::Command;
+use crate::program::early_flags::move_behind_command;
 
 /// Finds the stacks of an infrastructure monorepo, puts them in order and runs a command in each
 ///
@@ -19,19 +21,21 @@ use crate::program::commands::Command;
     propagate_version = false,
     after_help = "\
 Examples:
-  orch list                           the stacks at and below the current directory
+  orch list                           list the stacks at and below the current directory
   orch list --order --why             in the order of a run, with the reasons
   orch run terraform plan             run a command in each of them, in order
   orch run --tags prod -- make deploy only in stacks tagged `prod`
-  orch list --changed --why           what has changed, and because of which file
-  orch run --resume                   what the last run left undone
-  orch runs show                      how the last run went, stack by stack
-  orch why prod/network --changed     the whole story of one stack
+  orch list --changed --why           list what has changed, and because of which file
+  orch run --resume                   run what the last run left undone
+  orch runs show                      show how the last run went, stack by stack
+  orch why prod/network --changed     explain one stack
   orch -C prod graph | dot -Tsvg      draw what runs before what
+  orch --changed run terraform plan   flags of a command may also stand before it
+  orch help changes                   read about a topic; `orch help` lists them all
 
 Exit status:
   0 done, or nothing to do              1 a command failed
-  3 the configuration is wrong          4 refused: unknown base, safeguard, other run
+  3 the configuration is wrong          4 refused: see `orch help exit-status`
   5 I/O, git or a missing program        64 the command line is wrong
   128+n ended by signal n"
 )]
@@ -39,17 +43,50 @@ pub(crate) struct Cli {
     /// Work in this directory instead of the current one
     ///
     /// Can be repeated: each is relative to the one before.
-    #[arg(short = 'C', long = "chdir", value_name = "DIR", global = true)]
+    #[arg(
+        short = 'C',
+        long = "chdir",
+        value_name = "DIR",
+        global = true,
+        help_heading = "Global options"
+    )]
     pub(crate) chdir: Vec<PathBuf>,
 
-    /// Tell on stderr what is going on; more with -vv and -vvv
+    /// Work in the root of the project, whatever the current directory
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) root: bool,
+
+    /// Log to stderr what is going on; more with -vv and -vvv
     ///
     /// `ORCH_LOG` gives finer control: `ORCH_LOG=debug`, or `ORCH_LOG=orch::run::execute=trace`.
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(
+        short,
+        long,
+        action = clap::ArgAction::Count,
+        global = true,
+        help_heading = "Global options"
+    )]
     pub(crate) verbose: u8,
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Parses the command line.
+///
+/// # Errors
+///
+/// If it is wrong, or if the help or the version is to be shown.
+pub(crate) fn parse() -> Result<Cli, Error> {
+    Cli::try_parse().or_else(|error| {
+        if error.kind() != ErrorKind::UnknownArgument {
+            return Err(error);
+        }
+        match move_behind_command(Cli::command(), std::env::args_os())? {
+            Some(moved) => Cli::try_parse_from(moved),
+            None => Err(error),
+        }
+    })
 }
 
 #[cfg(test)]

@@ -3,17 +3,17 @@
 mod command_line;
 mod commands;
 mod console;
+mod early_flags;
 mod error;
 mod exit;
+mod help;
 
 use std::io;
 use std::process::ExitCode;
 use std::thread;
 
-use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use crate::program::command_line::Cli;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
@@ -36,7 +36,7 @@ pub(crate) fn start() -> ExitCode {
 }
 
 fn program() -> ExitStatus {
-    let cli = match Cli::try_parse() {
+    let cli = match command_line::parse() {
         Ok(cli) => cli,
         Err(error) => {
             let status = if error.use_stderr() {

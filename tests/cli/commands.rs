@@ -1,4 +1,4 @@
-//! Help, version, completions, usage errors, exit statuses, broken pipes.
+//! Version, completions, flags before the command, usage errors, exit statuses, broken pipes.
 
 use std::process::Stdio;
 
@@ -35,150 +35,27 @@ fn without_arguments_the_help_is_shown_as_a_usage_error() {
 }
 
 #[test]
-fn help_has_examples_and_exit_statuses() {
-    assert_snapshot!(Sandbox::new("").orch("--help"), @"
-    Finds the stacks of an infrastructure monorepo, puts them in order and runs a command in each
-
-    A stack is a directory with a `stack {}` block in a file ending in .tm, .tm.hcl or .orch.hcl.
-    Terramate projects work as they are.
-
-    Usage: orch [OPTIONS] <COMMAND>
-
-    Commands:
-      list         List stacks, one per line
-      run          Run a command in each stack, in order
-      runs         Look at earlier runs, which are on record in `.orch/runs`
-      why          Tell the whole story of one stack
-      graph        Draw which stack runs before which
-      trigger      Let a stack count as changed, or not, without a change of its own
-      validate     Check everything that can be wrong with the configuration
-      env          Show what a run adds to the environment of each stack
-      completions  Print a completion script for a shell
-
-    Options:
-      -C, --chdir <DIR>
-              Work in this directory instead of the current one
-              
-              Can be repeated: each is relative to the one before.
-
-      -v, --verbose...
-              Tell on stderr what is going on; more with -vv and -vvv
-              
-              `ORCH_LOG` gives finer control: `ORCH_LOG=debug`, or `ORCH_LOG=orch::run::execute=trace`.
-
-      -h, --help
-              Print help (see a summary with '-h')
-
-      -V, --version
-              Print version
-
-    Examples:
-      orch list                           the stacks at and below the current directory
-      orch list --order --why             in the order of a run, with the reasons
-      orch run terraform plan             run a command in each of them, in order
-      orch run --tags prod -- make deploy only in stacks tagged `prod`
-      orch list --changed --why           what has changed, and because of which file
-      orch run --resume                   what the last run left undone
-      orch runs show                      how the last run went, stack by stack
-      orch why prod/network --changed     the whole story of one stack
-      orch -C prod graph | dot -Tsvg      draw what runs before what
-
-    Exit status:
-      0 done, or nothing to do              1 a command failed
-      3 the configuration is wrong          4 refused: unknown base, safeguard, other run
-      5 I/O, git or a missing program        64 the command line is wrong
-      128+n ended by signal n
-    ");
-}
-
-#[test]
-fn every_command_has_help() {
-    let sandbox = Sandbox::new("");
-    for command in [
-        "list",
-        "run",
-        "why",
-        "graph",
-        "trigger",
-        "validate",
-        "env",
-        "completions",
-    ] {
-        let output = sandbox.orch(&format!("{command} --help"));
-        assert_eq!((output.code(), &*output.stderr), (0, ""), "{command}");
-        let usage = format!("Usage: orch {command}");
-        assert!(output.stdout.contains(&usage), "{output}");
-        for line in output.stdout.lines() {
-            assert!(line.chars().count() <= 100, "too wide: {line}");
-        }
-    }
-}
-
-#[test]
-fn the_help_tells_how_selection_flags_work_together_and_what_terramate_calls_them() {
-    let sandbox = Sandbox::new("");
-    for command in ["list", "run", "why", "graph", "env"] {
-        let help = sandbox.orch(&format!("{command} --help")).stdout;
-        for text in [
-            "Selection, step by step:\n  1. all stacks of the project\n",
-            "--include-all-dependencies, only data that stacks share counts",
-            "--only-direct-dependents",
-        ] {
-            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(help.contains(&text), "{command}: {text}");
-        }
-    }
-}
-
-#[test]
-fn the_help_of_run_names_its_flags() {
-    let help = Sandbox::new("").orch("run -h").stdout;
-    for flag in [
-        "--chdir <DIR>",
-        "--tags <FILTER>",
-        "--no-tags <TAG,…>",
-        "--no-recursive",
-        "--reverse",
-        "--dry-run",
-        "--on-error <WHAT>",
-        "--continue-on-error",
-        "-q, --quiet",
-        "[COMMAND]...",
-        "Examples:",
-    ] {
-        assert!(help.contains(flag), "`{flag}` is missing: {help}");
-    }
-}
-
-#[test]
-fn only_flags_that_select_stand_under_selection() {
-    for (command, flag) in [
-        ("run", "--reverse"),
-        ("list", "--order"),
-        ("graph", "--format"),
-    ] {
-        let help = Sandbox::new("").orch(&format!("{command} -h")).stdout;
-        let (options, selection) = help.split_once("\nSelection:\n").unwrap();
-        let selection = selection.split("\n\n").next().unwrap();
-        assert!(selection.contains("--no-tags"), "{help}");
-        assert!(!selection.contains(flag), "{help}");
-        assert!(help.contains(flag) && options.contains("--chdir"), "{help}");
-    }
-}
-
-#[test]
 fn version_says_which() {
-    let output = Sandbox::new("").orch("--version");
     let expected = format!("orch {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(output.to_string(), expected);
-    assert_eq!(Sandbox::new("").orch("-V").to_string(), expected);
+    for arguments in ["--version", "-V", "version"] {
+        let output = Sandbox::new("").orch(arguments);
+        assert_eq!(output.to_string(), expected, "{arguments}");
+    }
 }
 
 #[test]
 fn help_and_version_need_no_project() {
     let sandbox = Sandbox::new("//- /broken.tm\nstack {\n");
-    for arguments in ["--help", "--version", "run --help", "completions bash"] {
+    for arguments in [
+        "--help",
+        "--version",
+        "version",
+        "run --help",
+        "help",
+        "help run",
+        "help changes",
+        "completions bash",
+    ] {
         assert_eq!(sandbox.orch(arguments).code(), 0, "{arguments}");
     }
 }
@@ -238,13 +115,197 @@ fn a_wrong_command_line_is_explained() {
     ");
     assert_snapshot!(sandbox.orch("run --continue-on-error --on-error stop true"), @"
     [stderr]
-    error: the argument '--continue-on-error' cannot be used with '--on-error <WHAT>'
+    error: the argument '--continue-on-error[=<true|false>]' cannot be used with '--on-error <WHAT>'
 
-    Usage: orch run --continue-on-error <COMMAND>...
+    Usage: orch run [OPTIONS] [--] COMMAND…
+           orch run [OPTIONS] --resume [RUN]
 
     For more information, try '--help'.
     [exit status 64]
     ");
+}
+
+#[test]
+fn flags_of_a_command_may_stand_before_it() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x]
+        b [y] after /a",
+    );
+    for (early, late) in [
+        ("--tags x list", "list --tags x"),
+        ("--tags=y --why list", "list --tags=y --why"),
+        ("-C b --no-recursive list", "list --no-recursive -C b"),
+        ("--quiet run git --version", "run --quiet git --version"),
+        ("-qX run -- git --version", "run -qX -- git --version"),
+        (
+            "--disable-safeguards git run --dry-run git",
+            "run --disable-safeguards git --dry-run git",
+        ),
+        (
+            "--include-dependents --match a run --reverse --dry-run -- git --tags",
+            "run --include-dependents --match a --reverse --dry-run -- git --tags",
+        ),
+        ("--changed list", "list --changed"),
+        ("--format json runs list", "runs list --format json"),
+        ("--chagned list", "list --chagned"),
+    ] {
+        let [early_output, late_output] = [early, late].map(|line| sandbox.orch(line).to_string());
+        assert_eq!(early_output, late_output, "{early}");
+    }
+}
+
+#[test]
+fn a_flag_before_a_command_that_does_not_take_it_is_a_usage_error() {
+    let sandbox = Sandbox::layout("a");
+    assert_snapshot!(sandbox.orch("--tags a validate"), @"
+    [stderr]
+    error: `--tags` stands before the command, and `orch validate` does not take it
+
+    Usage: orch validate [OPTIONS]
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("--quiet runs list"), @"
+    [stderr]
+    error: `--quiet` stands before the command, and `orch runs list` does not take it
+
+    Usage: orch runs list [OPTIONS]
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("--changed"), @"
+    [stderr]
+    error: `--changed` is a flag of commands, and there is no command
+
+    Usage: orch [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("--changed lst"), @"
+    [stderr]
+    error: unrecognized subcommand 'lst'
+
+      tip: a similar subcommand exists: 'list'
+
+    Usage: orch [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("--fromat json list"), @"
+    [stderr]
+    error: unexpected argument '--fromat' found
+
+      tip: a similar argument exists: '--root'
+
+    Usage: orch --root <COMMAND>
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn continue_on_error_takes_a_value() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b",
+    );
+    for (flag, status, ran) in [
+        ("--continue-on-error", 1, 2),
+        ("--continue-on-error=true", 1, 2),
+        ("--continue-on-error=false", 1, 1),
+        ("--continue-on-error=maybe", 64, 0),
+    ] {
+        let output = sandbox.orch(&format!("run {flag} -- sh -c 'echo ran; false'"));
+        let lines = output.stdout.lines().count();
+        assert_eq!((output.code(), lines), (status, ran), "{output}");
+    }
+}
+
+#[test]
+fn a_value_that_lacks_a_tag_never_means_everything() {
+    let sandbox = Sandbox::layout("a [dev]");
+    assert_snapshot!(sandbox.orch("run --reverse --tags '' git --version"), @"
+    [stderr]
+    error: the value of `--tags` is empty
+      = help: leave out `--tags` to select stacks whatever their tags
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("list --tags dev:"), @"
+    [stderr]
+    error: in --tags: a tag is missing in `dev:`
+      = help: leave out `--tags` to select stacks whatever their tags
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("list --no-tags ''"), @"
+    [stderr]
+    error: the value of `--no-tags` is empty
+      = help: leave out `--no-tags` to select stacks whatever their tags
+    [exit status 64]
+    ");
+    for arguments in [
+        "list --tags ,",
+        "list --tags :",
+        "list --tags :dev",
+        "list --tags dev --tags ''",
+        "list --no-tags dev,",
+        "list --no-tags ,dev",
+        "trigger --recursive --tags '' a",
+        "list --match ''",
+        "list --exclude ''",
+        "list --stacks-from ''",
+        "list --changed --base ''",
+        "run --limit '' git",
+        "-C '' list",
+    ] {
+        let output = sandbox.orch(arguments);
+        assert_eq!((output.code(), &*output.stdout), (64, ""), "{output}");
+    }
+    assert_eq!(sandbox.orch("list --tags a,dev,").to_string(), "a\n");
+}
+
+#[test]
+fn flags_of_changed_name_it_if_it_is_missing() {
+    let sandbox = Sandbox::layout("a");
+    assert_snapshot!(sandbox.orch("list --base main"), @"
+    [stderr]
+    error: `--base` says what `--changed` does; add `--changed`
+    [exit status 64]
+    ");
+    for flag in [
+        "--fetch",
+        "--enable-change-detection=git-untracked",
+        "--disable-change-detection=git-untracked",
+    ] {
+        let output = sandbox.orch(&format!("list {flag}"));
+        assert_eq!(output.code(), 64, "{output}");
+        assert!(output.stderr.contains("add `--changed`"), "{output}");
+    }
+}
+
+#[test]
+fn root_ignores_the_current_directory() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b/c",
+    );
+    assert_eq!(sandbox.orch("-C b/c list").to_string(), ".\n");
+    for arguments in [
+        "-C b/c --root list",
+        "-C b/c list --root",
+        "--root -C b list --match a --match b",
+    ] {
+        assert_eq!(sandbox.orch(arguments).stdout, "a\nb/c\n", "{arguments}");
+    }
+    assert_eq!(sandbox.orch("-C b why --root b/c").code(), 0);
 }
 
 #[test]
@@ -255,7 +316,8 @@ fn run_needs_a_command() {
     error: the following required arguments were not provided:
       <COMMAND>...
 
-    Usage: orch run <COMMAND>...
+    Usage: orch run [OPTIONS] [--] COMMAND…
+           orch run [OPTIONS] --resume [RUN]
 
     For more information, try '--help'.
     [exit status 64]
@@ -324,6 +386,9 @@ fn a_closed_pipe_is_silent() {
         "completions bash",
         "--help",
         "--version",
+        "version",
+        "help",
+        "help changes",
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

@@ -191,6 +191,26 @@ fn what_is_no_glob_is_a_wrong_command_line() {
 }
 
 #[test]
+fn a_glob_that_matches_no_stack_says_what_it_is_relative_to() {
+    let sandbox = Sandbox::layout(
+        "
+        dev/network
+        dev/network/dns",
+    );
+    assert_snapshot!(sandbox.orch("-C dev/network list --match dev/network"), @"
+    [stderr]
+    note: `--match dev/network` matches no stack of the project; it is relative to `/dev/network`, and `--match /dev/network` is relative to the project root
+    note: no stack at or below `/dev/network` passes --match
+    ");
+    assert_snapshot!(sandbox.orch("-C dev/network list --exclude 'nope*'"), @"
+    .
+    dns
+    [stderr]
+    note: `--exclude nope*` matches no stack of the project; it is relative to `/dev/network`
+    ");
+}
+
+#[test]
 fn a_glob_that_matches_no_stack_is_told() {
     let sandbox = sandbox();
     assert_snapshot!(sandbox.orch("list --match prdo --match stage"), @"

@@ -25,6 +25,7 @@ mod diagnostics; // the drawing of problems, `stack` attributes, problems as dat
 mod files; // roots, file names, skipped directories, merging, imports, project settings
 mod globs; // `--match`, `--exclude`
 mod graph; // the three drawings
+mod help; // `orch --help`, `orch help`, `orch man`, `orch version`
 mod hostile; // names and contents that nobody would write on purpose
 mod inputs; // which stacks change with modules, files that are read, links
 mod list; // `orch list`: text, reasons, JSON

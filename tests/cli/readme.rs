@@ -1,4 +1,5 @@
-//! The README tells the truth: its console blocks are run in the bundled example and compared.
+//! The README and the help topics tell the truth: their console blocks are run in the bundled example
+//! and compared.
 
 use std::path::Path;
 use std::process::Command;
@@ -68,9 +69,25 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 #[test]
 fn every_console_block_shows_what_happens() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let transcripts = transcripts(&std::fs::read_to_string(root.join("README.md")).unwrap());
+    let mut texts = vec![root.join("README.md")];
+    for entry in std::fs::read_dir(root.join("src/program/help")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            texts.push(path);
+        }
+    }
+    let transcripts: Vec<(String, Transcript)> = texts
+        .iter()
+        .flat_map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let transcripts = transcripts(&std::fs::read_to_string(path).unwrap());
+            transcripts
+                .into_iter()
+                .map(move |transcript| (name.clone(), transcript))
+        })
+        .collect();
     assert!(
-        transcripts.len() >= 8,
+        transcripts.len() >= 17,
         "only {} commands found",
         transcripts.len()
     );
@@ -78,7 +95,7 @@ fn every_console_block_shows_what_happens() {
     copy(&root.join("examples/shop"), directory.path());
     let programs = cargo_bin("orch").parent().unwrap().to_owned();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    for Transcript { command, output } in transcripts {
+    for (file, Transcript { command, output }) in transcripts {
         let result = Command::new("sh")
             .args(["-c", &format!("exec 2>&1; {command}")])
             .current_dir(directory.path())
@@ -87,11 +104,11 @@ fn every_console_block_shows_what_happens() {
             .output()
             .unwrap();
         let actual = String::from_utf8(result.stdout).unwrap();
-        // A blank line after the last diagnostic need not stand in the README.
+        // A blank line after the last diagnostic need not stand in the text.
         assert_eq!(
             without_durations(&output).trim_end(),
             without_durations(&actual).trim_end(),
-            "of `{command}`"
+            "of `{command}` in {file}"
         );
     }
 }

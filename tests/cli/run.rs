@@ -587,12 +587,12 @@ fn orch_may_run_orch() {
         a/b",
     );
     let orch = crate::support::orch_program().display().to_string();
-    let output = sandbox.orch(&format!("run --quiet --tags '' '{orch}' list"));
+    let output = sandbox.orch(&format!("run --quiet --exclude nothing '{orch}' list"));
     assert_snapshot!(output, @"
     .
     b
     .
     [stderr]
-    note: `--tags` without a tag leaves no stack out
+    note: `--exclude nothing` matches no stack of the project
     ");
 }

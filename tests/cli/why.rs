@@ -84,7 +84,7 @@ fn every_filter_that_leaves_a_stack_out_is_told_with_its_remedy() {
     what would select it
       a start in /app, or in a directory above it; and --match /app; and a line /app in ../chosen; and --tags web; and no --no-tags web
     [stderr]
-    note: `--match */dns` matches no stack of the project
+    note: `--match */dns` matches no stack of the project; it is relative to `/network`, and `--match /*/dns` is relative to the project root
     ");
 }
 

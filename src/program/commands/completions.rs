@@ -12,7 +12,7 @@ use crate::program::exit::ExitStatus;
 
 /// Print a completion script for a shell
 ///
-/// For bash: source <(orch completions bash)
+/// In bash: source <(orch completions bash)
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell

@@ -8,7 +8,7 @@ use orch::printable::printable;
 use orch::report::write_environments;
 
 use super::format::Format;
-use super::selection_flags::{PRECEDENCE, SelectArgs};
+use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
@@ -16,11 +16,11 @@ use crate::program::exit::ExitStatus;
 
 /// Show what a run adds to the environment of each stack
 ///
-/// `ORCH_RUN_ID`, which is new in each run, is not shown.
+/// `ORCH_RUN_ID` is missing, since each run has a new one. See `orch help environment`.
 #[derive(Debug, Args)]
-#[command(after_long_help = PRECEDENCE)]
+#[command(after_long_help = SEE_SELECTION)]
 pub(crate) struct EnvArgs {
-    /// How to write the environment
+    /// The format of the environment
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 

@@ -49,6 +49,9 @@ impl Filters {
     pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
         let change = if args.changed {
             Some(ChangeWish::new(args)?)
+        } else if let Some(flag) = args.flag_of_changed() {
+            let message = format!("`{flag}` says what `--changed` does; add `--changed`");
+            return Err(ProgramError::usage(message));
         } else {
             None
         };
@@ -102,13 +105,19 @@ pub(super) fn tag_filters(
     let mut tags = Vec::new();
     for text in wanted {
         let filter = TagFilter::parse(text);
-        tags.push(filter.map_err(|bad| ProgramError::usage(format!("in --tags: {bad}")))?);
+        let filter = filter.map_err(|bad| ProgramError::usage(format!("in --tags: {bad}")))?;
+        if filter.is_empty() || filter.alternatives().flatten().any(String::is_empty) {
+            return Err(no_tag("--tags", text));
+        }
+        tags.push(filter);
     }
-    if wanted.iter().any(String::is_empty) {
-        console::note("`--tags` without a tag leaves no stack out");
-    }
-    tags.retain(|filter| !filter.is_empty());
     let mut no_tags = Vec::new();
+    if let Some(list) = unwanted
+        .iter()
+        .find(|list| list.split(',').any(str::is_empty))
+    {
+        return Err(no_tag("--no-tags", list));
+    }
     for tag in unwanted.iter().flat_map(|list| list.split(',')) {
         if let Some(problem) = tag_problem(tag) {
             let message = format!("in --no-tags: `{tag}` is not a tag: {problem}");
@@ -116,8 +125,19 @@ pub(super) fn tag_filters(
         }
         no_tags.push(tag.to_owned());
     }
-    no_tags.retain(|tag| !tag.is_empty());
     Ok((tags, no_tags))
+}
+
+/// Returns the error of a flag whose value lacks a tag, as an unset variable of the shell does. It must
+/// not mean all stacks.
+fn no_tag(flag: &str, value: &str) -> ProgramError {
+    let message = match value {
+        "" => format!("the value of `{flag}` is empty"),
+        value => format!("in {flag}: a tag is missing in `{value}`"),
+    };
+    ProgramError::usage(message).hint(format!(
+        "leave out `{flag}` to select stacks whatever their tags"
+    ))
 }
 
 fn neighbours(args: &NeighbourArgs) -> Vec<Reach> {
@@ -227,12 +247,31 @@ impl Loaded {
             for filter in filters {
                 let mut stacks = self.project.stacks.iter();
                 if !stacks.any(|(_, stack)| filter.matches(&stack.path)) {
+                    let meant = self.what_was_meant(flag, &filter.to_string());
                     console::note(&format!(
-                        "`{flag} {filter}` matches no stack of the project"
+                        "`{flag} {filter}` matches no stack of the project{meant}"
                     ));
                 }
             }
         }
+    }
+
+    /// Explains what a glob that matches no stack is relative to, and how to write it from the root.
+    fn what_was_meant(&self, flag: &str, written: &str) -> String {
+        if self.directory.is_root() || written.starts_with('/') {
+            return String::new();
+        }
+        let directory = &self.directory;
+        let mut meant = format!("; it is relative to `{directory}`");
+        let from_root = format!("/{written}");
+        let matches = |filter: PathFilter| {
+            let mut stacks = self.project.stacks.iter();
+            stacks.any(|(_, stack)| filter.matches(&stack.path))
+        };
+        if PathFilter::new(directory, &from_root).is_ok_and(matches) {
+            meant += &format!(", and `{flag} {from_root}` is relative to the project root");
+        }
+        meant
     }
 
     /// Finds the stacks that a list names.

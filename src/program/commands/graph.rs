@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use orch::report::{Drawing, write_dot, write_graph_json, write_mermaid};
 
 use super::format::Format;
-use super::selection_flags::{PRECEDENCE, SelectArgs};
+use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
@@ -15,12 +15,12 @@ use crate::program::exit::ExitStatus;
 
 /// Draw which stack runs before which
 ///
-/// An arrow leads from what runs earlier to what runs later and says who demands it. Cycles are
-/// drawn in red.
+/// An arrow leads from the stack that runs earlier to the one that runs later, and says which
+/// constraint demands it. Cycles are red.
 #[derive(Debug, Args)]
-#[command(after_long_help = PRECEDENCE)]
+#[command(after_long_help = SEE_SELECTION)]
 pub(crate) struct GraphArgs {
-    /// The language of the drawing
+    /// The format of the drawing
     #[arg(long, value_enum, default_value_t = GraphFormat::Dot)]
     pub(crate) format: GraphFormat,
 

@@ -11,7 +11,7 @@ use orch::run::order::Order;
 
 use super::changed::ChangeWish;
 use super::format::Format;
-use super::selection_flags::{PRECEDENCE, SelectArgs};
+use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
@@ -19,33 +19,32 @@ use crate::program::exit::ExitStatus;
 
 /// List stacks, one per line
 ///
-/// Paths are relative to the current directory. Stacks at and below it are listed that pass the
-/// filters, and what these want: exactly the stacks that `run` would act on.
+/// Paths are relative to the current directory. `run` with the same flags acts on exactly the stacks
+/// that `list` prints.
 #[derive(Debug, Args)]
-#[command(after_long_help = PRECEDENCE)]
+#[command(after_long_help = SEE_SELECTION)]
 pub(crate) struct ListArgs {
-    /// In the order of a run instead of path order
+    /// List stacks in the order of a run instead of path order
     #[arg(long, visible_alias = "run-order")]
     pub(crate) order: bool,
 
-    /// Say why each stack is in the list
+    /// Show why each stack is in the list
     #[arg(long)]
     pub(crate) why: bool,
 
-    /// The stacks that the base has and the project no longer has, instead of those it has
+    /// List the stacks that the base has and the project no longer has, instead of those it has
     ///
-    /// Those below the current directory that --match and --exclude leave. Nothing else is known of
-    /// them. --base and --fetch work as with --changed.
+    /// Only the current directory, --match and --exclude narrow the list, since nothing but the path
+    /// of such a stack is known. --base and --fetch work as with --changed.
     #[arg(
         long,
-        group = "since",
         conflicts_with_all = [
             "order", "why", "stacks_from", "tags", "no_tags", "no_recursive", "NeighbourArgs"
         ]
     )]
     pub(crate) removed: bool,
 
-    /// How to write the list
+    /// The format of the list
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 

@@ -9,13 +9,16 @@ mod env;
 mod filters;
 mod format;
 mod graph;
+mod help;
 mod list;
+mod man;
 mod run;
 mod runs;
 mod safeguards;
 mod selection_flags;
 mod trigger;
 mod validate;
+mod version;
 mod why;
 
 use std::collections::HashMap;
@@ -57,12 +60,18 @@ pub(crate) enum Command {
     Trigger(trigger::TriggerArgs),
     Validate(validate::ValidateArgs),
     Env(env::EnvArgs),
+    Help(help::HelpArgs),
+    Man(man::ManArgs),
     Completions(completions::CompletionsArgs),
+    Version(version::VersionArgs),
 }
 
 /// Carries out the command line.
 pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
-    let chdir = cli.chdir;
+    let mut chdir = cli.chdir;
+    if cli.root {
+        chdir = vec![find_project(&chdir)?.root];
+    }
     match cli.command {
         Command::List(args) => list::list(&chdir, &args),
         Command::Run(args) => run::run(&chdir, *args),
@@ -72,7 +81,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Trigger(args) => trigger::trigger(&chdir, &args),
         Command::Validate(args) => validate::validate(&chdir, &args),
         Command::Env(args) => env::env(&chdir, &args),
+        Command::Help(args) => help::help(&args),
+        Command::Man(args) => man::man(&chdir, &args),
         Command::Completions(args) => completions::completions(&args),
+        Command::Version(_) => version::version(),
     }
 }
 

@@ -4,76 +4,54 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 
-/// How the flags work together: what [`orch::selection::select`] does, for `--help`.
-pub(crate) const PRECEDENCE: &str = "\
-Selection, step by step:
-  1. all stacks of the project
-  2. --changed: those that have changed or that a trigger asks for; a trigger that asks to ignore a
-     stack beats both
-  3. those at and below the current directory; with --no-recursive, the one at it
-  4. --match, --stacks-from, --tags, --no-tags: those that pass each of them
-  5. `wants`, `wanted_by`: what these want as well, whatever the steps before say of it
-  6. --only-…: the neighbours in the graph of all these, instead; --include-…: the neighbours of
-     what step 5 gives, as well; then --exclude-…: without the neighbours of what is left
-  No step selects a stack that --exclude means; the graph leads through it all the same.";
+/// Where the help says how the flags work together.
+pub(crate) const SEE_SELECTION: &str =
+    "`orch help selection` explains how the flags that select stacks work together.";
 
 /// Which stacks a command acts on.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Selection", group = ArgGroup::new("since").multiple(true))]
+#[command(next_help_heading = "Selection")]
 pub(crate) struct SelectArgs {
     /// Only stacks that have changed since the base
     ///
-    /// A stack has changed if a file has that lies in it, or that it watches, imports, links to or
-    /// uses in its Terraform or Terragrunt files. What is not committed counts as well.
+    /// A stack has changed if a file has changed that lies in it, or that it watches, imports, links
+    /// to or uses in its Terraform or Terragrunt files. What is not committed counts as well.
     ///
     /// The base is the commit that the CI provider names; else, on the default branch at the tip of
-    /// the remote, the first parent of HEAD; else the merge base of HEAD and the default branch. If it
-    /// cannot be known, orch refuses.
-    #[arg(short, long, group = "since")]
+    /// the remote, the first parent of HEAD; else the merge base of HEAD and the default branch. If
+    /// the base cannot be known, orch refuses. See `orch help changes`.
+    #[arg(short, long)]
     pub(crate) changed: bool,
 
-    /// Compare with this revision: exactly with it, not with a merge base
+    /// With --changed, compare with exactly this revision, not with a merge base
     #[arg(
         short = 'B',
         long,
         value_name = "REV",
         visible_alias = "git-change-base",
-        requires = "since",
         value_parser = clap::builder::NonEmptyStringValueParser::new()
     )]
     pub(crate) base: Option<String>,
 
-    /// Run the `git fetch` that is needed to know the base
-    #[arg(long, requires = "since")]
+    /// With --changed, run the `git fetch` that is needed to know the base
+    #[arg(long)]
     pub(crate) fetch: bool,
 
-    /// Let these count as changed, whatever the configuration says
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT,…",
-        value_delimiter = ',',
-        requires = "since"
-    )]
+    /// With --changed, let these files count, whatever the configuration says
+    #[arg(long, value_enum, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) enable_change_detection: Vec<ChangeSource>,
 
-    /// Do not let these count as changed, whatever the configuration says
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT,…",
-        value_delimiter = ',',
-        requires = "since"
-    )]
+    /// With --changed, do not let these files count, whatever the configuration says
+    #[arg(long, value_enum, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) disable_change_detection: Vec<ChangeSource>,
 
     /// Only stacks with these tags: `a:b` both, `a,b` either (can be repeated: either)
     #[arg(long, value_name = "FILTER")]
     pub(crate) tags: Vec<String>,
 
-    /// No stacks with any of these tags (can be repeated)
+    /// Exclude stacks with any of these tags (can be repeated)
     #[arg(long, value_name = "TAG,…")]
     pub(crate) no_tags: Vec<String>,
 
@@ -89,16 +67,16 @@ pub(crate) struct SelectArgs {
     #[arg(long = "match", value_name = "GLOB")]
     pub(crate) globs: Vec<String>,
 
-    /// Never these stacks, whatever selects them; as in --match (can be repeated)
+    /// Exclude stacks whose path matches, whatever selects them (can be repeated)
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
 
-    /// Only the stacks that a file names, or with `-` standard input, one path per line
+    /// Only stacks that a file names, one path per line; `-` reads standard input
     ///
-    /// Paths are relative to the current directory, as `list` prints them, or start with `/` at the
-    /// project root. What is not a stack is an error; stacks outside of the current directory are left
-    /// out. The list is read before anything else. A command that runs afterwards finds standard input
-    /// at its end, if the list came from there.
+    /// Paths are relative to the current directory, as `list` prints them, or to the project root if
+    /// they start with `/`. A path that is not a stack is an error; stacks outside of the current
+    /// directory are left out. orch reads the list before anything else. If the list came from standard
+    /// input, a command that runs afterwards finds nothing more there.
     #[arg(long, value_name = "FILE")]
     pub(crate) stacks_from: Option<PathBuf>,
 
@@ -106,14 +84,34 @@ pub(crate) struct SelectArgs {
     pub(crate) neighbours: NeighbourArgs,
 }
 
+impl SelectArgs {
+    /// Returns the first flag that has a meaning only with `--changed`.
+    pub(crate) fn flag_of_changed(&self) -> Option<&'static str> {
+        let flags = [
+            ("--base", self.base.is_some()),
+            ("--fetch", self.fetch),
+            (
+                "--enable-change-detection",
+                !self.enable_change_detection.is_empty(),
+            ),
+            (
+                "--disable-change-detection",
+                !self.disable_change_detection.is_empty(),
+            ),
+        ];
+        let mut given = flags.into_iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(flag, _)| flag)
+    }
+}
+
 /// Which stacks around those that are selected.
 ///
-/// What only Terramate's users know is not shown by `-h`.
+/// `-h` does not show the names that only users of Terramate know.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(next_help_heading = "Selection by the graph")]
 pub(crate) struct NeighbourArgs {
-    /// And what runs before what is selected, at most DEPTH steps away
+    /// Add what runs before the selected stacks, at most DEPTH steps away
     ///
     /// A step is one constraint of the order: nesting, `after` or `before`. In Terramate, where the flag
     /// is called --include-all-dependencies, only data that stacks share counts (`input` blocks,
@@ -126,7 +124,7 @@ pub(crate) struct NeighbourArgs {
     )]
     pub(crate) include_dependencies: Option<Depth>,
 
-    /// And what runs after what is selected, at most DEPTH steps away
+    /// Add what runs after the selected stacks, at most DEPTH steps away
     ///
     /// Terramate's --include-all-dependents.
     #[arg(
@@ -137,7 +135,7 @@ pub(crate) struct NeighbourArgs {
     )]
     pub(crate) include_dependents: Option<Depth>,
 
-    /// Instead what runs before what is selected, at most DEPTH steps away
+    /// Select what runs before the selected stacks instead of them, at most DEPTH steps away
     ///
     /// Terramate's --only-all-dependencies.
     #[arg(
@@ -149,7 +147,7 @@ pub(crate) struct NeighbourArgs {
     )]
     pub(crate) only_dependencies: Option<Depth>,
 
-    /// Instead what runs after what is selected, at most DEPTH steps away
+    /// Select what runs after the selected stacks instead of them, at most DEPTH steps away
     ///
     /// Terramate's --only-all-dependents.
     #[arg(
@@ -161,7 +159,7 @@ pub(crate) struct NeighbourArgs {
     )]
     pub(crate) only_dependents: Option<Depth>,
 
-    /// Without what runs before anything selected, at most DEPTH steps away
+    /// Take away what runs before any selected stack, at most DEPTH steps away
     ///
     /// Terramate's --exclude-all-dependencies.
     #[arg(
@@ -172,7 +170,7 @@ pub(crate) struct NeighbourArgs {
     )]
     pub(crate) exclude_dependencies: Option<Depth>,
 
-    /// Without what runs after anything selected, at most DEPTH steps away
+    /// Take away what runs after any selected stack, at most DEPTH steps away
     ///
     /// Terramate's --exclude-all-dependents.
     #[arg(

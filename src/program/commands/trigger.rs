@@ -33,10 +33,11 @@ const WHO: [&str; 6] = [
     "USERNAME",
 ];
 
-/// Let a stack count as changed, or not, without a change of its own
+/// Mark a stack as changed, or as unchanged, without a change in its files
 ///
 /// Writes a trigger file, as Terramate does: `/.tmtriggers/<path of the stack>/<kind>-<uuid>.tm.hcl`.
-/// It counts as long as it differs from the base. Who asked for it becomes part of the reason.
+/// The file counts as long as it differs from the base. The reason names who asked for it. See
+/// `orch help triggers`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,19 +49,19 @@ pub(crate) struct TriggerArgs {
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
 
-    /// All stacks at and below the directory
+    /// Mark all stacks at and below the directory
     #[arg(long)]
     pub(crate) recursive: bool,
 
-    /// Let them count as changed, which is what happens anyway
+    /// Mark as changed, which is the default
     #[arg(long, conflicts_with = "ignore_change")]
     pub(crate) change: bool,
 
-    /// Let them not count as changed, whatever has changed
+    /// Mark as unchanged, whatever has changed
     #[arg(long)]
     pub(crate) ignore_change: bool,
 
-    /// Why
+    /// Why; becomes part of the reason that `--why` shows
     #[arg(long, value_name = "TEXT", value_parser = not_blank)]
     pub(crate) reason: Option<String>,
 
@@ -68,15 +69,15 @@ pub(crate) struct TriggerArgs {
     #[arg(long, value_name = "FILTER", requires = "recursive")]
     pub(crate) tags: Vec<String>,
 
-    /// No stacks with any of these tags (can be repeated)
+    /// Exclude stacks with any of these tags (can be repeated)
     #[arg(long, value_name = "TAG,…", requires = "recursive")]
     pub(crate) no_tags: Vec<String>,
 }
 
-/// Takes a text that says something.
+/// Parses a text that is not blank.
 fn not_blank(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() {
-        return Err("it says nothing");
+        return Err("it is blank");
     }
     Ok(text.to_owned())
 }

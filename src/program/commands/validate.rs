@@ -15,14 +15,14 @@ use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-/// Check everything that can be wrong with the configuration
+/// Check the whole project; warnings count as errors
 ///
-/// All stacks of the project are checked, and all trigger files, wherever the command is started, and
-/// warnings count as errors. Triggers of what is no stack are left alone: they stay behind when stacks
-/// go, and `--changed` warns of those that would count.
+/// Checks all stacks and all trigger files of the project, whatever the current directory. Triggers of
+/// paths that are not stacks are left alone: they stay behind when stacks are removed, and `--changed`
+/// warns of those that would count.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
-    /// How to write what is wrong
+    /// The format of the problems
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }

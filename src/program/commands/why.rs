@@ -14,25 +14,25 @@ use orch::selection::select::Wish;
 use orch::selection::why::Question;
 
 use super::format::Format;
-use super::selection_flags::{PRECEDENCE, SelectArgs};
+use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// Tell the whole story of one stack
+/// Explain one stack: why it is selected or not, and what it runs after and before
 ///
-/// Whether it is selected and by which rule, or what leaves it out; its inputs and, with --changed,
-/// which of them have changed; what it runs after and before; and what would select it. The flags are
-/// those of `list`.
+/// Shows whether the stack is selected and by which rule, or what leaves it out; its inputs and, with
+/// --changed, which of them have changed; what it runs after and before; and what would select it. The
+/// flags are those of `list`.
 #[derive(Debug, Args)]
-#[command(after_help = WHY_EXAMPLES, after_long_help = format!("{WHY_EXAMPLES}\n\n{PRECEDENCE}"))]
+#[command(after_help = WHY_EXAMPLES, after_long_help = format!("{WHY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct WhyArgs {
     /// The stack: a path relative to the current directory, or from the project root with a `/`
     #[arg(value_name = "STACK")]
     pub(crate) stack: String,
 
-    /// How to write the story
+    /// The format of the explanation
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 

@@ -11,7 +11,7 @@ use orch::project::attempt::{MAX_ATTEMPTS, patterns};
 use orch::project::config::SafeguardKeyword;
 use orch::project::tag::tag_problem;
 
-use crate::program::commands::selection_flags::{PRECEDENCE, SelectArgs};
+use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 
 /// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, and
 /// what selects stacks (clap leaves the group of [`SelectArgs`] empty, since another one is part of it).
@@ -31,6 +31,10 @@ const RECORDED: [&str; 13] = [
     "NeighbourArgs",
 ];
 
+/// Clap would ask for a command beside `--resume`.
+const RUN_USAGE: &str = "orch run [OPTIONS] [--] COMMAND…
+       orch run [OPTIONS] --resume [RUN]";
+
 const RUN_EXAMPLES: &str = "\
 Examples:
   orch run terraform plan
@@ -44,15 +48,15 @@ Examples:
 
 /// Run a command in each stack, in order
 ///
-/// The command runs without a shell, in the directory of the stack; one at a time, it has the terminal
-/// of orch. What orch itself says goes to stderr. A program given as a path is taken from the stack
-/// directory.
+/// The command runs without a shell, in the directory of the stack. Where one command runs at a time,
+/// it has the terminal of orch. What orch itself says goes to stderr. A program given as a relative path
+/// is looked up in the stack directory.
 ///
-/// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets it exactly once; a
-/// second terminates them, a third kills them.
+/// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets the signal exactly
+/// once; a second signal terminates the commands, a third one kills them.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{PRECEDENCE}"))]
+#[command(override_usage = RUN_USAGE, after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct RunArgs {
     /// The command and its arguments
     #[arg(
@@ -62,7 +66,7 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) command: Vec<OsString>,
 
-    /// In exactly the opposite order
+    /// Run in exactly the opposite order
     #[arg(long)]
     pub(crate) reverse: bool,
 
@@ -70,7 +74,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// How many commands run at once; `auto` is one for each processor [default: 1]
+    /// Run up to N commands at once; `auto` is one for each processor [default: 1]
     ///
     /// A stack starts as soon as everything it runs after is done and there is room; among those
     /// that could start, the lowest path goes first. Commands that run at once have no terminal: what
@@ -78,31 +82,38 @@ pub(crate) struct RunArgs {
     #[arg(short = 'j', long, value_name = "N|auto")]
     pub(crate) parallel: Option<Jobs>,
 
-    /// At most N stacks with this tag at once; can be repeated
+    /// Run at most N stacks with this tag at once (can be repeated)
     ///
-    /// Besides `concurrency = { TAG = N }` in `config.run`, and before it where the tag is the same.
+    /// Replaces `concurrency = { TAG = N }` in `config.run` for the same tag; other limits there stay.
     #[arg(long, value_name = "TAG=N")]
     pub(crate) limit: Vec<LimitArg>,
 
     /// What to do after a command failed [default: stop]
     ///
-    /// What is running goes on in each case. With --reverse, a failure always keeps what the failed stack
-    /// depends on from running.
+    /// Running commands go on in each case. With --reverse, what the failed stack depends on never runs.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<OnErrorArg>,
 
-    /// The same as --on-error continue
-    #[arg(long, conflicts_with = "on_error")]
-    pub(crate) continue_on_error: bool,
+    /// The same as --on-error continue; with `=false`, as --on-error stop
+    #[arg(
+        long,
+        conflicts_with = "on_error",
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true
+    )]
+    pub(crate) continue_on_error: Option<bool>,
 
     #[command(flatten)]
     pub(crate) attempts: AttemptArgs,
 
     /// What to show of what commands print
     ///
-    /// Everything but `live` keeps the output of each stack in a file, too: `orch runs logs`. On a
-    /// terminal, lines at the bottom tell what is running; in the logs of CI systems, the output of
-    /// stacks that succeeded is folded.
+    /// In each way but `live`, orch also keeps the output for `orch runs logs`. On a terminal, lines at
+    /// the bottom show what is running; in the logs of CI systems, the output of stacks that succeeded
+    /// is folded. See `orch help output`.
     #[arg(
         long,
         value_enum,
@@ -114,12 +125,12 @@ pub(crate) struct RunArgs {
 
     /// Give each command a terminal of its own to print to
     ///
-    /// For programs that have colours on a terminal only. Their two streams become one, and there is
-    /// nothing to read. Not with --output live, where commands have the terminal of orch.
+    /// For programs that use colours on a terminal only. Their two streams become one, and they have
+    /// nothing to read. Cannot be used with --output live, where commands have the terminal of orch.
     #[arg(long, help_heading = "Output")]
     pub(crate) pty: bool,
 
-    /// Say nothing unless something goes wrong
+    /// Print nothing but the output of commands unless something goes wrong
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
@@ -130,7 +141,7 @@ pub(crate) struct RunArgs {
     /// configuration enables that, if HEAD lacks what the remote's default branch has
     /// (`git-out-of-sync`).
     ///
-    /// Files of the repository outside of the project do not count, also if a stack uses them, as a
+    /// Files of the repository outside of the project do not count, even if a stack uses them, like a
     /// module at `../../modules`: put the project root where the modules are.
     ///
     /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
@@ -162,7 +173,7 @@ pub(crate) struct RunArgs {
     pub(crate) select: SelectArgs,
 }
 
-/// What Terramate once called some of --disable-safeguards, for scripts that still say so.
+/// Terramate's old names of some values of --disable-safeguards, for scripts that still use them.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct DisableCheckArgs {
@@ -180,7 +191,7 @@ pub(crate) struct DisableCheckArgs {
 }
 
 impl DisableCheckArgs {
-    /// Returns what they are called now.
+    /// Returns the values that they stand for.
     pub(crate) fn keywords(&self) -> impl Iterator<Item = SafeguardKeyword> {
         let flags = [
             (
@@ -209,13 +220,13 @@ impl DisableCheckArgs {
 pub(crate) struct AttemptArgs {
     /// Interrupt a command that takes longer than this, as in `90s` or `1h 30m`
     ///
-    /// It has then the time of --grace to end, and is killed after that. It has failed, and is not tried
-    /// again. Replaces what `timeout` in the configuration says. After that interrupt, a Ctrl-C at the
+    /// The command then has the time of --grace to end, and is killed after that. It has failed, and is
+    /// not tried again. Replaces `timeout` in the configuration. After that interrupt, a Ctrl-C at the
     /// terminal reaches a command that has the terminal a second time.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Start nothing new and interrupt what runs when the whole run takes longer than this
+    /// Start nothing new and interrupt running commands when the whole run takes longer than this
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) run_timeout: Option<Duration>,
 
@@ -225,39 +236,39 @@ pub(crate) struct AttemptArgs {
 
     /// Try a failed command again, up to N times
     ///
-    /// Only after the exit statuses of --retry-on-exit or the output of --retry-on-output, else those
-    /// that `retry` in the configuration names; never after a timeout, a signal, or once the run is
-    /// ending. With 0, nothing is tried again.
+    /// Only after an exit status of --retry-on-exit or output of --retry-on-output, else after those
+    /// that `retry` in the configuration names; never after a timeout or a signal, or once the run is
+    /// ending. With 0, no command is tried again.
     #[arg(long, value_name = "N", value_parser = retries())]
     pub(crate) retries: Option<u32>,
 
-    /// The exit statuses after which it is worth trying again
+    /// Try again after these exit statuses
     ///
-    /// This and --retry-on-output replace what is configured, both conditions at once.
+    /// This flag and --retry-on-output together replace both conditions of the configuration.
     #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
     pub(crate) retry_on_exit: Vec<i32>,
 
-    /// What a line of output has if it is worth trying again: a regular expression; can be repeated
+    /// Try again if a line of output matches this regular expression (can be repeated)
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub(crate) retry_on_output: Vec<String>,
 
-    /// How long to wait before the second attempt; doubles with each further one [default: 10s]
+    /// Wait this long before the second attempt, and twice as long each time [default: 10s]
     ///
-    /// Up to five minutes. A stack that waits takes up one of the commands of --parallel.
+    /// At most five minutes. A stack that waits keeps its slot of --parallel.
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     pub(crate) retry_backoff: Option<Duration>,
 }
 
-/// Which earlier run to go on with.
+/// Which earlier run to resume.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Going on", group = ArgGroup::new("earlier").multiple(true))]
+#[command(next_help_heading = "Resuming", group = ArgGroup::new("earlier").multiple(true))]
 pub(crate) struct ResumeArgs {
     /// Run what had not succeeded in an earlier run, with its command, in its order
     ///
-    /// RUN is the beginning of a run id, as `orch runs list` has them; without it, the last run. How
-    /// the run goes (--parallel, --on-error, --timeout, …) is as it was, unless given again; what it
-    /// shows (--output, --pty, --quiet) is not taken over. What was running when orch was killed counts
-    /// as not succeeded. If the graph of the stacks or HEAD has changed since, orch refuses.
+    /// RUN is the beginning of a run id, as `orch runs list` has them; without it, the last run. The
+    /// run keeps its flags (--parallel, --on-error, --timeout, …) unless you give them again, but not
+    /// those of its display (--output, --pty, --quiet). A stack that was running when orch was killed
+    /// has not succeeded. If the graph of the stacks or HEAD has changed since, orch refuses.
     #[arg(
         long,
         value_name = "RUN",
@@ -268,7 +279,7 @@ pub(crate) struct ResumeArgs {
     )]
     pub(crate) resume: Option<String>,
 
-    /// Run only what had failed in the last run, or in that of --resume
+    /// Run only what had failed in the last run, or in the run of --resume
     #[arg(
         long,
         group = "earlier",
@@ -276,9 +287,9 @@ pub(crate) struct ResumeArgs {
     )]
     pub(crate) only_failed: bool,
 
-    /// Go on even if the graph of the stacks or HEAD has changed since
+    /// Resume even if the graph of the stacks or HEAD has changed since
     ///
-    /// Stacks that are no more are left out.
+    /// Stacks that no longer exist are left out.
     #[arg(long, requires = "earlier")]
     pub(crate) allow_stale: bool,
 
@@ -288,7 +299,7 @@ pub(crate) struct ResumeArgs {
 }
 
 impl ResumeArgs {
-    /// Says whether an earlier run is to be gone on with.
+    /// Returns whether an earlier run is to be resumed.
     pub(crate) fn is_wanted(&self) -> bool {
         self.resume.is_some() || self.only_failed
     }
@@ -333,17 +344,17 @@ impl FromStr for LimitArg {
     }
 }
 
-/// Understands how many attempts follow the first.
+/// Parses how many attempts follow the first.
 fn retries() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(0..i64::from(MAX_ATTEMPTS))
 }
 
-/// Understands the exit status of a failure.
+/// Parses the exit status of a failure.
 fn exit_status() -> impl TypedValueParser<Value = i32> {
     clap::value_parser!(i32).range(1..=255)
 }
 
-/// Accepts a pattern of output.
+/// Parses a pattern of output.
 fn pattern(text: &str) -> Result<String, String> {
     match patterns(&[text]) {
         Ok(_) => Ok(text.to_owned()),
@@ -351,11 +362,11 @@ fn pattern(text: &str) -> Result<String, String> {
     }
 }
 
-/// Understands `90s`, `1h 30m`.
+/// Parses a duration of some length, as `90s` or `1h 30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let duration = duration_or_zero(text)?;
     if duration.is_zero() {
-        return Err("it must be longer than nothing".to_owned());
+        return Err("it must be longer than zero".to_owned());
     }
     Ok(duration)
 }
@@ -370,22 +381,22 @@ pub(crate) enum OutputArg {
     Auto,
     /// Commands have the streams of orch, stdin included; one at a time only
     Live,
-    /// The output of each stack in one piece, when it has ended; failures once more at the end
+    /// The output of each stack in one piece, when it has ended; failures again at the end
     Grouped,
     /// Each line as it comes, after the path of the stack
     Prefixed,
-    /// As grouped, but only of stacks that failed
+    /// As grouped, but failed stacks only
     Errors,
-    /// Nothing of it
+    /// No output of commands
     None,
 }
 
-/// Understands the names of safeguards, which the library has.
+/// Parses the names of safeguards, which the library has.
 fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
     let explained = SafeguardKeyword::ALL.map(|keyword| {
         PossibleValue::new(keyword.name()).help(match keyword {
             SafeguardKeyword::All => "Every safeguard",
-            SafeguardKeyword::None => "None: all are on, except others in this list",
+            SafeguardKeyword::None => "No safeguard: all are on, except others in this list",
             SafeguardKeyword::Git => "The three about git",
             SafeguardKeyword::GitUntracked => "Files that git does not know",
             SafeguardKeyword::GitUncommitted => "What differs from HEAD",
@@ -401,7 +412,7 @@ fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
 pub(crate) enum OnErrorArg {
     /// Start nothing new
     Stop,
-    /// Skip what runs after the failed stack, and go on elsewhere
+    /// Skip what runs after the failed stack, and run everything else
     SkipDependents,
     /// Run everything
     Continue,

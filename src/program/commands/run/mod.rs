@@ -146,7 +146,7 @@ fn check_command(args: &RunArgs) -> Result<()> {
 fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<Found> {
     let found = find_project(chdir)?;
     if !found.is_marked() && args.resume.is_wanted() {
-        return Err(ProgramError::refused("there is no run to go on with: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT.to_owned()));
+        return Err(ProgramError::refused("there is no run to go on with: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT));
     }
     found.note_unmarked(if args.dry_run {
         ""
@@ -265,7 +265,7 @@ fn show(loaded: &Loaded, sequence: &[StackIndex], command: &str) -> Result<ExitS
 
 fn on_error(args: &RunArgs) -> OnError {
     match args.on_error {
-        _ if args.continue_on_error => OnError::Continue,
+        _ if args.continue_on_error == Some(true) => OnError::Continue,
         None | Some(OnErrorArg::Stop) => OnError::Stop,
         Some(OnErrorArg::SkipDependents) => OnError::SkipDependents,
         Some(OnErrorArg::Continue) => OnError::Continue,

@@ -268,7 +268,7 @@ fn take_over(args: &mut RunArgs, header: &Header) -> Result<Direction> {
     let settings = &header.settings;
     args.command = header.command.iter().map(|word| word.0.clone()).collect();
     args.reverse = direction == Direction::Reverse;
-    if args.on_error.is_none() && !args.continue_on_error {
+    if args.on_error.is_none() && args.continue_on_error.is_none() {
         let on_error = OnError::recorded(&settings.on_error);
         let on_error = on_error.map_err(|word| {
             unknown(word, "`--on-error`").hint("say what to do after a failure with `--on-error`")

@@ -15,10 +15,10 @@ use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// Print what commands printed: stdout to stdout, stderr to stderr
+/// Print the output of a run's commands: stdout to stdout, stderr to stderr
 ///
-/// All attempts, in the order of the run. There are no logs of commands that had the terminal of orch
-/// (--output live).
+/// Prints all attempts, in the order of the run. Commands that had the terminal of orch (--output live)
+/// have no logs.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
     /// The beginning of a run id, or `last`

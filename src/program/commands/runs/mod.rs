@@ -22,7 +22,7 @@ use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// Look at earlier runs, which are on record in `.orch/runs`
+/// Show or remove earlier runs, which are on record in `.orch/runs`
 ///
 /// RUN is the beginning of a run id; `last`, or nothing, is the newest.
 #[derive(Debug, Args)]
@@ -51,32 +51,32 @@ pub(crate) enum RunsCommand {
     Prune(PruneArgs),
 }
 
-/// List all runs, the newest first: when they began, how they ended, how long they took
+/// List all runs, the newest first, with when they began, how long they took and how they ended
 #[derive(Debug, Args)]
 pub(crate) struct ListRunsArgs {
-    /// How to write the list
+    /// The format of the list
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
 
-/// Tell how a run went: what it was to do, and how each stack ended
+/// Show what a run was to do, and how each stack ended
 #[derive(Debug, Args)]
 pub(crate) struct ShowRunArgs {
     /// The beginning of a run id, or `last`
     #[arg(value_name = "RUN", default_value = "last", hide_default_value = true)]
     pub(crate) run: String,
 
-    /// How to write it
+    /// The format of the record
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
 
 /// Remove old runs with their logs
 ///
-/// Each run does that, too, and keeps 50. A run that is going on always stays.
+/// Each run removes old runs, too, and keeps 50. A run that is going on is never removed.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// How many of the newest runs stay
+    /// How many of the newest runs to keep
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) keep: usize,
 }

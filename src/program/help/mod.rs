@@ -1,0 +1,113 @@
+//! The topics of `orch help`: what does not fit into the help of one command.
+//!
+//! A topic is a Markdown file beside this one. [`markdown`] reads the little Markdown that topics use;
+//! [`text`] and [`roff`] write it for a terminal and as a man page.
+
+mod markdown;
+mod roff;
+mod text;
+
+use std::fmt::Write as _;
+
+use orch::diagnostic::Code;
+
+pub(crate) use self::text::Style;
+
+/// Something to read about.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Topic {
+    pub(crate) name: &'static str,
+    /// What it is about, in a few words.
+    pub(crate) summary: &'static str,
+    markdown: &'static str,
+}
+
+macro_rules! topics {
+    ($($name:literal: $summary:literal,)*) => {
+        [$(Topic {
+            name: $name,
+            summary: $summary,
+            markdown: include_str!(concat!($name, ".md")),
+        },)*]
+    };
+}
+
+/// All topics, in the order in which somebody new would read them.
+pub(crate) const TOPICS: [Topic; 18] = topics! {
+    "selection": "Which stacks a command acts on",
+    "changes": "What --changed selects, and since when",
+    "triggers": "Stacks that count as changed, or not, without a change",
+    "order": "Which stack runs before which, and what references name",
+    "environment": "The environment of commands",
+    "parallel": "Several commands at once",
+    "output": "What a run shows of what commands print",
+    "failures": "What happens after a command failed",
+    "attempts": "Time limits and retries",
+    "signals": "What Ctrl-C and other signals do",
+    "resume": "Resuming a run, and the record of runs",
+    "safeguards": "States of the repository in which nothing runs",
+    "journal": "The record of a run, line by line",
+    "json": "What --format json writes",
+    "diagnostics": "The codes of problems in the configuration",
+    "configuration": "Files, the stack block, settings, variables",
+    "terramate": "Differences from Terramate, and how to move",
+    "exit-status": "What the exit status means",
+};
+
+impl Topic {
+    /// Returns the topic of this name.
+    pub(crate) fn find(name: &str) -> Option<&'static Topic> {
+        TOPICS.iter().find(|topic| topic.name == name)
+    }
+
+    /// Returns the topic as text of this width.
+    pub(crate) fn text(&self, width: usize, style: Style) -> String {
+        text::render(&markdown::parse(&self.markdown()), width, style)
+    }
+
+    /// Returns the topic as a man page of section 7.
+    pub(crate) fn man_page(&self) -> Vec<u8> {
+        roff::render(self, &markdown::parse(&self.markdown()))
+    }
+
+    fn markdown(&self) -> String {
+        let mut markdown = self.markdown.to_owned();
+        if self.name == "diagnostics" {
+            markdown += "\n| code | meaning |\n| --- | --- |\n";
+            for code in Code::ALL {
+                _ = writeln!(markdown, "| `{code}` | {} |", code.description());
+            }
+        }
+        markdown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_use_no_markdown_that_is_not_understood() {
+        for topic in &TOPICS {
+            let plain = topic.text(80, Style::Plain);
+            let code_aside: String = plain.split('`').step_by(2).collect();
+            for noise in ["**", "](", "\n#", "| --- |", "\\|"] {
+                assert!(!code_aside.contains(noise), "{noise:?} in {}", topic.name);
+            }
+            for line in plain.lines().filter(|line| !line.starts_with("    ")) {
+                assert!(line.chars().count() <= 80, "{}: {line}", topic.name);
+            }
+        }
+    }
+
+    #[test]
+    fn topics_refer_to_topics_that_exist() {
+        for topic in &TOPICS {
+            let markdown = topic.markdown();
+            let mentions = markdown.split("`orch help ").skip(1);
+            for name in mentions.filter_map(|rest| rest.split('`').next()) {
+                assert!(Topic::find(name).is_some(), "{name} in {}", topic.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! A topic as text, for a terminal or a pipe.
+
+use std::fmt::Write as _;
+
+use super::markdown::{Block, Span};
+
+const BOLD: anstyle::Style = anstyle::Style::new().bold();
+
+/// How far code, and what explains something, is indented.
+const INDENT: usize = 4;
+
+/// Whether there is anything besides characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Headings and code are bold.
+    Terminal,
+    /// Headings stand in capitals, code in backticks.
+    Plain,
+}
+
+/// Writes blocks as lines of at most this width, code aside.
+pub(super) fn render(blocks: &[Block], width: usize, style: Style) -> String {
+    let mut out = String::new();
+    for block in blocks {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        match block {
+            Block::Heading { text, .. } => {
+                let text = plain(text);
+                _ = match style {
+                    Style::Terminal => writeln!(out, "{BOLD}{text}{BOLD:#}"),
+                    Style::Plain => writeln!(out, "{}", text.to_uppercase()),
+                };
+            }
+            Block::Paragraph(spans) => fill(&mut out, spans, 0, 0, width, style),
+            Block::List(items) => {
+                let indent = items.iter().map(|(mark, _)| mark.len() + 1).max();
+                let indent = indent.unwrap_or_default();
+                for (mark, spans) in items {
+                    _ = write!(out, "{mark:<indent$}");
+                    fill(&mut out, spans, indent, indent, width, style);
+                }
+            }
+            Block::Table(rows) => table(&mut out, rows, width, style),
+            Block::Code(lines) => {
+                for line in lines {
+                    _ = match line.as_str() {
+                        "" => writeln!(out),
+                        line => writeln!(out, "{:INDENT$}{line}", ""),
+                    };
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Writes a table as a list: what is explained on one line, the explanation below it.
+fn table(out: &mut String, rows: &[Vec<Vec<Span>>], width: usize, style: Style) {
+    for row in rows.iter().skip(1) {
+        let Some((explanation, explained)) = row.split_last() else {
+            continue;
+        };
+        let cells = explained.iter().filter(|cell| !cell.is_empty());
+        let explained = cells.cloned().collect::<Vec<_>>();
+        let explained = explained.join(&Span::Text(", ".to_owned()));
+        out.push_str("  ");
+        fill(out, &explained, 2, 2, width, style);
+        _ = write!(out, "{:1$}", "", 2 + INDENT);
+        fill(out, explanation, 2 + INDENT, 2 + INDENT, width, style);
+    }
+}
+
+/// Writes words, the first at this column and those of further lines after this indent.
+fn fill(
+    out: &mut String,
+    spans: &[Span],
+    mut column: usize,
+    indent: usize,
+    width: usize,
+    style: Style,
+) {
+    let mut is_first = true;
+    for (shown, length) in words(spans, style) {
+        if !is_first && column + 1 + length > width {
+            _ = write!(out, "\n{:indent$}", "");
+            column = indent;
+        } else if !is_first {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(&shown);
+        column += length;
+        is_first = false;
+    }
+    out.push('\n');
+}
+
+/// Splits spans at blanks into words, each with its width; code is one word, with what sticks to it.
+fn words(spans: &[Span], style: Style) -> Vec<(String, usize)> {
+    let mut words: Vec<(String, usize)> = Vec::new();
+    // Whether the next word continues the last one.
+    let mut sticks = false;
+    for span in spans {
+        let (pieces, ends_open): (Vec<(String, usize)>, bool) = match span {
+            Span::Text(text) => {
+                if text.starts_with(' ') {
+                    sticks = false;
+                }
+                let pieces = text.split_whitespace();
+                let pieces = pieces.map(|piece| (piece.to_owned(), piece.chars().count()));
+                (pieces.collect(), !text.ends_with(' '))
+            }
+            Span::Code(text) | Span::Emphasis(text) => {
+                let marks = match (span, style) {
+                    (Span::Code(_), Style::Plain) => 2,
+                    _ => 0,
+                };
+                let length = text.chars().count() + marks;
+                (vec![(word(span, style), length)], true)
+            }
+        };
+        for (piece, length) in pieces {
+            match words.last_mut() {
+                Some((last, width)) if sticks => {
+                    last.push_str(&piece);
+                    *width += length;
+                }
+                _ => words.push((piece, length)),
+            }
+            sticks = false;
+        }
+        sticks = ends_open;
+    }
+    words
+}
+
+/// Returns a span as it is shown.
+fn word(span: &Span, style: Style) -> String {
+    match (span, style) {
+        (Span::Code(code), Style::Terminal) => format!("{BOLD}{code}{BOLD:#}"),
+        (Span::Code(code), Style::Plain) => format!("`{code}`"),
+        (Span::Text(text) | Span::Emphasis(text), _) => text.clone(),
+    }
+}
+
+/// Returns spans without their marks.
+fn plain(spans: &[Span]) -> String {
+    let text = |span: &Span| match span {
+        Span::Text(text) | Span::Code(text) | Span::Emphasis(text) => text.clone(),
+    };
+    spans.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::markdown::parse;
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_and_code_is_not() {
+        let blocks = parse(
+            "# Title\n\nSome words, `some code`.\n\n- an item of two lines\n\n```\na long line of code\n```\n",
+        );
+        let expected = "\
+TITLE
+
+Some words,
+`some code`.
+
+- an item of
+  two lines
+
+    a long line of code
+";
+        assert_eq!(render(&blocks, 14, Style::Plain), expected);
+    }
+
+    #[test]
+    fn a_table_is_a_list_of_explanations() {
+        let blocks = parse("| flag | | |\n| --- | --- | --- |\n| `-a` | b | does it |\n");
+        assert_eq!(
+            render(&blocks, 80, Style::Plain),
+            "  `-a`, b\n      does it\n"
+        );
+        let bold = "  \u{1b}[1m-a\u{1b}[0m, b\n      does it\n";
+        assert_eq!(render(&blocks, 80, Style::Terminal), bold);
+    }
+}
