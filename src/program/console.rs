@@ -1,8 +1,8 @@
 //! The one place that writes to the terminal.
 //!
 //! Results go to stdout; everything that `orch` itself has to say goes to stderr, so that a command's
-//! output can be piped. Colours are dropped where the stream is no terminal or the user says so
-//! (`NO_COLOR`, `CLICOLOR_FORCE`).
+//! output can be piped. Colours are dropped where the stream is not a terminal, unless the user decides
+//! otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
@@ -22,13 +22,13 @@ pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, Stdout::lock(&io::stdout()))
 }
 
-/// Returns stderr, with colours where they are welcome.
+/// Returns stderr, which drops colours where nobody wants them.
 pub(crate) fn stderr() -> AutoStream<io::Stderr> {
     AutoStream::auto(io::stderr())
 }
 
-/// Returns both streams for what commands printed: a terminal gets only what may reach one, and with
-/// `NO_COLOR` colours go nowhere.
+/// Returns both streams for the output of commands: a terminal gets text and colours only, and with
+/// `NO_COLOR` no stream gets colours.
 pub(crate) fn sinks() -> Sinks {
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let (stdout, stderr) = (io::stdout(), io::stderr());
@@ -50,13 +50,13 @@ pub(crate) fn diagnostics<'a>(
     };
     let mut out = BufWriter::new(stderr.lock());
     for diagnostic in diagnostics {
-        // Nothing can be said about a stderr that does not work.
+        // There is no way to report that stderr does not work.
         _ = writeln!(out, "{}", diagnostic::render(diagnostic, sources, style));
     }
     _ = out.flush();
 }
 
-/// Says that something failed, and why.
+/// Prints an error and its causes.
 pub(crate) fn error(error: &dyn std::error::Error) {
     let mut out = stderr();
     let mut message = printable_lines(&error.to_string());
@@ -68,12 +68,12 @@ pub(crate) fn error(error: &dyn std::error::Error) {
     _ = writeln!(out, "{RED}error{RED:#}{BOLD}:{BOLD:#} {message}");
 }
 
-/// Says what to do about what was said before.
+/// Prints a hint below what was printed before.
 pub(crate) fn help(message: &str) {
     _ = writeln!(stderr(), "  = help: {}", printable_lines(message));
 }
 
-/// Says since which commit things have changed.
+/// Prints the base of the changes.
 pub(crate) fn base(base: &Base) {
     let reason = printable_lines(&base.reason);
     _ = writeln!(
@@ -83,7 +83,7 @@ pub(crate) fn base(base: &Base) {
     );
 }
 
-/// Says something that is worth knowing.
+/// Prints a note.
 pub(crate) fn note(message: &str) {
     _ = writeln!(stderr(), "{BOLD}note:{BOLD:#} {}", printable_lines(message));
 }

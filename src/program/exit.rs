@@ -1,4 +1,4 @@
-//! The exit status of `orch`. The README documents the numbers for users.
+//! The exit status of `orch`. The topic `exit-status` documents the numbers for users.
 
 use std::process::ExitCode;
 
@@ -11,8 +11,8 @@ pub(crate) enum ExitStatus {
     CommandFailed,
     /// The configuration is wrong.
     Configuration,
-    /// What is asked for is refused: the base of changes is unknown, a safeguard is violated, another
-    /// run is going on, or the run to resume is stale.
+    /// `orch` refuses: the base of changes is unknown, a safeguard is violated, another run is going on,
+    /// or the run to resume is stale or does not exist.
     Refused,
     /// I/O failed, git did, or a program is missing.
     External,

@@ -1,4 +1,7 @@
-//! The program: parses the command line, carries it out, and ends with the right exit status.
+//! The program around the library: the command line, the console and the exit status.
+//!
+//! What `orch` does with a project is in the library; here a command only reads its arguments, calls
+//! the library and prints.
 
 mod command_line;
 mod commands;
@@ -17,7 +20,8 @@ use tracing_subscriber::EnvFilter;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// Expressions nest, and globals refer to globals; the main thread's stack may be small.
+/// The stack of the thread that does everything. Expressions nest, and globals refer to globals, while
+/// the main thread's stack may be small.
 const STACK_BYTES: usize = 64 << 20;
 
 /// Parses the command line, carries it out, and returns the exit status.
@@ -62,7 +66,7 @@ fn program() -> ExitStatus {
     }
 }
 
-/// Turns on messages about what is going on, where asked for by `-v` or `ORCH_LOG`.
+/// Turns on the log, if `-v` or `ORCH_LOG` asks for it.
 fn start_tracing(verbose: u8) -> Result<()> {
     let filter = match (std::env::var("ORCH_LOG"), verbose) {
         (Ok(directives), _) if !directives.is_empty() => EnvFilter::builder()

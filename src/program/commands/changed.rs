@@ -1,4 +1,4 @@
-//! What `--changed` asks of git, and what it says when git does not tell.
+//! `--changed`: finding the base and the changes, and refusing where the base is unknown.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
 /// What the user asks of change detection.
-pub(super) struct ChangeWish {
+pub(super) struct ChangeQuery {
     base: Option<String>,
     fetch: bool,
     untracked: Option<bool>,
     uncommitted: Option<bool>,
 }
 
-impl ChangeWish {
-    /// Understands the flags.
+impl ChangeQuery {
+    /// Reads the flags.
     pub(super) fn new(args: &SelectArgs) -> Result<Self> {
         let switch = |source: ChangeSource, name: &str| {
             let is_enabled = args.enable_change_detection.contains(&source);
@@ -41,7 +41,7 @@ impl ChangeWish {
                 _ => Ok(Some(is_enabled)),
             }
         };
-        Ok(ChangeWish {
+        Ok(ChangeQuery {
             base: args.base.clone(),
             fetch: args.fetch,
             untracked: switch(ChangeSource::GitUntracked, "git-untracked")?,
@@ -86,32 +86,32 @@ fn remedy_command(why: &BaseUnknown) -> Option<String> {
     }
 }
 
-/// What is being read of git while the project is.
+/// The state of git, which another thread reads while this one reads the project.
 ///
 /// The thread owns all that it needs, and nothing waits for it but who asks: a command that ends early
 /// because of the configuration does not wait for git.
-pub(super) struct Reading(thread::JoinHandle<Result<Read, GitError>>);
+pub(super) struct PendingGitState(thread::JoinHandle<Result<GitState, GitError>>);
 
-pub(super) struct Read {
+pub(super) struct GitState {
     pub(super) repository: Repository,
     pub(super) status: Result<Vec<ChangedFile>, GitError>,
 }
 
-fn read(root: &Path) -> Result<Read, GitError> {
+fn read(root: &Path) -> Result<GitState, GitError> {
     let repository = Repository::open(root)?;
     let status = repository.status();
     debug!("status read");
-    Ok(Read { repository, status })
+    Ok(GitState { repository, status })
 }
 
-impl Reading {
+impl PendingGitState {
     /// Starts to read.
     pub(super) fn start(root: &Path) -> Self {
         let root: PathBuf = root.to_path_buf();
-        Reading(thread::spawn(move || read(&root)))
+        PendingGitState(thread::spawn(move || read(&root)))
     }
 
-    fn join(self) -> Result<Read, GitError> {
+    fn join(self) -> Result<GitState, GitError> {
         match self.0.join() {
             Ok(read) => read,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -120,14 +120,14 @@ impl Reading {
 }
 
 /// Returns what switches changes off: the flag decides, else the setting.
-fn switched_off(wish: Option<bool>, setting: bool) -> Option<SwitchedOff> {
-    match wish {
+fn switched_off(query: Option<bool>, setting: bool) -> Option<SwitchedOff> {
+    match query {
         Some(is_on) => (!is_on).then_some(SwitchedOff::Flag),
         None => (!setting).then_some(SwitchedOff::Configuration),
     }
 }
 
-/// Says what has changed that selects nothing.
+/// Prints notes about changes that select nothing.
 pub(super) fn note_unselectable(since: &Since) {
     for removed in &since.removed {
         console::note(&format!(
@@ -143,8 +143,8 @@ pub(super) fn note_unselectable(since: &Since) {
 }
 
 impl Loaded {
-    /// Returns what was read of git, once.
-    pub(super) fn read(&mut self) -> Result<Read, GitError> {
+    /// Returns the state of git; to be called once.
+    pub(super) fn read(&mut self) -> Result<GitState, GitError> {
         match (self.read.take(), self.reading.take()) {
             (Some(read), _) => Ok(read),
             (None, Some(reading)) => reading.join(),
@@ -152,14 +152,14 @@ impl Loaded {
         }
     }
 
-    /// Finds what has changed, and says since when.
-    pub(super) fn changes(&mut self, wish: &ChangeWish) -> Result<Changes> {
+    /// Finds what has changed, and prints the base.
+    pub(super) fn changes(&mut self, query: &ChangeQuery) -> Result<Changes> {
         let reading = self.reading.take().context("git was not read")?;
-        let (read, base) = match self.base(reading, wish) {
+        let (read, base) = match self.base(reading, query) {
             Ok(found) => found,
             Err(why) => {
                 self.write_refusal(&why)?;
-                let hint = way_out(&why, wish.fetch);
+                let hint = way_out(&why, query.fetch);
                 let error = anyhow::Error::new(why).context("what has changed is unknown");
                 return Err(ProgramError::new(ErrorKind::Refused, error).hint(hint));
             }
@@ -167,11 +167,11 @@ impl Loaded {
         console::base(&base);
         let settings = &self.project.settings;
         let counted = Counted {
-            untracked: switched_off(wish.untracked, settings.untracked),
-            uncommitted: switched_off(wish.uncommitted, settings.uncommitted),
+            untracked: switched_off(query.untracked, settings.untracked),
+            uncommitted: switched_off(query.uncommitted, settings.uncommitted),
         };
         let status = match read.status {
-            // A run looks at it once more.
+            // A run needs it again, for the safeguards.
             Ok(ref files) => files.clone(),
             // What does not count need not be known.
             Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
@@ -201,10 +201,14 @@ impl Loaded {
         Ok(changes)
     }
 
-    /// Finds the base; fetches what is missing for that, if the user wants it.
-    fn base(&self, reading: Reading, wish: &ChangeWish) -> Result<(Read, Base), BaseUnknown> {
+    /// Finds the base; fetches what is missing for that if the user allows it.
+    fn base(
+        &self,
+        reading: PendingGitState,
+        query: &ChangeQuery,
+    ) -> Result<(GitState, Base), BaseUnknown> {
         let mut read = reading.join()?;
-        let ci = match wish.base {
+        let ci = match query.base {
             Some(_) => None,
             None => ci::context(
                 |name| std::env::var(name).ok(),
@@ -212,8 +216,8 @@ impl Loaded {
             )?,
         };
         let settings = &self.project.settings;
-        let base_wish = BaseQuery {
-            revision: wish.base.clone(),
+        let base_query = BaseQuery {
+            revision: query.base.clone(),
             ci,
             remote: settings.default_remote.clone(),
             branch: settings.default_branch.clone(),
@@ -221,14 +225,14 @@ impl Loaded {
         let mut deepened = 0;
         let mut previous = None;
         loop {
-            let unknown = match base::find(&read.repository, &base_wish) {
+            let unknown = match base::find(&read.repository, &base_query) {
                 Ok(base) => return Ok((read, base)),
                 Err(unknown) => unknown,
             };
             let BaseUnknown::Refused { problem, remedy } = unknown else {
                 return Err(unknown);
             };
-            let Some(arguments) = remedy.fetch(deepened).filter(|_| wish.fetch) else {
+            let Some(arguments) = remedy.fetch(deepened).filter(|_| query.fetch) else {
                 return Err(BaseUnknown::Refused { problem, remedy });
             };
             // What did not help once does not help twice.
@@ -261,7 +265,7 @@ impl Loaded {
             command.as_deref(),
         );
         match written.and_then(|()| out.flush()) {
-            // Whoever has stopped reading still learns from the status that something is wrong.
+            // A reader that is gone still sees the exit status.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }

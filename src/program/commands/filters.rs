@@ -15,7 +15,7 @@ use orch::selection::select::{
 };
 use tracing::info;
 
-use super::changed::{ChangeWish, note_unselectable};
+use super::changed::{ChangeQuery, note_unselectable};
 use super::selection_flags::{Depth, NeighbourArgs, SelectArgs};
 use super::{Loaded, count, working_directory};
 use crate::program::console;
@@ -26,7 +26,7 @@ const MAX_BAD_LINES: usize = 10;
 
 /// The selection flags, understood as far as that goes without the project.
 pub(super) struct Filters {
-    change: Option<ChangeWish>,
+    change: Option<ChangeQuery>,
     tags: Vec<TagFilter>,
     no_tags: Vec<String>,
     scope: Scope,
@@ -48,7 +48,7 @@ impl Filters {
     /// the list may take their time, and what is run over shall be looked at afterwards.
     pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
         let change = if args.changed {
-            Some(ChangeWish::new(args)?)
+            Some(ChangeQuery::new(args)?)
         } else if let Some(flag) = args.flag_of_changed() {
             let message = format!("`{flag}` says what `--changed` does; add `--changed`");
             return Err(ProgramError::usage(message));

@@ -9,7 +9,7 @@ use orch::project::stack::StackIndex;
 use orch::report::{List, reason_text, write_list, write_removed};
 use orch::run::order::Order;
 
-use super::changed::ChangeWish;
+use super::changed::ChangeQuery;
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
@@ -107,7 +107,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
 
 /// Lists what the base has and the project no longer has.
 fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
-    let wish = ChangeWish::new(&args.select)?;
+    let wish = ChangeQuery::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, args.format, Reads::Changes)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);

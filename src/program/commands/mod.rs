@@ -1,7 +1,6 @@
-//! The commands: each file has one, and joins what the library offers.
+//! The commands. Each file has one, with its arguments.
 //!
-//! What all of them share is here: finding and loading the project, reporting what is wrong with it,
-//! and selecting stacks.
+//! This file has what they share: finding and loading the project, and reporting problems.
 
 mod changed;
 mod completions;
@@ -40,7 +39,7 @@ use orch::selection::reference::References;
 use orch::selection::select::Selection;
 use tracing::{debug, info};
 
-use self::changed::{Read, Reading};
+use self::changed::{GitState, PendingGitState};
 use self::filters::Filters;
 use self::format::Format;
 use self::selection_flags::SelectArgs;
@@ -88,7 +87,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     }
 }
 
-/// Returns where the user wants to work.
+/// Returns the directory that the user wants to work in.
 fn working_directory(chdir: &[PathBuf]) -> Result<PathBuf> {
     let mut current = std::env::current_dir().context("failed to find the current directory")?;
     current.extend(chdir);
@@ -96,7 +95,7 @@ fn working_directory(chdir: &[PathBuf]) -> Result<PathBuf> {
 }
 
 /// The project that the user is in, which has not been read.
-struct Found {
+struct LocatedProject {
     root: PathBuf,
     /// How the root was found.
     rule: RootRule,
@@ -107,14 +106,14 @@ struct Found {
 /// How to mark the root of a project.
 const MARK_ROOT: &str = "write `orch { root = true }` into a file `orch.orch.hcl` at the root";
 
-impl Found {
-    /// Says whether anything marks the root. If not, it is wherever the user happens to be, and
-    /// nothing is kept there.
+impl LocatedProject {
+    /// Returns whether anything marks the root. If not, the root is wherever the user happens to be,
+    /// and nothing is kept there.
     fn is_marked(&self) -> bool {
         self.rule != RootRule::WorkingDirectory
     }
 
-    /// Says so if nothing marks the root, and what that means besides.
+    /// Prints a note if nothing marks the root; `meaning` is what else that means.
     fn note_unmarked(&self, meaning: &str) {
         if !self.is_marked() {
             console::note(&format!(
@@ -126,7 +125,7 @@ impl Found {
 }
 
 /// Finds the root of the project that the user is in, and where in it they are.
-fn find_project(chdir: &[PathBuf]) -> Result<Found> {
+fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
     let current = working_directory(chdir)?;
     let current = dunce::canonicalize(&current).map_err(|error| {
         ProgramError::usage(format!("cannot change to `{}`: {error}", current.display()))
@@ -141,7 +140,7 @@ fn find_project(chdir: &[PathBuf]) -> Result<Found> {
     info!(root = %root.display(), ?rule, "project root");
     let directory = ProjectPath::from_host(&root, &current)
         .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
-    Ok(Found {
+    Ok(LocatedProject {
         root,
         rule,
         directory,
@@ -155,7 +154,7 @@ enum Reads {
     Configuration,
     /// The configuration, and what git knows.
     Status,
-    /// The configuration, and what inputs are found by.
+    /// The configuration, and the listing that inputs are found by.
     Inputs,
     /// All of these.
     Changes,
@@ -171,12 +170,12 @@ impl Reads {
         }
     }
 
-    /// Says whether git is read.
+    /// Returns whether git is read.
     fn git(self) -> bool {
         matches!(self, Reads::Status | Reads::Changes)
     }
 
-    /// Says whether what inputs are found by is read.
+    /// Returns whether the listing that inputs are found by is read.
     fn listing(self) -> bool {
         matches!(self, Reads::Inputs | Reads::Changes)
     }
@@ -193,10 +192,10 @@ struct Loaded {
     graph: ManuallyDrop<Graph>,
     /// What is wrong with all that has been read.
     problems: Problems,
-    /// What is being read of git meanwhile, where it is needed.
-    reading: Option<Reading>,
-    /// What was read of it.
-    read: Option<Read>,
+    /// The state of git while it is being read, if the command needs it.
+    reading: Option<PendingGitState>,
+    /// The state of git once it has been read.
+    read: Option<GitState>,
     listing: Listing,
     /// Where the user is.
     directory: ProjectPath,
@@ -216,13 +215,13 @@ impl Loaded {
     }
 
     /// Loads a project; see [`Self::new`].
-    fn of(found: Found, format: Format, reads: Reads) -> Result<Self> {
-        let Found {
+    fn of(found: LocatedProject, format: Format, reads: Reads) -> Result<Self> {
+        let LocatedProject {
             root,
             rule,
             directory,
         } = found;
-        let reading = reads.git().then(|| Reading::start(&root));
+        let reading = reads.git().then(|| PendingGitState::start(&root));
         let what = "failed to start the threads that read files";
         let mut problems = Problems::default();
         let (project, listing) = if reads.listing() {

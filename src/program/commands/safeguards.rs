@@ -1,4 +1,4 @@
-//! What `orch run` refuses to run over.
+//! The safeguards of `orch run`: what the user disables, and what violates the others.
 
 use orch::change::base::{self, BaseQuery};
 use orch::git::{CommitId, GitError, Repository};
@@ -7,19 +7,18 @@ use orch::run::safeguard::{self, Behind, Disabled, Relation, Violation};
 use tracing::debug;
 
 use super::Loaded;
-use super::changed::Read;
+use super::changed::GitState;
 use super::run::RunArgs;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// Where users disable safeguards who do not name them on the command line; the first that is set
-/// counts.
+/// The variables that disable safeguards where the command line does not; the first that is set counts.
 const VARIABLES: [&str; 2] = ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"];
 
 /// The safeguards that need to know the state of the working tree.
 pub(super) const OF_STATUS: [Safeguard; 2] = [Safeguard::GitUntracked, Safeguard::GitUncommitted];
 
-/// Understands what the user disables for this run.
+/// Reads which safeguards the user disables for this run.
 pub(super) fn disabled(args: &RunArgs) -> Result<Disabled> {
     let mut listed = args.disable_safeguards.clone();
     listed.extend(args.disable_checks.keywords());
@@ -61,7 +60,7 @@ pub(super) fn disabled(args: &RunArgs) -> Result<Disabled> {
 }
 
 impl Loaded {
-    /// Says whether the repository is in a state to run commands in; what is wrong with it is shown.
+    /// Returns whether the repository is in a state to run commands in, and shows what is wrong with it.
     pub(super) fn is_safe(&mut self, disabled: &Disabled) -> bool {
         let configured = &self.project.settings.safeguards;
         let is_on = |safeguard: &Safeguard| safeguard::is_on(*safeguard, disabled, configured);
@@ -101,7 +100,7 @@ impl Loaded {
         let repository = if of_status.is_empty() {
             Repository::open(&self.project.root)
         } else {
-            self.read().map(|Read { repository, status }| {
+            self.read().map(|GitState { repository, status }| {
                 match status {
                     Ok(status) => violations = safeguard::violations(&of_status, &status),
                     Err(error) => {
@@ -113,7 +112,7 @@ impl Loaded {
             })
         };
         let repository = match repository {
-            // Of what git does not know at all it cannot say anything.
+            // Outside of a repository there are no safeguards.
             Err(GitError::NoRepository(_)) => return Ok(Vec::new()),
             repository => repository?,
         };
@@ -128,16 +127,16 @@ impl Loaded {
         Ok(violations)
     }
 
-    /// Asks the remote whether HEAD is out of date. Where there is no remote it is not, unless the
-    /// user demands that it be asked.
+    /// Asks the remote whether HEAD is out of date. Without a remote it is not, unless the user demands
+    /// that the remote be asked.
     fn out_of_sync(&self, repository: &Repository, is_demanded: bool) -> Option<Violation> {
         let settings = &self.project.settings;
-        let wish = BaseQuery {
+        let query = BaseQuery {
             remote: settings.default_remote.clone(),
             branch: settings.default_branch.clone(),
             ..BaseQuery::default()
         };
-        let upstream = match base::default_branch(repository, &wish) {
+        let upstream = match base::default_branch(repository, &query) {
             Err(unknown) => return Some(Violation::NoUpstream(unknown)),
             Ok(None) => return is_demanded.then_some(Violation::NoRemote),
             Ok(Some(upstream)) => upstream,

@@ -22,8 +22,8 @@ use crate::program::exit::ExitStatus;
 /// Files that a warning names.
 const MAX_NAMED: usize = 5;
 
-/// Who asks, where git does not know: what providers of CI call whoever started the job, and what
-/// systems call the user.
+/// The variables that name who asks, where git does not know: CI providers name who started the job,
+/// and systems name the user.
 const WHO: [&str; 6] = [
     "GITHUB_ACTOR",
     "GITLAB_USER_LOGIN",
@@ -110,7 +110,7 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     let reason = args.reason.as_deref().unwrap_or("triggered by hand");
     let reason = format!("{reason} (asked for by {})", who(repository.as_ref().ok()));
     let Created { files, error } = create(root, &stacks, kind, &reason);
-    // Whoever has stopped reading has the files all the same.
+    // The files exist even if nobody reads this.
     let mut out = console::stdout();
     for file in &files {
         let shown = file.relative_to(&loaded.directory);
@@ -132,7 +132,7 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
         }
         Err(error) => Err(error),
     };
-    // Whoever asks for changes is told what git has to complain of.
+    // A later `--changed` reports what is wrong with git.
     let ignored = ignored.unwrap_or_else(|error| {
         debug!(%error, "git cannot tell what it ignores");
         Vec::new()
@@ -164,7 +164,7 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     Ok(ExitStatus::Success)
 }
 
-/// Says who asks, as well as it can be known.
+/// Returns who asks, as far as that is known.
 fn who(repository: Option<&Repository>) -> String {
     let git = |name: &str| repository?.config(name).ok().flatten();
     let known = |text: &String| !text.trim().is_empty();
@@ -271,7 +271,7 @@ impl Loaded {
         message
     }
 
-    /// Goes on from saying that there is a link in a path.
+    /// Returns the rest of a message about a link in a path: where it leads.
     fn where_it_leads(&self, path: &ProjectPath) -> String {
         let root = &self.project.root;
         let Ok(target) = dunce::canonicalize(path.to_host(root)) else {
@@ -301,7 +301,7 @@ impl Loaded {
         Err(cannot_trigger(written, &why))
     }
 
-    /// Returns the paths of the stacks that pass all filters of a wish; says so if there are none.
+    /// Returns the paths of the stacks that pass all filters; prints a note if there are none.
     fn stacks_below(&self, wish: &Wish) -> Vec<ProjectPath> {
         let stacks = &self.project.stacks;
         let place = &wish.directory;

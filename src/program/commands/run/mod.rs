@@ -33,7 +33,9 @@ pub(crate) use self::arguments::RunArgs;
 use self::output::{How, Output, Shown, advertise_colour};
 use self::resume::Earlier;
 use self::tasks::{show_missing, tasks};
-use super::{CyclesAre, Filters, Found, Loaded, MARK_ROOT, Reads, find_project, safeguards};
+use super::{
+    CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project, safeguards,
+};
 use crate::program::commands::format::Format;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -143,7 +145,7 @@ fn check_command(args: &RunArgs) -> Result<()> {
 }
 
 /// Finds the project, in a state in which git can be asked about it.
-fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<Found> {
+fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     let found = find_project(chdir)?;
     if !found.is_marked() && args.resume.is_wanted() {
         return Err(ProgramError::refused("there is no run to go on with: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT));
