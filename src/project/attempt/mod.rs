@@ -1,8 +1,7 @@
 //! How long a command may take in a stack, and when it is tried again.
 //!
-//! Values and decisions only: the run loop keeps time, and whoever reads a command's output shows it
-//! to an [`OutputWatch`]. What the configuration says about it is an [`AttemptSettings`], and reading
-//! that is all that `block` does.
+//! What the configuration says about it is an [`AttemptSettings`]; `block` reads that. What becomes of
+//! a command that runs is not known here.
 
 pub(crate) mod block;
 
@@ -10,11 +9,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anstream::adapter::StripBytes;
 use regex::bytes::{Regex, RegexSet};
-
-use crate::record::logs::Stream;
-use crate::run::event::Failure;
 
 /// What a stack allows its command.
 #[derive(Debug, Clone, Default)]
@@ -103,111 +98,6 @@ pub const MAX_ATTEMPTS: u32 = 100;
 /// The longest time between two attempts, unless the first one is longer already.
 pub const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
-impl Retry {
-    /// Returns how long to wait before the next attempt, or `None` if there is none.
-    ///
-    /// Only a command that ended by itself is tried again: not one that was ended by a signal or
-    /// took too long, since nobody knows what it left behind.
-    pub fn wait(&self, attempt: u32, failure: &Failure, output_matches: bool) -> Option<Duration> {
-        let Failure::Exited(status) = failure else {
-            return None;
-        };
-        let is_worth_it = self.on_exit.contains(status) || output_matches;
-        (attempt < self.attempts.get() && is_worth_it).then(|| {
-            let factor = 2_u32.saturating_pow(attempt - 1);
-            let longest = self.backoff.max(MAX_BACKOFF);
-            self.backoff.saturating_mul(factor).min(longest)
-        })
-    }
-}
-
-/// A line that is longer is looked at in pieces.
-const LONGEST_LINE: usize = 64 << 10;
-
-/// How much of its piece each further piece of a line has in common with the one before, so that what
-/// lies across a border is found unless it is longer.
-const OVERLAP: usize = 4 << 10;
-
-/// Looks for the patterns of a [`Retry`] in the lines of both streams, as they come. What is looked at
-/// is text: colours and other escape sequences are left out.
-#[derive(Debug)]
-pub struct OutputWatch {
-    retry: Arc<Retry>,
-    stdout: Line,
-    stderr: Line,
-    has_matched: bool,
-}
-
-/// The line that a stream is in, or the latest piece of it.
-#[derive(Debug, Default)]
-struct Line {
-    text: Vec<u8>,
-    /// Knows whether what comes next belongs to an escape sequence; none goes on in the next line.
-    strip: StripBytes,
-}
-
-impl Line {
-    fn push(&mut self, bytes: &[u8]) {
-        for text in self.strip.strip_next(bytes) {
-            self.text.extend_from_slice(text);
-        }
-    }
-
-    /// Says whether it has one of the patterns. Lines may end as on Windows, and `$` shall match there.
-    fn matches(&self, patterns: &RegexSet) -> bool {
-        let text = &self.text;
-        patterns.is_match(text.strip_suffix(b"\r").unwrap_or(text))
-    }
-
-    /// Leaves only what the next line needs.
-    fn end(&mut self) {
-        self.text.clear();
-        self.strip = StripBytes::default();
-    }
-}
-
-impl OutputWatch {
-    /// Returns what watches the output of one attempt, unless no pattern is given.
-    pub fn new(attempts: &Attempts) -> Option<Self> {
-        let retry = attempts.retry.as_ref()?;
-        (!retry.on_output.is_empty()).then(|| OutputWatch {
-            retry: retry.clone(),
-            stdout: Line::default(),
-            stderr: Line::default(),
-            has_matched: false,
-        })
-    }
-
-    /// Looks at the next bytes of a stream.
-    pub fn output(&mut self, stream: Stream, mut bytes: &[u8]) {
-        if self.has_matched {
-            return;
-        }
-        let line = match stream {
-            Stream::Stdout => &mut self.stdout,
-            Stream::Stderr => &mut self.stderr,
-        };
-        let patterns = &self.retry.on_output;
-        while let Some(end) = memchr::memchr(b'\n', bytes) {
-            line.push(&bytes[..end]);
-            self.has_matched |= line.matches(patterns);
-            line.end();
-            bytes = &bytes[end + 1..];
-        }
-        line.push(bytes);
-        if line.text.len() >= LONGEST_LINE {
-            self.has_matched |= line.matches(patterns);
-            line.text.drain(..line.text.len() - OVERLAP);
-        }
-    }
-
-    /// Says whether a line had one of the patterns; to be asked when the output has ended.
-    pub fn has_matched(&self) -> bool {
-        let patterns = &self.retry.on_output;
-        self.has_matched || self.stdout.matches(patterns) || self.stderr.matches(patterns)
-    }
-}
-
 /// Understands patterns of output.
 ///
 /// # Errors
@@ -235,102 +125,7 @@ fn one_line(explanation: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn retry(attempts: u32, on_exit: &[i32], on_output: &[&str]) -> Retry {
-        Retry {
-            attempts: NonZeroU32::new(attempts).unwrap(),
-            backoff: DEFAULT_BACKOFF,
-            on_exit: on_exit.to_vec(),
-            on_output: patterns(on_output).unwrap(),
-        }
-    }
-
-    #[test]
-    fn only_a_command_that_ended_by_itself_is_tried_again() {
-        let retry = retry(3, &[7], &[]);
-        let wait = |failure| retry.wait(1, &failure, true);
-        assert!(wait(Failure::Exited(1)).is_some());
-        assert_eq!(wait(Failure::Signalled(9)), None);
-        assert_eq!(wait(Failure::TimedOut(Duration::ZERO)), None);
-        assert_eq!(wait(Failure::RunTimedOut(Duration::ZERO)), None);
-        assert_eq!(wait(Failure::NotStarted(String::new())), None);
-        assert_eq!(wait(Failure::Lost(String::new())), None);
-    }
-
-    #[test]
-    fn either_condition_is_enough_and_attempts_are_counted() {
-        let retry = retry(3, &[7], &[]);
-        assert_eq!(retry.wait(1, &Failure::Exited(6), false), None);
-        assert!(retry.wait(1, &Failure::Exited(7), false).is_some());
-        assert!(retry.wait(2, &Failure::Exited(6), true).is_some());
-        assert_eq!(retry.wait(3, &Failure::Exited(7), true), None);
-    }
-
-    #[test]
-    fn waits_double_up_to_a_longest_one() {
-        let mut retry = retry(100, &[1], &[]);
-        let waits = |retry: &Retry| -> Vec<u64> {
-            let wait = |attempt| retry.wait(attempt, &Failure::Exited(1), false);
-            let attempts = [1, 2, 3, 6, 99];
-            attempts.map(|it| wait(it).unwrap().as_secs()).to_vec()
-        };
-        assert_eq!(waits(&retry), [10, 20, 40, 300, 300]);
-        retry.backoff = Duration::from_mins(10);
-        assert_eq!(waits(&retry), [600; 5]);
-        retry.backoff = Duration::ZERO;
-        assert_eq!(waits(&retry), [0; 5]);
-    }
-
-    fn watch(pattern: &str, pieces: &[(Stream, &str)]) -> bool {
-        let attempts = Attempts {
-            timeout: None,
-            retry: Some(Arc::new(retry(2, &[], &[pattern]))),
-        };
-        let mut watch = OutputWatch::new(&attempts).unwrap();
-        for (stream, bytes) in pieces {
-            watch.output(*stream, bytes.as_bytes());
-        }
-        watch.has_matched()
-    }
-
-    #[test]
-    fn patterns_match_within_lines_however_they_come() {
-        use Stream::{Stderr, Stdout};
-        assert!(watch("^busy$", &[(Stdout, "a\nbu"), (Stdout, "sy\nb\n")]));
-        assert!(watch("^busy$", &[(Stderr, "busy")]), "without its end");
-        assert!(watch("^busy$", &[(Stdout, "busy\r\n")]), "of Windows");
-        assert!(!watch("busy", &[(Stdout, "bu"), (Stderr, "sy\n")]));
-        assert!(!watch("a.*b", &[(Stdout, "a\nb\n")]));
-        assert!(!watch("x", &[]));
-    }
-
-    #[test]
-    fn patterns_match_text_without_its_escape_sequences() {
-        use Stream::Stdout;
-        let error = "\x1b[31mError: \x1b[0m\x1b[0m\x1b[1mbusy\x1b[0m";
-        assert!(watch("^Error: busy$", &[(Stdout, error)]));
-        for middle in 0..error.len() {
-            let (begin, end) = error.split_at(middle);
-            assert!(watch("^Error: busy$", &[(Stdout, begin), (Stdout, end)]));
-        }
-        assert!(!watch("31", &[(Stdout, error)]));
-        assert!(watch(
-            "^b\u{fc}sy$",
-            &[(Stdout, "\x1b]0;title\nb\u{fc}sy\n")]
-        ));
-    }
-
-    #[test]
-    fn what_lies_across_the_pieces_of_a_long_line_is_found() {
-        use Stream::Stdout;
-        let long = "-".repeat(LONGEST_LINE - 2);
-        assert!(watch(
-            "busy",
-            &[(Stdout, &long), (Stdout, "bu"), (Stdout, "sy")]
-        ));
-        assert!(watch("^busy", &[(Stdout, &long), (Stdout, "--\nbusy")]));
-    }
+    use super::patterns;
 
     #[test]
     fn a_broken_pattern_is_explained_in_one_line() {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 
 use super::attendant::{Attendants, Job};
+use super::retry::OutputWatch;
 use super::{Control, End, Executor, Signal, Start, StepEnd, os};
-use crate::project::attempt::OutputWatch;
 use crate::project::environment::Environment;
 use crate::record::logs::Stream;
 use crate::run::event::{Failure, Reaction};

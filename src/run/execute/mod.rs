@@ -37,6 +37,7 @@ mod alarm;
 mod attendant;
 mod command;
 mod lookup;
+mod retry;
 mod run_loop;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::active::{Active, Phase};
 use super::alarm::{Alarm, Alarms};
+use super::retry::wait;
 use super::{
     End, Execution, Executor, Inbox, Later, Message, PATIENCE, Settlement, Signal, Start, StepEnd,
     os,
@@ -290,8 +291,8 @@ impl<E: Executor> RunLoop<'_, E> {
         let active = self.active.get_mut(&turn).expect("it was started");
         let attempt = active.attempt;
         let retry = self.attempts[turn.get()].retry.as_ref();
-        let wait = retry.and_then(|retry| retry.wait(attempt, &failure, output_matches));
-        let next = wait.filter(|_| !is_ending);
+        let pause = retry.and_then(|retry| wait(retry, attempt, &failure, output_matches));
+        let next = pause.filter(|_| !is_ending);
         let Some((wait, at)) =
             next.and_then(|wait| Some((wait, Instant::now().checked_add(wait)?)))
         else {
