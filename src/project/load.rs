@@ -168,7 +168,7 @@ impl Project {
 
     fn check_limits(&self, problems: &mut Vec<Diagnostic>) {
         for limit in &self.settings.concurrency {
-            let tag = &limit.tag;
+            let tag = &limit.value.tag;
             if self.stacks.has_tag(tag) || !self.broken.is_empty() {
                 continue; // what is broken may carry it
             }

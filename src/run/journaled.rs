@@ -3,14 +3,17 @@
 //! The journal knows nothing of runs, so what is written to it is put into its words here. A word that
 //! a later `orch` wrote has no counterpart here: whoever needs to understand it gets the word back.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use crate::project::config::TagLimit;
 use crate::record::journal::{self, Counts, Ended, Event, Finished};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
 use crate::run::order::Direction;
 use crate::run::schedule::OnError;
+use crate::run::settings::RunSettings;
 use crate::run::turn::TurnIndex;
 
 /// Returns a duration in whole milliseconds.
@@ -163,6 +166,52 @@ impl From<Reaction> for journal::Reaction {
             Reaction::Interrupt => journal::Reaction::Interrupt,
             Reaction::Terminate => journal::Reaction::Terminate,
             Reaction::Kill => journal::Reaction::Kill,
+        }
+    }
+}
+
+impl From<&RunSettings> for journal::Settings {
+    fn from(settings: &RunSettings) -> Self {
+        let limits = settings.limits.iter().map(|limit| journal::TagLimit {
+            tag: limit.tag.clone(),
+            at_once: limit.at_once.get(),
+        });
+        journal::Settings {
+            on_error: settings.on_error().into(),
+            jobs: settings.jobs().get(),
+            limits: limits.collect(),
+            timeout_ms: settings.timeout.map(milliseconds),
+            run_timeout_ms: settings.run_timeout.map(milliseconds),
+            grace_ms: settings.grace.map(milliseconds),
+            retries: settings.retries,
+            retry_on_exit: settings.retry_on_exit.clone(),
+            retry_on_output: settings.retry_on_output.clone(),
+            retry_backoff_ms: settings.retry_backoff.map(milliseconds),
+        }
+    }
+}
+
+impl RunSettings {
+    /// Returns the settings that a journal names. `on_error` is not among them: a word that only a
+    /// later `orch` knows matters only where nothing else is said.
+    pub fn recorded(settings: &journal::Settings) -> Self {
+        let limits = settings.limits.iter().filter_map(|limit| {
+            Some(TagLimit {
+                tag: limit.tag.clone(),
+                at_once: NonZeroUsize::new(limit.at_once)?,
+            })
+        });
+        RunSettings {
+            on_error: None,
+            jobs: NonZeroUsize::new(settings.jobs),
+            limits: limits.collect(),
+            timeout: settings.timeout_ms.map(Duration::from_millis),
+            run_timeout: settings.run_timeout_ms.map(Duration::from_millis),
+            grace: settings.grace_ms.map(Duration::from_millis),
+            retries: settings.retries,
+            retry_on_exit: settings.retry_on_exit.clone(),
+            retry_on_output: settings.retry_on_output.clone(),
+            retry_backoff: settings.retry_backoff_ms.map(Duration::from_millis),
         }
     }
 }

@@ -9,4 +9,5 @@ pub mod journaled;
 pub mod order;
 pub mod safeguard;
 pub mod schedule;
+pub mod settings;
 pub mod turn;

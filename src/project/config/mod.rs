@@ -64,8 +64,9 @@ pub struct Settings {
     pub uncommitted: bool,
     /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
     pub terragrunt: bool,
-    /// `config.run.concurrency`, in the order of the tags.
-    pub concurrency: Vec<TagLimit>,
+    /// `config.run.concurrency`, in the order of the tags, each with its tag as written, or the whole
+    /// attribute where that is computed.
+    pub concurrency: Vec<Spanned<TagLimit>>,
 }
 
 impl Default for Settings {

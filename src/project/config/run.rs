@@ -8,17 +8,15 @@ use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::project::attempt::block;
 use crate::project::tag::tag_problem;
-use crate::source::Span;
+use crate::source::{Span, Spanned};
 
-/// An entry of `config.run.concurrency`.
+/// At most this many stacks with a tag run at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagLimit {
-    /// Stacks with this tag are meant.
+    /// The tag.
     pub tag: String,
-    /// So many of them may run at once.
+    /// How many.
     pub at_once: NonZeroUsize,
-    /// The tag as written, or the whole attribute where it is computed.
-    pub span: Span,
 }
 
 const HELP: &str = "write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag";
@@ -77,9 +75,9 @@ impl ConfigReader<'_> {
                 continue;
             };
             if self.place == Place::Root {
-                self.config.settings.concurrency.push(TagLimit {
-                    tag: tag.to_string(),
-                    at_once,
+                let tag = tag.to_string();
+                self.config.settings.concurrency.push(Spanned {
+                    value: TagLimit { tag, at_once },
                     span: tag_span,
                 });
             }

@@ -145,7 +145,7 @@ pub(super) fn limits(loaded: &Loaded, flags: &[LimitArg]) -> Result<Vec<Limit>> 
         }
     }
     let configured = loaded.project.settings.concurrency.iter();
-    let configured = configured.map(|limit| (limit.tag.as_str(), limit.at_once));
+    let configured = configured.map(|limit| (limit.value.tag.as_str(), limit.value.at_once));
     let others = configured.filter(|(tag, _)| !seen.contains(tag));
     let flags = flags
         .iter()
