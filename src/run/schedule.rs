@@ -1,8 +1,8 @@
 //! Which turn may start now: a state machine without processes, threads or time.
 //!
 //! The whole order of `orch` is in [`Schedule::start_next`]: among the turns that may run, the one of
-//! lowest rank. Whoever drives it says how each turn ended; the serial order, `list --order` and a run
-//! are three ways to drive it. Turns stand at nodes of a [`Precedence`]. Nodes without a turn (stacks
+//! lowest rank. Its caller says how each turn ended: the serial order, `list --order` and a run are
+//! three such callers. Turns stand at nodes of a [`Precedence`]. Nodes without a turn (stacks
 //! that are not selected, groups of stacks) count as done as soon as everything before them is, so
 //! constraints hold through them.
 //!

@@ -148,7 +148,7 @@ pub(crate) fn whole(value: &Value, from: u32, to: u32) -> Option<u32> {
     (from..=to).contains(&number).then_some(number)
 }
 
-/// Says what a value is that should have been something else.
+/// Describes a value that should have been something else.
 pub(crate) fn this_is(value: &Value) -> String {
     match (value, value.to_text()) {
         (Value::Number(_), Some(text)) if text.len() <= 20 => format!("this is {text}"),

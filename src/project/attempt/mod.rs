@@ -21,7 +21,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Says whether the output of a failed attempt decides about the next one.
+    /// Returns whether the output of a failed attempt decides whether another one follows.
     pub fn needs_output(&self) -> bool {
         let retry = self.retry.as_ref();
         retry.is_some_and(|retry| retry.attempts.get() > 1 && !retry.on_output.is_empty())
@@ -56,7 +56,7 @@ impl AttemptSettings {
         }
     }
 
-    /// Says whether nothing is said.
+    /// Returns whether nothing is said.
     pub fn is_empty(&self) -> bool {
         self.timeout.is_none() && self.retry.is_none()
     }

@@ -1,4 +1,4 @@
-//! The output of a stack in one piece, from its logs.
+//! The output of a turn in one piece, from its logs.
 
 use std::io;
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ impl RunLogs {
         Some(printable(&place.to_string_lossy()).into_owned())
     }
 
-    /// Says how to see all of a log, of which so many bytes were left out.
+    /// Returns a line that tells how to see the part of a log that was left out, of so many bytes.
     fn left_out(&self, turns: &Turns, ending: &Ending, left_out: u64) -> String {
         let size = bytes(left_out);
         match (self.place(turns, ending), &self.place) {
@@ -83,7 +83,7 @@ impl RunLogs {
         }
     }
 
-    /// Says that so many failures are not shown again, and how to see them.
+    /// Returns a line that tells how to see failures that are not shown again.
     fn not_again(&self, number: usize) -> String {
         let (failures, are, their) = match number {
             1 => ("failure", "is", "its log is"),
@@ -121,8 +121,8 @@ impl Groups {
         }
     }
 
-    /// Prints a turn that has ended: a title, and the output of all attempts, of which all but the
-    /// last have failed as given. Without `has_title`, only output.
+    /// Prints a turn that has ended: a title, and the output of all attempts. `failed` has how all but
+    /// the last attempt failed. Without `has_title`, prints only output.
     pub fn print(
         &mut self,
         ending: &Ending,
@@ -179,14 +179,13 @@ impl Groups {
         }
     }
 
-    /// Takes note that something else was printed.
+    /// Records that something else was printed.
     pub fn interrupted(&mut self) {
         self.is_last = false;
     }
 
-    /// Prints the end of the output of each failure again, as far as there is room for that, unless
-    /// there is only one and it was the last thing that was printed. To be called once, before the
-    /// summary.
+    /// Prints the end of the output of each failure again, as far as there is room, unless there is only
+    /// one and it was printed last. To be called once, before the summary.
     pub fn print_failures(&mut self, text: RunText, logs: &RunLogs, sinks: &mut Sinks) {
         let failures = std::mem::take(&mut self.failures);
         if !(self.is_last && failures.len() == 1) {

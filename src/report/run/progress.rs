@@ -1,5 +1,5 @@
-//! What is going on in a run: what runs and for how long, how much is done, how long it may still
-//! take. Time is given, nothing here looks at a clock.
+//! The progress of a run: what runs and for how long, how much is done, how long the rest may take. The
+//! caller passes the time; nothing here looks at a clock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -10,7 +10,7 @@ use crate::duration;
 use crate::run::event::{Outcome, RunEvent};
 use crate::run::turn::{Turn, TurnIndex};
 
-/// How many stacks a line for a log names.
+/// How many turns a line for a log names.
 const NAMED: usize = 3;
 
 /// Follows a run by its events.
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// Takes note of what happened.
+    /// Follows what happened.
     pub fn event(&mut self, event: &RunEvent, now: Instant) {
         match event {
             RunEvent::RunStarted { turns } => {
@@ -76,7 +76,7 @@ impl Progress {
         }
     }
 
-    /// Returns lines about all this, at most `height`: what runs, the longest first, and the counts.
+    /// Returns at most `height` lines: what runs, the longest first, and the counts.
     pub fn lines(&self, text: RunText, now: Instant, height: usize) -> Vec<String> {
         let room = height.saturating_sub(1).max(1);
         let running = self.running();
@@ -104,7 +104,7 @@ impl Progress {
         lines
     }
 
-    /// Returns a line for a log where nothing else has been printed for long.
+    /// Returns a line for a log to which nothing else was printed for long.
     pub fn sign_of_life(&self, text: RunText, now: Instant) -> String {
         let running = self.running();
         let mut parts: Vec<String> = running
@@ -150,8 +150,8 @@ impl Progress {
         text
     }
 
-    /// Returns how long the rest takes if it takes as long as before; nothing if that is known of
-    /// less than half of it. Stacks of which it is not known count as the mean of the others.
+    /// Returns how long the rest takes if it takes as long as in the past, or `None` if that is known of
+    /// less than half of it. Turns without a past count as the mean of the others.
     fn estimate(&self, now: Instant) -> Option<Duration> {
         let left_of = |(turn, since): (&TurnIndex, Option<Instant>)| {
             let elapsed =

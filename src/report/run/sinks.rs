@@ -11,8 +11,8 @@ const BUFFER: usize = 128 << 10;
 
 /// Where commands' output and the words of `orch` go.
 ///
-/// What is written is flushed at once, so that order holds if both streams lead to one file. A stream
-/// that takes no more is not written to again: that whoever read it has gone must not stop a run.
+/// Everything is flushed at once, so that the order holds if both streams lead to one file. A broken
+/// stream is not written to again: a reader that goes away must not stop a run.
 #[derive(Debug)]
 pub struct Sinks {
     stdout: Sink,
@@ -28,7 +28,7 @@ pub struct Sink {
     filter: Filter,
     is_at_line_start: bool,
     is_broken: bool,
-    /// What went wrong, unless somebody has been told.
+    /// What went wrong, unless it was reported.
     problem: Option<io::Error>,
 }
 
@@ -151,8 +151,8 @@ impl Sinks {
         }
     }
 
-    /// Ends the output of a command of which no byte is to be added to: what comes next begins a line
-    /// on a terminal only.
+    /// Ends the output of a command without adding a byte to it, except on a terminal, where what comes
+    /// next begins a line.
     pub fn end_text(&mut self) {
         for sink in [&mut self.stdout, &mut self.stderr] {
             sink.end_text();
@@ -162,7 +162,7 @@ impl Sinks {
         }
     }
 
-    /// Says lines on stderr, with their colours where they are welcome.
+    /// Writes lines of `orch` itself to stderr, with colours where they are welcome.
     pub fn say(&mut self, text: &str) {
         if self.has_colours {
             self.mark(text);
@@ -183,7 +183,8 @@ impl Sinks {
         of_stdout.or_else(|| self.stderr.problem.take())
     }
 
-    /// Says on stderr, once, that stdout takes no more for another reason than that nobody reads it.
+    /// Reports on stderr, once, that stdout takes no more output, unless it was merely closed by its
+    /// reader.
     pub fn tell_problem(&mut self) {
         if let Some(error) = self.stdout.problem.take()
             && error.kind() != io::ErrorKind::BrokenPipe

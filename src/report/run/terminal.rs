@@ -1,9 +1,9 @@
 //! What of a command's output reaches a terminal, and what `NO_COLOR` takes away.
 //!
-//! A terminal obeys what is printed to it: a command could move the cursor over the lines of another
-//! one, change the title or ask the terminal to type an answer. When `orch` prints what it has
-//! captured, text, line ends, tabs and colours are all that stays. Elsewhere bytes go out as they
-//! are; whoever sets `NO_COLOR` wants them without colours everywhere.
+//! A terminal obeys what is printed to it: a command could move the cursor over another one's lines,
+//! change the title or make the terminal type an answer. Of captured output, `orch` prints only text,
+//! line ends, tabs and colours to a terminal. Elsewhere bytes pass unchanged, but `NO_COLOR` drops
+//! colours everywhere.
 
 use std::io::Write as _;
 
@@ -64,7 +64,7 @@ impl Filter {
         }
     }
 
-    /// Says whether the stream leads to a terminal.
+    /// Returns whether the stream leads to a terminal.
     pub fn is_for_terminal(&self) -> bool {
         matches!(self, Filter::Terminal(_))
     }
@@ -116,8 +116,8 @@ impl Cleaner {
         std::mem::swap(&mut self.kept.text, out);
     }
 
-    /// The parser sees whole characters only: of half a one it would take the next byte for the rest,
-    /// be it the end of a line.
+    /// The parser sees whole characters only: it would take the byte after half a character for the
+    /// rest of it, even the end of a line.
     fn add(&mut self, mut bytes: &[u8]) {
         loop {
             let (text, n_invalid) = match str::from_utf8(bytes) {

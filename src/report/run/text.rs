@@ -1,4 +1,4 @@
-//! The words about a run: its events, and a summary at the end.
+//! A run in words: its events, and a summary at the end.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::run::event::{
 };
 use crate::run::turn::{Operation, TurnIndex};
 
-/// How many stacks that did not run for the same cause have a line each; of more, so many are named.
+/// Up to how many turns that did not run for the same cause have a line each; of more, this many are
+/// named.
 const MOST_ALIKE: usize = 5;
 const NAMED: usize = 3;
 
@@ -44,7 +45,7 @@ impl<'a> RunText<'a> {
         }
     }
 
-    /// Names the first of some stacks and counts the others.
+    /// Names the first of some turns and counts the others.
     fn paths(self, turns: &[TurnIndex]) -> String {
         match turns {
             [] => "nothing".to_owned(),
@@ -53,7 +54,7 @@ impl<'a> RunText<'a> {
         }
     }
 
-    /// Says that a command is about to start. `command` was made printable.
+    /// Returns the line for a command that is about to start. `command` was made printable.
     pub fn started(self, turn: TurnIndex, attempt: u32, command: &str) -> String {
         let path = self.path(turn);
         match attempt {
@@ -62,7 +63,7 @@ impl<'a> RunText<'a> {
         }
     }
 
-    /// Says that something is not as it should be; of other events nothing.
+    /// Returns a line for an event that is trouble, `None` for others.
     pub fn trouble(self, event: &RunEvent) -> Option<String> {
         Some(match event {
             RunEvent::Retrying {
@@ -146,7 +147,7 @@ impl<'a> RunText<'a> {
         })
     }
 
-    /// Says how a command that has run ended, without a line feed: the title of its output.
+    /// Returns how a turn that has run ended, without a line feed: the title of its output.
     pub fn ended(self, ending: &Ending) -> String {
         let path = self.path(ending.turn);
         let elapsed = after(ending, "in");
@@ -160,7 +161,7 @@ impl<'a> RunText<'a> {
         }
     }
 
-    /// Says how an attempt failed that others followed.
+    /// Returns the line for a failed attempt that others followed.
     pub fn attempt_failed(
         self,
         turn: TurnIndex,
@@ -175,14 +176,14 @@ impl<'a> RunText<'a> {
         )
     }
 
-    /// Says that the output of the last attempt follows.
+    /// Returns the line before the output of the last attempt.
     pub fn last_attempt(self, turn: TurnIndex, attempt: u32) -> String {
         format!("orch: {}: attempt {attempt}:\n", self.path(turn))
     }
 
-    /// Says how the run went: how many stacks ended in which way, and which did not succeed with the
-    /// cause. `log` returns the place of a log, made printable; `run` is the id of the run if it is on
-    /// record.
+    /// Returns how the run went: how many turns ended in which way, and each that did not succeed, with
+    /// the cause. `log` returns the place of a log, made printable; `run` is the id of the run if it is
+    /// on record.
     pub fn summary(
         self,
         summary: &RunSummary,
@@ -242,8 +243,8 @@ impl<'a> RunText<'a> {
         text
     }
 
-    /// Names the stacks whose commands did not start, with the cause: each, or the first of many that
-    /// have the same one.
+    /// Names the turns that did not start, with the cause: each, or the first of many that have the same
+    /// cause.
     fn not_run(self, endings: &[Ending], run: Option<&str>) -> String {
         let mut stacks: HashMap<(&str, String), Vec<TurnIndex>> = HashMap::new();
         for Ending { turn, outcome, .. } in endings {
@@ -277,7 +278,7 @@ impl<'a> RunText<'a> {
         text
     }
 
-    /// Says in a word and a clause what became of a stack whose command did not start, and why.
+    /// Returns, in a word and a clause, what became of a turn that did not start, and why.
     fn why_not_run(self, outcome: &Outcome, runs: &str) -> Option<(&'static str, String)> {
         let cause = match outcome {
             Outcome::Succeeded | Outcome::Failed(_) => return None,
@@ -308,7 +309,7 @@ fn failed_after(failure: &Failure, elapsed: Duration) -> String {
     format!("{} after {}", printable(&failure), duration::show(elapsed))
 }
 
-/// Says how long a stack took, and how many attempts if it was not one.
+/// Returns how long a turn took, and how many attempts if it was more than one.
 fn after(ending: &Ending, preposition: &str) -> String {
     let elapsed = duration::show(ending.elapsed);
     match ending.attempts {

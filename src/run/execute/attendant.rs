@@ -1,7 +1,7 @@
 //! Threads that stay with commands, one with each.
 //!
-//! Starting a thread costs a tenth of starting a command, so those whose command has ended get the
-//! next one. What they do for it is not known here.
+//! Starting a thread costs a tenth of starting a command, so a thread whose command has ended gets the
+//! next one. This module doesn't know what they do.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};
@@ -10,17 +10,17 @@ use std::thread;
 
 /// What a thread does.
 pub(super) trait Job: Send + 'static {
-    /// Does it, and returns what tells the world that it is done.
+    /// Does it. Returns what reports that it is done.
     fn carry_out(self) -> impl FnOnce();
 }
 
-/// The threads that have nothing to do.
+/// The idle threads.
 pub(super) struct Attendants<J>(Arc<Mutex<Vec<Inbox<J>>>>);
 
-/// Where a thread gets its jobs, with the thread itself, to be idle again after each.
+/// Where a thread gets its jobs, each with the thread itself, which is idle again afterwards.
 type Inbox<J> = Sender<(J, Attendant<J>)>;
 
-/// A thread without a job. Who gets none is idle again.
+/// A thread without a job. Dropped without one, it is idle again.
 pub(super) struct Attendant<J> {
     idle: Arc<Mutex<Vec<Inbox<J>>>>,
     inbox: Option<Inbox<J>>,
@@ -37,7 +37,7 @@ fn lock<T>(idle: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<J: Job> Attendants<J> {
-    /// Returns a thread that has nothing to do.
+    /// Returns an idle thread, or a new one.
     ///
     /// # Errors
     ///
@@ -52,13 +52,13 @@ impl<J: Job> Attendants<J> {
     }
 }
 
-/// Starts a thread, which ends when nobody can give it a job any more.
+/// Starts a thread, which ends when no job can reach it any more.
 fn start<J: Job>() -> io::Result<Inbox<J>> {
     let (inbox, jobs) = mpsc::channel::<(J, Attendant<J>)>();
     thread::Builder::new().spawn(move || {
         for (job, own) in jobs {
             let tell = job.carry_out();
-            // Who is told may want the next thread at once.
+            // The receiver may want the next thread at once.
             drop(own);
             tell();
         }

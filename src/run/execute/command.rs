@@ -41,7 +41,7 @@ pub trait Recorder: Send {
     /// Takes the next bytes of a stream.
     fn output(&mut self, stream: Stream, bytes: &[u8]);
 
-    /// Takes note that there is no more of this step; further ones of the attempt may follow.
+    /// Ends the output of a step; another step of the attempt may follow.
     ///
     /// # Errors
     ///
@@ -130,10 +130,9 @@ impl Executor for Commands<'_> {
             };
             Failure::NotStarted(problem)
         };
-        // The thread that waits exists before there is anything to wait for: a command that nobody
-        // could wait for must not start.
+        // The waiting thread comes first: a command that nothing can wait for must not start.
         let attendant = self.attendants.take().map_err(not_started)?;
-        // The next step goes on with the log.
+        // The next step writes to the same log.
         let recording = reading
             .as_ref()
             .filter(|_| start.step + 1 < start.turn.steps.len());
@@ -141,7 +140,7 @@ impl Executor for Commands<'_> {
         let life = Arc::new(Mutex::new(Life::default()));
         let started = Instant::now();
         let child = command.spawn().map_err(not_started)?;
-        // Our copies of its ends of the pipes are closed, or its output would never end.
+        // Closes our copies of its ends of the pipes, or its output would never end.
         drop(command);
         let process = child.id();
         debug!(process, "started");
@@ -176,12 +175,12 @@ pub struct Running {
     life: Arc<Mutex<Life>>,
 }
 
-/// How far a command has got, as the loop and its attendant see it.
+/// What the loop and the attendant share about a command.
 #[derive(Debug, Default)]
 struct Life {
     /// Whether we have interrupted, terminated or killed it.
     has_reacted: bool,
-    /// Once nothing of it is left its number may belong to another, so it is signalled no more.
+    /// Once nothing is left of it, its number may belong to another process: it is not signalled again.
     is_over: bool,
 }
 
@@ -209,7 +208,7 @@ impl Control for Running {
             (Reaction::Terminate, _) => os::terminate(self.process, self.has_own_group),
             (Reaction::Kill, _) => os::kill(self.process, self.has_own_group),
         }
-        // Who is stopped, for the terminal or by somebody, would notice nothing.
+        // A stopped process would notice nothing.
         if self.has_own_group {
             os::resume(self.process);
         }
@@ -218,25 +217,24 @@ impl Control for Running {
 
 /// A command, as the thread sees it that stays with it to its end.
 ///
-/// That is the end of its process; but once we have reacted to something, of its whole process group.
-/// A wrapper may die at once of an interrupt for which what it has started needs a while.
+/// Its end is the end of its process, or, once we have signalled it, of its whole process group: a
+/// wrapper may die of an interrupt at once while what it started needs a while.
 struct Attended {
     child: Child,
     has_own_group: bool,
     life: Arc<Mutex<Life>>,
-    /// How often it was looked whether the group has ended.
+    /// How often we have checked whether the group has ended.
     n_looks: u32,
 }
 
-/// How often to look whether a process group has ended.
+/// How often to check whether a process group has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Which of these looks takes more effort.
+/// Every how many checks a more expensive one is due.
 const THOROUGHLY: u32 = 20;
 
 impl Attended {
-    /// Says whether what is waited for has ended, be it that a reaction may still make us wait for
-    /// more.
+    /// Returns whether what is waited for has ended. A later reaction may still make us wait for more.
     fn has_ended(&mut self) -> bool {
         let life = self.life.clone();
         let mut life = lock(&life);
@@ -246,12 +244,12 @@ impl Attended {
         if !(self.has_own_group && life.has_reacted) {
             return true;
         }
-        // As long as it is to be reaped, the group is not empty. The status is kept.
+        // An unreaped process keeps the group from being empty. The child keeps the status.
         _ = self.child.wait();
         self.look(&mut life)
     }
 
-    /// Looks whether nothing is left of the group of a command that is reaped.
+    /// Checks whether the group of a reaped command is empty.
     fn look(&mut self, life: &mut Life) -> bool {
         self.n_looks += 1;
         let is_thorough = self.n_looks.is_multiple_of(THOROUGHLY);
@@ -271,7 +269,7 @@ impl Attended {
         if !(self.has_own_group && life_now.has_reacted) {
             life_now.is_over = true;
         }
-        // Reaping and the first look are one: a number that is free must not be signalled.
+        // Reaping and the first check happen under one lock: a free process number must not be signalled.
         while !life_now.is_over && !self.look(&mut life_now) {
             drop(life_now);
             thread::sleep(LOOK);
@@ -305,7 +303,7 @@ struct Work {
 }
 
 impl Job for Work {
-    /// Reads what a command prints until it ends, and returns what tells how that was.
+    /// Reads what a command prints until it ends. Returns what reports the end.
     fn carry_out(self) -> impl FnOnce() {
         let Work {
             mut attended,
@@ -314,7 +312,7 @@ impl Job for Work {
         } = self;
         let has_own_group = attended.has_own_group;
         let wants_terminal = || {
-            // Else the shell that started orch has stopped us as well, and says so.
+            // Without a group of its own, the shell has stopped `orch` as well and says so.
             if has_own_group {
                 end.wants_terminal();
             }

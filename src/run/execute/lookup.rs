@@ -16,10 +16,10 @@ pub enum LookupError {
     /// No directory of the `PATH` has it.
     #[error("program `{0}` was not found in the PATH")]
     NotInPath(String),
-    /// The path leads to nothing; a relative one is meant from the stack directory.
+    /// The path does not exist; a relative one starts at the stack directory.
     #[error("program `{0}` does not exist")]
     Missing(PathBuf),
-    /// The file may not be executed; a relative path is meant from the stack directory.
+    /// The file is not executable; a relative path starts at the stack directory.
     #[error("program `{0}` is not an executable file")]
     NotExecutable(PathBuf),
 }
@@ -95,13 +95,13 @@ impl ProgramFinder {
     }
 }
 
-/// Says whether a program is given as a path rather than by name.
+/// Returns whether a program is given as a path rather than by name.
 fn is_path(program: &OsStr) -> bool {
     let is_separator = |&byte: &u8| std::path::is_separator(byte as char);
     program.as_encoded_bytes().iter().any(is_separator)
 }
 
-/// The file names that a program may have: on Windows also with the endings of `PATHEXT`.
+/// Returns the file names that a program may have; on Windows, also with the endings of `PATHEXT`.
 fn names(program: &OsStr) -> impl Iterator<Item = OsString> {
     let endings = if cfg!(windows) {
         std::env::var("PATHEXT").unwrap_or_else(|_| ".EXE;.CMD;.BAT".to_owned())

@@ -1,11 +1,11 @@
-//! Runs the command of each stack.
+//! Runs the steps of turns.
 //!
-//! One loop owns the schedule, the running commands and time. Threads that wait for commands and one
-//! that receives signals send to the one channel that the loop reads. What the loop decides it tells
-//! as [`RunEvent`](crate::run::event::RunEvent)s; what a command prints does not come by here.
+//! One loop owns the schedule, the running commands and time. It reads one channel, to which the
+//! threads that wait for commands and the one that receives signals send. It reports its decisions as
+//! [`RunEvent`](crate::run::event::RunEvent)s and never sees what commands print.
 //!
-//! The loop starts commands through an [`Executor`] and knows nothing of processes: [`Commands`]
-//! makes them real.
+//! The loop starts commands through an [`Executor`] and knows nothing of processes. [`Commands`] runs
+//! them as processes.
 //!
 //! # Signals
 //!
@@ -144,7 +144,7 @@ impl Settlement {
     }
 }
 
-/// Tells the loop what a turn that has ended means for others.
+/// Reports to the loop, later, what a turn that has ended means for others.
 #[derive(Debug)]
 pub struct Later {
     sender: Sender<Message>,
@@ -152,10 +152,10 @@ pub struct Later {
 }
 
 impl Later {
-    /// Tells it. Once the run is being ended, it comes too late.
+    /// Reports it. A run that is being ended ignores it.
     pub fn tell(self, settlement: Settlement) {
         let turn = self.turn;
-        // If the loop is gone, nobody wants to know.
+        // If the loop is gone, nobody is interested.
         _ = self.sender.send(Message::Settled { turn, settlement });
     }
 }
@@ -166,7 +166,7 @@ pub trait Control {
     fn react(&self, reaction: Reaction, signal: Option<&Signal>);
 }
 
-/// Tells the loop how a step ended.
+/// Reports the end of a step to the loop.
 #[derive(Debug)]
 pub struct End {
     sender: Sender<Message>,
@@ -187,7 +187,7 @@ pub struct StepEnd {
 }
 
 impl End {
-    /// Tells, before the end, that the command asked for the terminal and was stopped for that.
+    /// Reports that the command asked for the terminal and was stopped for that; the end comes later.
     fn wants_terminal(&self) {
         _ = self.sender.send(Message::WantsTerminal {
             turn: self.turn,
@@ -196,9 +196,9 @@ impl End {
         });
     }
 
-    /// Tells it.
+    /// Reports it.
     pub fn tell(self, end: StepEnd) {
-        // If the loop is gone, nobody wants to know.
+        // If the loop is gone, nobody is interested.
         _ = self.sender.send(Message::Ended {
             turn: self.turn,
             attempt: self.attempt,
@@ -241,7 +241,7 @@ pub struct Signal {
     pub at: Instant,
 }
 
-/// Where the loop hears of everything.
+/// What the loop reads.
 #[derive(Debug)]
 pub struct Inbox {
     sender: Sender<Message>,
@@ -250,7 +250,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Returns an inbox that hears of commands only.
+    /// Returns an inbox without signals.
     pub fn without_signals() -> Self {
         let (sender, receiver) = mpsc::channel();
         Inbox {
@@ -260,8 +260,8 @@ impl Inbox {
         }
     }
 
-    /// Returns an inbox that hears of the signals that this process receives, too. They do not end
-    /// the process until the inbox is dropped.
+    /// Returns an inbox that also receives this process's signals. They do not end the process until
+    /// the inbox is dropped.
     ///
     /// # Errors
     ///
@@ -276,10 +276,10 @@ impl Inbox {
 /// How many files a command that runs keeps open, at most.
 const FILES_OF_A_COMMAND: u64 = 8;
 
-/// How many `orch` itself does.
+/// How many `orch` itself keeps open.
 const OUR_FILES: u64 = 64;
 
-/// More commands are to run at once than files may be open for.
+/// The limit of open files does not allow this many commands at once.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{at_once} commands at once need {needed} open files, and no more than {allowed} are allowed (`ulimit -Hn`); run fewer at once: `-j {possible}`"
@@ -291,8 +291,8 @@ pub struct TooFewFiles {
     possible: u64,
 }
 
-/// Sees to it that as many commands may run at once, before any does: raises the limit of open files
-/// if it is too low.
+/// Makes sure that this many commands can run at once: raises the limit of open files if it is too
+/// low.
 ///
 /// # Errors
 ///
@@ -311,5 +311,5 @@ pub fn make_room(at_once: usize) -> Result<(), TooFewFiles> {
     })
 }
 
-/// How long to wait for a signal that has arrived to come through the channel.
+/// How long a signal that has arrived may take to come through the channel.
 const PATIENCE: Duration = Duration::from_secs(1);

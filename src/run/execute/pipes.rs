@@ -1,7 +1,7 @@
 //! What a command prints, read as it comes.
 //!
-//! One thread reads both streams of a command. Its end is known when both are closed; a process that
-//! it leaves behind may hold them open, which must not hold up the run.
+//! One thread reads both streams of a command, until both are closed. A process that the command left
+//! behind may hold them open; that must not hold up the run.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -24,7 +24,7 @@ const BUFFER: usize = 128 << 10;
 /// Read at once in the beginning: most commands print little, and each has a reader of its own.
 const FIRST_BUFFER: usize = 4 << 10;
 
-/// How often to look whether a command has ended whose output has not.
+/// How often to check whether a command has ended whose output has not.
 const LOOK: Duration = Duration::from_millis(100);
 
 const TICK: Timespec = Timespec {
@@ -37,12 +37,11 @@ const AT_ONCE: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// How long the output may stay open after the command has ended, as where a script pipes it through
-/// another program, which has yet to print what it was given.
+/// How long the output may stay open after the command has ended: a script may pipe it through another
+/// program, which has yet to print what it was given.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// No less than a pipe holds: whoever has read this much after a command has ended, has read all
-/// that it printed.
+/// At least what a pipe holds: after a command has ended, reading this much reads all it printed.
 const CAPACITY: usize = 1 << 20;
 
 /// Our ends of what a command prints to.
@@ -66,8 +65,8 @@ impl Pipes {
         ]))
     }
 
-    /// Reads until there is no more, or until a while after all has ended that is waited for. Tells
-    /// each time that the process was stopped because it asked for the terminal.
+    /// Reads until both streams end, or until a while after `has_ended` returned true. Calls
+    /// `wants_terminal` each time the process was stopped for asking for the terminal.
     ///
     /// # Errors
     ///
@@ -98,8 +97,7 @@ impl Pipes {
             if !has_ended() {
                 ended = None;
             } else if ended.get_or_insert(looked).elapsed() > LINGER {
-                // Whoever takes the output may have been slow, and some of the command's own is
-                // still there.
+                // Taking the output may have been slow, and some of the command's own is still there.
                 open.drain(&mut on_output)?;
                 break;
             }
@@ -123,8 +121,8 @@ struct Open {
 }
 
 impl Open {
-    /// Reads once from each stream that has something, for which it waits. Returns how much that was,
-    /// or `None` if there was nothing.
+    /// Waits until a stream has something, and reads once from each that does. Returns how many bytes
+    /// that were, or `None` if `patience` ran out.
     fn read(
         &mut self,
         patience: &Timespec,
@@ -163,7 +161,7 @@ impl Open {
                     true
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
-                // So ends a terminal that nobody has open any more.
+                // A terminal that nobody has open any more ends like this.
                 Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => false,
                 Err(error) => {
                     *problem = Some(error.to_string());
@@ -174,7 +172,7 @@ impl Open {
         Ok(Some(n_read))
     }
 
-    /// Reads what is there already, and no more than there can have been when this began.
+    /// Reads what is there already, and no more than could have been there when this began.
     fn drain(&mut self, on_output: &mut impl FnMut(Stream, &[u8])) -> Result<(), String> {
         let mut room = self.streams.len() * CAPACITY;
         while !self.streams.is_empty()

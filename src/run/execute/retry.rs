@@ -33,15 +33,15 @@ pub(super) fn wait(
         retry.backoff.saturating_mul(factor).min(longest)
     })
 }
-/// A line that is longer is looked at in pieces.
+/// A longer line is matched in pieces.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// How much of its piece each further piece of a line has in common with the one before, so that what
-/// lies across a border is found unless it is longer.
+/// How much each further piece of a line repeats of the one before, so that a match across the border is
+/// found unless it is longer.
 const OVERLAP: usize = 4 << 10;
 
-/// Looks for the patterns of a [`Retry`] in the lines of both streams, as they come. What is looked at
-/// is text: colours and other escape sequences are left out.
+/// Matches the patterns of a [`Retry`] against the lines of both streams, as they come, without colours
+/// and other escape sequences.
 #[derive(Debug)]
 pub(super) struct OutputWatch {
     retry: Arc<Retry>,
@@ -54,7 +54,7 @@ pub(super) struct OutputWatch {
 #[derive(Debug, Default)]
 struct Line {
     text: Vec<u8>,
-    /// Knows whether what comes next belongs to an escape sequence; none goes on in the next line.
+    /// Knows whether the next bytes belong to an escape sequence; none continues in the next line.
     strip: StripBytes,
 }
 
@@ -65,13 +65,13 @@ impl Line {
         }
     }
 
-    /// Says whether it has one of the patterns. Lines may end as on Windows, and `$` shall match there.
+    /// Returns whether it matches one of the patterns. `$` matches before the end of a Windows line, too.
     fn matches(&self, patterns: &RegexSet) -> bool {
         let text = &self.text;
         patterns.is_match(text.strip_suffix(b"\r").unwrap_or(text))
     }
 
-    /// Leaves only what the next line needs.
+    /// Makes room for the next line.
     fn end(&mut self) {
         self.text.clear();
         self.strip = StripBytes::default();
@@ -113,7 +113,7 @@ impl OutputWatch {
         }
     }
 
-    /// Says whether a line had one of the patterns; to be asked when the output has ended.
+    /// Returns whether a line matched one of the patterns; to be called once the output has ended.
     pub(super) fn has_matched(&self) -> bool {
         let patterns = &self.retry.on_output;
         self.has_matched || self.stdout.matches(patterns) || self.stderr.matches(patterns)

@@ -38,21 +38,20 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Says whether a signal has arrived since the last time, be it that the thread that sends it to
-    /// the channel has not got round to it.
+    /// Returns whether a signal has arrived since the last call, even if it is not in the channel yet.
     pub(super) fn has_arrived(&self) -> bool {
         self.has_arrived.swap(false, Ordering::SeqCst)
     }
 
-    /// Takes note that one has come through the channel.
+    /// Records that one has come through the channel.
     pub(super) fn taken(&self) {
         self.n_untaken.store(0, Ordering::SeqCst);
     }
 }
 
 pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
-    // Whoever starts us with SIGCHLD ignored would have the kernel throw exit statuses away. A
-    // handler that does nothing undoes that, for us and for the commands.
+    // If we were started with SIGCHLD ignored, the kernel would throw exit statuses away. A handler
+    // that does nothing undoes that, for us and for the commands.
     signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)))?;
     // A file that may not grow any further (`ulimit -f`) is an error of the write, and the run goes on;
     // for the commands the signal is what it was.
@@ -78,8 +77,8 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
                 at: Instant::now(),
             };
             n_sent.fetch_add(1, Ordering::SeqCst);
-            // If it cannot be sent, the run is over, and whoever waits for what is left of its output
-            // waits no more. Nor do they if nobody takes what is sent.
+            // If it cannot be sent, the run is over and nothing is worth waiting for. The same holds if
+            // the loop takes no signals any more.
             if sender.send(Message::Signal(signal)).is_err() || nobody_takes_them(&n_sent) {
                 _ = emulate_default_handler(origin.signal);
             }
@@ -91,7 +90,8 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
     })
 }
 
-/// Says whether as many signals as kill the commands have been sent to a loop that takes none.
+/// Returns whether the loop is stuck: it has taken none of the signals that should have killed the
+/// commands.
 fn nobody_takes_them(n_untaken: &AtomicU32) -> bool {
     let is_stuck = || n_untaken.load(Ordering::SeqCst) >= 3;
     if !is_stuck() {
@@ -101,7 +101,7 @@ fn nobody_takes_them(n_untaken: &AtomicU32) -> bool {
     is_stuck()
 }
 
-/// Says whether this process was started with a signal ignored, where the system tells.
+/// Returns whether this process was started with a signal ignored, as far as the system tells.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -109,9 +109,9 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
-/// Says whether we are in front of a terminal, where a person may want to answer prompts and press
-/// Ctrl-C. A job in the background is not: who signals it, as a shell's `kill %1` does, signals its
-/// whole process group, and a command in that would hear of it twice.
+/// Returns whether we are in the foreground of a terminal, where a person may answer prompts and press
+/// Ctrl-C. A background job is not: a shell's `kill %1` signals its whole process group, and a command
+/// in that group would be signalled twice.
 pub(super) fn is_interactive() -> bool {
     let our_group = getpgrp();
     let is_in_front = |stream: BorrowedFd| tcgetpgrp(stream).is_ok_and(|group| group == our_group);
@@ -135,7 +135,7 @@ pub(super) fn failure(status: ExitStatus) -> Failure {
     }
 }
 
-/// Says why a program that exists and may be executed did not start.
+/// Returns why a program that exists and is executable did not start.
 pub(super) fn start_problem(error: &io::Error) -> String {
     match error
         .raw_os_error()
@@ -155,8 +155,8 @@ fn pid(process: u32) -> Option<Pid> {
     Pid::from_raw(process.cast_signed())
 }
 
-/// Returns when the process has ended, and leaves it to be reaped. Tells each time that it was
-/// stopped because it asked for the terminal.
+/// Blocks until the process has ended, and does not reap it. Calls `wants_terminal` each time it was
+/// stopped for asking for the terminal.
 pub(super) fn wait_without_reaping(process: u32, wants_terminal: impl Fn()) {
     let Some(pid) = pid(process) else {
         return;
@@ -175,7 +175,7 @@ pub(super) fn wait_without_reaping(process: u32, wants_terminal: impl Fn()) {
     }
 }
 
-/// Says whether a process of ours has ended; it is left to be reaped.
+/// Returns whether a child process has ended; does not reap it.
 pub(super) fn has_ended(process: u32) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     pid(process).is_none_or(|pid| {
@@ -186,21 +186,21 @@ pub(super) fn has_ended(process: u32) -> bool {
     })
 }
 
-/// Says whether nothing is left of the process group of a command that has been reaped, or, if this is
-/// asked for, nothing that is alive.
+/// Returns whether the process group of a reaped command is empty, or, with `or_zombies`, holds nothing
+/// alive.
 pub(super) fn has_group_ended(process: u32, or_zombies: bool) -> bool {
     let Some(group) = pid(process) else {
         return true;
     };
-    // Orphans are ours where we are the first process of a container.
+    // As the first process of a container, we inherit orphans.
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     while let Ok(Some(_)) = waitid(WaitId::Pgid(Some(group)), options) {}
     test_kill_process_group(group) == Err(rustix::io::Errno::SRCH)
         || or_zombies && is_group_of_zombies(group)
 }
 
-/// Says whether all of a process group has ended and waits to be reaped, where the system tells: some
-/// first processes of containers never do that.
+/// Returns whether a process group holds only zombies, as far as the system tells: some first processes
+/// of containers never reap them.
 fn is_group_of_zombies(group: Pid) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return false;
@@ -229,8 +229,7 @@ fn is_group_of_zombies(group: Pid) -> bool {
     has_members
 }
 
-/// Says whether a process of ours was stopped since the last time because it asked for the terminal.
-/// Forgets that it was stopped.
+/// Returns whether a child process was stopped since the last call because it asked for the terminal.
 fn has_wanted_terminal(process: u32) -> bool {
     let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
     let status = pid(process).and_then(|pid| waitid(WaitId::Pid(pid), options).ok()?);
@@ -240,8 +239,8 @@ fn has_wanted_terminal(process: u32) -> bool {
 
 /// Passes the first signal on to a process, or to all of its group.
 ///
-/// A hang-up and a quit go on as an interrupt: terraform dies of either and keeps its lock. Who
-/// shares our group is reached by a hang-up of its terminal without our doing.
+/// A hang-up and a quit are passed on as an interrupt: terraform dies of either and keeps its lock. A
+/// hang-up of the terminal reaches a process in our own group anyway.
 pub(super) fn pass_on(process: u32, whole_group: bool, signal: i32) {
     match signal {
         SIGHUP if !whole_group => {}
@@ -250,7 +249,7 @@ pub(super) fn pass_on(process: u32, whole_group: bool, signal: i32) {
     }
 }
 
-/// Sends a signal to a process, or to all of its group. That it has just ended is no error.
+/// Sends a signal to a process, or to its whole group. If it has just ended, does nothing.
 fn send(process: u32, whole_group: bool, signal: i32) {
     let (Some(pid), Some(signal)) = (
         pid(process),
@@ -273,7 +272,7 @@ pub(super) fn terminate(process: u32, whole_group: bool) {
     send(process, whole_group, SIGTERM);
 }
 
-/// Lets a process that was stopped, and all of its group, go on to notice what it was sent.
+/// Continues a stopped process and its whole group, so that it notices what it was sent.
 pub(super) fn resume(process: u32) {
     send(process, true, signal_hook::consts::SIGCONT);
 }
@@ -282,7 +281,11 @@ pub(super) fn kill(process: u32, whole_group: bool) {
     send(process, whole_group, signal_hook::consts::SIGKILL);
 }
 
-/// Sees to it that so many files may be open at once, or returns how many may at most.
+/// Raises the limit of open files to this many if it is lower.
+///
+/// # Errors
+///
+/// How many may be open at most, if that is fewer.
 pub(super) fn allow_open_files(needed: u64) -> Result<(), u64> {
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
@@ -303,7 +306,7 @@ pub(super) fn allow_open_files(needed: u64) -> Result<(), u64> {
         .min(needed - 1))
 }
 
-/// Says whether we may execute a file.
+/// Returns whether we may execute a file.
 pub(super) fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok()
 }
