@@ -20,7 +20,7 @@ use orch::run::schedule::OnError;
 use orch::run::turn::{Step, Turn};
 use orch::selection::graph::Graph;
 use orch::selection::reference::References;
-use orch::selection::select::{Wish, select};
+use orch::selection::select::{Query, select};
 
 use crate::measure::{Job, medians, peak_memory};
 use crate::options;
@@ -115,8 +115,8 @@ fn scheduling() -> Result<()> {
         let project = Project::load(&root.canonicalize()?, &mut Problems::default())?;
         let references = References::resolve(&project, &mut Vec::new());
         let graph = Graph::new(&project.stacks, &references);
-        let wish = Wish::at_or_below(ProjectPath::root());
-        let selection = select(&project.stacks, &references, &graph, &wish);
+        let query = Query::at_or_below(ProjectPath::root());
+        let selection = select(&project.stacks, &references, &graph, &query);
         for jobs in [1, 8] {
             let steps: Arc<[Step]> = [Step::Command("command".into())].into();
             let step = || {

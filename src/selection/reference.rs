@@ -1,9 +1,10 @@
 //! What `after`, `before`, `wants` and `wanted_by` name.
 //!
 //! A path names every stack at or below it, a `tag:` filter every stack that matches, and neither
-//! ever the stack that declares it. A directory that contains the declaring stack stands for the
-//! stack *at* that directory, so `after = ["/parent"]` in `/parent/child` is true and harmless, and a
-//! stack's own directory names only itself, whatever is nested in it.
+//! ever the stack that declares it. A directory that contains the declaring stack stands for all
+//! other stacks at or below it, without those nested in the declaring stack, which run after it
+//! anyway. Only `after` takes an ancestor that is itself a stack for that stack alone, so
+//! `after = ["/parent"]` in `/parent/child` is true and harmless.
 //!
 //! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
 //! selection look inside, once for all who refer to it.
@@ -67,6 +68,9 @@ pub enum Target {
     Stack(StackIndex),
     /// All stacks at or below a directory, which does not contain the declaring stack.
     Directory(ProjectPath),
+    /// All stacks at or below a directory that contains the declaring stack, except for that stack
+    /// and those nested in it.
+    Enclosing(ProjectPath),
     /// All stacks of a tag group, except the declaring stack.
     Tag(TagGroupIndex),
 }
@@ -93,9 +97,11 @@ pub struct References {
 }
 
 impl References {
-    /// Resolves all references of a project. What is wrong goes to `problems`: leaving the project, a
-    /// filter that is none, naming nothing but oneself are errors; naming nothing is a warning, or
-    /// an error where the project says `references = "strict"`.
+    /// Resolves all references of a project. What is wrong goes to `problems`. Errors are: a path
+    /// that leads out of the project, an invalid tag filter, and `after` or `before` that name only
+    /// the declaring stack. Warnings are: `wants` or `wanted_by` that name only the declaring stack,
+    /// and a reference that names nothing, which is an error if the project says
+    /// `references = "strict"`.
     pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
         let mut resolver = Resolver {
             project,
@@ -125,24 +131,47 @@ impl References {
         &self.tag_groups[index.0 as usize]
     }
 
-    /// Returns the stacks that a target stands for, in path order; of a tag group, all members.
+    /// Returns the stacks that a reference names, in path order.
+    pub fn named(&self, reference: &Reference, stacks: &Stacks) -> Vec<StackIndex> {
+        let mut members = self.members(&reference.target, stacks);
+        members.retain(|&member| reference.is_other(member, stacks));
+        members
+    }
+
+    /// Returns all stacks of a target, in path order. A stack that refers to a group that it belongs
+    /// to does not name all of them: see [`Self::named`].
     pub fn members(&self, target: &Target, stacks: &Stacks) -> Vec<StackIndex> {
         match target {
             Target::Stack(stack) => vec![*stack],
-            Target::Directory(directory) => stacks.at_or_below(directory).collect(),
+            Target::Directory(directory) | Target::Enclosing(directory) => {
+                stacks.at_or_below(directory).collect()
+            }
             Target::Tag(group) => self.tag_group(*group).members.clone(),
         }
     }
 
-    /// Says whether a target stands for a stack, as one of [`Self::members`].
-    pub fn means(&self, target: &Target, stack: StackIndex, stacks: &Stacks) -> bool {
-        match target {
+    /// Returns whether a reference names a stack, as one of [`Self::named`].
+    pub fn names(&self, reference: &Reference, stack: StackIndex, stacks: &Stacks) -> bool {
+        let is_member = match &reference.target {
             Target::Stack(named) => *named == stack,
-            Target::Directory(directory) => stacks[stack].path.is_at_or_below(directory),
+            Target::Directory(directory) | Target::Enclosing(directory) => {
+                stacks[stack].path.is_at_or_below(directory)
+            }
             Target::Tag(group) => {
                 let members = &self.tag_group(*group).members;
                 members.binary_search(&stack).is_ok()
             }
+        };
+        is_member && reference.is_other(stack, stacks)
+    }
+}
+
+impl Reference {
+    /// Returns whether a member of the target is none of those that the declaring stack leaves out.
+    fn is_other(&self, member: StackIndex, stacks: &Stacks) -> bool {
+        match self.target {
+            Target::Enclosing(_) => !stacks[member].path.is_at_or_below(&stacks[self.from].path),
+            Target::Stack(_) | Target::Directory(_) | Target::Tag(_) => member != self.from,
         }
     }
 }
@@ -221,7 +250,8 @@ impl Resolver<'_> {
                 self.suggestions += 1;
                 self.problems.push(match unknown {
                     Some(tag) if self.suggestions <= MAX_SUGGESTIONS => {
-                        diagnostic.did_you_mean(tag, stacks.tags())
+                        let others = stacks.tags().filter(|tag| *stacks.with_tag(tag) != [from]);
+                        diagnostic.did_you_mean(tag, others)
                     }
                     _ => diagnostic,
                 });
@@ -255,28 +285,7 @@ impl Resolver<'_> {
         };
         let stacks = &self.project.stacks;
         if stack.path.is_at_or_below(&path) {
-            return match stacks.at(path.as_str()) {
-                Some(own) if own == from => {
-                    self.names_only_itself(kind, entry, "this is the stack itself");
-                    None
-                }
-                Some(above) => Some(Target::Stack(above)),
-                None if self
-                    .project
-                    .broken
-                    .iter()
-                    .any(|broken| broken.parent().as_ref() == Some(&path)) =>
-                {
-                    None
-                }
-                None => {
-                    let label = "contains this stack, and is not a stack itself";
-                    let help = "a directory that contains the stack stands for the stack at that directory";
-                    let diagnostic = self.names_nothing(kind, entry, label).help(help);
-                    self.problems.push(diagnostic);
-                    None
-                }
-            };
+            return self.enclosing(stack, kind, entry, path);
         }
         let mut named = stacks.at_or_below(&path);
         match (named.next(), named.next()) {
@@ -289,10 +298,48 @@ impl Resolver<'_> {
                 let mut diagnostic = self.names_nothing(kind, entry, label);
                 self.suggestions += 1;
                 if self.suggestions <= MAX_SUGGESTIONS {
-                    let candidates = stacks.iter().map(|(_, stack)| stack.path.as_str());
+                    let others = stacks.iter().filter(|(other, _)| *other != from);
+                    let candidates = others.map(|(_, other)| other.path.as_str());
                     diagnostic = diagnostic.did_you_mean(path.as_str(), candidates);
                 }
                 self.problems.push(diagnostic);
+                None
+            }
+        }
+    }
+
+    /// Resolves a directory that contains the declaring stack, or is its own.
+    fn enclosing(
+        &mut self,
+        stack: &Stack,
+        kind: ReferenceKind,
+        entry: &Spanned<String>,
+        directory: ProjectPath,
+    ) -> Option<Target> {
+        if directory == stack.path {
+            self.names_only_itself(kind, entry, "this is the stack itself");
+            return None;
+        }
+        let stacks = &self.project.stacks;
+        if kind == ReferenceKind::After {
+            if let Some(above) = stacks.at(directory.as_str()) {
+                return Some(Target::Stack(above));
+            }
+            let mut broken = self.project.broken.iter();
+            if broken.any(|broken| broken.parent().as_ref() == Some(&directory)) {
+                return None; // it may have been meant to be a stack
+            }
+        }
+        let mut others = stacks
+            .at_or_below(&directory)
+            .filter(|&other| !stacks[other].path.is_at_or_below(&stack.path));
+        match (others.next(), others.next()) {
+            (Some(only), None) => Some(Target::Stack(only)),
+            (Some(_), Some(_)) => Some(Target::Enclosing(directory)),
+            (None, _) if self.broken_within(&directory) => None,
+            (None, _) => {
+                let label = "no other stack at or below this directory";
+                self.names_only_itself(kind, entry, label);
                 None
             }
         }
@@ -321,10 +368,15 @@ impl Resolver<'_> {
     }
 
     fn names_only_itself(&mut self, kind: ReferenceKind, entry: &Spanned<String>, label: &str) {
-        let diagnostic = Diagnostic::error(
-            Code::SelfReference,
-            format!("`{}` in `{kind}` names only the stack itself", entry.value),
-        );
+        let message = format!("`{}` in `{kind}` names only the stack itself", entry.value);
+        let diagnostic = match kind {
+            ReferenceKind::After | ReferenceKind::Before => {
+                Diagnostic::error(Code::SelfReference, message)
+            }
+            ReferenceKind::Wants | ReferenceKind::WantedBy => {
+                Diagnostic::warning(Code::SelfReference, message)
+            }
+        };
         self.problems
             .push(diagnostic.label(entry.span, label).help("remove it"));
     }

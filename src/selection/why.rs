@@ -12,7 +12,7 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Origin, Towards};
 use crate::selection::reference::{ReferenceKind, References};
-use crate::selection::select::{Obstacle, Reach, Reason, Selection, Verb, Wish, select};
+use crate::selection::select::{Obstacle, Query, Reach, Reason, Selection, Verb, select};
 use crate::source::Span;
 
 /// What is asked: why a stack is selected, or why not.
@@ -25,14 +25,14 @@ pub struct Question<'a> {
     /// Its constraints.
     pub graph: &'a Graph,
     /// What is asked for.
-    pub wish: &'a Wish,
+    pub query: &'a Query,
     /// What that selects.
     pub selection: &'a Selection,
     /// The stack.
     pub stack: StackIndex,
 }
 
-/// The story of a stack under a wish.
+/// The story of a stack under a query.
 #[derive(Debug)]
 pub struct Why {
     /// What leaves it out, in the order of the pipeline; nothing if it is selected.
@@ -44,17 +44,17 @@ pub struct Why {
     /// The stacks that it runs before.
     pub before: BTreeMap<StackIndex, Vec<Origin>>,
     /// Flags to leave out. That alone selects the stack if no obstacle is a filter.
-    pub in_the_way: Vec<Hindrance>,
+    pub in_the_way: Vec<BlockingFlag>,
     /// What would select it, then, besides passing the filters.
     pub ways: Vec<Way>,
 }
 
 /// A flag that takes stacks away, whatever selects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hindrance {
+pub enum BlockingFlag {
     /// `--exclude` with this text.
     Exclude(String),
-    /// A wish for neighbours only, or against them.
+    /// A query for neighbours only, or against them.
     Neighbours(Reach),
 }
 
@@ -87,7 +87,7 @@ impl Question<'_> {
         let Question {
             project,
             graph,
-            wish,
+            query,
             selection,
             stack,
             ..
@@ -96,7 +96,7 @@ impl Question<'_> {
         let mut obstacles = match selection.dropped(stack) {
             _ if is_selected => Vec::new(),
             Some(obstacle) => vec![obstacle.clone()],
-            None => wish.obstacles(stack, &project.stacks[stack]),
+            None => query.obstacles(stack, &project.stacks[stack]),
         };
         let mut in_the_way = Vec::new();
         let mut ways = Vec::new();
@@ -127,7 +127,7 @@ impl Question<'_> {
     }
 
     /// Returns flags without which the stack would be selected, as few kinds of them as possible.
-    fn enough_to_leave_out(&self, obstacles: &[Obstacle]) -> Option<Vec<Hindrance>> {
+    fn enough_to_leave_out(&self, obstacles: &[Obstacle]) -> Option<Vec<BlockingFlag>> {
         let excludes = excludes(obstacles);
         let verbs: [&[Verb]; 4] = [
             &[],
@@ -142,31 +142,31 @@ impl Question<'_> {
             if flags.is_empty() || tried.contains(&flags) {
                 return None;
             }
-            let wish = self.without(&flags);
+            let query = self.without(&flags);
             let Question { project, .. } = self;
-            let selection = select(&project.stacks, self.references, self.graph, &wish);
+            let selection = select(&project.stacks, self.references, self.graph, &query);
             tried.push(flags.clone());
             selection.contains(self.stack).then_some(flags)
         })
     }
 
-    /// Returns the wish without some flags.
-    fn without(&self, flags: &[Hindrance]) -> Wish {
-        let mut wish = self.wish.clone();
+    /// Returns the query without some flags.
+    fn without(&self, flags: &[BlockingFlag]) -> Query {
+        let mut query = self.query.clone();
         for flag in flags {
             match flag {
-                Hindrance::Exclude(glob) => wish.exclude.retain(|it| it.to_string() != *glob),
-                Hindrance::Neighbours(reach) => wish.neighbours.retain(|it| it != reach),
+                BlockingFlag::Exclude(glob) => query.exclude.retain(|it| it.to_string() != *glob),
+                BlockingFlag::Neighbours(reach) => query.neighbours.retain(|it| it != reach),
             }
         }
-        wish
+        query
     }
 
     /// Returns the flags about neighbours that do one of these things.
-    fn reaches(&self, verbs: &[Verb]) -> impl Iterator<Item = Hindrance> {
-        let reaches = self.wish.neighbours.iter();
+    fn reaches(&self, verbs: &[Verb]) -> impl Iterator<Item = BlockingFlag> {
+        let reaches = self.query.neighbours.iter();
         let reaches = reaches.filter(|reach| verbs.contains(&reach.verb));
-        reaches.map(|&reach| Hindrance::Neighbours(reach))
+        reaches.map(|&reach| BlockingFlag::Neighbours(reach))
     }
 
     /// Returns the references by which another stack would bring this one along.
@@ -178,16 +178,16 @@ impl Question<'_> {
             ..
         } = *self;
         let can_be_selected =
-            |other: StackIndex| other != stack && !self.wish.excludes(&stacks[other]);
+            |other: StackIndex| other != stack && !self.query.excludes(&stacks[other]);
         let ways = references.list.iter().filter_map(|reference| {
             let (from, span) = (reference.from, reference.span);
             match reference.kind {
                 ReferenceKind::Wants => {
-                    let names_it = references.means(&reference.target, stack, stacks);
+                    let names_it = references.names(reference, stack, stacks);
                     (names_it && can_be_selected(from)).then_some(Way::Wants(from, span))
                 }
                 ReferenceKind::WantedBy if from == stack => {
-                    let named = references.members(&reference.target, stacks);
+                    let named = references.named(reference, stacks);
                     let named = named.into_iter().find(|&named| can_be_selected(named))?;
                     Some(Way::WantedBy(named, span))
                 }
@@ -201,15 +201,15 @@ impl Question<'_> {
     fn by_neighbours(&self) -> Vec<Way> {
         // These flags start from what is selected without any of them.
         let without;
-        let start = if self.wish.neighbours.is_empty() {
+        let start = if self.query.neighbours.is_empty() {
             self.selection
         } else {
             let neighbours = Vec::new();
-            let wish = Wish {
+            let query = Query {
                 neighbours,
-                ..self.wish.clone()
+                ..self.query.clone()
             };
-            without = select(&self.project.stacks, self.references, self.graph, &wish);
+            without = select(&self.project.stacks, self.references, self.graph, &query);
             &without
         };
         let ways = [
@@ -226,7 +226,7 @@ impl Question<'_> {
                 towards: back,
                 depth: None,
             };
-            let mut reaches = self.wish.neighbours.iter();
+            let mut reaches = self.query.neighbours.iter();
             let is_same = |it: &&Reach| (it.verb, it.towards) == (reach.verb, reach.towards);
             Some(Way::Neighbour(reach, other, reaches.find(is_same).copied()))
         });
@@ -235,10 +235,14 @@ impl Question<'_> {
 }
 
 /// Returns the flags that exclude the stack itself.
-fn excludes(obstacles: &[Obstacle]) -> Vec<Hindrance> {
+fn excludes(obstacles: &[Obstacle]) -> Vec<BlockingFlag> {
     let globs = obstacles.iter().filter_map(|obstacle| match obstacle {
         Obstacle::Excluded(globs) => Some(globs),
         _ => None,
     });
-    globs.flatten().cloned().map(Hindrance::Exclude).collect()
+    globs
+        .flatten()
+        .cloned()
+        .map(BlockingFlag::Exclude)
+        .collect()
 }

@@ -218,11 +218,34 @@ fn wants_is_no_step_but_what_is_wanted_has_neighbours() {
     check(
         &sandbox,
         &[
-            ("--tags x --include-dependents", "a b c"),
-            ("--tags x --only-dependents", "c"),
+            ("--tags x --include-dependents", "a b c d"),
+            ("--tags x --only-dependents", "c d"),
             ("--match c --include-dependencies", "b c d"),
         ],
     );
+}
+
+#[test]
+fn what_selected_stacks_want_comes_back_whatever_the_neighbours_say() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x] wants /b
+        b after /a
+        c after /a wanted_by /a",
+    );
+    check(
+        &sandbox,
+        &[
+            ("--tags x --exclude-dependents", "a b c"),
+            ("--tags x --exclude-dependents --exclude b", "a c"),
+            ("--match b --only-dependencies", "a b c"),
+        ],
+    );
+    assert_snapshot!(sandbox.orch("list --why --tags x --exclude-dependents"), @"
+    a  # at or below /; matches --tags x
+    b  # wanted by /a (a/stack.tm:3)
+    c  # names /a in `wanted_by` (c/stack.tm:3)
+    ");
 }
 
 #[test]

@@ -328,7 +328,12 @@ mod rules {
     }
 
     /// The stacks that a reference names; nothing if it names only the stack itself.
-    fn named(project: &Project, from: &str, reference: &str) -> Option<Vec<&'static str>> {
+    fn named(
+        project: &Project,
+        from: &str,
+        attribute: &str,
+        reference: &str,
+    ) -> Option<Vec<&'static str>> {
         if let Some(filter) = reference.strip_prefix("tag:") {
             let matches = |stack: &Stack| {
                 filter
@@ -346,20 +351,15 @@ mod rules {
             return None;
         }
         let contains = is_at_or_below(from, reference);
-        let is_named = |path: &str| {
-            if contains {
-                path == reference
-            } else {
-                is_at_or_below(path, reference)
-            }
+        let is_alone = contains && attribute == "after" && project.contains_key(reference);
+        let is_named = |path: &str| match (is_alone, contains) {
+            (true, _) => path == reference,
+            (false, true) => is_at_or_below(path, reference) && !is_at_or_below(path, from),
+            (false, false) => is_at_or_below(path, reference),
         };
-        Some(
-            project
-                .keys()
-                .copied()
-                .filter(|path| is_named(path))
-                .collect(),
-        )
+        let named = project.keys().copied().filter(|path| is_named(path));
+        let named: Vec<&str> = named.collect();
+        (!contains || !named.is_empty()).then_some(named)
     }
 
     /// The selected stacks in order; nothing if that is refused.
@@ -374,14 +374,14 @@ mod rules {
             }
             for reference in &stack.after {
                 before.extend(
-                    named(project, path, reference)?
+                    named(project, path, "after", reference)?
                         .into_iter()
                         .map(|it| (it, path)),
                 );
             }
             for reference in &stack.before {
                 before.extend(
-                    named(project, path, reference)?
+                    named(project, path, "before", reference)?
                         .into_iter()
                         .map(|it| (path, it)),
                 );

@@ -71,7 +71,7 @@ fn a_tag_that_the_stack_itself_carries_names_the_others() {
 }
 
 #[test]
-fn a_reference_that_names_only_the_stack_itself_is_an_error() {
+fn a_reference_that_names_only_the_stack_itself_is_an_error_in_the_order_and_else_a_warning() {
     let sandbox = Sandbox::layout(
         "
         a after /a
@@ -98,7 +98,7 @@ fn a_reference_that_names_only_the_stack_itself_is_an_error() {
       |
       = help: remove it
 
-    error: `tag:x` in `wants` names only the stack itself
+    warning: `tag:x` in `wants` names only the stack itself
      --> c/stack.tm:3:12
       |
     3 |   wants = ["tag:x"]
@@ -106,7 +106,7 @@ fn a_reference_that_names_only_the_stack_itself_is_an_error() {
       |
       = help: remove it
 
-    error: `../d` in `wanted_by` names only the stack itself
+    warning: `../d` in `wanted_by` names only the stack itself
      --> d/stack.tm:2:16
       |
     2 |   wanted_by = ["../d"]
@@ -127,7 +127,7 @@ fn a_reference_that_names_only_the_stack_itself_is_an_error() {
 }
 
 #[test]
-fn a_directory_that_contains_the_stack_means_the_stack_at_it() {
+fn after_an_ancestor_that_is_a_stack_means_that_stack_alone() {
     let sandbox = Sandbox::layout(
         "
         parent
@@ -146,17 +146,116 @@ fn a_directory_that_contains_the_stack_means_the_stack_at_it() {
 }
 
 #[test]
-fn a_stack_may_want_the_stack_it_is_nested_in_and_no_more() {
+fn a_directory_that_contains_the_stack_means_all_other_stacks_in_it() {
+    for (layout, order) in [
+        ("env/a\n env/first before /env\n z", "env/first\nenv/a\nz\n"),
+        ("env/a\n env/first before ..\n z", "env/first\nenv/a\nz\n"),
+        ("a after /\n b\n c/d", "b\nc/d\na\n"),
+        (
+            "a/b after /a\n a/c/d\n a/c/e\n z before /a",
+            "z\na/c/d\na/c/e\na/b\n",
+        ),
+        // What is nested in the stack runs after it.
+        ("e/m after /e\n e/m/n\n e/z", "e/z\ne/m\ne/m/n\n"),
+        ("e/a\n e/m before /e\n e/m/n", "e/m\ne/a\ne/m/n\n"),
+        // The stacks above, on the way to the directory, are others.
+        ("e/m\n e/m/n after /e\n e/z", "e/m\ne/z\ne/m/n\n"),
+        (
+            "e/f/g/first before /e\n e/a\n e/f/a\n e/f/g/a",
+            "e/f/g/first\ne/a\ne/f/a\ne/f/g/a\n",
+        ),
+    ] {
+        let output = Sandbox::layout(layout).orch("list --order");
+        assert_eq!(output.to_string(), order, "{layout}");
+    }
+}
+
+#[test]
+fn a_stack_may_want_a_directory_that_it_lies_in() {
     let sandbox = Sandbox::layout(
         "
         parent
         parent/a wants /parent
-        parent/b",
+        parent/a/nested
+        parent/b wanted_by ..",
     );
-    assert_snapshot!(sandbox.orch_in("/parent/a", "list"), @"
-    ..
-    .
+    assert_snapshot!(sandbox.orch_in("/parent/a", "list --no-recursive --why"), @"
+    ..  # wanted by /parent/a (parent/a/stack.tm:2)
+    .  # the stack at /parent/a
+    ../b  # wanted by /parent/a (parent/a/stack.tm:2)
     ");
+    assert_snapshot!(sandbox.orch_in("/parent/a/nested", "list"), @"
+    .
+    ../../b
+    ");
+}
+
+#[test]
+fn two_stacks_that_go_before_each_other_are_a_cycle() {
+    let sandbox = Sandbox::layout(
+        "
+        env/a
+        env/b before /env
+        env/c before /env",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: stacks wait for each other in a cycle: `/env/b` → `/env/c`
+     --> env/b/stack.tm:2:13
+      |
+    2 |   before = ["/env"]
+      |             ^^^^^^ `/env/b` runs before `/env/c` (before)
+      |
+     ::: env/c/stack.tm:2:13
+      |
+    2 |   before = ["/env"]
+      |             ------ `/env/c` runs before `/env/b` (before)
+      |
+      = help: remove one of these references
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn a_directory_that_holds_no_other_stack_names_only_the_stack_itself() {
+    let sandbox = Sandbox::layout(
+        "
+        env/a after /env wants /env
+        env/a/nested",
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: `/env` in `after` names only the stack itself
+     --> env/a/stack.tm:2:12
+      |
+    2 |   after = ["/env"]
+      |            ^^^^^^ no other stack at or below this directory
+      |
+      = help: remove it
+
+    warning: `/env` in `wants` names only the stack itself
+     --> env/a/stack.tm:3:12
+      |
+    3 |   wants = ["/env"]
+      |            ^^^^^^ no other stack at or below this directory
+      |
+      = help: remove it
+
+    [exit status 3]
+    "#);
+}
+
+#[test]
+fn thousands_of_stacks_may_refer_to_the_directory_around_them() {
+    let mut stacks = "a/first before /a\n".to_owned();
+    for number in 0..2_000 {
+        stacks += &format!("a/b/s{number} wants /a wanted_by /a\n");
+        stacks += &format!("c/s{number} after /a before /\n");
+    }
+    let sandbox = Sandbox::layout(&stacks);
+    let output = sandbox.orch("list");
+    assert_eq!((output.code(), output.stdout.lines().count()), (0, 4_001));
 }
 
 #[test]
@@ -170,28 +269,8 @@ fn the_stack_at_the_root_is_named_by_a_slash() {
     assert_snapshot!(sandbox.orch_in("/a", "list --order"), @"
     ..
     b
+    ../c
     ");
-}
-
-#[test]
-fn a_directory_above_that_is_no_stack_names_nothing() {
-    let sandbox = Sandbox::layout(
-        "
-        plain/a after /plain
-        plain/b",
-    );
-    assert_snapshot!(sandbox.orch("list --order"), @r#"
-    plain/a
-    plain/b
-    [stderr]
-    warning: `/plain` in `after` names no stack
-     --> plain/a/stack.tm:2:12
-      |
-    2 |   after = ["/plain"]
-      |            ^^^^^^^^ contains this stack, and is not a stack itself
-      |
-      = help: a directory that contains the stack stands for the stack at that directory
-    "#);
 }
 
 #[test]
@@ -213,6 +292,14 @@ fn a_reference_to_nothing_is_a_warning_with_a_suggestion() {
       |
       = help: did you mean `/prod/network`?
     "#);
+}
+
+#[test]
+fn a_suggestion_is_never_the_stack_itself() {
+    let sandbox = Sandbox::layout("prod/app [only] after /prod/ap tag:onlx");
+    let output = sandbox.orch("list");
+    assert_eq!(output.stderr.matches("warning:").count(), 2, "{output}");
+    assert!(!output.stderr.contains("did you mean"), "{output}");
 }
 
 #[test]

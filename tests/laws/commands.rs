@@ -8,26 +8,26 @@ use serde_json::Value;
 
 use crate::loaded::Loaded;
 use crate::model::{Meaning, Set, names};
-use crate::selector::ModelWish;
+use crate::query::{with_query, with_runnable_query};
+use crate::selector::ModelQuery;
 use crate::support::orch_program;
 use crate::tree::{any_tree, relative, without_errors};
-use crate::wish::{with_runnable_wish, with_wish};
 
-/// Runs `orch` with the flags of a wish.
+/// Runs `orch` with the flags of a query.
 fn output(
     root: &Path,
-    wish: &ModelWish,
+    query: &ModelQuery,
     arguments: &[&str],
     command: &[&str],
 ) -> (Option<i32>, String) {
     let mut directory = root.to_path_buf();
-    directory.extend(names(&wish.directory));
+    directory.extend(names(&query.directory));
     let mut orch = Command::new(orch_program());
     orch.arg("-C")
         .arg(directory)
         .args(arguments)
-        .args(wish.flags());
-    if let Some(lines) = &wish.named {
+        .args(query.flags());
+    if let Some(lines) = &query.named {
         orch.arg("--stacks-from=-").write_stdin(lines.join("\n"));
     }
     let output = orch.args(command).output().unwrap();
@@ -35,14 +35,14 @@ fn output(
     (output.status.code(), text)
 }
 
-/// Runs `orch` with the flags of a wish, for the lines that it prints.
+/// Runs `orch` with the flags of a query, for the lines that it prints.
 fn orch(
     root: &Path,
-    wish: &ModelWish,
+    query: &ModelQuery,
     arguments: &[&str],
     command: &[&str],
 ) -> (Option<i32>, Vec<String>) {
-    let (status, text) = output(root, wish, arguments, command);
+    let (status, text) = output(root, query, arguments, command);
     (status, text.lines().map(str::to_owned).collect())
 }
 
@@ -63,30 +63,34 @@ proptest! {
 
     #[test]
     fn what_list_prints_is_what_run_runs(
-        (tree, wish) in prop_oneof![
-            1 => with_wish(any_tree()),
-            3 => with_wish(any_tree().prop_map(without_errors)),
-            3 => with_runnable_wish().prop_map(|(tree, wish)| (without_errors(tree), wish)),
+        (tree, query) in prop_oneof![
+            1 => with_query(any_tree()),
+            3 => with_query(any_tree().prop_map(without_errors)),
+            3 => with_runnable_query().prop_map(|(tree, query)| (without_errors(tree), query)),
         ],
     ) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
         let meanings = || (0..model.stacks.len()).flat_map(|stack| {
-            let written = model.stacks[stack].references.iter().flatten();
-            written.map(move |written| model.meaning(stack, written))
+            let attributes = model.stacks[stack].references.iter().enumerate();
+            attributes.flat_map(move |(attribute, written)| {
+                let written = written.iter();
+                written.map(move |written| model.meaning(stack, attribute, written))
+            })
         });
         let is_wrong = meanings().any(|meaning| match meaning {
             Meaning::Error => true,
             Meaning::Nothing => tree.is_strict,
-            Meaning::Stacks(_) => false,
+            Meaning::Itself | Meaning::Stacks(_) => false,
         });
-        let is_warned = meanings().any(|meaning| meaning == Meaning::Nothing);
+        let is_warned =
+            meanings().any(|meaning| matches!(meaning, Meaning::Itself | Meaning::Nothing));
         let on_cycles = model.on_cycles();
-        let selected = model.selection(&wish);
-        let here = model.stacks.iter().any(|stack| stack.path == wish.directory);
+        let selected = model.selection(&query);
+        let here = model.stacks.iter().any(|stack| stack.path == query.directory);
         let (listed, ordered) = if is_wrong {
             (3, 3)
-        } else if !wish.recursive && !here {
+        } else if !query.recursive && !here {
             (64, 64)
         } else if selected.is_disjoint(&on_cycles) {
             (0, 0)
@@ -94,77 +98,77 @@ proptest! {
             (0, 3)
         };
         let root = &loaded.root;
-        let show = |stack: usize| relative(&wish.directory, model.path(stack));
+        let show = |stack: usize| relative(&query.directory, model.path(stack));
         let expected: Vec<String> = match listed {
             0 => selected.iter().map(|&stack| show(stack)).collect(),
             _ => Vec::new(),
         };
-        prop_assert_eq!(orch(root, &wish, &["list"], &[]), (Some(listed), expected));
+        prop_assert_eq!(orch(root, &query, &["list"], &[]), (Some(listed), expected));
         let sequence = if ordered == 0 { model.order(&selected) } else { Vec::new() };
         let expected: Vec<String> = sequence.iter().map(|&stack| show(stack)).collect();
-        prop_assert_eq!(orch(root, &wish, &["list", "--order"], &[]), (Some(ordered), expected));
+        prop_assert_eq!(orch(root, &query, &["list", "--order"], &[]), (Some(ordered), expected));
         let mut expected: Vec<String> = sequence
             .iter()
             .map(|&stack| format!("{}: true", model.path(stack)))
             .collect();
-        let dry = orch(root, &wish, &["run", "--dry-run"], &["--", "true"]);
+        let dry = orch(root, &query, &["run", "--dry-run"], &["--", "true"]);
         prop_assert_eq!(dry, (Some(ordered), expected.clone()));
         expected.reverse();
-        let dry = orch(root, &wish, &["run", "--dry-run", "--reverse"], &["--", "true"]);
+        let dry = orch(root, &query, &["run", "--dry-run", "--reverse"], &["--", "true"]);
         prop_assert_eq!(dry, (Some(ordered), expected));
-        let everything = ModelWish::everything();
+        let everything = ModelQuery::everything();
         let valid = if is_wrong || is_warned || !on_cycles.is_empty() { 3 } else { 0 };
         prop_assert_eq!(orch(root, &everything, &["validate"], &[]).0, Some(valid));
     }
     #[test]
-    fn every_command_and_every_format_has_the_same_stacks((tree, wish) in with_runnable_wish()) {
+    fn every_command_and_every_format_has_the_same_stacks((tree, query) in with_runnable_query()) {
         let tree = without_errors(tree);
         let loaded = Loaded::new(&tree);
         let (model, root) = (&loaded.model, &loaded.root);
-        let here = model.stacks.iter().any(|stack| stack.path == wish.directory);
-        prop_assume!(wish.recursive || here);
-        let selected = model.selection(&wish);
+        let here = model.stacks.iter().any(|stack| stack.path == query.directory);
+        prop_assume!(query.recursive || here);
+        let selected = model.selection(&query);
         let expected: Vec<String> = selected.iter().map(|&stack| model.path(stack).to_owned()).collect();
         for command in ["list", "env"] {
-            let (status, text) = output(root, &wish, &[command, "--format=json"], &[]);
+            let (status, text) = output(root, &query, &[command, "--format=json"], &[]);
             prop_assert_eq!(status, Some(0));
             prop_assert_eq!(&paths(&text, "stacks"), &expected, "{}", command);
         }
-        let (status, text) = output(root, &wish, &["graph", "--format=json"], &[]);
+        let (status, text) = output(root, &query, &["graph", "--format=json"], &[]);
         prop_assert_eq!(status, Some(0));
         prop_assert_eq!(&paths(&text, "nodes"), &expected);
         let ordered: Vec<String> = model.order(&selected).iter().map(|&stack| model.path(stack).to_owned()).collect();
-        let (_, text) = output(root, &wish, &["list", "--format=json", "--order"], &[]);
+        let (_, text) = output(root, &query, &["list", "--format=json", "--order"], &[]);
         prop_assert_eq!(&paths(&text, "stacks"), &ordered);
-        let (_, why) = orch(root, &wish, &["list", "--why"], &[]);
+        let (_, why) = orch(root, &query, &["list", "--why"], &[]);
         let plain: Vec<&str> = why.iter().map(|line| line.split_once("  # ").unwrap().0).collect();
-        prop_assert_eq!(plain, orch(root, &wish, &["list"], &[]).1);
+        prop_assert_eq!(plain, orch(root, &query, &["list"], &[]).1);
     }
 
     #[test]
-    fn a_list_names_what_it_lists((tree, wish) in with_wish(any_tree().prop_map(without_errors))) {
+    fn a_list_names_what_it_lists((tree, query) in with_query(any_tree().prop_map(without_errors))) {
         let loaded = Loaded::new(&tree);
         let (model, root) = (&loaded.model, &loaded.root);
-        let here = model.stacks.iter().any(|stack| stack.path == wish.directory);
-        prop_assume!(wish.recursive || here);
-        let (status, lines) = orch(root, &wish, &["list"], &[]);
+        let here = model.stacks.iter().any(|stack| stack.path == query.directory);
+        prop_assume!(query.recursive || here);
+        let (status, lines) = orch(root, &query, &["list"], &[]);
         prop_assert_eq!(status, Some(0));
-        let selected = model.selection(&wish);
+        let selected = model.selection(&query);
         // What is listed is found again, and nothing else but what it wants.
-        let again = |directory: &str| ModelWish {
+        let again = |directory: &str| ModelQuery {
             directory: directory.to_owned(),
             named: Some(lines.clone()),
-            ..ModelWish::everything()
+            ..ModelQuery::everything()
         };
         let named: Set = (0..model.stacks.len())
-            .filter(|&stack| model.line(&again(&wish.directory), stack).is_some())
+            .filter(|&stack| model.line(&again(&query.directory), stack).is_some())
             .collect();
         prop_assert_eq!(&named, &selected);
-        let listed = orch(root, &again(&wish.directory), &["list"], &[]);
-        let expected = model.selection(&again(&wish.directory));
-        let show = |stack: &usize| relative(&wish.directory, model.path(*stack));
+        let listed = orch(root, &again(&query.directory), &["list"], &[]);
+        let expected = model.selection(&again(&query.directory));
+        let show = |stack: &usize| relative(&query.directory, model.path(*stack));
         prop_assert_eq!(&listed, &(Some(0), expected.iter().map(show).collect()));
-        if wish.directory == "/" && wish.neighbours.is_empty() && wish.exclude.is_empty() {
+        if query.directory == "/" && query.neighbours.is_empty() && query.exclude.is_empty() {
             prop_assert_eq!(listed.1, lines);
         }
     }

@@ -11,10 +11,10 @@ use proptest::sample::select;
 
 use crate::loaded::Loaded;
 use crate::model::{Model, Set, names};
-use crate::selector::ModelWish;
+use crate::query::with_runnable_query;
+use crate::selector::ModelQuery;
 use crate::support::orch_program;
 use crate::tree::without_errors;
-use crate::wish::with_runnable_wish;
 
 /// Computes the number of a stack from its own and those of the stacks in `before`, and adds it to
 /// what is there: a stack that runs twice has another number.
@@ -53,11 +53,11 @@ fn directory(root: &Path, path: &str) -> PathBuf {
     directory
 }
 
-fn run(root: &Path, wish: &ModelWish, flags: &[&str]) -> std::process::Output {
+fn run(root: &Path, query: &ModelQuery, flags: &[&str]) -> std::process::Output {
     let mut orch = Command::new(orch_program());
-    orch.arg("-C").arg(directory(root, &wish.directory));
-    orch.arg("run").args(flags).args(wish.flags());
-    if let Some(lines) = &wish.named {
+    orch.arg("-C").arg(directory(root, &query.directory));
+    orch.arg("run").args(flags).args(query.flags());
+    if let Some(lines) = &query.named {
         orch.arg("--stacks-from=-").write_stdin(lines.join("\n"));
     }
     orch.args(["--", "sh"])
@@ -75,15 +75,15 @@ proptest! {
 
     #[test]
     fn however_many_run_at_once_results_are_those_of_the_order(
-        (tree, wish) in with_runnable_wish(),
+        (tree, query) in with_runnable_query(),
         jobs in select(vec!["1", "2", "4", "auto"]),
         reverse in any::<bool>(),
     ) {
         let loaded = Loaded::new(&without_errors(tree));
         let (model, root) = (&loaded.model, &loaded.root);
-        let selected = model.selection(&wish);
-        let here = model.stacks.iter().any(|stack| stack.path == wish.directory);
-        prop_assume!(!selected.is_empty() && (wish.recursive || here));
+        let selected = model.selection(&query);
+        let here = model.stacks.iter().any(|stack| stack.path == query.directory);
+        prop_assume!(!selected.is_empty() && (query.recursive || here));
         let reaches = model.closure(|_| true);
         let before: BTreeMap<usize, Set> = selected
             .iter()
@@ -107,7 +107,7 @@ proptest! {
         }
         let mut flags = vec!["-j", jobs];
         flags.extend(reverse.then_some("--reverse"));
-        let output = run(root, &wish, &flags);
+        let output = run(root, &query, &flags);
         prop_assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         for (stack, expected) in results(model, &selected, &before) {
             let result = fs::read_to_string(directory(root, model.path(stack)).join("result")).unwrap();

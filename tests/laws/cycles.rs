@@ -6,20 +6,20 @@ use proptest::prelude::*;
 
 use crate::loaded::Loaded;
 use crate::model::Set;
+use crate::query::with_query;
 use crate::tree::{acyclic_tree, any_tree};
-use crate::wish::with_wish;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_stack_on_a_cycle_is_reported_and_every_hop_is_declared((tree, wish) in with_wish(any_tree())) {
+    fn every_stack_on_a_cycle_is_reported_and_every_hop_is_declared((tree, query) in with_query(any_tree())) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
         let reaches = model.closure(|_| true);
         let mut on_cycles = Set::new();
         let knots = loaded.graph.cycles();
-        let selection = loaded.select(&wish);
+        let selection = loaded.select(&query);
         for knot in &knots {
             let tied = loaded.numbers(knot.stacks.iter().copied());
             prop_assert!(!knot.cycles.is_empty());
@@ -73,7 +73,7 @@ proptest! {
         let touches = knots
             .iter()
             .any(|knot| knot.stacks.iter().any(|&stack| selection.contains(stack)));
-        prop_assert_eq!(touches, !model.selection(&wish).is_disjoint(&on_cycles));
+        prop_assert_eq!(touches, !model.selection(&query).is_disjoint(&on_cycles));
     }
 
     #[test]

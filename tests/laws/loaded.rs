@@ -15,12 +15,12 @@ use orch::project::tag::TagFilter;
 use orch::project::{Problems, Project};
 use orch::selection::graph::{Graph, Towards};
 use orch::selection::reference::References;
-use orch::selection::select::{Named, PathFilter, Reach, Scope, Selection, Verb, Wish, select};
+use orch::selection::select::{Named, PathFilter, Query, Reach, Scope, Selection, Verb, select};
 use orch::source::Span;
 use tempfile::TempDir;
 
 use crate::model::{Model, Set};
-use crate::selector::{ModelChanges, ModelReach, ModelWish};
+use crate::selector::{ModelChanges, ModelQuery, ModelReach};
 use crate::tree::{Tree, write};
 
 /// The files of the triggers of each stack that is dismissed.
@@ -90,14 +90,14 @@ impl Loaded {
             .collect()
     }
 
-    /// The wish in the library's terms.
-    pub(crate) fn wish(&self, wish: &ModelWish) -> Wish {
-        let directory = ProjectPath::root().resolve(&wish.directory).unwrap();
+    /// The query in the library's terms.
+    pub(crate) fn query(&self, query: &ModelQuery) -> Query {
+        let directory = ProjectPath::root().resolve(&query.directory).unwrap();
         let filter = |text: &String| PathFilter::new(&directory, text).unwrap();
-        let named = wish.named.as_ref().map(|_| {
+        let named = query.named.as_ref().map(|_| {
             let all = 0..self.model.stacks.len();
             let lines = all.filter_map(|stack| {
-                let line = self.model.line(wish, stack)?;
+                let line = self.model.line(query, stack)?;
                 Some((self.index(stack), line))
             });
             Named {
@@ -117,23 +117,23 @@ impl Loaded {
             },
             depth: reach.depth.and_then(NonZeroU32::new),
         };
-        Wish {
-            changed: wish.changes.as_ref().map(|changes| self.changes(changes)),
-            scope: if wish.recursive {
+        Query {
+            changed: query.changes.as_ref().map(|changes| self.changes(changes)),
+            scope: if query.recursive {
                 Scope::Recursive
             } else {
                 Scope::Exact
             },
-            globs: wish.globs.iter().map(filter).collect(),
+            globs: query.globs.iter().map(filter).collect(),
             named,
-            tags: wish
+            tags: query
                 .tags
                 .iter()
                 .map(|filter| TagFilter::parse(filter).unwrap())
                 .collect(),
-            no_tags: wish.no_tags.clone(),
-            neighbours: wish.neighbours.iter().map(reach).collect(),
-            exclude: wish.exclude.iter().map(filter).collect(),
+            no_tags: query.no_tags.clone(),
+            neighbours: query.neighbours.iter().map(reach).collect(),
+            exclude: query.exclude.iter().map(filter).collect(),
             directory,
         }
     }
@@ -183,9 +183,9 @@ impl Loaded {
         }
     }
 
-    pub(crate) fn select(&self, wish: &ModelWish) -> Selection {
-        let wish = self.wish(wish);
-        select(&self.project.stacks, &self.references, &self.graph, &wish)
+    pub(crate) fn select(&self, query: &ModelQuery) -> Selection {
+        let query = self.query(query);
+        select(&self.project.stacks, &self.references, &self.graph, &query)
     }
 
     pub(crate) fn selected(&self, selection: &Selection) -> Set {

@@ -63,7 +63,7 @@ fn seen(root: &Path) -> String {
         }
     }
     for reference in &references.list {
-        let members = references.members(&reference.target, &project.stacks);
+        let members = references.named(reference, &project.stacks);
         seen += &format!(
             "{:?} {} {members:?} {}\n",
             reference.from,

@@ -25,6 +25,8 @@ pub(crate) struct ModelStack {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Meaning {
     Error,
+    /// The stack itself, where that is no error.
+    Itself,
     Nothing,
     Stacks(Set),
 }
@@ -33,7 +35,7 @@ impl Meaning {
     pub(crate) fn stacks(self) -> Set {
         match self {
             Meaning::Stacks(stacks) => stacks,
-            Meaning::Error | Meaning::Nothing => Set::new(),
+            Meaning::Error | Meaning::Itself | Meaning::Nothing => Set::new(),
         }
     }
 }
@@ -121,7 +123,12 @@ impl Model {
         names(self.path(stack))
     }
 
-    pub(crate) fn meaning(&self, declaring: usize, written: &str) -> Meaning {
+    pub(crate) fn meaning(&self, declaring: usize, attribute: usize, written: &str) -> Meaning {
+        let itself = if attribute < 2 {
+            Meaning::Error
+        } else {
+            Meaning::Itself
+        };
         if let Some(filter) = written.strip_prefix("tag:") {
             if passes(filter, &[]).is_none() {
                 return Meaning::Error;
@@ -135,7 +142,7 @@ impl Model {
             }
             named.remove(&declaring);
             return if named.is_empty() {
-                Meaning::Error
+                itself
             } else {
                 Meaning::Stacks(named)
             };
@@ -144,18 +151,21 @@ impl Model {
             return Meaning::Error;
         };
         let place: Vec<&str> = place.iter().map(String::as_str).collect();
-        if place == self.names(declaring) {
-            return Meaning::Error;
-        }
+        let below = |directory: &[&str]| -> Set {
+            let all = self.all();
+            all.filter(|&stack| contains(directory, &self.names(stack)))
+                .collect()
+        };
+        let at = self.all().find(|&stack| self.names(stack) == place);
         let around = contains(&place, &self.names(declaring));
-        let named: Set = self
-            .all()
-            .filter(|&stack| {
-                let own = self.names(stack);
-                own == place || !around && contains(&place, &own)
-            })
-            .collect();
-        if named.is_empty() {
+        let named: Set = match at {
+            Some(above) if around && attribute == 0 && above != declaring => Set::from([above]),
+            _ if around => &below(&place) - &below(&self.names(declaring)),
+            _ => below(&place),
+        };
+        if named.is_empty() && around {
+            itself
+        } else if named.is_empty() {
             Meaning::Nothing
         } else {
             Meaning::Stacks(named)
@@ -182,7 +192,7 @@ impl Model {
         for declaring in self.all() {
             for (attribute, kind) in [(0, "after"), (1, "before")] {
                 for written in &self.stacks[declaring].references[attribute] {
-                    for named in self.meaning(declaring, written).stacks() {
+                    for named in self.meaning(declaring, attribute, written).stacks() {
                         let (from, to) = if kind == "after" {
                             (named, declaring)
                         } else {
@@ -231,7 +241,10 @@ impl Model {
         let names = |declaring: usize, attribute: usize, named: usize| {
             self.stacks[declaring].references[attribute]
                 .iter()
-                .any(|written| self.meaning(declaring, written).stacks().contains(&named))
+                .any(|written| {
+                    let meaning = self.meaning(declaring, attribute, written);
+                    meaning.stacks().contains(&named)
+                })
         };
         let mut kinds = Vec::new();
         if names(first, 2, second) {

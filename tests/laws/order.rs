@@ -5,9 +5,9 @@ use orch::selection::graph::{Graph, Origin, Predecessor};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
-use crate::model::{ModelStack, Set};
+use crate::model::{ModelStack, Set, place};
+use crate::query::{with_query, with_runnable_query};
 use crate::tree::{Directory, Holds, any_tree};
-use crate::wish::{with_runnable_wish, with_wish};
 
 fn predecessors(loaded: &Loaded, stack: usize, selected: &Set) -> Vec<Predecessor> {
     let is_selected = |index| selected.contains(&loaded.number(index));
@@ -18,9 +18,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_lowest_path_that_may_run_goes_first((tree, wish) in with_runnable_wish()) {
+    fn the_lowest_path_that_may_run_goes_first((tree, query) in with_runnable_query()) {
         let loaded = Loaded::new(&tree);
-        let selection = loaded.select(&wish);
+        let selection = loaded.select(&query);
         let selected = loaded.selected(&selection);
         let order = Order::new(&loaded.graph, &selection);
         let sequence = loaded.numbers(order.sequence.iter().copied());
@@ -30,27 +30,31 @@ proptest! {
 
     #[test]
     fn what_is_not_selected_does_not_change_the_order(
-        (tree, wish) in with_runnable_wish(),
+        (tree, query) in with_runnable_query(),
         more in prop::collection::vec(("[0-9az]", prop::collection::vec(any::<prop::sample::Index>(), 0..3)), 1..4),
     ) {
-        let order = |loaded: &Loaded, wish| {
-            let selection = loaded.select(wish);
+        let order = |loaded: &Loaded, query| {
+            let selection = loaded.select(query);
             let order = Order::new(&loaded.graph, &selection);
             let paths = loaded.numbers(order.sequence).into_iter();
             paths.map(|stack| loaded.model.path(stack).to_owned()).collect::<Vec<String>>()
         };
-        // What nobody wants cannot come along.
+        // What nobody wants cannot come along, and nobody refers to what is added to the root.
         let mut tree = tree;
         for directory in &mut tree.directories {
-            let [_, _, wants, wanted_by] = &mut directory.stack.references;
+            let ModelStack { path, references, .. } = &mut directory.stack;
+            let [after, before, wants, wanted_by] = references;
+            for references in [after, before] {
+                references.retain(|written| place(path, written) != Some(Vec::new()));
+            }
             wants.clear();
             wanted_by.clear();
         }
         let loaded = Loaded::new(&tree);
-        let mut wish = wish;
-        wish.no_tags.push("unselected".to_owned());
-        wish.neighbours.clear();
-        let alone = order(&loaded, &wish);
+        let mut query = query;
+        query.no_tags.push("unselected".to_owned());
+        query.neighbours.clear();
+        let alone = order(&loaded, &query);
         let mut larger = tree.clone();
         for (name, after) in more {
             let path = format!("/{name}-new");
@@ -71,14 +75,14 @@ proptest! {
                 file: "stack.tm",
             });
         }
-        prop_assert_eq!(order(&Loaded::new(&larger), &wish), alone);
+        prop_assert_eq!(order(&Loaded::new(&larger), &query), alone);
     }
 
     #[test]
-    fn predecessors_are_those_that_only_unselected_stacks_separate((tree, wish) in with_wish(any_tree())) {
+    fn predecessors_are_those_that_only_unselected_stacks_separate((tree, query) in with_query(any_tree())) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
-        let selected = model.selection(&wish);
+        let selected = model.selection(&query);
         let reaches = model.closure(|stack| !selected.contains(&stack));
         for &stack in &selected {
             let found = predecessors(&loaded, stack, &selected);
@@ -117,10 +121,10 @@ proptest! {
     }
 
     #[test]
-    fn predecessors_close_to_the_order_of_all_constraints((tree, wish) in with_runnable_wish()) {
+    fn predecessors_close_to_the_order_of_all_constraints((tree, query) in with_runnable_query()) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
-        let selected = model.selection(&wish);
+        let selected = model.selection(&query);
         let all = model.closure(|_| true);
         let mut closed = vec![vec![false; model.stacks.len()]; model.stacks.len()];
         for &stack in &selected {

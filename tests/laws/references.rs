@@ -1,6 +1,7 @@
 //! What references mean.
 
 use orch::diagnostic::Diagnostic;
+use orch::project::stack::StackIndex;
 use orch::selection::reference::ReferenceKind;
 use proptest::prelude::*;
 
@@ -24,7 +25,8 @@ proptest! {
                 (ReferenceKind::Wants, &read.wants),
                 (ReferenceKind::WantedBy, &read.wanted_by),
             ];
-            for ((kind, entries), written) in attributes.into_iter().zip(&stack.references) {
+            for (attribute, (kind, entries)) in attributes.into_iter().enumerate() {
+                let written = &stack.references[attribute];
                 prop_assert_eq!(entries.len(), written.len());
                 for (entry, written) in entries.iter().zip(written) {
                     prop_assert_eq!(&entry.value, written);
@@ -35,10 +37,14 @@ proptest! {
                             prop_assert_eq!(reference.from, loaded.index(declaring));
                             prop_assert_eq!(reference.kind, kind);
                             prop_assert!(meant.is_none(), "`{}` is resolved once", written);
-                            let members = loaded.references.members(&reference.target, &loaded.project.stacks);
-                            let mut set: Set = loaded.numbers(members).into_iter().collect();
-                            set.remove(&declaring);
-                            meant = Some(set);
+                            let stacks = &loaded.project.stacks;
+                            let named = loaded.references.named(reference, stacks);
+                            let is_named = |&(stack, _): &(StackIndex, _)| {
+                                loaded.references.names(reference, stack, stacks)
+                            };
+                            let all: Vec<StackIndex> = stacks.iter().filter(is_named).map(|(stack, _)| stack).collect();
+                            prop_assert_eq!(&all, &named);
+                            meant = Some(loaded.numbers(named).into_iter().collect());
                             n_meant += 1;
                         }
                     }
@@ -49,9 +55,10 @@ proptest! {
                         .map(Diagnostic::is_error)
                         .collect();
                     n_problems += problems.len();
-                    let expected = loaded.model.meaning(declaring, written);
+                    let expected = loaded.model.meaning(declaring, attribute, written);
                     let (set, are_errors) = match expected {
                         Meaning::Error => (None, vec![true]),
+                        Meaning::Itself => (None, vec![false]),
                         Meaning::Nothing => (None, vec![tree.is_strict]),
                         Meaning::Stacks(stacks) => (Some(stacks), vec![]),
                     };

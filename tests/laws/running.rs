@@ -10,7 +10,7 @@ use proptest::sample::{Index, select};
 
 use crate::loaded::Loaded;
 use crate::model::Set;
-use crate::wish::with_runnable_wish;
+use crate::query::with_runnable_query;
 
 const ON_ERROR: [OnError; 3] = [OnError::Stop, OnError::SkipDependents, OnError::Continue];
 
@@ -31,7 +31,7 @@ proptest! {
 
     #[test]
     fn nothing_starts_too_early_and_only_what_a_failure_blocks_is_skipped(
-        (tree, wish) in with_runnable_wish(),
+        (tree, query) in with_runnable_query(),
         on_error in select(ON_ERROR.to_vec()),
         direction in select(DIRECTIONS.to_vec()),
         at_a_time in 1..4_usize,
@@ -40,8 +40,8 @@ proptest! {
     ) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
-        let selection = loaded.select(&wish);
-        let selected = model.selection(&wish);
+        let selection = loaded.select(&query);
+        let selected = model.selection(&query);
         let mut sequence = model.order(&selected);
         // Ties: by path, or by the sequence from its end.
         let mut rank: Vec<usize> = selected.iter().copied().collect();
@@ -142,9 +142,9 @@ proptest! {
     }
 
     #[test]
-    fn a_serial_run_is_the_sequence_and_in_reverse_exactly_the_reversed_one((tree, wish) in with_runnable_wish()) {
+    fn a_serial_run_is_the_sequence_and_in_reverse_exactly_the_reversed_one((tree, query) in with_runnable_query()) {
         let loaded = Loaded::new(&tree);
-        let selection = loaded.select(&wish);
+        let selection = loaded.select(&query);
         let order = Order::new(&loaded.graph, &selection);
         for direction in DIRECTIONS {
             let mut expected = order.sequence.clone();
@@ -166,9 +166,9 @@ proptest! {
     }
 
     #[test]
-    fn a_stopped_schedule_starts_nothing_more((tree, wish) in with_runnable_wish(), after in 0..5_usize) {
+    fn a_stopped_schedule_starts_nothing_more((tree, query) in with_runnable_query(), after in 0..5_usize) {
         let loaded = Loaded::new(&tree);
-        let selection = loaded.select(&wish);
+        let selection = loaded.select(&query);
         let order = Order::new(&loaded.graph, &selection);
         let mut schedule = order.schedule(Direction::Forward, OnError::Continue);
         let started: Vec<_> = (0..after).map_while(|_| schedule.start_next()).collect();

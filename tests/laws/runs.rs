@@ -23,7 +23,7 @@ use regex::bytes::RegexSet;
 
 use crate::loaded::Loaded;
 use crate::model::Set;
-use crate::wish::with_runnable_wish;
+use crate::query::with_runnable_query;
 
 /// The exit status that is worth another attempt.
 const AGAIN: i32 = 75;
@@ -104,7 +104,7 @@ proptest! {
 
     #[test]
     fn every_stack_ends_as_the_failures_before_it_say(
-        (tree, wish) in with_runnable_wish(),
+        (tree, query) in with_runnable_query(),
         on_error in select(vec![OnError::Stop, OnError::SkipDependents, OnError::Continue]),
         direction in select(vec![Direction::Forward, Direction::Reverse]),
         jobs in 1..5_usize,
@@ -115,7 +115,7 @@ proptest! {
     ) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
-        let selection = loaded.select(&wish);
+        let selection = loaded.select(&query);
         let order = Order::new(&loaded.graph, &selection);
         let sequence = order.sequence_of_turns(direction);
         let all: Vec<StackIndex> = loaded.project.stacks.iter().map(|(index, _)| index).collect();

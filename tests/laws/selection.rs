@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use crate::globs::means;
 use crate::loaded::{DISMISSING, Loaded};
 use crate::model::{Set, passes, place};
-use crate::selector::{ModelReach, ModelWish, Steps};
+use crate::query::{with_changes, with_query};
+use crate::selector::{ModelQuery, ModelReach, Steps};
 use crate::tree::any_tree;
-use crate::wish::{with_changes, with_wish};
 
-/// A tree, a wish, and what the model makes of them.
+/// A tree, a query, and what the model makes of them.
 struct Scene {
     loaded: Loaded,
-    wish: ModelWish,
+    query: ModelQuery,
     steps: Steps,
 }
 
@@ -24,25 +24,25 @@ impl Scene {
     fn reason(&self, stack: usize, reason: &Reason) -> Result<(), TestCaseError> {
         let Scene {
             loaded,
-            wish,
+            query,
             steps,
         } = self;
         let path = loaded.model.path(stack);
         let is_filtered = match reason {
             Reason::Changed(cause) => {
                 prop_assert_eq!(cause.file.path.as_str(), place_of(path, "changed"));
-                let changes = wish.changes.as_ref();
+                let changes = query.changes.as_ref();
                 changes.is_some_and(|changes| changes.changed.contains(&stack))
             }
             Reason::Triggered(trigger) => {
                 prop_assert_eq!(trigger.file.as_str(), place_of(path, "trigger"));
-                let changes = wish.changes.as_ref();
+                let changes = query.changes.as_ref();
                 changes.is_some_and(|changes| changes.triggered.contains(&stack))
             }
-            Reason::Directory(directory, _) => directory.as_str() == wish.directory,
-            Reason::Glob(text) => wish.globs.contains(text) && means(&wish.directory, text, path),
+            Reason::Directory(directory, _) => directory.as_str() == query.directory,
+            Reason::Glob(text) => query.globs.contains(text) && means(&query.directory, text, path),
             Reason::Named(source, line) => {
-                source == "a list" && loaded.model.line(wish, stack) == Some(*line)
+                source == "a list" && loaded.model.line(query, stack) == Some(*line)
             }
             Reason::Tags(filter) => {
                 let filter = filter.to_string();
@@ -51,7 +51,7 @@ impl Scene {
                     let parts = written.split(',').filter(|part| !part.is_empty());
                     parts.collect::<Vec<_>>().join(",") == filter
                 };
-                wish.tags.iter().any(is_it) && passes(&filter, tags) == Some(true)
+                query.tags.iter().any(is_it) && passes(&filter, tags) == Some(true)
             }
             Reason::Wants(by, span) => return self.want(loaded.number(*by), stack, "wants", *span),
             Reason::WantedBy(by, span) => {
@@ -78,17 +78,25 @@ impl Scene {
     /// Checks that one stack makes that the other is wanted, and that the text of a file says so.
     fn want(&self, by: usize, stack: usize, kind: &str, span: Span) -> Result<(), TestCaseError> {
         let model = &self.loaded.model;
-        prop_assert!(!self.steps.filtered.contains(&stack));
-        prop_assert!(self.steps.wanted.contains(&by) && self.steps.wanted.contains(&stack));
+        let Steps {
+            filtered,
+            wanted,
+            left,
+            selected,
+            ..
+        } = &self.steps;
+        let is_first = wanted.contains(&by) && wanted.contains(&stack);
+        let is_last = selected.contains(&by) && !left.contains(&stack);
+        prop_assert!(is_first && !filtered.contains(&stack) || is_last);
         prop_assert!(model.wants(by, stack).contains(&kind));
-        let (declaring, named) = if kind == "wants" {
-            (by, stack)
+        let (declaring, attribute, named) = if kind == "wants" {
+            (by, 2, stack)
         } else {
-            (stack, by)
+            (stack, 3, by)
         };
         let (directory, written) = self.loaded.text(span);
         prop_assert_eq!(directory, model.path(declaring));
-        let meaning = model.meaning(declaring, written.trim_matches('"'));
+        let meaning = model.meaning(declaring, attribute, written.trim_matches('"'));
         prop_assert!(meaning.stacks().contains(&named), "{} names it", written);
         Ok(())
     }
@@ -123,13 +131,13 @@ impl Scene {
 
     /// Checks why the filters do not let a stack pass.
     fn obstacles(&self, stack: usize) -> Result<(), TestCaseError> {
-        let Scene { loaded, wish, .. } = self;
+        let Scene { loaded, query, .. } = self;
         let path = loaded.model.path(stack);
         let tags = &loaded.model.stacks[stack].tags;
         let index = loaded.index(stack);
         let known = &loaded.project.stacks[index];
         let mut kinds = Vec::new();
-        for obstacle in loaded.wish(wish).obstacles(index, known) {
+        for obstacle in loaded.query(query).obstacles(index, known) {
             let (kind, is_true) = match &obstacle {
                 Obstacle::Unchanged => ("unchanged", true),
                 Obstacle::Dismissed(triggers) => {
@@ -138,18 +146,18 @@ impl Scene {
                     ("dismissed", files.eq(expected))
                 }
                 Obstacle::Directory(directory, _) => {
-                    ("directory", directory.as_str() == wish.directory)
+                    ("directory", directory.as_str() == query.directory)
                 }
                 Obstacle::Globs => ("globs", true),
                 Obstacle::Unnamed(source) => ("unnamed", source == "a list"),
                 Obstacle::Tags => ("tags", true),
                 Obstacle::NoTags(told) => {
-                    let carried = wish.no_tags.iter().filter(|tag| tags.contains(tag));
+                    let carried = query.no_tags.iter().filter(|tag| tags.contains(tag));
                     ("no tags", told.iter().eq(carried))
                 }
                 Obstacle::Excluded(told) => {
-                    let globs = wish.exclude.iter();
-                    let meaning = globs.filter(|glob| means(&wish.directory, glob, path));
+                    let globs = query.exclude.iter();
+                    let meaning = globs.filter(|glob| means(&query.directory, glob, path));
                     ("excluded", told.iter().eq(meaning))
                 }
                 Obstacle::Only(_) | Obstacle::Neighbour(..) => ("no filter", false),
@@ -157,25 +165,27 @@ impl Scene {
             prop_assert!(is_true, "{:?} for {}", obstacle, path);
             kinds.push(kind);
         }
-        prop_assert_eq!(kinds, loaded.model.fails(wish, stack), "{}", path);
+        prop_assert_eq!(kinds, loaded.model.fails(query, stack), "{}", path);
         Ok(())
     }
 
     /// Checks what is told of a stack that the neighbours dropped.
     fn dropped(&self, stack: usize, told: Option<&Obstacle>) -> Result<(), TestCaseError> {
-        let Scene { wish, steps, .. } = self;
+        let Scene { query, steps, .. } = self;
         let by = |verb: &str, flag: &str| {
-            let mut reaches = wish.neighbours.iter();
+            let mut reaches = query.neighbours.iter();
             reaches.any(|reach| reach.verb == verb && reach.flag() == flag)
         };
         match told {
             None => {
                 let was_selected = steps.wanted.contains(&stack) || steps.around.contains(&stack);
-                prop_assert_eq!(was_selected, steps.selected.contains(&stack));
+                let is_selected = steps.selected.contains(&stack);
+                prop_assert!(is_selected || !was_selected);
             }
             Some(Obstacle::Only(reach)) => {
                 prop_assert!(by("only", &reach.to_string()));
                 prop_assert!(steps.wanted.contains(&stack) && !steps.around.contains(&stack));
+                prop_assert!(!steps.selected.contains(&stack));
             }
             Some(Obstacle::Neighbour(reach, step)) => {
                 prop_assert!(by("exclude", &reach.to_string()));
@@ -204,17 +214,17 @@ proptest! {
 
     #[test]
     fn the_selection_is_that_of_the_model_and_every_reason_is_true(
-        (tree, wish) in with_changes(with_wish(any_tree())),
+        (tree, query) in with_changes(with_query(any_tree())),
     ) {
         let loaded = Loaded::new(&tree);
-        let selection = loaded.select(&wish);
-        let steps = loaded.model.steps(&wish);
+        let selection = loaded.select(&query);
+        let steps = loaded.model.steps(&query);
         let selected = loaded.selected(&selection);
         prop_assert_eq!(&selected, &steps.selected, "{:?}", steps);
         prop_assert_eq!(loaded.numbers(selection.stacks()), selected.iter().copied().collect::<Vec<_>>());
         prop_assert_eq!(selection.len(), selected.len());
-        prop_assert_eq!(selection.since().is_some(), wish.changes.is_some());
-        let scene = Scene { loaded, wish, steps };
+        prop_assert_eq!(selection.since().is_some(), query.changes.is_some());
+        let scene = Scene { loaded, query, steps };
         for stack in 0..scene.loaded.model.stacks.len() {
             let index = scene.loaded.index(stack);
             let reasons = selection.reasons(index);
@@ -232,16 +242,17 @@ proptest! {
 impl Scene {
     /// Checks that what the filters let pass has the reason of each of them.
     fn is_complete(&self, stack: usize, reasons: &[Reason]) -> Result<(), TestCaseError> {
-        let Scene { wish, steps, .. } = self;
+        let Scene { query, steps, .. } = self;
         let is_only = |reached: &&(ModelReach, Set)| reached.0.verb == "only";
         let mut only = steps.reached.iter().filter(is_only);
         let kept = only.clone().next().is_none() || only.any(|(_, stacks)| stacks.contains(&stack));
+        let kept = kept && steps.left.contains(&stack);
         if !steps.selected.contains(&stack) || !steps.filtered.contains(&stack) || !kept {
             return Ok(());
         }
         let has = |test: fn(&Reason) -> bool| reasons.iter().filter(|reason| test(reason)).count();
         let in_set = |set: fn(&crate::selector::ModelChanges) -> &Set| {
-            let changes = wish.changes.as_ref();
+            let changes = query.changes.as_ref();
             usize::from(changes.is_some_and(|changes| set(changes).contains(&stack)))
         };
         let is_given = |is_given: bool| usize::from(is_given);
@@ -256,15 +267,15 @@ impl Scene {
         prop_assert_eq!(has(|it| matches!(it, Reason::Directory(..))), 1);
         prop_assert_eq!(
             has(|it| matches!(it, Reason::Glob(_))),
-            is_given(!wish.globs.is_empty())
+            is_given(!query.globs.is_empty())
         );
         prop_assert_eq!(
             has(|it| matches!(it, Reason::Named(..))),
-            is_given(wish.named.is_some())
+            is_given(query.named.is_some())
         );
         prop_assert_eq!(
             has(|it| matches!(it, Reason::Tags(_))),
-            is_given(!wish.tags.is_empty())
+            is_given(!query.tags.is_empty())
         );
         Ok(())
     }

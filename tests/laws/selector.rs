@@ -7,7 +7,7 @@ use crate::model::{Model, Set, contains, names, passes, place};
 
 /// What the user asks for.
 #[derive(Debug, Clone)]
-pub(crate) struct ModelWish {
+pub(crate) struct ModelQuery {
     pub(crate) changes: Option<ModelChanges>,
     pub(crate) directory: String,
     pub(crate) recursive: bool,
@@ -46,9 +46,9 @@ impl ModelReach {
     }
 }
 
-impl ModelWish {
+impl ModelQuery {
     pub(crate) fn everything() -> Self {
-        ModelWish {
+        ModelQuery {
             changes: None,
             directory: "/".to_owned(),
             recursive: true,
@@ -91,21 +91,23 @@ pub(crate) struct Steps {
     pub(crate) reached: Vec<(ModelReach, Set)>,
     /// Before exclusions of neighbours.
     pub(crate) around: Set,
+    /// After these.
+    pub(crate) left: Set,
     /// In the end.
     pub(crate) selected: Set,
 }
 
 impl Model {
     /// Which of the filters a stack fails, in the order of the help.
-    pub(crate) fn fails(&self, wish: &ModelWish, stack: usize) -> Vec<&'static str> {
+    pub(crate) fn fails(&self, query: &ModelQuery, stack: usize) -> Vec<&'static str> {
         let own = names(self.path(stack));
-        let directory = names(&wish.directory);
+        let directory = names(&query.directory);
         let tags = &self.stacks[stack].tags;
         let is_meant = |texts: &[String]| {
             let mut texts = texts.iter();
-            texts.any(|text| means(&wish.directory, text, self.path(stack)))
+            texts.any(|text| means(&query.directory, text, self.path(stack)))
         };
-        let changed = wish.changes.as_ref().map_or("", |changes| {
+        let changed = query.changes.as_ref().map_or("", |changes| {
             let is_changed = changes.changed.contains(&stack) || changes.triggered.contains(&stack);
             match changes.dismissed.contains(&stack) {
                 true => "dismissed",
@@ -113,19 +115,19 @@ impl Model {
                 false => "unchanged",
             }
         });
-        let is_here = own == directory || wish.recursive && contains(&directory, &own);
-        let is_named = wish.named.is_none() || self.line(wish, stack).is_some();
-        let mut filters = wish.tags.iter();
+        let is_here = own == directory || query.recursive && contains(&directory, &own);
+        let is_named = query.named.is_none() || self.line(query, stack).is_some();
+        let mut filters = query.tags.iter();
         let has_tags =
-            wish.tags.is_empty() || filters.any(|filter| passes(filter, tags) == Some(true));
-        let has_no_tags = !wish.no_tags.iter().any(|tag| tags.contains(tag));
+            query.tags.is_empty() || filters.any(|filter| passes(filter, tags) == Some(true));
+        let has_no_tags = !query.no_tags.iter().any(|tag| tags.contains(tag));
         let checks = [
             ("directory", is_here),
-            ("globs", wish.globs.is_empty() || is_meant(&wish.globs)),
+            ("globs", query.globs.is_empty() || is_meant(&query.globs)),
             ("unnamed", is_named),
             ("tags", has_tags),
             ("no tags", has_no_tags),
-            ("excluded", !is_meant(&wish.exclude)),
+            ("excluded", !is_meant(&query.exclude)),
         ];
         let failed = checks
             .into_iter()
@@ -136,19 +138,19 @@ impl Model {
     }
 
     /// The line of a list that names a stack first, from 1.
-    pub(crate) fn line(&self, wish: &ModelWish, stack: usize) -> Option<usize> {
+    pub(crate) fn line(&self, query: &ModelQuery, stack: usize) -> Option<usize> {
         let own = names(self.path(stack));
         let is_it = |line: &String| {
-            let place = place(&wish.directory, line.trim());
+            let place = place(&query.directory, line.trim());
             !line.trim().is_empty() && place.is_some_and(|place| place == own)
         };
-        let line = wish.named.as_ref()?.iter().position(is_it);
+        let line = query.named.as_ref()?.iter().position(is_it);
         line.map(|line| line + 1)
     }
 
-    fn is_excluded(&self, wish: &ModelWish, stack: usize) -> bool {
-        let mut texts = wish.exclude.iter();
-        texts.any(|text| means(&wish.directory, text, self.path(stack)))
+    fn is_excluded(&self, query: &ModelQuery, stack: usize) -> bool {
+        let mut texts = query.exclude.iter();
+        texts.any(|text| means(&query.directory, text, self.path(stack)))
     }
 
     /// Where walks of one step, two steps and so on end, for each stack the length of the shortest.
@@ -182,15 +184,14 @@ impl Model {
         near.map(|walk| walk.0).collect()
     }
 
-    pub(crate) fn steps(&self, wish: &ModelWish) -> Steps {
+    pub(crate) fn steps(&self, query: &ModelQuery) -> Steps {
         let all = || 0..self.stacks.len();
         let filtered: Set = all()
-            .filter(|&stack| self.fails(wish, stack).is_empty())
+            .filter(|&stack| self.fails(query, stack).is_empty())
             .collect();
-        let mut wanted = filtered.clone();
-        loop {
+        let close = |mut wanted: Set| loop {
             let more: Set = all()
-                .filter(|&second| !wanted.contains(&second) && !self.is_excluded(wish, second))
+                .filter(|&second| !wanted.contains(&second) && !self.is_excluded(query, second))
                 .filter(|&second| {
                     wanted
                         .iter()
@@ -198,12 +199,14 @@ impl Model {
                 })
                 .collect();
             if more.is_empty() {
-                break;
+                break wanted;
             }
             wanted.extend(more);
-        }
+        };
+        let wanted = close(filtered.clone());
         let by = |verb: &'static str| {
-            wish.neighbours
+            query
+                .neighbours
                 .iter()
                 .filter(move |reach| reach.verb == verb)
         };
@@ -214,26 +217,27 @@ impl Model {
         let mut reached = Vec::new();
         for reach in by("only").chain(by("include")) {
             let mut stacks = self.reached(&wanted, reach);
-            stacks.retain(|&stack| !self.is_excluded(wish, stack));
+            stacks.retain(|&stack| !self.is_excluded(query, stack));
             around.extend(&stacks);
             reached.push((reach.clone(), stacks));
         }
-        let mut selected = around.clone();
+        let mut left = around.clone();
         for reach in by("exclude") {
             for stack in self.reached(&around, reach) {
-                selected.remove(&stack);
+                left.remove(&stack);
             }
         }
         Steps {
+            selected: close(left.clone()),
             filtered,
             wanted,
             reached,
             around,
-            selected,
+            left,
         }
     }
 
-    pub(crate) fn selection(&self, wish: &ModelWish) -> Set {
-        self.steps(wish).selected
+    pub(crate) fn selection(&self, query: &ModelQuery) -> Set {
+        self.steps(query).selected
     }
 }

@@ -269,7 +269,7 @@ fn without_cycles(mut tree: Tree) -> Tree {
         for attribute in [0, 1] {
             directory.stack.references[attribute].retain(|written| {
                 let new: Vec<(usize, usize)> = model
-                    .meaning(declaring, written)
+                    .meaning(declaring, attribute, written)
                     .stacks()
                     .into_iter()
                     .map(|named| match attribute {
@@ -293,8 +293,10 @@ pub(crate) fn without_errors(mut tree: Tree) -> Tree {
     let model = tree.model();
     tree.is_strict = false;
     for (declaring, stack) in model.stacks.iter().enumerate() {
-        for references in &mut tree.directory(&stack.path).stack.references {
-            references.retain(|written| model.meaning(declaring, written) != Meaning::Error);
+        let references = &mut tree.directory(&stack.path).stack.references;
+        for (attribute, references) in references.iter_mut().enumerate() {
+            references
+                .retain(|written| model.meaning(declaring, attribute, written) != Meaning::Error);
         }
     }
     tree

@@ -2,29 +2,29 @@
 
 use orch::path::ProjectPath;
 use orch::project::stack::StackIndex;
-use orch::selection::select::{Named, Obstacle, Verb, Wish, select};
-use orch::selection::why::{Hindrance, Question, Way, Why};
+use orch::selection::select::{Named, Obstacle, Query, Verb, select};
+use orch::selection::why::{BlockingFlag, Question, Way, Why};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
+use crate::query::{with_changes, with_query};
 use crate::tree::any_tree;
-use crate::wish::{with_changes, with_wish};
 
 /// A project and what is asked for.
 struct Scene {
     loaded: Loaded,
-    wish: Wish,
+    query: Query,
 }
 
 impl Scene {
-    fn selects(&self, wish: &Wish, stack: StackIndex) -> bool {
+    fn selects(&self, query: &Query, stack: StackIndex) -> bool {
         let Loaded {
             project,
             references,
             graph,
             ..
         } = &self.loaded;
-        select(&project.stacks, references, graph, wish).contains(stack)
+        select(&project.stacks, references, graph, query).contains(stack)
     }
 
     fn why(&self, stack: StackIndex) -> Why {
@@ -34,46 +34,48 @@ impl Scene {
             graph,
             ..
         } = &self.loaded;
-        let selection = select(&project.stacks, references, graph, &self.wish);
+        let selection = select(&project.stacks, references, graph, &self.query);
         let question = Question {
             project,
             references,
             graph,
-            wish: &self.wish,
+            query: &self.query,
             selection: &selection,
             stack,
         };
         question.answer(Vec::new())
     }
 
-    /// The wish without the flags that are in the way.
-    fn freed(&self, why: &Why) -> Wish {
-        let mut wish = self.wish.clone();
-        for hindrance in &why.in_the_way {
-            match hindrance {
-                Hindrance::Exclude(written) => {
-                    wish.exclude.retain(|filter| filter.to_string() != *written);
+    /// The query without the flags that are in the way.
+    fn freed(&self, why: &Why) -> Query {
+        let mut query = self.query.clone();
+        for flag in &why.in_the_way {
+            match flag {
+                BlockingFlag::Exclude(written) => {
+                    query
+                        .exclude
+                        .retain(|filter| filter.to_string() != *written);
                 }
-                Hindrance::Neighbours(reach) => wish.neighbours.retain(|other| other != reach),
+                BlockingFlag::Neighbours(reach) => query.neighbours.retain(|other| other != reach),
             }
         }
-        wish
+        query
     }
 
-    /// A wish for one stack and what it brings along.
-    fn only(stack: StackIndex) -> Wish {
-        Wish {
+    /// A query for one stack and what it brings along.
+    fn only(stack: StackIndex) -> Query {
+        Query {
             named: Some(Named {
                 source: "a list".to_owned(),
                 lines: [(stack, 1)].into(),
             }),
-            ..Wish::at_or_below(ProjectPath::root())
+            ..Query::at_or_below(ProjectPath::root())
         }
     }
 
     fn check(&self, stack: StackIndex) -> Result<(), TestCaseError> {
         let why = self.why(stack);
-        let is_selected = self.selects(&self.wish, stack);
+        let is_selected = self.selects(&self.query, stack);
         prop_assert_eq!(why.obstacles.is_empty(), is_selected);
         prop_assert!(!is_selected || why.in_the_way.is_empty());
         let freed = self.freed(&why);
@@ -84,7 +86,7 @@ impl Scene {
         }
         if !is_selected && !is_enough {
             // Whichever filters are in the way, the stack passes these.
-            let passing = Wish {
+            let passing = Query {
                 neighbours: freed.neighbours.clone(),
                 exclude: freed.exclude.clone(),
                 ..Self::only(stack)
@@ -94,7 +96,7 @@ impl Scene {
         for way in &why.ways {
             match way {
                 Way::Wants(other, _) | Way::WantedBy(other, _) => {
-                    let wanting = Wish {
+                    let wanting = Query {
                         neighbours: freed.neighbours.clone(),
                         exclude: freed.exclude.clone(),
                         ..Self::only(*other)
@@ -104,13 +106,13 @@ impl Scene {
                 Way::Neighbour(reach, other, instead) => {
                     prop_assert_eq!(reach.verb, Verb::Include);
                     prop_assert!(self.selects(&freed, *other), "it is said to be selected");
-                    let mut wish = freed.clone();
-                    wish.neighbours.retain(|other| Some(*other) != *instead);
+                    let mut query = freed.clone();
+                    query.neighbours.retain(|other| Some(*other) != *instead);
                     let same = (reach.verb, reach.towards);
-                    let mut others = wish.neighbours.iter();
+                    let mut others = query.neighbours.iter();
                     prop_assert!(others.all(|other| (other.verb, other.towards) != same));
-                    wish.neighbours.push(*reach);
-                    prop_assert!(self.selects(&wish, stack));
+                    query.neighbours.push(*reach);
+                    prop_assert!(self.selects(&query, stack));
                 }
             }
         }
@@ -122,10 +124,10 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_would_select_a_stack_does((tree, wish) in with_changes(with_wish(any_tree()))) {
+    fn what_would_select_a_stack_does((tree, query) in with_changes(with_query(any_tree()))) {
         let loaded = Loaded::new(&tree);
-        let wish = loaded.wish(&wish);
-        let scene = Scene { loaded, wish };
+        let query = loaded.query(&query);
+        let scene = Scene { loaded, query };
         for (stack, _) in scene.loaded.project.stacks.iter() {
             scene.check(stack)?;
         }

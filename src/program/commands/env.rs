@@ -34,8 +34,8 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let wish = loaded.wish(filters)?;
-    let selection = loaded.select(&wish);
+    let query = loaded.query(filters)?;
+    let selection = loaded.select(&query);
     let environments = loaded.environments(selection.stacks());
     if let Some(status) = loaded.report()? {
         return Ok(status);

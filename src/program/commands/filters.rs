@@ -11,7 +11,7 @@ use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
 use orch::selection::graph::Towards;
 use orch::selection::select::{
-    Named, Obstacle, PathFilter, Reach, Scope, Selection, Verb, Wish, select,
+    Named, Obstacle, PathFilter, Query, Reach, Scope, Selection, Verb, select,
 };
 use tracing::info;
 
@@ -174,7 +174,7 @@ fn neighbours(args: &NeighbourArgs) -> Vec<Reach> {
 
 impl Loaded {
     /// Understands the flags in the project; asks git what has changed, if that is wanted.
-    pub(super) fn wish(&mut self, filters: Filters) -> Result<Wish> {
+    pub(super) fn query(&mut self, filters: Filters) -> Result<Query> {
         let is_stack = self.project.stacks.at(self.directory.as_str()).is_some();
         if filters.scope == Scope::Exact && !is_stack {
             let message = format!(
@@ -190,10 +190,10 @@ impl Loaded {
             None => None,
         };
         let changed = match filters.change {
-            Some(wish) => Some(self.changes(&wish)?),
+            Some(query) => Some(self.changes(&query)?),
             None => None,
         };
-        Ok(Wish {
+        Ok(Query {
             changed,
             directory: self.directory.clone(),
             scope: filters.scope,
@@ -207,22 +207,22 @@ impl Loaded {
     }
 
     /// Selects stacks; says so where there are none.
-    pub(super) fn select(&self, wish: &Wish) -> Selection {
-        let selection = self.select_any(wish);
+    pub(super) fn select(&self, query: &Query) -> Selection {
+        let selection = self.select_any(query);
         // What is wrong may be why there are none.
         if selection.is_empty() && !self.problems.has_errors() {
-            console::note(&self.why_nothing(wish, &selection));
+            console::note(&self.why_nothing(query, &selection));
         }
         selection
     }
 
     /// Selects stacks, if there are any.
-    pub(super) fn select_any(&self, wish: &Wish) -> Selection {
-        if let Some(changes) = &wish.changed {
+    pub(super) fn select_any(&self, query: &Query) -> Selection {
+        if let Some(changes) = &query.changed {
             note_unselectable(&changes.since);
         }
-        self.warn_of_idle(wish);
-        let selection = select(&self.project.stacks, &self.references, &self.graph, wish);
+        self.warn_of_idle(query);
+        let selection = select(&self.project.stacks, &self.references, &self.graph, query);
         info!(selected = selection.len(), "selection");
         selection
     }
@@ -242,8 +242,8 @@ impl Loaded {
 
     /// Says of globs that mean no stack at all that they do: a slip of the finger in `--exclude` would
     /// otherwise let stacks run.
-    fn warn_of_idle(&self, wish: &Wish) {
-        for (flag, filters) in [("--match", &wish.globs), ("--exclude", &wish.exclude)] {
+    fn warn_of_idle(&self, query: &Query) {
+        for (flag, filters) in [("--match", &query.globs), ("--exclude", &query.exclude)] {
             for filter in filters {
                 let mut stacks = self.project.stacks.iter();
                 if !stacks.any(|(_, stack)| filter.matches(&stack.path)) {
@@ -354,11 +354,11 @@ impl Loaded {
     }
 
     /// Explains an empty selection.
-    fn why_nothing(&self, wish: &Wish, selection: &Selection) -> String {
+    fn why_nothing(&self, query: &Query, selection: &Selection) -> String {
         let stacks = &self.project.stacks;
-        let directory = &wish.directory;
+        let directory = &query.directory;
         let shown = printable(directory.as_str());
-        let place = match wish.scope {
+        let place = match query.scope {
             Scope::Recursive => format!("at or below `{shown}`"),
             Scope::Exact => format!("at `{shown}`"),
         };
@@ -387,13 +387,13 @@ impl Loaded {
         }
         if stacks.at_or_below(directory).next().is_some() {
             let flags = [
-                ("--match", !wish.globs.is_empty()),
-                ("--stacks-from", wish.named.is_some()),
+                ("--match", !query.globs.is_empty()),
+                ("--stacks-from", query.named.is_some()),
                 (
                     "the tag filters",
-                    !wish.tags.is_empty() || !wish.no_tags.is_empty(),
+                    !query.tags.is_empty() || !query.no_tags.is_empty(),
                 ),
-                ("--exclude", !wish.exclude.is_empty()),
+                ("--exclude", !query.exclude.is_empty()),
             ];
             let flags: Vec<&str> = flags
                 .into_iter()
@@ -404,7 +404,7 @@ impl Loaded {
                 Some((last, [])) => format!(" passes {last}"),
                 Some((last, others)) => format!(" passes {} and {last}", others.join(", ")),
             };
-            let Some(changes) = &wish.changed else {
+            let Some(changes) = &query.changed else {
                 return format!("no stack {place}{passes}");
             };
             let since = changes.since.base.commit.short();

@@ -48,8 +48,8 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let wish = loaded.wish(filters)?;
-    let selection = loaded.select(&wish);
+    let query = loaded.query(filters)?;
+    let selection = loaded.select(&query);
     loaded.check_cycles(CyclesAre::Warnings);
     if let Some(status) = loaded.report()? {
         return Ok(status);

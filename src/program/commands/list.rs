@@ -61,8 +61,8 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let wish = loaded.wish(filters)?;
-    let selection = loaded.select(&wish);
+    let query = loaded.query(filters)?;
+    let selection = loaded.select(&query);
     let needs_order = args.order || args.format == Format::Json;
     loaded.check_cycles(if needs_order {
         CyclesAre::ErrorsWithin(&selection)
@@ -107,14 +107,14 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
 
 /// Lists what the base has and the project no longer has.
 fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
-    let wish = ChangeQuery::new(&args.select)?;
+    let query = ChangeQuery::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, args.format, Reads::Changes)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
     let globs = loaded.path_filters("--match", &args.select.globs)?;
     let exclude = loaded.path_filters("--exclude", &args.select.exclude)?;
-    let mut since = loaded.changes(&wish)?.since;
+    let mut since = loaded.changes(&query)?.since;
     since.removed.retain(|path| {
         let is_meant = globs.is_empty() || globs.iter().any(|filter| filter.matches(path));
         is_meant && !exclude.iter().any(|filter| filter.matches(path))

@@ -9,7 +9,7 @@ use orch::diagnostic::{Code, Diagnostic, closest};
 use orch::git::{GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::selection::select::Wish;
+use orch::selection::select::Query;
 use tracing::debug;
 
 use super::filters::tag_filters;
@@ -90,10 +90,10 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     }
     let place = loaded.place(&args.path)?;
     let stacks = if args.recursive {
-        loaded.stacks_below(&Wish {
+        loaded.stacks_below(&Query {
             tags,
             no_tags,
-            ..Wish::at_or_below(place)
+            ..Query::at_or_below(place)
         })
     } else {
         vec![loaded.stack_at(place, &args.path)?]
@@ -302,12 +302,12 @@ impl Loaded {
     }
 
     /// Returns the paths of the stacks that pass all filters; prints a note if there are none.
-    fn stacks_below(&self, wish: &Wish) -> Vec<ProjectPath> {
+    fn stacks_below(&self, query: &Query) -> Vec<ProjectPath> {
         let stacks = &self.project.stacks;
-        let place = &wish.directory;
+        let place = &query.directory;
         let chosen = stacks.at_or_below(place).filter_map(|index| {
             let stack = &stacks[index];
-            let passes = wish.obstacles(index, stack).is_empty();
+            let passes = query.obstacles(index, stack).is_empty();
             passes.then(|| stack.path.clone())
         });
         let chosen: Vec<ProjectPath> = chosen.collect();

@@ -10,7 +10,7 @@ use orch::diagnostic::closest;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::report::{Story, write_why, write_why_json};
-use orch::selection::select::Wish;
+use orch::selection::select::Query;
 use orch::selection::why::Question;
 
 use super::format::Format;
@@ -60,11 +60,11 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let wish = loaded.wish(filters)?;
-    let stack = loaded.stack(&args.stack, &wish)?;
-    let selection = loaded.select_any(&wish);
+    let query = loaded.query(filters)?;
+    let stack = loaded.stack(&args.stack, &query)?;
+    let selection = loaded.select_any(&query);
     loaded.check_cycles(CyclesAre::Warnings);
-    let changed = wish.changed.as_ref().map(|changes| &changes.files);
+    let changed = query.changed.as_ref().map(|changes| &changes.files);
     let failed = "failed to read the inputs of the stack";
     let (project, listing) = (&loaded.project, &loaded.listing);
     let inputs = inputs_of(project, listing, changed, stack, &mut loaded.problems);
@@ -72,7 +72,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
-    let uncounted = wish.changed.as_ref().map(|changes| &changes.uncounted);
+    let uncounted = query.changed.as_ref().map(|changes| &changes.uncounted);
     if let Some(uncounted) = uncounted {
         let (project, listing) = (&loaded.project, &loaded.listing);
         add_uncounted(project, listing, uncounted, stack, &mut inputs).context(failed)?;
@@ -83,7 +83,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         project: &loaded.project,
         references: &loaded.references,
         graph: &loaded.graph,
-        wish: &wish,
+        query: &query,
         selection: &selection,
         stack,
     };
@@ -104,7 +104,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
 
 impl Loaded {
     /// Returns the stack that a user names.
-    fn stack(&self, written: &str, wish: &Wish) -> Result<StackIndex> {
+    fn stack(&self, written: &str, query: &Query) -> Result<StackIndex> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
             return Err(ProgramError::usage(format!(
@@ -115,7 +115,7 @@ impl Loaded {
         if let Some(stack) = stacks.at(path.as_str()) {
             return Ok(stack);
         }
-        let since = wish.changed.as_ref().map(|changes| &changes.since);
+        let since = query.changed.as_ref().map(|changes| &changes.since);
         if let Some(since) = since.filter(|since| since.removed.contains(&path)) {
             let base = since.base.commit.short();
             let message = format!("`{shown}` is no stack any more: it was one in the base {base}");

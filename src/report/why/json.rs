@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Story, hindrance_text};
+use super::{Story, flag_text};
 use crate::change::trigger::Trigger;
 use crate::project::Problems;
 use crate::project::stack::StackIndex;
@@ -98,7 +98,7 @@ pub fn write_why_json(
         runs_after: neighbours(story, &why.after),
         runs_before: neighbours(story, &why.before),
         would_select: WouldSelectJson {
-            leaving_out: why.in_the_way.iter().map(hindrance_text).collect(),
+            leaving_out: why.in_the_way.iter().map(flag_text).collect(),
             filters: story.remedies(),
             or: why.ways.iter().map(|way| way_json(way, story)).collect(),
         },

@@ -15,7 +15,7 @@ use crate::pattern::Pattern;
 use crate::project::Project;
 use crate::project::stack::Stack;
 use crate::selection::select::{Obstacle, Scope};
-use crate::selection::why::{Hindrance, Question, Way, Why};
+use crate::selection::why::{BlockingFlag, Question, Way, Why};
 
 /// A story and what it answers.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl<'a> Story<'a> {
     }
 
     fn changes(&self) -> Option<&'a Changes> {
-        self.question.wish.changed.as_ref()
+        self.question.query.changed.as_ref()
     }
 
     /// Says whether the stack would count as changed if no trigger said otherwise.
@@ -66,7 +66,7 @@ impl<'a> Story<'a> {
             Obstacle::Globs => {
                 let globs: Vec<String> = self
                     .question
-                    .wish
+                    .query
                     .globs
                     .iter()
                     .map(ToString::to_string)
@@ -77,7 +77,7 @@ impl<'a> Story<'a> {
             Obstacle::Tags => {
                 let filters: Vec<String> = self
                     .question
-                    .wish
+                    .query
                     .tags
                     .iter()
                     .map(ToString::to_string)
@@ -216,9 +216,9 @@ impl<'a> Story<'a> {
 }
 
 /// Names a flag that takes stacks away.
-fn hindrance_text(hindrance: &Hindrance) -> String {
-    match hindrance {
-        Hindrance::Exclude(written) => format!("--exclude {written}"),
-        Hindrance::Neighbours(reach) => reach.to_string(),
+fn flag_text(flag: &BlockingFlag) -> String {
+    match flag {
+        BlockingFlag::Exclude(written) => format!("--exclude {written}"),
+        BlockingFlag::Neighbours(reach) => reach.to_string(),
     }
 }

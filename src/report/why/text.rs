@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::{Story, hindrance_text};
+use super::{Story, flag_text};
 use crate::change::Input;
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
@@ -165,7 +165,7 @@ fn ways(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     if why.in_the_way.is_empty() {
         return lines(out, std::iter::once(remedies).chain(ways).map(Line::One));
     }
-    let in_the_way: Vec<String> = why.in_the_way.iter().map(hindrance_text).collect();
+    let in_the_way: Vec<String> = why.in_the_way.iter().map(flag_text).collect();
     let in_the_way = format!("leaving out {}", in_the_way.join(" and "));
     if remedies.is_empty() {
         return lines(out, std::iter::once(Line::One(in_the_way)));

@@ -1,6 +1,6 @@
 //! Making the graph out of stacks and references.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -118,39 +118,127 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a node for each directory that is referred to. Each stack is tied to the nearest of them
-    /// and each of them to the next one above, so that nested directories stay linear too.
+    /// Adds a node for each directory that is referred to, and what else that needs. Each stack is
+    /// tied to the nearest of these directories and each of them to the next one above, so that
+    /// nested directories stay linear too.
     fn directories(&mut self, kind: OriginKind) {
-        let mut nodes: BTreeMap<&ProjectPath, NodeIndex> = BTreeMap::new();
-        for (reference, origin) in self.references(kind) {
+        let children = self.children(kind);
+        let mut directories: BTreeSet<&str> = BTreeSet::new();
+        for (reference, _) in self.references(kind) {
             if let Target::Directory(directory) = &reference.target {
-                let graph = &mut self.graph;
-                let node = *nodes.entry(directory).or_insert_with(|| {
-                    graph.add_node(Node::Group(group_name(kind, directory.as_str())))
-                });
-                self.constrain(node, Graph::node(reference.from), kind, Some(origin));
+                directories.insert(directory.as_str());
             }
         }
-        if nodes.is_empty() {
+        let children_of_all = children.values().flatten();
+        let crowded = children_of_all.filter(|(_, child)| child.is_crowded);
+        directories.extend(crowded.map(|(&path, _)| path));
+        if directories.is_empty() && children.is_empty() {
             return;
         }
-        let by_text: HashMap<&str, NodeIndex> = nodes
-            .iter()
-            .map(|(path, &node)| (path.as_str(), node))
-            .collect();
+        let mut nodes: HashMap<&str, NodeIndex> = HashMap::new();
+        for &directory in &directories {
+            let name = group_name(kind, directory);
+            nodes.insert(directory, self.graph.add_node(Node::Group(name)));
+        }
         let nearest = |path: &ProjectPath| {
-            path.ancestors()
-                .find_map(|ancestor| by_text.get(ancestor).copied())
+            let mut above = path.ancestors();
+            above.find_map(|above| nodes.get(above).copied())
         };
-        for (directory, &node) in &nodes {
-            if let Some(above) = nearest(directory) {
-                self.constrain(node, above, kind, None);
+        for &directory in &directories {
+            if let Some(above) = nearest(&ProjectPath::from_normal(directory)) {
+                self.constrain(nodes[directory], above, kind, None);
             }
         }
         for (index, stack) in self.stacks.iter() {
-            let own = by_text.get(stack.path.as_str()).copied();
+            let own = nodes.get(stack.path.as_str()).copied();
             if let Some(node) = own.or_else(|| nearest(&stack.path)) {
                 self.constrain(Graph::node(index), node, kind, None);
+            }
+        }
+        for (reference, origin) in self.references(kind) {
+            if let Target::Directory(directory) = &reference.target {
+                let node = nodes[directory.as_str()];
+                self.constrain(node, Graph::node(reference.from), kind, Some(origin));
+            }
+        }
+        self.enclosing(kind, &children, &nodes);
+    }
+
+    /// Returns the directories that lead from a directory that is referred to down to a stack in it
+    /// that refers to it, each with its children that hold stacks.
+    fn children(&self, kind: OriginKind) -> BTreeMap<&'a str, BTreeMap<&'a str, Child>> {
+        let mut children: BTreeMap<&str, BTreeMap<&str, Child>> = BTreeMap::new();
+        for (reference, _) in self.references(kind) {
+            if let Target::Enclosing(directory) = &reference.target {
+                let path = &self.stacks[reference.from].path;
+                for (directory, _) in steps_down(directory, path) {
+                    children.entry(directory).or_default();
+                }
+            }
+        }
+        if children.is_empty() {
+            return children;
+        }
+        for (first, stack) in self.stacks.iter() {
+            for (directory, child) in steps_down(&ProjectPath::root(), &stack.path) {
+                let Some(children) = children.get_mut(directory) else {
+                    continue;
+                };
+                let is_crowded = false;
+                let known = children.entry(child);
+                known
+                    .and_modify(|child| child.is_crowded = true)
+                    .or_insert(Child { first, is_crowded });
+            }
+        }
+        children
+    }
+
+    /// Ties stacks to directories that contain them: to everything at or below such a directory but
+    /// what is at or below the stack.
+    ///
+    /// What is outside of a child of a directory is what is outside of that directory, the stack at
+    /// it, and its other children. So each directory on the way needs one node.
+    fn enclosing(
+        &mut self,
+        kind: OriginKind,
+        children: &BTreeMap<&'a str, BTreeMap<&'a str, Child>>,
+        groups: &HashMap<&str, NodeIndex>,
+    ) {
+        let mut parts: HashMap<&str, (HashMap<&str, usize>, Parts)> = HashMap::new();
+        for (&directory, children) in children {
+            let node = |(path, child): (&&str, &Child)| {
+                if child.is_crowded {
+                    groups[path]
+                } else {
+                    Graph::node(child.first)
+                }
+            };
+            let nodes: Vec<NodeIndex> = children.iter().map(node).collect();
+            let positions = children.keys().copied().zip(0..).collect();
+            parts.insert(directory, (positions, self.all_but_one(&nodes, kind)));
+        }
+        let mut outside: HashMap<(&ProjectPath, &str), NodeIndex> = HashMap::new();
+        for (reference, origin) in self.references(kind) {
+            let Target::Enclosing(enclosing) = &reference.target else {
+                continue;
+            };
+            let mut last = None;
+            for (directory, child) in steps_down(enclosing, &self.stacks[reference.from].path) {
+                let node = *outside.entry((enclosing, child)).or_insert_with(|| {
+                    let node = self.graph.add_node(Node::Part);
+                    let own = self.stacks.at(directory).map(Graph::node);
+                    let (positions, parts) = &parts[directory];
+                    let siblings = parts.without(positions[child]);
+                    for inside in last.into_iter().chain(own).chain(siblings) {
+                        self.constrain(inside, node, kind, None);
+                    }
+                    node
+                });
+                last = Some(node);
+            }
+            if let Some(node) = last {
+                self.constrain(node, Graph::node(reference.from), kind, Some(origin));
             }
         }
     }
@@ -181,37 +269,30 @@ impl<'a> Builder<'a> {
                     continue;
                 };
                 if nodes.parts.is_none() {
-                    nodes.parts = Some(self.all_but_one(members, kind));
+                    let members: Vec<NodeIndex> =
+                        members.iter().copied().map(Graph::node).collect();
+                    nodes.parts = Some(self.all_but_one(&members, kind));
                 }
-                let Some((prefixes, suffixes)) = &nodes.parts else {
-                    continue;
-                };
-                let before = position.checked_sub(1).map(|position| prefixes[position]);
-                let after = suffixes.get(position + 1).copied();
-                for part in before.into_iter().chain(after) {
+                for part in nodes.parts.iter().flat_map(|parts| parts.without(position)) {
                     self.constrain(part, declaring, kind, Some(origin));
                 }
             }
         }
     }
 
-    /// Adds nodes for "the first n members" and "all members from the n-th on".
+    /// Adds nodes for "the first n of some nodes" and "all of them from the n-th on".
     ///
-    /// A stack that carries the tag it refers to means all others. Two such nodes together leave
-    /// exactly one member out, so this too takes a linear number of edges.
-    fn all_but_one(
-        &mut self,
-        members: &[StackIndex],
-        kind: OriginKind,
-    ) -> (Vec<NodeIndex>, Vec<NodeIndex>) {
-        let chain = |builder: &mut Self, members: &mut dyn Iterator<Item = &StackIndex>| {
+    /// A stack that refers to a group that it belongs to means all others. Two such nodes together
+    /// leave exactly one member out, so this too takes a linear number of edges.
+    fn all_but_one(&mut self, members: &[NodeIndex], kind: OriginKind) -> Parts {
+        let chain = |builder: &mut Self, members: &mut dyn Iterator<Item = &NodeIndex>| {
             let mut nodes: Vec<NodeIndex> = Vec::new();
             for &member in members {
                 let node = builder.graph.add_node(Node::Part);
                 if let Some(&last) = nodes.last() {
                     builder.constrain(last, node, kind, None);
                 }
-                builder.constrain(Graph::node(member), node, kind, None);
+                builder.constrain(member, node, kind, None);
                 nodes.push(node);
             }
             nodes
@@ -219,7 +300,7 @@ impl<'a> Builder<'a> {
         let prefixes = chain(self, &mut members.iter());
         let mut suffixes = chain(self, &mut members.iter().rev());
         suffixes.reverse();
-        (prefixes, suffixes)
+        Parts { prefixes, suffixes }
     }
 }
 
@@ -228,6 +309,43 @@ impl<'a> Builder<'a> {
 struct TagNodes {
     /// For stacks outside the group.
     all: Option<NodeIndex>,
-    /// For members: prefixes and suffixes.
-    parts: Option<(Vec<NodeIndex>, Vec<NodeIndex>)>,
+    /// For members.
+    parts: Option<Parts>,
+}
+
+/// Nodes for the beginnings and the ends of a list of nodes.
+struct Parts {
+    prefixes: Vec<NodeIndex>,
+    suffixes: Vec<NodeIndex>,
+}
+
+impl Parts {
+    /// Returns the nodes that together stand for all of the list but one.
+    fn without(&self, position: usize) -> impl Iterator<Item = NodeIndex> + use<> {
+        let before = position.checked_sub(1);
+        let before = before.map(|position| self.prefixes[position]);
+        let after = self.suffixes.get(position + 1).copied();
+        before.into_iter().chain(after)
+    }
+}
+
+/// The stacks that a child of a directory holds.
+struct Child {
+    /// One of them.
+    first: StackIndex,
+    /// Whether there are more.
+    is_crowded: bool,
+}
+
+/// Returns the steps from a directory down to a path in it, each as a directory and its child; none
+/// if the directory is the path.
+fn steps_down<'p>(directory: &ProjectPath, path: &'p ProjectPath) -> Vec<(&'p str, &'p str)> {
+    let shortest = directory.as_str().len();
+    let above = path.ancestors().take_while(|above| above.len() >= shortest);
+    let mut child = path.as_str();
+    let mut steps: Vec<(&str, &str)> = above
+        .map(|above| (above, std::mem::replace(&mut child, above)))
+        .collect();
+    steps.reverse();
+    steps
 }

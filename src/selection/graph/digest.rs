@@ -27,6 +27,9 @@ pub fn digest(stacks: &Stacks, references: &References) -> String {
         let from = &stacks[reference.from].path;
         let group = groups.entry(&reference.target).or_insert_with(|| {
             let mut members = String::new();
+            if matches!(reference.target, Target::Enclosing(_)) {
+                members += "enclosing\0";
+            }
             for member in references.members(&reference.target, stacks) {
                 members += &format!("{}\0", stacks[member].path);
             }

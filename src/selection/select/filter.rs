@@ -14,7 +14,7 @@ use crate::selection::graph::Step;
 
 /// What the user asks for.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct Query {
     /// The stacks that have changed, where only those are wanted.
     pub changed: Option<Changes>,
     /// The directory that limits the selection.
@@ -44,7 +44,7 @@ pub enum Scope {
     Exact,
 }
 
-/// A wish for stacks by their paths: a plain path means the stacks at and below it, as in a
+/// A query for stacks by their paths: a plain path means the stacks at and below it, as in a
 /// reference; a glob means the stacks whose path it matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFilter {
@@ -121,7 +121,7 @@ pub struct Named {
     pub lines: HashMap<StackIndex, usize>,
 }
 
-/// Why a stack is not selected: a wish that it does not fulfil.
+/// Why a stack is not selected: a query that it does not fulfil.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
     /// It has not changed, and no trigger asks for it.
@@ -156,10 +156,10 @@ impl Obstacle {
     }
 }
 
-impl Wish {
+impl Query {
     /// Wishes for all stacks at or below a directory.
     pub fn at_or_below(directory: ProjectPath) -> Self {
-        Wish {
+        Query {
             changed: None,
             directory,
             scope: Scope::Recursive,

@@ -1,23 +1,25 @@
 //! Which stacks a command acts on, and why: one selector for all commands.
 //!
-//! All stacks → changed → current directory → globs and names → tags → `wants` and `wanted_by`, closed
-//! transitively and regardless of the filters before them → neighbours in the graph. What is excluded
-//! is selected by none of these.
+//! All stacks → changed → current directory → globs and names → tags → `wants` and `wanted_by` →
+//! neighbours in the graph → `wants` and `wanted_by` of these. What a selected stack wants is selected
+//! transitively and whatever the other steps say. What is excluded is selected by none of them.
 
 mod filter;
+mod wants;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-pub use self::filter::{Named, Obstacle, PathFilter, Scope, Wish};
+pub use self::filter::{Named, Obstacle, PathFilter, Query, Scope};
+use self::wants::Wants;
 use crate::change::trigger::Trigger;
 use crate::change::{Cause, Since};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::project::tag::TagFilter;
 use crate::selection::graph::{Graph, Step, Towards};
-use crate::selection::reference::{ReferenceKind, References, Target};
+use crate::selection::reference::References;
 use crate::source::Span;
 
 /// What to do with the neighbours of what is selected.
@@ -31,7 +33,7 @@ pub enum Verb {
     Exclude,
 }
 
-/// A wish for stacks around those that are selected without it.
+/// A query for stacks around those that are selected without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
     /// What to do with them.
@@ -143,26 +145,30 @@ impl Selection {
     }
 }
 
-/// Selects the stacks that a wish means.
-pub fn select(stacks: &Stacks, references: &References, graph: &Graph, wish: &Wish) -> Selection {
+/// Selects the stacks that a query means.
+pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Query) -> Selection {
     let passing = stacks
         .iter()
-        .filter_map(|(index, stack)| Some((index, wish.passes(index, stack)?)));
+        .filter_map(|(index, stack)| Some((index, query.passes(index, stack)?)));
     let mut selection = Selection {
         stacks: passing.collect(),
         dropped: BTreeMap::new(),
-        since: wish.changed.as_ref().map(|changes| changes.since.clone()),
+        since: query.changed.as_ref().map(|changes| changes.since.clone()),
     };
-    close_over_wants(stacks, references, wish, &mut selection);
-    apply_neighbours(stacks, graph, wish, &mut selection);
+    let wants = Wants::new(stacks, references);
+    wants.close(query, &mut selection);
+    if !query.neighbours.is_empty() {
+        apply_neighbours(stacks, graph, query, &mut selection);
+        wants.close(query, &mut selection);
+    }
     selection
 }
 
 /// Looks at the graph around the selection: "only" and "include" both at what the steps before have
 /// selected, "exclude" at what these two leave.
-fn apply_neighbours(stacks: &Stacks, graph: &Graph, wish: &Wish, selection: &mut Selection) {
+fn apply_neighbours(stacks: &Stacks, graph: &Graph, query: &Query, selection: &mut Selection) {
     let around = |verb: Verb, selection: &Selection| -> Vec<(Reach, BTreeMap<StackIndex, Step>)> {
-        let wanted = wish.neighbours.iter().filter(|reach| reach.verb == verb);
+        let wanted = query.neighbours.iter().filter(|reach| reach.verb == verb);
         let reached = |&reach: &Reach| {
             let steps = graph.neighbours(selection.stacks(), reach.towards, reach.depth);
             (reach, steps)
@@ -175,7 +181,7 @@ fn apply_neighbours(stacks: &Stacks, graph: &Graph, wish: &Wish, selection: &mut
         let mut before = std::mem::take(&mut selection.stacks);
         for (reach, steps) in &only {
             for (&stack, &step) in steps {
-                if !wish.excludes(&stacks[stack]) {
+                if !query.excludes(&stacks[stack]) {
                     let known = || before.remove(&stack).unwrap_or_default();
                     let reasons = selection.stacks.entry(stack).or_insert_with(known);
                     reasons.push(Reason::Neighbour(*reach, step));
@@ -188,7 +194,7 @@ fn apply_neighbours(stacks: &Stacks, graph: &Graph, wish: &Wish, selection: &mut
     }
     for (reach, steps) in include {
         for (stack, step) in steps {
-            if !wish.excludes(&stacks[stack]) {
+            if !query.excludes(&stacks[stack]) {
                 let reason = || vec![Reason::Neighbour(reach, step)];
                 selection.stacks.entry(stack).or_insert_with(reason);
                 selection.dropped.remove(&stack);
@@ -200,76 +206,6 @@ fn apply_neighbours(stacks: &Stacks, graph: &Graph, wish: &Wish, selection: &mut
             if selection.stacks.remove(&stack).is_some() {
                 let obstacle = Obstacle::Neighbour(reach, step);
                 selection.dropped.insert(stack, obstacle);
-            }
-        }
-    }
-}
-
-/// Adds what the selected stacks want, breadth first.
-fn close_over_wants(
-    stacks: &Stacks,
-    references: &References,
-    wish: &Wish,
-    selection: &mut Selection,
-) {
-    // `wanted_by` is `wants` seen from the other side: for a group, kept once for all its members.
-    let mut wants: HashMap<StackIndex, Vec<(&Target, Span)>> = HashMap::new();
-    let mut wanted_by: HashMap<&Target, Vec<(StackIndex, Span)>> = HashMap::new();
-    for reference in &references.list {
-        match reference.kind {
-            ReferenceKind::Wants => wants
-                .entry(reference.from)
-                .or_default()
-                .push((&reference.target, reference.span)),
-            ReferenceKind::WantedBy => {
-                wanted_by
-                    .entry(&reference.target)
-                    .or_default()
-                    .push((reference.from, reference.span));
-            }
-            ReferenceKind::After | ReferenceKind::Before => {}
-        }
-    }
-    if wants.is_empty() && wanted_by.is_empty() {
-        return;
-    }
-    let mut wanted_by_stack: HashMap<StackIndex, Vec<&Target>> = HashMap::new();
-    let mut targets: Vec<&Target> = wanted_by.keys().copied().collect();
-    targets.sort_unstable_by_key(|target| {
-        wanted_by[target]
-            .iter()
-            .map(|&(stack, span)| (stack, span.start))
-            .min()
-    });
-    for target in targets {
-        for member in references.members(target, stacks) {
-            wanted_by_stack.entry(member).or_default().push(target);
-        }
-    }
-    let mut opened: HashSet<&Target> = HashSet::new();
-    let mut queue: VecDeque<StackIndex> = selection.stacks().collect();
-    while let Some(stack) = queue.pop_front() {
-        let mut add = |wanted: StackIndex, reason: Reason| {
-            if wish.excludes(&stacks[wanted]) {
-                return;
-            }
-            selection.stacks.entry(wanted).or_insert_with(|| {
-                queue.push_back(wanted);
-                vec![reason]
-            });
-        };
-        for &(target, span) in wants.get(&stack).into_iter().flatten() {
-            // A tag group that holds this stack leaves it out, but it is selected already.
-            if opened.insert(target) {
-                for wanted in references.members(target, stacks) {
-                    add(wanted, Reason::Wants(stack, span));
-                }
-            }
-        }
-        for target in wanted_by_stack.remove(&stack).into_iter().flatten() {
-            for (wanted, span) in wanted_by.remove(target).into_iter().flatten() {
-                // A stack that names its own tag does not thereby want itself; it is selected already.
-                add(wanted, Reason::WantedBy(stack, span));
             }
         }
     }

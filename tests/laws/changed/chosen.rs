@@ -13,8 +13,8 @@ use super::repository::Repository;
 use super::rules::Tree;
 use super::{config, repository};
 use crate::model::{Model, ModelStack, Set};
-use crate::selector::{ModelChanges, ModelWish};
-use crate::wish::wish_among;
+use crate::query::query_among;
+use crate::selector::{ModelChanges, ModelQuery};
 
 const PLACES: [&str; 9] = [
     "/",
@@ -31,7 +31,7 @@ const PLACES: [&str; 9] = [
 /// Flags, before it is known which stacks there are.
 #[derive(Debug, Clone)]
 struct Flags {
-    wish: ModelWish,
+    query: ModelQuery,
     directory: Option<Index>,
     named: Vec<Index>,
 }
@@ -39,14 +39,14 @@ struct Flags {
 fn any_flags() -> impl Strategy<Value = Flags> {
     let places = PLACES.map(str::to_owned).to_vec();
     // Written at the root, texts lead out of no directory.
-    let wish = wish_among(vec!["/".to_owned()], places.clone(), places);
+    let query = query_among(vec!["/".to_owned()], places.clone(), places);
     let directory = prop::option::weighted(0.3, any::<Index>());
     let named = prop::collection::vec(any::<Index>(), 0..6);
-    (wish, directory, named).prop_map(|(mut wish, directory, named)| {
+    (query, directory, named).prop_map(|(mut query, directory, named)| {
         // No stack has tags.
-        wish.tags.clear();
+        query.tags.clear();
         Flags {
-            wish,
+            query,
             directory,
             named,
         }
@@ -54,35 +54,35 @@ fn any_flags() -> impl Strategy<Value = Flags> {
 }
 
 impl Flags {
-    /// The wish, among stacks.
-    fn wish(self, model: &Model, changed: Set) -> ModelWish {
+    /// The query, among stacks.
+    fn query(self, model: &Model, changed: Set) -> ModelQuery {
         let Flags {
-            mut wish,
+            mut query,
             directory,
             named,
         } = self;
         let path = |index: &Index| model.path(index.index(model.stacks.len())).to_owned();
         let is_empty = model.stacks.is_empty();
         if let Some(directory) = directory.filter(|_| !is_empty) {
-            wish.directory = path(&directory);
+            query.directory = path(&directory);
         }
         let is_stack = model
             .stacks
             .iter()
-            .any(|stack| stack.path == wish.directory);
-        wish.recursive |= !is_stack;
-        wish.named = wish.named.map(|_| {
+            .any(|stack| stack.path == query.directory);
+        query.recursive |= !is_stack;
+        query.named = query.named.map(|_| {
             if is_empty {
                 Vec::new()
             } else {
                 named.iter().map(path).collect()
             }
         });
-        wish.changes = Some(ModelChanges {
+        query.changes = Some(ModelChanges {
             changed,
             ..ModelChanges::default()
         });
-        wish
+        query
     }
 }
 
@@ -90,24 +90,24 @@ impl Flags {
 fn output(
     repository: &Repository,
     asked: &Asked,
-    wish: &ModelWish,
+    query: &ModelQuery,
     command: &[&str],
 ) -> (i32, String, String) {
     let mut orch = repository.orch();
     orch.arg("-C")
-        .arg(format!(".{}", wish.directory))
+        .arg(format!(".{}", query.directory))
         .arg(command[0])
         .args(&asked.arguments)
-        .args(wish.flags())
+        .args(query.flags())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    if wish.named.is_some() {
+    if query.named.is_some() {
         orch.arg("--stacks-from=-");
     }
     let mut child = orch.args(&command[1..]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let lines = wish.named.as_deref().unwrap_or_default().join("\n");
+    let lines = query.named.as_deref().unwrap_or_default().join("\n");
     // Whoever needs no list does not read it.
     _ = stdin.write_all(lines.as_bytes());
     drop(stdin);
@@ -134,10 +134,10 @@ fn check(scene: &Scene, flags: Flags) -> Result<(), TestCaseError> {
     let expected = Expected::new(&repository, base, scene.switches).stacks();
     let all = 0..model.stacks.len();
     let changed = all.filter(|&stack| expected.contains(&model.path(stack)[1..]));
-    let wish = flags.wish(&model, changed.collect());
-    let steps = model.steps(&wish);
-    let story = || format!("{wish:?}\n{asked:?}\n{steps:?}\n{}", repository.story());
-    let (status, text, complaint) = output(&repository, &asked, &wish, &["list", "--format=json"]);
+    let query = flags.query(&model, changed.collect());
+    let steps = model.steps(&query);
+    let story = || format!("{query:?}\n{asked:?}\n{steps:?}\n{}", repository.story());
+    let (status, text, complaint) = output(&repository, &asked, &query, &["list", "--format=json"]);
     prop_assert_eq!(status, 0, "{}\n{}", complaint, story());
     let document: Value = serde_json::from_str(&text).unwrap();
     let listed = document["stacks"].as_array().unwrap();
@@ -163,7 +163,7 @@ fn check(scene: &Scene, flags: Flags) -> Result<(), TestCaseError> {
         }
     }
     let command = ["run", "--dry-run", "--", "true"];
-    let (status, text, complaint) = output(&repository, &asked, &wish, &command);
+    let (status, text, complaint) = output(&repository, &asked, &query, &command);
     prop_assert_eq!(status, 0, "{}\n{}", complaint, story());
     let mut run: Vec<&str> = text
         .lines()

@@ -66,8 +66,8 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> Result<ExitStatus> {
     let selection = if let Some(earlier) = &earlier {
         earlier.selection()
     } else {
-        let wish = loaded.wish(filters)?;
-        loaded.select(&wish)
+        let query = loaded.query(filters)?;
+        loaded.select(&query)
     };
     loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
     let environments = loaded.environments(selection.stacks());

@@ -5,7 +5,7 @@ use proptest::sample::{Index, select, subsequence};
 
 use crate::globs::any_text;
 use crate::model::names;
-use crate::selector::{ModelChanges, ModelReach, ModelWish};
+use crate::selector::{ModelChanges, ModelQuery, ModelReach};
 use crate::tree::{FILTERS, TAGS, Tree, acyclic_tree, knotted_tree, relative};
 
 fn depth() -> impl Strategy<Value = Option<u32>> {
@@ -65,11 +65,11 @@ fn named(directory: &str, stacks: Vec<String>) -> BoxedStrategy<Option<Vec<Strin
 
 /// All flags, given in one of some directories, for stacks among some places. Boxed, since values
 /// with so many parts do not fit the stack of a test.
-pub(crate) fn wish_among(
+pub(crate) fn query_among(
     directories: Vec<String>,
     places: Vec<String>,
     stacks: Vec<String>,
-) -> BoxedStrategy<ModelWish> {
+) -> BoxedStrategy<ModelQuery> {
     let good: Vec<&str> = FILTERS[..FILTERS.len() - 2]
         .iter()
         .copied()
@@ -98,7 +98,7 @@ pub(crate) fn wish_among(
         .prop_map(
             |(directory, recursive, globs, exclude, named, tags, no_tags, neighbours)| {
                 let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
-                ModelWish {
+                ModelQuery {
                     changes: None,
                     directory,
                     recursive,
@@ -114,87 +114,87 @@ pub(crate) fn wish_among(
         .boxed()
 }
 
-/// Leaves one filter of a wish, or all: many together seldom let anything pass. The directory stays,
+/// Leaves one filter of a query, or all: many together seldom let anything pass. The directory stays,
 /// since texts are written for it.
-fn with_one_filter(mut wish: ModelWish, left: usize) -> ModelWish {
+fn with_one_filter(mut query: ModelQuery, left: usize) -> ModelQuery {
     if left < 5 {
         for filter in (0..5).filter(|&filter| filter != left) {
             match filter {
-                0 => wish.globs.clear(),
-                1 => wish.named = None,
-                2 => wish.tags.clear(),
-                3 => wish.no_tags.clear(),
-                _ => wish.exclude.clear(),
+                0 => query.globs.clear(),
+                1 => query.named = None,
+                2 => query.tags.clear(),
+                3 => query.no_tags.clear(),
+                _ => query.exclude.clear(),
             }
         }
     }
-    wish
+    query
 }
 
-fn wish(tree: &Tree) -> BoxedStrategy<ModelWish> {
+fn query(tree: &Tree) -> BoxedStrategy<ModelQuery> {
     let mut places = vec!["/".to_owned()];
     for directory in &tree.directories {
         let names = names(&directory.stack.path);
         places.extend((1..=names.len()).map(|end| format!("/{}", names[..end].join("/"))));
     }
     let stacks = tree.model().stacks.into_iter().map(|stack| stack.path);
-    let wish = wish_among(places.clone(), places, stacks.collect());
-    (wish, 0..10_usize)
-        .prop_map(|(wish, left)| with_one_filter(wish, left))
+    let query = query_among(places.clone(), places, stacks.collect());
+    (query, 0..10_usize)
+        .prop_map(|(query, left)| with_one_filter(query, left))
         .boxed()
 }
 
-/// Adds a wish to each tree.
-pub(crate) fn with_wish(
+/// Adds a query to each tree.
+pub(crate) fn with_query(
     tree: impl Strategy<Value = Tree>,
-) -> impl Strategy<Value = (Tree, ModelWish)> {
-    tree.prop_flat_map(|tree| (Just(tree.clone()), wish(&tree)))
+) -> impl Strategy<Value = (Tree, ModelQuery)> {
+    tree.prop_flat_map(|tree| (Just(tree.clone()), query(&tree)))
 }
 
 /// Adds what has changed, half of the time.
 pub(crate) fn with_changes(
-    scene: impl Strategy<Value = (Tree, ModelWish)>,
-) -> impl Strategy<Value = (Tree, ModelWish)> {
+    scene: impl Strategy<Value = (Tree, ModelQuery)>,
+) -> impl Strategy<Value = (Tree, ModelQuery)> {
     let some = || prop::collection::vec(any::<Index>(), 0..8);
     (scene, any::<bool>(), some(), some(), some()).prop_map(
-        |((tree, mut wish), is_on, changed, triggered, dismissed)| {
+        |((tree, mut query), is_on, changed, triggered, dismissed)| {
             let n = tree.model().stacks.len();
             let pick = |indices: &[Index], most: usize| {
                 let indices = indices.iter().take(if n == 0 { 0 } else { most });
                 indices.map(|index| index.index(n)).collect()
             };
-            wish.changes = is_on.then(|| ModelChanges {
+            query.changes = is_on.then(|| ModelChanges {
                 changed: pick(&changed, 8),
                 triggered: pick(&triggered, 3),
                 dismissed: pick(&dismissed, 3),
             });
-            (tree, wish)
+            (tree, query)
         },
     )
 }
 
-/// Trees and wishes such that no cycle touches what is selected, though there may be some.
-pub(crate) fn with_runnable_wish() -> impl Strategy<Value = (Tree, ModelWish)> {
-    let wishes = (with_wish(knotted_tree()), any::<bool>());
-    let knotted = wishes.prop_map(|((tree, mut wish), is_all)| {
+/// Trees and queries such that no cycle touches what is selected, though there may be some.
+pub(crate) fn with_runnable_query() -> impl Strategy<Value = (Tree, ModelQuery)> {
+    let queries = (with_query(knotted_tree()), any::<bool>());
+    let knotted = queries.prop_map(|((tree, mut query), is_all)| {
         if is_all {
-            wish = ModelWish::everything();
+            query = ModelQuery::everything();
         }
-        wish.no_tags.push("knotted".to_owned());
+        query.no_tags.push("knotted".to_owned());
         // Neighbours pass no filter.
         let model = tree.model();
-        if !wish.neighbours.is_empty() {
+        if !query.neighbours.is_empty() {
             for stack in model.on_cycles() {
                 let path = model.path(stack);
                 let (around, last) = path.split_at(path.len() - 1);
-                wish.exclude.push(match last {
+                query.exclude.push(match last {
                     "/" => "/".to_owned(),
                     // Only the stack at this path, and none below it.
                     last => format!("{around}[{last}]"),
                 });
             }
         }
-        (tree, wish)
+        (tree, query)
     });
-    prop_oneof![with_wish(acyclic_tree()), knotted]
+    prop_oneof![with_query(acyclic_tree()), knotted]
 }

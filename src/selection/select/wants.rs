@@ -1,0 +1,140 @@
+//! What selected stacks want: `wants` and `wanted_by`, followed to the end.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{Query, Reason, Selection};
+use crate::project::stack::{StackIndex, Stacks};
+use crate::selection::reference::{ReferenceKind, References, Target};
+use crate::source::Span;
+
+/// Who wants whom.
+pub(super) struct Wants<'a> {
+    stacks: &'a Stacks,
+    references: &'a References,
+    /// What `wants` names, by the stack that declares it.
+    declared: HashMap<StackIndex, Vec<(&'a Target, Span)>>,
+    /// `wanted_by` is `wants` seen from the other side: for a group, kept once for all its members.
+    wanted_by: HashMap<&'a Target, Vec<(StackIndex, Span)>>,
+    /// The targets of `wanted_by` that a stack belongs to.
+    targets: HashMap<StackIndex, Vec<&'a Target>>,
+}
+
+impl<'a> Wants<'a> {
+    pub(super) fn new(stacks: &'a Stacks, references: &'a References) -> Self {
+        let mut declared: HashMap<StackIndex, Vec<(&Target, Span)>> = HashMap::new();
+        let mut wanted_by: HashMap<&Target, Vec<(StackIndex, Span)>> = HashMap::new();
+        for reference in &references.list {
+            match reference.kind {
+                ReferenceKind::Wants => declared
+                    .entry(reference.from)
+                    .or_default()
+                    .push((&reference.target, reference.span)),
+                ReferenceKind::WantedBy => wanted_by
+                    .entry(&reference.target)
+                    .or_default()
+                    .push((reference.from, reference.span)),
+                ReferenceKind::After | ReferenceKind::Before => {}
+            }
+        }
+        let mut sorted: Vec<&Target> = wanted_by.keys().copied().collect();
+        sorted.sort_unstable_by_key(|target| {
+            let declaring = wanted_by[target].iter();
+            declaring.map(|&(stack, span)| (stack, span.start)).min()
+        });
+        let mut targets: HashMap<StackIndex, Vec<&Target>> = HashMap::new();
+        for target in sorted {
+            for member in references.members(target, stacks) {
+                targets.entry(member).or_default().push(target);
+            }
+        }
+        Wants {
+            stacks,
+            references,
+            declared,
+            wanted_by,
+            targets,
+        }
+    }
+
+    /// Adds what the selected stacks want, breadth first, except for what is excluded.
+    pub(super) fn close(&self, query: &Query, selection: &mut Selection) {
+        if self.declared.is_empty() && self.wanted_by.is_empty() {
+            return;
+        }
+        let mut opened: HashMap<&Target, Opened> = HashMap::new();
+        let mut waiting: HashMap<&Target, Vec<(StackIndex, Span)>> = HashMap::new();
+        let mut queue: VecDeque<StackIndex> = selection.stacks().collect();
+        while let Some(stack) = queue.pop_front() {
+            let mut add = |wanted: StackIndex, reason: Reason| {
+                if query.excludes(&self.stacks[wanted]) {
+                    return;
+                }
+                selection.stacks.entry(wanted).or_insert_with(|| {
+                    queue.push_back(wanted);
+                    selection.dropped.remove(&wanted);
+                    vec![reason]
+                });
+            };
+            for &(target, span) in self.declared.get(&stack).into_iter().flatten() {
+                for wanted in self.open(target, stack, &mut opened) {
+                    add(wanted, Reason::Wants(stack, span));
+                }
+            }
+            for &target in self.targets.get(&stack).into_iter().flatten() {
+                let declaring = waiting
+                    .entry(target)
+                    .or_insert_with(|| self.wanted_by[target].clone());
+                declaring.retain(|&(wanted, span)| {
+                    // A stack that names a directory around it does not name what is nested in it.
+                    let is_nested =
+                        matches!(target, Target::Enclosing(_)) && self.lies_in(stack, wanted);
+                    if !is_nested {
+                        add(wanted, Reason::WantedBy(stack, span));
+                    }
+                    is_nested
+                });
+            }
+        }
+    }
+
+    /// Returns the stacks of a target that `from` wants and that no stack has wanted so far. What is
+    /// selected anyway may be among them.
+    fn open(
+        &self,
+        target: &'a Target,
+        from: StackIndex,
+        opened: &mut HashMap<&'a Target, Opened>,
+    ) -> Vec<StackIndex> {
+        let mut members = match opened.get(target) {
+            None => self.references.members(target, self.stacks),
+            // What is nested in the stack that came first is wanted by the next one.
+            Some(&Opened::Without(first)) if !self.lies_in(first, from) => {
+                self.stacks.at_or_below(&self.stacks[first].path).collect()
+            }
+            Some(_) => return Vec::new(),
+        };
+        let without = match target {
+            Target::Enclosing(_) => {
+                members.retain(|&member| !self.lies_in(member, from));
+                Opened::Without(from)
+            }
+            Target::Stack(_) | Target::Directory(_) | Target::Tag(_) => Opened::Whole,
+        };
+        opened.insert(target, without);
+        members
+    }
+
+    fn lies_in(&self, stack: StackIndex, outer: StackIndex) -> bool {
+        let stack = &self.stacks[stack].path;
+        stack.is_at_or_below(&self.stacks[outer].path)
+    }
+}
+
+/// How much of a target is selected because a stack wants it.
+#[derive(Clone, Copy)]
+enum Opened {
+    /// All stacks.
+    Whole,
+    /// All but those at or below this stack, which wants a directory that contains it.
+    Without(StackIndex),
+}
