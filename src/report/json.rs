@@ -14,8 +14,7 @@ use crate::path::ProjectPath;
 use crate::project::environment::Environment;
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::{Problems, Project};
-use crate::run::order::Order;
-use crate::selection::graph::{Graph, Origin, Predecessor};
+use crate::selection::graph::{Graph, Origin, Relative, Towards, Wave};
 use crate::selection::select::Selection;
 use crate::source::{Sources, Span, Spanned};
 
@@ -113,8 +112,8 @@ impl<'a> ProblemsJson<'a> {
     }
 }
 
-/// Writes the problems of a project and nothing else: what every command says with `--format json`
-/// when it cannot go on, and what `orch validate` says.
+/// Writes the problems of a project: what every command says with `--format json` when it cannot go
+/// on, and what `orch validate` says. Stacks are listed if nothing is wrong.
 ///
 /// # Errors
 ///
@@ -129,14 +128,19 @@ pub fn write_diagnostics(
     struct Document<'a> {
         format: u32,
         valid: bool,
-        stacks: usize,
+        stacks: Vec<PathJson<'a>>,
         #[serde(flatten)]
         problems: ProblemsJson<'a>,
     }
     let document = Document {
         format: FORMAT,
         valid: is_valid,
-        stacks: project.stacks.len(),
+        stacks: if is_valid {
+            let stacks = project.stacks.iter();
+            stacks.map(|(_, stack)| PathJson::new(stack)).collect()
+        } else {
+            Vec::new()
+        },
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
@@ -159,6 +163,7 @@ pub fn write_refusal(
     struct Document<'a> {
         format: u32,
         refused: RefusedJson<'a>,
+        stacks: [(); 0],
         #[serde(flatten)]
         problems: ProblemsJson<'a>,
     }
@@ -170,10 +175,25 @@ pub fn write_refusal(
     let document = Document {
         format: FORMAT,
         refused: RefusedJson { problem, command },
+        stacks: [],
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
+}
+
+/// A stack of which only the path is told.
+#[derive(Serialize)]
+struct PathJson<'a> {
+    path: &'a str,
+}
+
+impl<'a> PathJson<'a> {
+    fn new(stack: &'a Stack) -> Self {
+        PathJson {
+            path: stack.path.as_str(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -190,8 +210,10 @@ struct StackJson<'a> {
     wanted_by: Vec<&'a str>,
     watch: Vec<String>,
     reasons: Vec<ReasonJson<'a>>,
-    wave: u32,
-    runs_after: Vec<PredecessorJson<'a>>,
+    /// `null` if a cycle keeps it from being known.
+    wave: Option<u32>,
+    /// `null` if the stack is part of a cycle.
+    runs_after: Option<Vec<PredecessorJson<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -247,8 +269,6 @@ pub struct List<'a> {
     pub graph: &'a Graph,
     /// The stacks.
     pub selection: &'a Selection,
-    /// Their order.
-    pub order: &'a Order,
     /// The stacks once more, in the sequence in which they are shown.
     pub listed: &'a [StackIndex],
 }
@@ -281,16 +301,21 @@ pub fn write_list(
     let List {
         graph,
         selection,
-        order,
         listed,
     } = *list;
-    let mut wave_of = vec![0; project.stacks.len()];
-    for (stack, wave) in order.sequence.iter().zip(order.waves(selection)) {
-        wave_of[stack.get()] = wave;
-    }
+    let waves = graph.waves(|stack| selection.contains(stack));
     let stack_json = |&index: &StackIndex| {
         let stack: &Stack = &project.stacks[index];
-        let predecessors = graph.predecessors(index, |stack| selection.contains(stack));
+        let wave = waves[index.get()];
+        let predecessors = || {
+            let predecessors = graph.relatives(index, Towards::Dependencies, |stack| {
+                selection.contains(stack)
+            });
+            let predecessors = predecessors.iter();
+            predecessors
+                .map(|predecessor| predecessor_json(predecessor, project))
+                .collect()
+        };
         StackJson {
             path: stack.path.as_str(),
             dir: if stack.path.is_root() {
@@ -316,11 +341,11 @@ pub fn write_list(
                 .iter()
                 .map(|reason| reason_json(reason, project))
                 .collect(),
-            wave: wave_of[index.get()],
-            runs_after: predecessors
-                .into_iter()
-                .map(|predecessor| predecessor_json(&predecessor, project))
-                .collect(),
+            wave: match wave {
+                Wave::Number(number) => Some(number),
+                Wave::AfterCycle | Wave::InCycle => None,
+            },
+            runs_after: (wave != Wave::InCycle).then(predecessors),
         }
     };
     let document = ListJson {
@@ -354,7 +379,7 @@ pub fn write_removed(
     writeln!(out)
 }
 
-fn predecessor_json<'a>(predecessor: &Predecessor, project: &'a Project) -> PredecessorJson<'a> {
+fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> PredecessorJson<'a> {
     let path = |stack: StackIndex| project.stacks[stack].path.as_str();
     PredecessorJson {
         path: path(predecessor.stack),

@@ -68,6 +68,16 @@ pub(super) fn step_text(
     format!("runs {direction} {other}, {kind} {}", sources.line(span))
 }
 
+/// Names who says that one stack runs before another, and where: `after a/stack.tm:3, nesting …`.
+pub(super) fn origins_text(origins: &[Origin], sources: &Sources) -> String {
+    let origin = |Origin { kind, span }: &Origin| format!("{kind} {}", sources.line(*span));
+    origins
+        .iter()
+        .map(origin)
+        .collect::<Vec<String>>()
+        .join(", ")
+}
+
 #[derive(Serialize)]
 pub(super) struct ReasonJson<'a> {
     pub(super) kind: &'static str,

@@ -1,4 +1,4 @@
-//! The order of a selection: the sequence of a serial run, and waves.
+//! The order of a selection: the sequence of a serial run.
 //!
 //! The rule itself is [`Schedule`]'s; here it is driven with every stack succeeding at once.
 
@@ -96,15 +96,6 @@ impl Order {
                 })
             }
         }
-    }
-
-    /// Returns the wave of each stack of the sequence, from 0.
-    pub fn waves(&self, selection: &Selection) -> Vec<u32> {
-        let waves = self.precedence.waves(|stack| selection.contains(stack));
-        self.sequence
-            .iter()
-            .map(|stack| waves[stack.get()])
-            .collect()
     }
 }
 

@@ -9,11 +9,12 @@
 //! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
 //! selection look inside, once for all who refer to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use crate::change::Since;
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -94,6 +95,14 @@ pub struct References {
     /// The references.
     pub list: Vec<Reference>,
     tag_groups: Vec<TagGroup>,
+    dangling: Vec<Dangling>,
+}
+
+/// A path that names no stack.
+#[derive(Debug)]
+struct Dangling {
+    path: ProjectPath,
+    span: Span,
 }
 
 impl References {
@@ -124,6 +133,33 @@ impl References {
             }
         }
         resolver.references
+    }
+
+    /// Adds to the diagnostics of references that name no stack which of them name one that was
+    /// removed since the base.
+    pub fn note_removed(&self, since: &Since, diagnostics: &mut [Diagnostic]) {
+        let removed: BTreeSet<&str> = since.removed.iter().map(ProjectPath::as_str).collect();
+        let mut notes: HashMap<Span, String> = HashMap::new();
+        for Dangling { path, span } in &self.dangling {
+            let below = path.prefix_of_below();
+            let mut from_below = removed.range(below.as_str()..);
+            let commit = since.base.commit.short();
+            if removed.contains(path.as_str()) {
+                let note = format!("the stack `{path}` was removed since the base {commit}");
+                notes.insert(*span, note);
+            } else if from_below.next().is_some_and(|it| it.starts_with(&below)) {
+                let note =
+                    format!("the stacks below `{path}` were removed since the base {commit}");
+                notes.insert(*span, note);
+            }
+        }
+        for diagnostic in diagnostics {
+            if let [label, ..] = diagnostic.labels.as_slice()
+                && let Some(note) = notes.remove(&label.span)
+            {
+                diagnostic.notes.push(note);
+            }
+        }
     }
 
     /// Returns a tag group.
@@ -295,6 +331,10 @@ impl Resolver<'_> {
             (None, _) if self.broken_within(&path) => None,
             (None, _) => {
                 let label = why_nothing(&self.project.root, &path);
+                self.references.dangling.push(Dangling {
+                    path: path.clone(),
+                    span: entry.span,
+                });
                 let mut diagnostic = self.names_nothing(kind, entry, label);
                 self.suggestions += 1;
                 if self.suggestions <= MAX_SUGGESTIONS {

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use crate::change::Input;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
-use crate::selection::graph::{Graph, Origin, Towards};
+use crate::selection::graph::{Graph, Origin, Relative, Towards};
 use crate::selection::reference::{ReferenceKind, References};
 use crate::selection::select::{Obstacle, Query, Reach, Reason, Selection, Verb, select};
 use crate::source::Span;
@@ -43,6 +43,10 @@ pub struct Why {
     pub after: BTreeMap<StackIndex, Vec<Origin>>,
     /// The stacks that it runs before.
     pub before: BTreeMap<StackIndex, Vec<Origin>>,
+    /// The selected stacks that it runs after only because of unselected ones in between.
+    pub after_through: Vec<Relative>,
+    /// The selected stacks that it runs before only because of unselected ones in between.
+    pub before_through: Vec<Relative>,
     /// Flags to leave out. That alone selects the stack if no obstacle is a filter.
     pub in_the_way: Vec<BlockingFlag>,
     /// What would select it, then, besides passing the filters.
@@ -110,20 +114,40 @@ impl Question<'_> {
         } else if let Some(flags) = self.enough_to_leave_out(&obstacles) {
             in_the_way = flags;
             obstacles.retain(|obstacle| !obstacle.is_filter());
+            if obstacles.is_empty() {
+                let reaches = in_the_way.iter().filter_map(|flag| match flag {
+                    BlockingFlag::Neighbours(reach) => Some(*reach),
+                    BlockingFlag::Exclude(_) => None,
+                });
+                obstacles.push(Obstacle::Unreached(reaches.collect()));
+            }
         } else {
             in_the_way = excludes(&obstacles);
             in_the_way.extend(self.reaches(&[Verb::Only, Verb::Exclude]));
             ways = self.wanted();
             ways.extend(self.by_neighbours());
         }
+        let after = graph.constraints(stack, Towards::Dependencies);
+        let before = graph.constraints(stack, Towards::Dependents);
         Why {
             obstacles,
             inputs,
-            after: graph.constraints(stack, Towards::Dependencies),
-            before: graph.constraints(stack, Towards::Dependents),
+            after_through: self.through(Towards::Dependencies, &after),
+            before_through: self.through(Towards::Dependents, &before),
+            after,
+            before,
             in_the_way,
             ways,
         }
+    }
+
+    /// Returns the selected stacks that a run would keep in order with this one, besides those that
+    /// are next to it.
+    fn through(&self, towards: Towards, next: &BTreeMap<StackIndex, Vec<Origin>>) -> Vec<Relative> {
+        let is_selected = |stack| self.selection.contains(stack);
+        let mut relatives = self.graph.relatives(self.stack, towards, is_selected);
+        relatives.retain(|relative| !next.contains_key(&relative.stack));
+        relatives
     }
 
     /// Returns flags without which the stack would be selected, as few kinds of them as possible.
@@ -217,14 +241,14 @@ impl Question<'_> {
             (Towards::Dependents, Towards::Dependencies),
         ];
         let ways = ways.into_iter().filter_map(|(there, back)| {
-            let around = |depth| self.graph.neighbours([self.stack], there, depth);
-            let is_start = |it: &StackIndex| *it != self.stack && start.contains(*it);
-            let next = around(Some(NonZeroU32::MIN)).into_keys().find(is_start);
-            let other = next.or_else(|| around(None).into_keys().find(is_start))?;
+            let around = self.graph.neighbours([self.stack], there, None).into_iter();
+            let around = around.filter(|&(it, _)| it != self.stack && start.contains(it));
+            let (other, step) = around.min_by_key(|&(it, step)| (step.distance, it))?;
             let reach = Reach {
                 verb: Verb::Include,
                 towards: back,
-                depth: None,
+                // As far as it takes, and no further.
+                depth: NonZeroU32::new(step.distance),
             };
             let mut reaches = self.query.neighbours.iter();
             let is_same = |it: &&Reach| (it.verb, it.towards) == (reach.verb, reach.towards);

@@ -1,7 +1,7 @@
 //! How cycles are reported, and when they are fatal.
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::Sandbox;
 
@@ -410,10 +410,12 @@ fn a_cycle_is_data_too() {
         a after /b
         b after /a",
     );
-    let output = sandbox.orch("list --format json");
+    let output = sandbox.orch("list --order --format json");
     assert_eq!(output.code(), 3);
+    assert_eq!(output.data()["stacks"], json!([]));
     let diagnostic = &output.data()["diagnostics"][0];
     assert_eq!(diagnostic["severity"], "error");
+    assert_eq!(diagnostic["code"], "cycle");
     let places: Vec<_> = diagnostic["labels"]
         .as_array()
         .unwrap()
@@ -421,6 +423,130 @@ fn a_cycle_is_data_too() {
         .map(|label| json!([label["file"], label["line"]]))
         .collect();
     assert_eq!(places, [json!(["b/stack.tm", 2]), json!(["a/stack.tm", 2])]);
+}
+
+#[test]
+fn without_an_order_a_cycle_leaves_waves_unknown() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /b
+        b after /a
+        c after /b
+        d",
+    );
+    let output = sandbox.orch("list --format json");
+    assert_eq!(output.code(), 0);
+    let list = output.data();
+    assert_eq!(list["diagnostics"][0]["severity"], "warning");
+    let stacks = list["stacks"].as_array().unwrap().iter();
+    let known = |stack: &Value| {
+        let after = stack["runs_after"].as_array();
+        let after = after.map(|after| {
+            after
+                .iter()
+                .map(|it| it["path"].clone())
+                .collect::<Vec<_>>()
+        });
+        json!([stack["path"], stack["wave"], after])
+    };
+    assert_eq!(
+        stacks.map(known).collect::<Vec<Value>>(),
+        [
+            json!(["/a", null, null]),
+            json!(["/b", null, null]),
+            json!(["/c", null, ["/b"]]),
+            json!(["/d", 0, []]),
+        ]
+    );
+    // Unselected, it orders what is around it.
+    let list = sandbox.orch("list --format json --match c").data();
+    assert_eq!(list["stacks"][0]["wave"], 0);
+}
+
+#[test]
+fn cycles_that_share_a_hop_are_shown_together() {
+    let sandbox = Sandbox::layout(
+        "
+        a after /d
+        b after /a
+        c after /a
+        d after /b /c",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: stacks wait for each other in 2 cycles, all through `/d` → `/a`
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["/d"]
+      |            ^^^^ `/d` runs before `/a` (after, in 2 of the cycles)
+      |
+     ::: b/stack.tm:2:12
+      |
+    2 |   after = ["/a"]
+      |            ---- `/a` runs before `/b` (after)
+      |
+     ::: d/stack.tm:2:12
+      |
+    2 |   after = ["/b", "/c"]
+      |            ---- `/b` runs before `/d` (after)
+      |
+     ::: c/stack.tm:2:12
+      |
+    2 |   after = ["/a"]
+      |            ---- `/a` runs before `/c` (after)
+      |
+     ::: d/stack.tm:2:18
+      |
+    2 |   after = ["/b", "/c"]
+      |                  ---- `/c` runs before `/d` (after)
+      |
+      = note: cycle: `/d` → `/a` → `/b`
+      = note: cycle: `/d` → `/a` → `/c`
+      = help: remove the first of these references, or one of each cycle
+
+    [exit status 3]
+    "#);
+    let sandbox = Sandbox::layout(
+        "
+        a after /c /d
+        b after /a
+        c after /b
+        d after /c",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: stacks wait for each other in 2 cycles, all through `/a` → `/b`
+     --> b/stack.tm:2:12
+      |
+    2 |   after = ["/a"]
+      |            ^^^^ `/a` runs before `/b` (after, in 2 of the cycles)
+      |
+     ::: c/stack.tm:2:12
+      |
+    2 |   after = ["/b"]
+      |            ---- `/b` runs before `/c` (after, in 2 of the cycles)
+      |
+     ::: a/stack.tm:2:12
+      |
+    2 |   after = ["/c", "/d"]
+      |            ---- `/c` runs before `/a` (after)
+      |
+     ::: d/stack.tm:2:12
+      |
+    2 |   after = ["/c"]
+      |            ---- `/c` runs before `/d` (after)
+      |
+     ::: a/stack.tm:2:18
+      |
+    2 |   after = ["/c", "/d"]
+      |                  ---- `/d` runs before `/a` (after)
+      |
+      = note: cycle: `/a` → `/b` → `/c`
+      = note: cycle: `/a` → `/b` → `/c` → `/d`
+      = help: remove the first of these references, or one of each cycle
+
+    [exit status 3]
+    "#);
 }
 
 #[test]

@@ -657,7 +657,7 @@ fn problems_are_data_too() {
     let expected = json!({
         "format": 1,
         "valid": false,
-        "stacks": 1,
+        "stacks": [],
         "diagnostics": [{
             "severity": "error",
             "code": "unknown-attribute",

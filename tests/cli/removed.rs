@@ -32,6 +32,20 @@ fn a_stack_whose_directory_is_gone_is_removed() {
 }
 
 #[test]
+fn a_reference_to_a_removed_stack_says_so() {
+    let repository = Repository::layout("a after /b /c/d /never\nb\nc/d/e");
+    repository.git("rm -q -r b c");
+    let output = repository.changed();
+    for note in [
+        "= note: the stack `/b` was removed since the base",
+        "= note: the stacks below `/c/d` were removed since the base",
+    ] {
+        assert!(output.stderr.contains(note), "{output}");
+    }
+    assert_eq!(output.stderr.matches("= note").count(), 2, "{output}");
+}
+
+#[test]
 fn a_stack_that_was_changed_before_it_was_deleted_is_removed() {
     let repository = Repository::layout("a\nb");
     repository.write("/a/stack.tm", "stack {\n}\n# changed\n");

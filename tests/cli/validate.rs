@@ -18,7 +18,7 @@ fn a_sound_project_passes() {
     ");
     assert_eq!(
         sandbox.orch("validate --format json").json(),
-        json!({"format": 1, "valid": true, "stacks": 2, "diagnostics": [], "errors": []})
+        json!({"format": 1, "valid": true, "stacks": [{"path": "/a"}, {"path": "/b"}], "diagnostics": [], "errors": []})
     );
 }
 
@@ -95,7 +95,7 @@ fn the_result_is_data_too() {
         json!({
             "format": 1,
             "valid": false,
-            "stacks": 1,
+            "stacks": [],
             "diagnostics": [{
                 "severity": "error",
                 "code": "unknown-reference",

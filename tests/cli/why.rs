@@ -106,7 +106,7 @@ fn a_stack_that_flags_take_away_says_which() {
 
     what would select it
       leaving out --exclude app and --exclude a*, and --tags web
-      leaving out --exclude app and --exclude a*, and --include-dependents, since it runs after /database, which is selected
+      leaving out --exclude app and --exclude a*, and --include-dependents=1, since it runs after /database, which is selected
     ");
     assert_snapshot!(sandbox.orch("why database --tags data --only-dependencies"), @"
     /database is not selected
@@ -137,6 +137,8 @@ fn a_stack_that_flags_take_away_says_which() {
     it runs before
       /database, after database/stack.tm:3, not selected
       /network/dns, nesting network/dns/stack.tm:1, not selected
+      /app, through /database, which is not selected
+        after database/stack.tm:3, after app/stack.tm:3
 
     what would select it
       leaving out --exclude-dependencies
@@ -166,7 +168,7 @@ fn only_flags_that_are_in_the_way_are_to_be_left_out() {
     assert_snapshot!(tail("c --match a --include-dependents=1"), @"
     what would select it
       --match /c
-      --include-dependents instead of --include-dependents=1, since it runs after /a, which is selected
+      --include-dependents=2 instead of --include-dependents=1, since it runs after /a, which is selected
     ");
 }
 
@@ -239,6 +241,127 @@ fn what_is_to_be_typed_can_be_typed() {
 }
 
 #[test]
+fn what_is_to_be_typed_selects_nothing_else() {
+    let sandbox = Sandbox::layout(
+        "
+        a/b [x y]
+        a/b/nested [x]
+        c
+        d after /c
+        e after /d",
+    );
+    for (stack, flags, listed) in [
+        ("a/b", "--match c", "a/b\n"),
+        ("a/b", "--tags none", "a/b\n"),
+        ("d", "--match c", "d\n"),
+    ] {
+        let story = sandbox.orch(&format!("why {stack} {flags} --format json"));
+        let filter = &story.json()["would_select"]["filters"][0];
+        let list = sandbox.orch(&format!("list {}", filter["flag"].as_str().unwrap()));
+        assert_eq!(list.stdout, listed, "{filter}");
+    }
+    let story = sandbox.orch("why d --match c --format json").json();
+    assert_eq!(
+        story["would_select"]["or"][0]["flag"],
+        "--include-dependents=1"
+    );
+    let list = sandbox.orch("list --match c --include-dependents=1");
+    assert_eq!(list.stdout, "c\nd\n");
+}
+
+#[test]
+fn effective_neighbours_are_told_with_the_way_to_them() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x]
+        b after /a
+        c after /b
+        d [x] after /c",
+    );
+    assert_snapshot!(sandbox.orch("why d --tags x"), @"
+    /d is selected
+      at or below /
+      matches --tags x
+
+    its inputs, of which --changed tells the changed ones
+      /d, its own directory
+
+    it runs after
+      /c, after d/stack.tm:3, not selected
+      /a, through /b and /c, which are not selected
+        after b/stack.tm:2, after c/stack.tm:2, after d/stack.tm:3
+
+    it runs before nothing
+    ");
+    assert_snapshot!(sandbox.orch("why b --tags x"), @"
+    /b is not selected
+      does not match --tags x (it has no tags)
+
+    its inputs, of which --changed tells the changed ones
+      /b, its own directory
+
+    it runs after
+      /a, after b/stack.tm:2, selected
+
+    it runs before
+      /c, after c/stack.tm:2, not selected
+      /d, through /c, which is not selected
+        after c/stack.tm:2, after d/stack.tm:3
+
+    what would select it
+      no --tags, since it has none
+      --include-dependents=1, since it runs after /a, which is selected
+      --include-dependencies=2, since it runs before /d, which is selected
+    ");
+    let story = sandbox.orch("why a --tags x --format json").json();
+    assert_eq!(
+        story["runs_before"],
+        json!([
+            {
+                "path": "/b",
+                "selected": false,
+                "origins": [{"kind": "after", "file": "b/stack.tm", "line": 2}],
+            },
+            {
+                "path": "/d",
+                "selected": true,
+                "origins": [
+                    {"kind": "after", "file": "b/stack.tm", "line": 2},
+                    {"kind": "after", "file": "c/stack.tm", "line": 2},
+                    {"kind": "after", "file": "d/stack.tm", "line": 3},
+                ],
+                "via": ["/b", "/c"],
+            },
+        ])
+    );
+}
+
+#[test]
+fn what_is_wanted_by_stacks_that_a_flag_leaves_out_says_so() {
+    let sandbox = Sandbox::layout(
+        "
+        a [x]
+        b after /a wants /w
+        c [y] after /b
+        w",
+    );
+    assert_snapshot!(sandbox.orch("why w --tags x --include-dependents=1 --exclude-dependents"), @"
+    /w is not selected
+      what would bring it along is left out by --exclude-dependents
+
+    its inputs, of which --changed tells the changed ones
+      /w, its own directory
+
+    it runs after nothing
+
+    it runs before nothing
+
+    what would select it
+      leaving out --exclude-dependents
+    ");
+}
+
+#[test]
 fn neighbours_of_what_is_selected_are_one_flag_away() {
     let sandbox = Sandbox::layout(SHOP);
     assert_snapshot!(sandbox.orch("why app --tags base"), @"
@@ -250,12 +373,16 @@ fn neighbours_of_what_is_selected_are_one_flag_away() {
 
     it runs after
       /database, after app/stack.tm:3, not selected
+      /network, through /database, which is not selected
+        after database/stack.tm:3, after app/stack.tm:3
+      /network/dns, through /database, which is not selected
+        after database/stack.tm:3, after app/stack.tm:3
 
     it runs before nothing
 
     what would select it
       --tags web
-      --include-dependents, since it runs after /network, which is selected
+      --include-dependents=2, since it runs after /network, which is selected
     ");
     assert_snapshot!(sandbox.orch("why app --tags base --include-dependents=1"), @"
     /app is not selected
@@ -271,7 +398,7 @@ fn neighbours_of_what_is_selected_are_one_flag_away() {
 
     what would select it
       --tags web
-      --include-dependents instead of --include-dependents=1, since it runs after /network, which is selected
+      --include-dependents=2 instead of --include-dependents=1, since it runs after /network, which is selected
     ");
     assert_snapshot!(sandbox.orch("why app --tags base --include-dependents"), @"
     /app is selected
@@ -466,24 +593,35 @@ fn programs_get_the_same_story() {
             {"kind": "exclude", "detail": "matches --exclude a*"},
         ])
     );
+    let through = |path: &str| {
+        json!({
+            "path": path,
+            "selected": true,
+            "origins": [
+                {"kind": "after", "file": "database/stack.tm", "line": 3},
+                {"kind": "after", "file": "app/stack.tm", "line": 3},
+            ],
+            "via": ["/database"],
+        })
+    };
     assert_eq!(
         story["runs_after"],
         json!([{
             "path": "/database",
             "selected": false,
             "origins": [{"kind": "after", "file": "app/stack.tm", "line": 3}],
-        }])
+        }, through("/network"), through("/network/dns")])
     );
     assert_eq!(
         story["would_select"],
         json!({
             "leaving_out": ["--exclude a*"],
-            "filters": ["--tags web"],
+            "filters": [{"kind": "tags", "detail": "--tags web", "flag": "--tags=web"}],
             "or": [{
                 "kind": "neighbour",
-                "detail": "--include-dependents, since it runs after /network, which is selected",
+                "detail": "--include-dependents=2, since it runs after /network, which is selected",
                 "stack": "/network",
-                "flag": "--include-dependents",
+                "flag": "--include-dependents=2",
                 "file": null,
                 "line": null,
             }],
@@ -579,7 +717,7 @@ hello
 
         what would select it
           a change of one of its inputs, or `orch trigger /app/nested`
-          --include-dependents, since it runs after /app, which is selected
+          --include-dependents=1, since it runs after /app, which is selected
         [stderr]
         base 4931519: --base base
         warning: no file matches `/policies/*.json`, which `watch` names
@@ -640,7 +778,7 @@ hello
 
         what would select it
           no trigger .tmtriggers/app/ignore-1.tm.hcl
-          --include-dependencies, since it runs before /app/nested, which is selected
+          --include-dependencies=1, since it runs before /app/nested, which is selected
         [stderr]
         base 4931519: --base base
         warning: no file matches `/policies/*.json`, which `watch` names

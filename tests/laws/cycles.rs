@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use orch::diagnostic::Diagnostic;
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
@@ -67,7 +68,17 @@ proptest! {
                 prop_assert_eq!(reported, tied, "all stacks of the knot are reported");
             }
             let shown = knot.diagnostics(&loaded.project.stacks, &loaded.project.sources);
-            prop_assert_eq!(shown.len(), knot.cycles.len());
+            prop_assert!(!shown.is_empty() && shown.len() <= knot.cycles.len());
+            // Each hop is told once, and cycles that share one are told together.
+            for (from, to) in knot.cycles.iter().flat_map(|cycle| &cycle.hops).map(|hop| (hop.from, hop.to)) {
+                let path = |stack| &loaded.project.stacks[stack].path;
+                let says = format!("`{}` runs before `{}` (", path(from), path(to));
+                let tells = |diagnostic: &&Diagnostic| {
+                    diagnostic.labels.iter().any(|label| label.text.starts_with(&says))
+                        || diagnostic.notes.iter().any(|note| note.starts_with(&says))
+                };
+                prop_assert_eq!(shown.iter().filter(tells).count(), 1, "{}", says);
+            }
         }
         prop_assert_eq!(&on_cycles, &model.on_cycles());
         let touches = knots

@@ -53,7 +53,9 @@ fn seen(root: &Path) -> String {
             stack.name,
             place(stack.span)
         );
-        for earlier in graph.predecessors(index, |_| true) {
+        for earlier in graph.relatives(index, orch::selection::graph::Towards::Dependencies, |_| {
+            true
+        }) {
             let origins: Vec<String> = earlier
                 .origins
                 .iter()

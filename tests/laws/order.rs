@@ -1,7 +1,7 @@
 //! The order of a selection, its waves, and who runs after whom.
 
 use orch::run::order::Order;
-use orch::selection::graph::{Graph, Origin, Predecessor};
+use orch::selection::graph::{Graph, Origin, Relative, Towards, Wave};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
@@ -9,9 +9,11 @@ use crate::model::{ModelStack, Set, place};
 use crate::query::{with_query, with_runnable_query};
 use crate::tree::{Directory, Holds, any_tree};
 
-fn predecessors(loaded: &Loaded, stack: usize, selected: &Set) -> Vec<Predecessor> {
+fn predecessors(loaded: &Loaded, stack: usize, selected: &Set) -> Vec<Relative> {
     let is_selected = |index| selected.contains(&loaded.number(index));
-    loaded.graph.predecessors(loaded.index(stack), is_selected)
+    loaded
+        .graph
+        .relatives(loaded.index(stack), Towards::Dependencies, is_selected)
 }
 
 proptest! {
@@ -25,7 +27,32 @@ proptest! {
         let order = Order::new(&loaded.graph, &selection);
         let sequence = loaded.numbers(order.sequence.iter().copied());
         prop_assert_eq!(&sequence, &loaded.model.order(&selected));
-        prop_assert_eq!(order.waves(&selection), loaded.model.waves(&sequence));
+        let waves = loaded.graph.waves(|stack| selection.contains(stack));
+        let waves: Vec<Wave> = order.sequence.iter().map(|stack| waves[stack.get()]).collect();
+        let expected = loaded.model.waves(&sequence);
+        prop_assert_eq!(waves, expected.into_iter().map(Wave::Number).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn waves_are_known_but_for_stacks_on_cycles_and_after_them((tree, query) in with_query(any_tree())) {
+        let loaded = Loaded::new(&tree);
+        let model = &loaded.model;
+        let reaches = model.closure(|_| true);
+        let selected = model.selection(&query);
+        let on_cycles = model.on_cycles();
+        let waves = loaded.graph.waves(|stack| selected.contains(&loaded.number(stack)));
+        for &stack in &selected {
+            let is_after = on_cycles.iter().any(|&knotted| {
+                // A knot is one thing: any of its stacks that is selected spoils it.
+                let is_spoiled = selected.iter().any(|&other| {
+                    other == knotted || reaches[other][knotted] && reaches[knotted][other]
+                });
+                is_spoiled && reaches[knotted][stack]
+            });
+            let wave = waves[loaded.index(stack).get()];
+            prop_assert_eq!(wave == Wave::InCycle, on_cycles.contains(&stack));
+            prop_assert_eq!(matches!(wave, Wave::Number(_)), !is_after && !on_cycles.contains(&stack));
+        }
     }
 
     #[test]

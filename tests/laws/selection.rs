@@ -160,7 +160,9 @@ impl Scene {
                     let meaning = globs.filter(|glob| means(&query.directory, glob, path));
                     ("excluded", told.iter().eq(meaning))
                 }
-                Obstacle::Only(_) | Obstacle::Neighbour(..) => ("no filter", false),
+                Obstacle::Only(_) | Obstacle::Neighbour(..) | Obstacle::Unreached(_) => {
+                    ("no filter", false)
+                }
             };
             prop_assert!(is_true, "{:?} for {}", obstacle, path);
             kinds.push(kind);

@@ -193,6 +193,10 @@ impl Loaded {
             Some(query) => Some(self.changes(&query)?),
             None => None,
         };
+        if let Some(changes) = &changed {
+            let diagnostics = &mut self.problems.diagnostics;
+            self.references.note_removed(&changes.since, diagnostics);
+        }
         Ok(Query {
             changed,
             directory: self.directory.clone(),

@@ -63,8 +63,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     }
     let query = loaded.query(filters)?;
     let selection = loaded.select(&query);
-    let needs_order = args.order || args.format == Format::Json;
-    loaded.check_cycles(if needs_order {
+    loaded.check_cycles(if args.order {
         CyclesAre::ErrorsWithin(&selection)
     } else {
         CyclesAre::Warnings
@@ -72,18 +71,17 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
-    let order = needs_order.then(|| Order::new(&loaded.graph, &selection));
-    let listed: Vec<StackIndex> = match &order {
-        Some(order) if args.order => order.sequence.clone(),
-        _ => selection.stacks().collect(),
+    let listed: Vec<StackIndex> = if args.order {
+        Order::new(&loaded.graph, &selection).sequence
+    } else {
+        selection.stacks().collect()
     };
     let project = &loaded.project;
     let mut out = console::stdout();
-    if let (Format::Json, Some(order)) = (args.format, &order) {
+    if args.format == Format::Json {
         let list = List {
             graph: &loaded.graph,
             selection: &selection,
-            order,
             listed: &listed,
         };
         write_list(&mut out, project, &loaded.problems, &list)?;

@@ -5,14 +5,14 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Story, flag_text};
+use super::{Remedy, Story, flag_text, obstacle_kind};
 use crate::change::trigger::Trigger;
 use crate::project::Problems;
 use crate::project::stack::StackIndex;
 use crate::report::changes::{InputJson, SinceJson, TriggerJson};
 use crate::report::json::{FORMAT, OriginJson, ProblemsJson, place};
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
-use crate::selection::graph::Origin;
+use crate::selection::graph::{Origin, Relative};
 use crate::selection::select::Obstacle;
 use crate::selection::why::{Question, Way};
 
@@ -43,6 +43,9 @@ struct NeighbourJson<'a> {
     path: &'a str,
     selected: bool,
     origins: Vec<OriginJson<'a>>,
+    /// The unselected stacks in between.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    via: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -50,9 +53,18 @@ struct WouldSelectJson<'a> {
     /// Flags that must be left out in any case.
     leaving_out: Vec<String>,
     /// What together makes all filters let it pass; empty if they do.
-    filters: Vec<String>,
+    filters: Vec<RemedyJson>,
     /// What would do as well as all of `filters`.
     or: Vec<WayJson<'a>>,
+}
+
+/// What makes one filter let it pass.
+#[derive(Serialize)]
+struct RemedyJson {
+    kind: &'static str,
+    detail: String,
+    /// The flag that does it; `null` where it takes something else.
+    flag: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -95,11 +107,11 @@ pub fn write_why_json(
         reasons: reasons.map(|reason| reason_json(reason, project)).collect(),
         left_out: left_out.flat_map(|it| obstacle_json(it, story)).collect(),
         inputs: why.inputs.iter().map(InputJson::new).collect(),
-        runs_after: neighbours(story, &why.after),
-        runs_before: neighbours(story, &why.before),
+        runs_after: neighbours(story, &why.after, &why.after_through),
+        runs_before: neighbours(story, &why.before, &why.before_through),
         would_select: WouldSelectJson {
             leaving_out: why.in_the_way.iter().map(flag_text).collect(),
-            filters: story.remedies(),
+            filters: story.remedies().into_iter().map(remedy_json).collect(),
             or: why.ways.iter().map(|way| way_json(way, story)).collect(),
         },
         problems: ProblemsJson::new(problems, project),
@@ -110,29 +122,23 @@ pub fn write_why_json(
 
 /// Says what leaves the stack out, each trigger for itself.
 fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> Vec<ReasonJson<'a>> {
-    let (kind, evidence) = match obstacle {
-        Obstacle::Unchanged => ("changed", None),
+    let kind = obstacle_kind(obstacle);
+    let evidence = match obstacle {
         Obstacle::Dismissed(triggers) => {
             let reason = |trigger: &'a Trigger| ReasonJson {
-                kind: "ignore_change",
+                kind,
                 detail: story.dismissed_text(std::slice::from_ref(trigger)),
                 evidence: Some(EvidenceJson::Trigger(TriggerJson::new(trigger))),
             };
             return triggers.iter().map(reason).collect();
         }
-        Obstacle::Directory(..) => ("directory", None),
-        Obstacle::Globs => ("match", None),
-        Obstacle::Unnamed(_) => ("named", None),
-        Obstacle::Tags => ("tags", None),
-        Obstacle::NoTags(_) => ("no_tags", None),
-        Obstacle::Excluded(_) => ("exclude", None),
-        Obstacle::Only(_) => ("only", None),
         Obstacle::Neighbour(_, step) => {
             let (file, line) = place(step.origin.span, &story.question.project.sources);
             let stack = story.question.project.stacks[step.from].path.as_str();
             let evidence = EvidenceJson::Stack { stack, file, line };
-            ("exclude_neighbour", Some(evidence))
+            Some(evidence)
         }
+        _ => None,
     };
     vec![ReasonJson {
         kind,
@@ -144,16 +150,31 @@ fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> Vec<ReasonJso
 fn neighbours<'a>(
     story: &Story<'a>,
     constraints: &BTreeMap<StackIndex, Vec<Origin>>,
+    through: &[Relative],
 ) -> Vec<NeighbourJson<'a>> {
-    let neighbour = |(&stack, origins): (&StackIndex, &Vec<Origin>)| NeighbourJson {
-        path: story.question.project.stacks[stack].path.as_str(),
-        selected: story.question.selection.contains(stack),
+    let Question {
+        project, selection, ..
+    } = *story.question;
+    let path = |stack: StackIndex| project.stacks[stack].path.as_str();
+    let neighbour = |stack: StackIndex, origins: &[Origin], via: &[StackIndex]| NeighbourJson {
+        path: path(stack),
+        selected: selection.contains(stack),
         origins: origins
             .iter()
-            .map(|origin| OriginJson::new(origin, &story.question.project.sources))
+            .map(|origin| OriginJson::new(origin, &project.sources))
             .collect(),
+        via: via.iter().map(|&stack| path(stack)).collect(),
     };
-    constraints.iter().map(neighbour).collect()
+    let direct = constraints.iter();
+    let direct = direct.map(|(&stack, origins)| neighbour(stack, origins, &[]));
+    let through = through.iter();
+    let through = through.map(|it| neighbour(it.stack, &it.origins, &it.via));
+    direct.chain(through).collect()
+}
+
+fn remedy_json(remedy: Remedy) -> RemedyJson {
+    let Remedy { kind, detail, flag } = remedy;
+    RemedyJson { kind, detail, flag }
 }
 
 fn way_json<'a>(way: &Way, story: &Story<'a>) -> WayJson<'a> {

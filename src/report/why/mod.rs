@@ -95,6 +95,13 @@ impl<'a> Story<'a> {
             Obstacle::Only(reach) => {
                 format!("not what {reach} means, though it would be selected without it")
             }
+            Obstacle::Unreached(reaches) => {
+                let flags: Vec<String> = reaches.iter().map(ToString::to_string).collect();
+                format!(
+                    "what would bring it along is left out by {}",
+                    flags.join(" and ")
+                )
+            }
             Obstacle::Neighbour(reach, step) => {
                 let Project {
                     stacks, sources, ..
@@ -140,11 +147,18 @@ impl<'a> Story<'a> {
         format!("its changes are ignored{although}: {}", triggers.join("; "))
     }
 
-    /// Says what would make a filter let the stack pass; `None` for what is no filter.
-    fn remedy_text(&self, obstacle: &Obstacle) -> Option<String> {
+    /// Returns what would make a filter let the stack pass; `None` for what is no filter.
+    fn remedy(&self, obstacle: &Obstacle) -> Option<Remedy> {
         let path = self.stack().path.as_str();
         let change = self.change_text();
-        Some(match obstacle {
+        let flag = match obstacle {
+            Obstacle::Globs => self.exact_glob().map(|glob| ("--match", glob)),
+            Obstacle::Tags => self.all_tags().map(|tags| ("--tags", tags)),
+            _ => None,
+        };
+        let typed =
+            |(flag, value): &(&str, String)| format!("{flag} {}", shell_words::quote(value));
+        let detail = match obstacle {
             Obstacle::Unchanged => change,
             Obstacle::Dismissed(triggers) => {
                 let files = triggers.iter().map(|trigger| trigger.file.relative());
@@ -162,29 +176,56 @@ impl<'a> Story<'a> {
             Obstacle::Directory(_, Scope::Exact) => {
                 format!("a start in {path}, or above it without --no-recursive")
             }
-            Obstacle::Globs => {
-                let glob = Pattern::escape(&self.stack().path);
-                format!("--match {}", shell_words::quote(&glob))
-            }
+            Obstacle::Globs => match &flag {
+                Some(flag) => typed(flag),
+                None => format!("--match {path}, which all stacks match"),
+            },
             Obstacle::Unnamed(source) => format!("a line {path} in {source}"),
-            Obstacle::Tags => {
-                let tags: Vec<&str> = self.stack().tags().filter(|tag| !tag.is_empty()).collect();
-                if tags.is_empty() {
-                    "no --tags, since it has none".to_owned()
-                } else {
-                    format!("--tags {}", tags.join(","))
-                }
-            }
+            Obstacle::Tags => match &flag {
+                Some(flag) => typed(flag),
+                None => "no --tags, since it has none".to_owned(),
+            },
             Obstacle::NoTags(tags) => format!("no --no-tags {}", tags.join(",")),
-            Obstacle::Excluded(_) | Obstacle::Only(_) | Obstacle::Neighbour(..) => return None,
+            Obstacle::Excluded(_)
+            | Obstacle::Only(_)
+            | Obstacle::Neighbour(..)
+            | Obstacle::Unreached(_) => return None,
+        };
+        Some(Remedy {
+            kind: obstacle_kind(obstacle),
+            detail,
+            flag: flag.map(|(flag, value)| format!("{flag}={value}")),
         })
     }
 
+    /// Returns a glob that the stack matches and no other stack; `None` for the root, which has no
+    /// name that a glob could match.
+    fn exact_glob(&self) -> Option<String> {
+        let stacks = &self.question.project.stacks;
+        let path = &self.stack().path;
+        let glob = Pattern::escape(path);
+        let is_alone = stacks.at_or_below(path).nth(1).is_none();
+        if is_alone || Pattern::is_pattern(&glob) {
+            return Some(glob);
+        }
+        // A plain path would mean what is nested in the stack as well.
+        let end = glob.rfind(|c: char| c.is_ascii_alphanumeric())?;
+        let (before, rest) = glob.split_at(end);
+        let (letter, after) = rest.split_at(1);
+        Some(format!("{before}[{letter}]{after}"))
+    }
+
+    /// Returns a filter for stacks that have all tags of this one; `None` if it has none.
+    fn all_tags(&self) -> Option<String> {
+        let tags: Vec<&str> = self.stack().tags().filter(|tag| !tag.is_empty()).collect();
+        (!tags.is_empty()).then(|| tags.join(":"))
+    }
+
     /// Returns what would make all filters let the stack pass; empty if it is selected or they do.
-    fn remedies(&self) -> Vec<String> {
+    fn remedies(&self) -> Vec<Remedy> {
         let obstacles = self.why.obstacles.iter();
         obstacles
-            .filter_map(|obstacle| self.remedy_text(obstacle))
+            .filter_map(|obstacle| self.remedy(obstacle))
             .collect()
     }
 
@@ -212,6 +253,31 @@ impl<'a> Story<'a> {
                 format!("{reach}{instead}, since it runs {direction} {selected}, which is selected")
             }
         }
+    }
+}
+
+/// What would make a filter let a stack pass.
+struct Remedy {
+    kind: &'static str,
+    detail: String,
+    /// The flag, where a flag does it.
+    flag: Option<String>,
+}
+
+/// Returns the word for an obstacle in JSON.
+fn obstacle_kind(obstacle: &Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::Unchanged => "changed",
+        Obstacle::Dismissed(_) => "ignore_change",
+        Obstacle::Directory(..) => "directory",
+        Obstacle::Globs => "match",
+        Obstacle::Unnamed(_) => "named",
+        Obstacle::Tags => "tags",
+        Obstacle::NoTags(_) => "no_tags",
+        Obstacle::Excluded(_) => "exclude",
+        Obstacle::Only(_) => "only",
+        Obstacle::Neighbour(..) => "exclude_neighbour",
+        Obstacle::Unreached(_) => "unreached",
     }
 }
 

@@ -8,8 +8,9 @@ use crate::change::Input;
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::report::changes::{chain_text, file_text, uncounted_text};
-use crate::report::reasons::reason_text;
-use crate::selection::graph::Origin;
+use crate::report::reasons::{origins_text, reason_text};
+use crate::selection::graph::{Origin, Relative};
+use crate::selection::why::Why;
 
 /// Lines of one section; nobody reads more, and JSON has all.
 const MAX_LINES: usize = 30;
@@ -37,8 +38,15 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     let obstacles = obstacles.map(|obstacle| story.obstacle_text(obstacle));
     lines(out, reasons.chain(obstacles).map(Line::One))?;
     inputs(out, story)?;
-    constraints(out, story, "it runs after", &story.why.after)?;
-    constraints(out, story, "it runs before", &story.why.before)?;
+    let Why {
+        after,
+        after_through,
+        before,
+        before_through,
+        ..
+    } = story.why;
+    constraints(out, story, "it runs after", after, after_through)?;
+    constraints(out, story, "it runs before", before, before_through)?;
     ways(out, story)
 }
 
@@ -126,27 +134,38 @@ fn constraints(
     story: &Story<'_>,
     title: &str,
     constraints: &BTreeMap<StackIndex, Vec<Origin>>,
+    through: &[Relative],
 ) -> io::Result<()> {
-    if constraints.is_empty() {
+    if constraints.is_empty() && through.is_empty() {
         return writeln!(out, "\n{title} nothing");
     }
     writeln!(out, "\n{title}")?;
     let project = story.question.project;
     let line = |(&stack, origins): (&StackIndex, &Vec<Origin>)| {
-        let origins = origins.iter().map(|origin| {
-            let line = project.sources.line(origin.span);
-            format!("{} {line}", origin.kind)
-        });
-        let origins: Vec<String> = origins.collect();
         let selected = if story.question.selection.contains(stack) {
             "selected"
         } else {
             "not selected"
         };
         let path = &project.stacks[stack].path;
-        Line::One(format!("{path}, {}, {selected}", origins.join(", ")))
+        Line::One(format!(
+            "{path}, {}, {selected}",
+            origins_text(origins, &project.sources)
+        ))
     };
-    lines(out, constraints.iter().map(line))
+    let line_through = |relative: &Relative| {
+        let path = |stack: &StackIndex| project.stacks[*stack].path.as_str();
+        let via: Vec<&str> = relative.via.iter().map(path).collect();
+        let (path, via) = (path(&relative.stack), via.join(" and "));
+        let origins = origins_text(&relative.origins, &project.sources);
+        let are = if relative.via.len() == 1 { "is" } else { "are" };
+        Line::Two(
+            format!("{path}, through {via}, which {are} not selected"),
+            origins,
+        )
+    };
+    let direct = constraints.iter().map(line);
+    lines(out, direct.chain(through.iter().map(line_through)))
 }
 
 fn ways(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
@@ -161,7 +180,8 @@ fn ways(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         return lines(out, ways.map(Line::One));
     }
     writeln!(out, "\nwhat would select it")?;
-    let remedies = remedies.join("; and ");
+    let remedies = remedies.into_iter().map(|remedy| remedy.detail);
+    let remedies = remedies.collect::<Vec<String>>().join("; and ");
     if why.in_the_way.is_empty() {
         return lines(out, std::iter::once(remedies).chain(ways).map(Line::One));
     }

@@ -10,16 +10,11 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef;
 
-use super::{Graph, Origin, OriginKind};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::project::stack::{StackIndex, Stacks};
-use crate::source::Sources;
+use super::{Graph, Origin};
+use crate::project::stack::StackIndex;
 
 /// Cycles reported of one knot of stacks; the rest are counted.
-const MAX_CYCLES: usize = 50;
-
-/// Hops drawn with their source lines; the rest are listed in notes.
-const MAX_DRAWN: usize = 12;
+pub(super) const MAX_CYCLES: usize = 50;
 
 /// One step of a cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,100 +194,5 @@ impl Graph {
             }
         }
         Cycle { hops }
-    }
-}
-
-impl Cycles {
-    /// Explains the cycles, one error each.
-    pub fn diagnostics(&self, stacks: &Stacks, sources: &Sources) -> Vec<Diagnostic> {
-        let mut diagnostics: Vec<Diagnostic> = self
-            .cycles
-            .iter()
-            .map(|cycle| cycle.diagnostic(stacks, sources))
-            .collect();
-        if self.is_cut
-            && let Some(last) = diagnostics.pop()
-        {
-            let note = format!(
-                "the {} stacks tied up here form more cycles than the {MAX_CYCLES} shown",
-                self.stacks.len()
-            );
-            diagnostics.push(last.note(note));
-        }
-        diagnostics
-    }
-}
-
-impl Cycle {
-    fn diagnostic(&self, stacks: &Stacks, sources: &Sources) -> Diagnostic {
-        let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
-        let names: Vec<String> = self.hops.iter().map(|hop| name(hop.from)).collect();
-        let mut diagnostic = Diagnostic::error(
-            Code::Cycle,
-            format!(
-                "stacks wait for each other in a cycle: {}",
-                names.join(" → ")
-            ),
-        );
-        for (index, hop) in self.hops.iter().enumerate() {
-            let says = format!("{} runs before {}", name(hop.from), name(hop.to));
-            for origin in &hop.origins {
-                if index < MAX_DRAWN {
-                    diagnostic = diagnostic.label(origin.span, format!("{says} ({})", origin.kind));
-                } else {
-                    let place = sources.line(origin.span);
-                    diagnostic = diagnostic.note(format!("{says} ({} at {place})", origin.kind));
-                }
-            }
-        }
-        if let [there, back] = self.hops.as_slice()
-            && there.declares(OriginKind::Before)
-            && back.declares(OriginKind::After)
-            && there.same_file(back)
-        {
-            let note = format!(
-                "{} names {} in both `before` and `after`",
-                name(there.from),
-                name(there.to)
-            );
-            return diagnostic.note(note).help("keep one of the two");
-        }
-        if let [there, back] = self.hops.as_slice()
-            && there.declares(OriginKind::After)
-            && back.declares(OriginKind::Before)
-            && there.same_file(back)
-        {
-            let note = format!(
-                "{} names {} in both `before` and `after`",
-                name(there.to),
-                name(there.from)
-            );
-            return diagnostic.note(note).help("keep one of the two");
-        }
-        let has_nesting = self
-            .hops
-            .iter()
-            .any(|hop| hop.declares(OriginKind::Nesting));
-        diagnostic.help(if has_nesting {
-            "a stack always runs before the stacks nested in it: remove a reference, or move a stack"
-        } else {
-            "remove one of these references"
-        })
-    }
-}
-
-impl Hop {
-    fn declares(&self, kind: OriginKind) -> bool {
-        self.origins.iter().any(|origin| origin.kind == kind)
-    }
-
-    fn same_file(&self, other: &Hop) -> bool {
-        let files = |hop: &Hop| {
-            hop.origins
-                .iter()
-                .map(|origin| origin.span.file)
-                .collect::<HashSet<_>>()
-        };
-        !files(self).is_disjoint(&files(other))
     }
 }

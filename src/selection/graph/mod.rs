@@ -10,8 +10,10 @@
 mod build;
 mod cycle;
 mod digest;
+mod explain;
 mod neighbours;
 mod precedence;
+mod waves;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -19,12 +21,12 @@ use std::fmt;
 use petgraph::Direction;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::visit::EdgeRef;
 
 pub use cycle::{Cycle, Cycles, Hop};
 pub use digest::digest;
 pub use neighbours::{Step, Towards};
 pub use precedence::Precedence;
+pub use waves::Wave;
 
 use crate::project::stack::StackIndex;
 use crate::source::Span;
@@ -78,10 +80,10 @@ pub struct Graph {
     n_stacks: usize,
 }
 
-/// A stack that runs earlier than another, with nothing but unselected stacks in between.
+/// A stack that runs earlier or later than another, with nothing but unselected stacks in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Predecessor {
-    /// The earlier stack.
+pub struct Relative {
+    /// The stack.
     pub stack: StackIndex,
     /// Who says so, from the earlier stack to the later one; more than one where several say the
     /// same, or where unselected stacks lie in between.
@@ -101,25 +103,41 @@ impl Graph {
         (node.index() < self.n_stacks).then(|| StackIndex::new(node.index()))
     }
 
-    /// Returns the stacks that must have run before `stack` may, among those that `is_selected`
-    /// says, in path order. Constraints through unselected stacks count.
-    pub fn predecessors(
+    /// Returns the stacks that must have run before `stack` may, or that may run only after it,
+    /// among those that `is_selected` says, in path order. Constraints through unselected stacks
+    /// count.
+    pub fn relatives(
         &self,
         stack: StackIndex,
+        towards: Towards,
         is_selected: impl Fn(StackIndex) -> bool,
-    ) -> Vec<Predecessor> {
+    ) -> Vec<Relative> {
         let is_end = |node| self.stack(node).is_some_and(&is_selected);
-        let mut found = self.earlier(Self::node(stack), is_end);
+        let mut found = self.ends(Self::node(stack), towards, is_end);
         found.remove(&Self::node(stack));
         let stacks = found
             .into_iter()
-            .filter_map(|(node, way)| Some((self.stack(node)?, way)));
+            .filter_map(|(node, route)| Some((self.stack(node)?, route)));
         stacks
-            .map(|(stack, Way { origins, via })| Predecessor {
-                stack,
-                origins,
-                via,
-            })
+            .map(
+                |(
+                    stack,
+                    Route {
+                        mut origins,
+                        mut via,
+                    },
+                )| {
+                    if towards == Towards::Dependents && !via.is_empty() {
+                        origins.reverse();
+                        via.reverse();
+                    }
+                    Relative {
+                        stack,
+                        origins,
+                        via,
+                    }
+                },
+            )
             .collect()
     }
 
@@ -149,12 +167,12 @@ impl Graph {
         let knots = self.knots();
         let mut arrows = Vec::new();
         for to in self.graph.node_indices().filter(|&node| is_end(node)) {
-            for (from, way) in self.earlier(to, is_end) {
+            for (from, route) in self.ends(to, Towards::Dependencies, is_end) {
                 arrows.push(Arrow {
                     from: self.end(from),
                     to: self.end(to),
-                    origins: way.origins,
-                    via: way.via,
+                    origins: route.origins,
+                    via: route.via,
                     in_cycle: knots[from.index()] == knots[to.index()],
                 });
             }
@@ -181,20 +199,20 @@ impl Graph {
         knots
     }
 
-    /// Goes against the edges from a node, through everything that is no end, up to the next ends.
-    fn earlier(
+    /// Follows the edges from a node one way, through everything that is no end, up to the next ends.
+    fn ends(
         &self,
         node: NodeIndex,
+        towards: Towards,
         is_end: impl Fn(NodeIndex) -> bool,
-    ) -> BTreeMap<NodeIndex, Way> {
-        let mut found: BTreeMap<NodeIndex, Way> = BTreeMap::new();
+    ) -> BTreeMap<NodeIndex, Route> {
+        let mut found: BTreeMap<NodeIndex, Route> = BTreeMap::new();
         // The next node on the way back to where the search began, and who says so.
         let mut next: HashMap<NodeIndex, (NodeIndex, Vec<Origin>)> = HashMap::new();
         let start = node;
         let mut queue = VecDeque::from([start]);
         while let Some(node) = queue.pop_front() {
-            for edge in self.graph.edges_directed(node, Direction::Incoming) {
-                let (source, origin) = (edge.source(), *edge.weight());
+            for (source, origin) in self.edges_towards(node, towards) {
                 if !is_end(source) {
                     if source != start {
                         let (onwards, origins) = next.entry(source).or_insert_with(|| {
@@ -208,43 +226,44 @@ impl Graph {
                 } else if let Some(known) = found.get_mut(&source) {
                     // A further way adds who says so only where no stack lies in between.
                     if known.via.is_empty() {
-                        let way = self.way(origin, node, start, &next);
-                        if way.via.is_empty() {
-                            known.origins.extend(way.origins);
+                        let route = self.route(origin, node, start, &next);
+                        if route.via.is_empty() {
+                            known.origins.extend(route.origins);
                         }
                     }
                 } else {
-                    found.insert(source, self.way(origin, node, start, &next));
+                    found.insert(source, self.route(origin, node, start, &next));
                 }
             }
         }
-        for way in found.values_mut().filter(|way| way.via.is_empty()) {
-            way.origins
+        for route in found.values_mut().filter(|route| route.via.is_empty()) {
+            route
+                .origins
                 .sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
-            way.origins.dedup();
+            route.origins.dedup();
         }
         found
     }
 
     /// Follows the way from `node` back to where a search began. `origin` says how it got there.
-    fn way(
+    fn route(
         &self,
         origin: Option<Origin>,
         mut node: NodeIndex,
         start: NodeIndex,
         next: &HashMap<NodeIndex, (NodeIndex, Vec<Origin>)>,
-    ) -> Way {
-        let mut way = Way {
+    ) -> Route {
+        let mut route = Route {
             origins: Vec::from_iter(origin),
             via: Vec::new(),
         };
-        while node != start && way.via.len() < MAX_VIA {
+        while node != start && route.via.len() < MAX_VIA {
             let (onwards, origins) = &next[&node];
-            way.via.extend(self.stack(node));
-            way.origins.extend(origins);
+            route.via.extend(self.stack(node));
+            route.origins.extend(origins);
             node = *onwards;
         }
-        way
+        route
     }
 }
 
@@ -254,9 +273,9 @@ const MAX_VIA: usize = 16;
 /// Arrows between single stacks that a group may stand for when drawn.
 const MAX_DRAWN_PAIRS: usize = 1_000;
 
-/// What lies between a node and an earlier one, from the earlier one on.
+/// What lies between a node and the one that a search began with, from that node on.
 #[derive(Debug, Clone, Default)]
-struct Way {
+struct Route {
     origins: Vec<Origin>,
     via: Vec<StackIndex>,
 }

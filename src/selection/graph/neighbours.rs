@@ -26,6 +26,8 @@ pub struct Step {
     pub from: StackIndex,
     /// Who says that one of the two runs before the other.
     pub origin: Origin,
+    /// How many steps it is from where the search began.
+    pub distance: u32,
 }
 
 impl Graph {
@@ -48,9 +50,9 @@ impl Graph {
         for &stack in &level {
             opened[stack.get()] = true;
         }
-        let mut steps_left = depth.map_or(u32::MAX, NonZeroU32::get);
-        while !level.is_empty() && steps_left > 0 {
-            steps_left -= 1;
+        let mut distance = 0;
+        while !level.is_empty() && depth.is_none_or(|depth| distance < depth.get()) {
+            distance += 1;
             let mut next = Vec::new();
             for from in level {
                 let mut open = vec![(Self::node(from), None)];
@@ -65,7 +67,11 @@ impl Graph {
                             continue;
                         };
                         let origin = said.expect("a way between two stacks has one reference");
-                        reached[stack.get()].get_or_insert(Step { from, origin });
+                        reached[stack.get()].get_or_insert(Step {
+                            from,
+                            origin,
+                            distance,
+                        });
                         if is_new {
                             next.push(stack);
                         }
@@ -110,7 +116,7 @@ impl Graph {
     }
 
     /// Returns the nodes next to a node, with who says so.
-    fn edges_towards(
+    pub(super) fn edges_towards(
         &self,
         node: NodeIndex,
         towards: Towards,

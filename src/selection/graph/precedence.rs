@@ -3,7 +3,6 @@
 use petgraph::visit::EdgeRef;
 
 use super::Graph;
-use crate::project::stack::StackIndex;
 
 /// Who waits for whom. Nodes below [`Precedence::n_stacks`] are stacks, the others groups.
 ///
@@ -30,9 +29,13 @@ pub struct Successor {
 impl Precedence {
     /// Strips a graph. Failures spread along all of its constraints.
     pub fn new(graph: &Graph) -> Self {
+        Self::of(graph, &graph.knots())
+    }
+
+    /// Strips a graph with these [`Graph::knots`].
+    pub(super) fn of(graph: &Graph, knot: &[usize]) -> Self {
         let inner = &graph.graph;
         let n_nodes = inner.node_count();
-        let knot = graph.knots();
         let edges = inner.edge_references().filter_map(|edge| {
             let (from, to) = (knot[edge.source().index()], knot[edge.target().index()]);
             let node = |index| u32::try_from(index).expect("petgraph counts nodes in 32 bits");
@@ -137,29 +140,5 @@ impl Precedence {
             .into_iter()
             .map(|node| (node, spreads(node)))
             .collect()
-    }
-
-    /// Returns the wave of each selected stack, and 0 for the others: how many selected stacks lie
-    /// on the longest way to it.
-    pub fn waves(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<u32> {
-        let mut pending = self.pending();
-        let mut waves = vec![0_u32; self.n_nodes()];
-        let mut ready: Vec<usize> = (0..self.n_nodes())
-            .filter(|&node| pending[node] == 0)
-            .collect();
-        while let Some(node) = ready.pop() {
-            let is_step = node < self.n_stacks && is_selected(StackIndex::new(node));
-            let next_wave = waves[node] + u32::from(is_step);
-            for next in self.successors(node) {
-                let next = next.node as usize;
-                waves[next] = waves[next].max(next_wave);
-                pending[next] -= 1;
-                if pending[next] == 0 {
-                    ready.push(next);
-                }
-            }
-        }
-        waves.truncate(self.n_stacks);
-        waves
     }
 }

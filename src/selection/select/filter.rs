@@ -144,6 +144,8 @@ pub enum Obstacle {
     Only(Reach),
     /// It was selected, but neighbours of what is selected are not wanted, and it is one.
     Neighbour(Reach, Step),
+    /// A stack that would bring it along is left out by these.
+    Unreached(Vec<Reach>),
 }
 
 impl Obstacle {
@@ -151,7 +153,10 @@ impl Obstacle {
     pub fn is_filter(&self) -> bool {
         !matches!(
             self,
-            Obstacle::Excluded(_) | Obstacle::Only(_) | Obstacle::Neighbour(..)
+            Obstacle::Excluded(_)
+                | Obstacle::Only(_)
+                | Obstacle::Neighbour(..)
+                | Obstacle::Unreached(_)
         )
     }
 }

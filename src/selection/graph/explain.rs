@@ -1,0 +1,217 @@
+//! How cycles are explained to people.
+//!
+//! Cycles that share a hop are explained together: whoever breaks the hop breaks all of them.
+
+use std::collections::{HashMap, HashSet};
+
+use super::cycle::{Cycle, Cycles, Hop, MAX_CYCLES};
+use super::{Origin, OriginKind};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::project::stack::{StackIndex, Stacks};
+use crate::source::Sources;
+
+/// Hops drawn with their source lines; the rest are listed in notes.
+const MAX_DRAWN: usize = 12;
+
+impl Cycles {
+    /// Explains the cycles: one error for each, or for several that are tied together by hops.
+    pub fn diagnostics(&self, stacks: &Stacks, sources: &Sources) -> Vec<Diagnostic> {
+        let mut diagnostics: Vec<Diagnostic> = self
+            .tied()
+            .iter()
+            .map(|tied| match tied.as_slice() {
+                [cycle] => cycle.diagnostic(stacks, sources),
+                cycles => together(cycles, stacks, sources),
+            })
+            .collect();
+        if self.is_cut
+            && let Some(last) = diagnostics.pop()
+        {
+            let note = format!(
+                "the {} stacks tied up here form more cycles than the {MAX_CYCLES} shown",
+                self.stacks.len()
+            );
+            diagnostics.push(last.note(note));
+        }
+        diagnostics
+    }
+
+    /// Puts cycles together that share a hop, directly or through others.
+    fn tied(&self) -> Vec<Vec<&Cycle>> {
+        // The number of a group is that of its first cycle.
+        let mut groups: Vec<usize> = (0..self.cycles.len()).collect();
+        let mut first_with: HashMap<(StackIndex, StackIndex), usize> = HashMap::new();
+        for (index, cycle) in self.cycles.iter().enumerate() {
+            for hop in &cycle.hops {
+                let other = *first_with.entry(hop.ends()).or_insert(index);
+                let (own, other) = (groups[index], groups[other]);
+                for group in groups.iter_mut().filter(|group| **group == own.max(other)) {
+                    *group = own.min(other);
+                }
+            }
+        }
+        let members = |first: usize| -> Vec<&Cycle> {
+            let numbered = self.cycles.iter().zip(&groups);
+            let members = numbered.filter(|&(_, &group)| group == first);
+            members.map(|(cycle, _)| cycle).collect()
+        };
+        let all = (0..self.cycles.len()).map(members);
+        all.filter(|members| !members.is_empty()).collect()
+    }
+}
+
+/// Explains cycles that are tied together, the hop that most of them share first.
+fn together(cycles: &[&Cycle], stacks: &Stacks, sources: &Sources) -> Diagnostic {
+    let mut counts: HashMap<(StackIndex, StackIndex), usize> = HashMap::new();
+    for hop in cycles.iter().flat_map(|cycle| &cycle.hops) {
+        *counts.entry(hop.ends()).or_default() += 1;
+    }
+    let hops = cycles.iter().flat_map(|cycle| &cycle.hops);
+    // Of several, one that can be removed, and then the smallest.
+    let shared = hops.max_by_key(|hop| {
+        let is_removable = !hop.declares(OriginKind::Nesting);
+        (
+            counts[&hop.ends()],
+            is_removable,
+            std::cmp::Reverse(hop.ends()),
+        )
+    });
+    let shared = shared.expect("a cycle has hops");
+    let count = counts[&shared.ends()];
+    let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
+    let (from, to) = (name(shared.from), name(shared.to));
+    let n = cycles.len();
+    let through = if count == n {
+        format!("stacks wait for each other in {n} cycles, all through {from} → {to}")
+    } else {
+        format!("stacks wait for each other in {n} cycles, {count} of them through {from} → {to}")
+    };
+    let mut diagnostic = Diagnostic::error(Code::Cycle, through);
+    // Each cycle from the shared hop on, where it has it.
+    let turned = |cycle: &Cycle| {
+        let start = cycle
+            .hops
+            .iter()
+            .position(|hop| hop.ends() == shared.ends());
+        let mut hops = cycle.hops.clone();
+        hops.rotate_left(start.unwrap_or(0));
+        (start.is_none(), hops)
+    };
+    let mut turned: Vec<(bool, Vec<Hop>)> = cycles.iter().map(|cycle| turned(cycle)).collect();
+    turned.sort_by_key(|&(is_other, _)| is_other);
+    let mut shown: HashSet<(StackIndex, StackIndex)> = HashSet::new();
+    for hop in turned.iter().flat_map(|(_, hops)| hops) {
+        if !shown.insert(hop.ends()) {
+            continue;
+        }
+        let says = format!("{} runs before {}", name(hop.from), name(hop.to));
+        for origin in &hop.origins {
+            let mut says = format!("{says} ({}", origin.kind);
+            if counts[&hop.ends()] > 1 {
+                says += &format!(", in {} of the cycles", counts[&hop.ends()]);
+            }
+            diagnostic = show(diagnostic, shown.len() - 1, origin, &says, sources);
+        }
+    }
+    for (_, hops) in &turned {
+        let names: Vec<String> = hops.iter().map(|hop| name(hop.from)).collect();
+        diagnostic = diagnostic.note(format!("cycle: {}", names.join(" → ")));
+    }
+    diagnostic.help(if shared.declares(OriginKind::Nesting) {
+        "a stack always runs before the stacks nested in it: remove a reference of each cycle, or move a stack"
+    } else if count == n {
+        "remove the first of these references, or one of each cycle"
+    } else {
+        "remove one of these references of each cycle"
+    })
+}
+
+/// Shows a hop where it is declared; `says` is open for what follows.
+fn show(
+    diagnostic: Diagnostic,
+    index: usize,
+    origin: &Origin,
+    says: &str,
+    sources: &Sources,
+) -> Diagnostic {
+    if index < MAX_DRAWN {
+        diagnostic.label(origin.span, format!("{says})"))
+    } else {
+        let place = sources.line(origin.span);
+        diagnostic.note(format!("{says}, {place})"))
+    }
+}
+
+impl Cycle {
+    fn diagnostic(&self, stacks: &Stacks, sources: &Sources) -> Diagnostic {
+        let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
+        let names: Vec<String> = self.hops.iter().map(|hop| name(hop.from)).collect();
+        let mut diagnostic = Diagnostic::error(
+            Code::Cycle,
+            format!(
+                "stacks wait for each other in a cycle: {}",
+                names.join(" → ")
+            ),
+        );
+        for (index, hop) in self.hops.iter().enumerate() {
+            let says = format!("{} runs before {}", name(hop.from), name(hop.to));
+            for origin in &hop.origins {
+                let says = format!("{says} ({}", origin.kind);
+                diagnostic = show(diagnostic, index, origin, &says, sources);
+            }
+        }
+        if let [there, back] = self.hops.as_slice()
+            && there.declares(OriginKind::Before)
+            && back.declares(OriginKind::After)
+            && there.same_file(back)
+        {
+            let note = format!(
+                "{} names {} in both `before` and `after`",
+                name(there.from),
+                name(there.to)
+            );
+            return diagnostic.note(note).help("keep one of the two");
+        }
+        if let [there, back] = self.hops.as_slice()
+            && there.declares(OriginKind::After)
+            && back.declares(OriginKind::Before)
+            && there.same_file(back)
+        {
+            let note = format!(
+                "{} names {} in both `before` and `after`",
+                name(there.to),
+                name(there.from)
+            );
+            return diagnostic.note(note).help("keep one of the two");
+        }
+        let has_nesting = self
+            .hops
+            .iter()
+            .any(|hop| hop.declares(OriginKind::Nesting));
+        diagnostic.help(if has_nesting {
+            "a stack always runs before the stacks nested in it: remove a reference, or move a stack"
+        } else {
+            "remove one of these references"
+        })
+    }
+}
+
+impl Hop {
+    fn ends(&self) -> (StackIndex, StackIndex) {
+        (self.from, self.to)
+    }
+
+    fn declares(&self, kind: OriginKind) -> bool {
+        self.origins.iter().any(|origin| origin.kind == kind)
+    }
+
+    fn same_file(&self, other: &Hop) -> bool {
+        let files = |hop: &Hop| {
+            hop.origins
+                .iter()
+                .map(|origin| origin.span.file)
+                .collect::<HashSet<_>>()
+        };
+        !files(self).is_disjoint(&files(other))
+    }
+}

@@ -1,0 +1,65 @@
+//! How many selected stacks must have run before each stack, one after the other.
+
+use super::{Graph, Precedence};
+use crate::project::stack::StackIndex;
+
+/// When a stack can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wave {
+    /// After as many selected stacks as lie on the longest way to it.
+    Number(u32),
+    /// After stacks of a cycle in which a stack is selected.
+    AfterCycle,
+    /// Never: it waits for itself.
+    InCycle,
+}
+
+impl Graph {
+    /// Returns the wave of each stack of the project. Only those of selected stacks mean something.
+    pub fn waves(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<Wave> {
+        let knots = self.knots();
+        let mut sizes = vec![0_u32; knots.len()];
+        for &knot in &knots {
+            sizes[knot] += 1;
+        }
+        let is_step = |node: usize| node < self.n_stacks && is_selected(StackIndex::new(node));
+        // A knot in which nothing is selected orders what is around it like any other stack.
+        let mut is_unknown = vec![false; knots.len()];
+        for (node, &knot) in knots.iter().enumerate() {
+            is_unknown[knot] |= sizes[knot] > 1 && is_step(node);
+        }
+        let precedence = Precedence::of(self, &knots);
+        let mut pending = precedence.pending();
+        let mut waves = vec![0_u32; knots.len()];
+        let mut ready: Vec<usize> = (0..knots.len())
+            .filter(|&node| pending[node] == 0)
+            .collect();
+        while let Some(node) = ready.pop() {
+            let next_wave = waves[node] + u32::from(is_step(node));
+            for next in precedence.successors(node) {
+                let next = next.node as usize;
+                waves[next] = waves[next].max(next_wave);
+                is_unknown[next] |= is_unknown[node];
+                pending[next] -= 1;
+                if pending[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        let wave = |(stack, &knot): (usize, &usize)| {
+            if sizes[knot] > 1 {
+                Wave::InCycle
+            } else if is_unknown[stack] {
+                Wave::AfterCycle
+            } else {
+                Wave::Number(waves[stack])
+            }
+        };
+        knots
+            .iter()
+            .enumerate()
+            .take(self.n_stacks)
+            .map(wave)
+            .collect()
+    }
+}
