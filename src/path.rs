@@ -19,6 +19,9 @@ pub struct ProjectPath(Arc<str>);
 pub struct LeavesProject;
 
 impl ProjectPath {
+    /// The longest path that is worth looking at: no system has a file with a longer one.
+    pub(crate) const MAX_BYTES: usize = 4096;
+
     /// Returns the project root, `/`.
     pub fn root() -> Self {
         ProjectPath("/".into())

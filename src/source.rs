@@ -10,6 +10,11 @@ use crate::path::ProjectPath;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub(crate) u32);
 
+impl FileId {
+    /// Stands for the file in the places of a text that is not among the [`Sources`] yet.
+    pub(crate) const UNPLACED: FileId = FileId(u32::MAX);
+}
+
 /// A stretch of a configuration file, as byte offsets into its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {

@@ -1,12 +1,11 @@
-//! Why a stack counts as changed.
+//! Why a stack counts as changed, and what it depends on.
 
 use std::fmt;
 
-use super::UncountedChange;
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
-use crate::project::Project;
+use crate::project::{Ignore, Project};
 use crate::source::Span;
 
 /// Why a stack counts as changed: a file, and how the stack comes to depend on it.
@@ -94,4 +93,48 @@ impl Place {
             line: Some(position.line),
         }
     }
+}
+
+/// A change of an input that does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UncountedChange {
+    /// The file.
+    pub file: ChangedFile,
+    /// The links that lead from the input to the file, if it is elsewhere.
+    pub links: Vec<Use>,
+    /// Why it does not count.
+    pub why: WhyUncounted,
+}
+
+/// Why a change does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyUncounted {
+    /// Changes of its state are switched off.
+    Off(SwitchedOff),
+    /// This entry of `config.change_detection.ignore` means the file.
+    Ignored {
+        /// The entry, as written.
+        entry: String,
+        /// Where it is written.
+        place: Place,
+    },
+}
+
+impl WhyUncounted {
+    /// Returns that an entry ignores the file.
+    pub(super) fn ignored(by: &Ignore, project: &Project) -> Self {
+        WhyUncounted::Ignored {
+            entry: by.written.value.clone(),
+            place: Place::of(by.written.span, project),
+        }
+    }
+}
+
+/// What switches changes off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwitchedOff {
+    /// `--disable-change-detection`.
+    Flag,
+    /// `config.change_detection.git`.
+    Configuration,
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ChangedFiles;
+use super::files::ChangedFiles;
 use crate::git::{CommitId, FileChange, GitError, Repository};
 use crate::language::parse::parse;
 use crate::language::syntax::Body;

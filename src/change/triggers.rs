@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::ChangedFiles;
-use crate::change::trigger::{self, Found, Trigger, TriggerKind};
+use super::files::ChangedFiles;
+use super::trigger::{self, Found, Trigger, TriggerKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::{ChangedFile, CommitId, FileChange, GitError, Repository};
 use crate::path::ProjectPath;

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::{ChangedFiles, Place, Use};
-use crate::change::trigger::{self, Found, TriggerKind};
+use super::cause::SwitchedOff;
+use super::files::ChangedFiles;
+use super::trigger::{self, Found, TriggerKind};
 use crate::git::{ChangedFile, FileChange, FileState};
 use crate::project::stack::StackIndex;
 use crate::project::{Ignore, Problems, Project};
@@ -16,15 +17,6 @@ pub struct Counted {
     pub untracked: Option<SwitchedOff>,
     /// What switches off what differs from HEAD.
     pub uncommitted: Option<SwitchedOff>,
-}
-
-/// What switches changes off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SwitchedOff {
-    /// `--disable-change-detection`.
-    Flag,
-    /// `config.change_detection.git`.
-    Configuration,
 }
 
 impl Counted {
@@ -73,40 +65,6 @@ impl Uncounted {
                     Found::Trigger(statement) if statement.kind == TriggerKind::Changed
                 )
         })
-    }
-}
-
-/// A change of an input that does not count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UncountedChange {
-    /// The file.
-    pub file: ChangedFile,
-    /// The links that lead from the input to the file, if it is elsewhere.
-    pub links: Vec<Use>,
-    /// Why it does not count.
-    pub why: WhyUncounted,
-}
-
-/// Why a change does not count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WhyUncounted {
-    /// Changes of its state are switched off.
-    Off(SwitchedOff),
-    /// This entry of `config.change_detection.ignore` means the file.
-    Ignored {
-        /// The entry, as written.
-        entry: String,
-        /// Where it is written.
-        place: Place,
-    },
-}
-
-impl WhyUncounted {
-    pub(super) fn ignored(by: &Ignore, project: &Project) -> Self {
-        WhyUncounted::Ignored {
-            entry: by.written.value.clone(),
-            place: Place::of(by.written.span, project),
-        }
     }
 }
 

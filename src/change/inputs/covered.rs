@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::RwLock;
 
-use super::links::links_in;
-use super::tree::{MAX_PATH_BYTES, Touch, Tree, Way, link_use};
-use crate::change::Use;
+use super::follow::{Links, Way};
+use crate::change::cause::{Place, Use, UseKind};
+use crate::change::files::ChangedFiles;
 use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
@@ -13,8 +13,29 @@ use crate::pattern::Pattern;
 /// Links of a chain that are told.
 const MAX_TOLD: usize = 256;
 
-/// What is known of links and of directories that cover some: what changed where they lead.
-pub(super) type Known<'a> = RwLock<HashMap<ProjectPath, Option<Touch<'a>>>>;
+/// A changed file that is met on the way to an input.
+#[derive(Clone)]
+pub(in crate::change) struct Touch<'a> {
+    pub(in crate::change) file: &'a ChangedFile,
+    /// The links that lead there.
+    pub(in crate::change) links: Vec<Use>,
+}
+
+impl<'a> Touch<'a> {
+    /// A changed file that is met without a link.
+    pub(in crate::change) fn direct(file: &'a ChangedFile) -> Self {
+        let links = Vec::new();
+        Touch { file, links }
+    }
+}
+
+/// Looks for changes behind links; shared by all threads.
+pub(super) struct Covered<'a> {
+    pub(super) links: Links<'a>,
+    pub(super) changed: &'a ChangedFiles,
+    /// By link, and by directory that has some: what changed where they lead.
+    known: RwLock<HashMap<ProjectPath, Option<Touch<'a>>>>,
+}
 
 /// A directory that links lead to.
 struct Reached {
@@ -27,19 +48,46 @@ struct Reached {
     from: usize,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> Covered<'a> {
+    /// Starts to look.
+    pub(super) fn new(links: Links<'a>, changed: &'a ChangedFiles) -> Self {
+        Covered {
+            links,
+            changed,
+            known: RwLock::default(),
+        }
+    }
+
+    /// Returns the change of what links on the way to a path lead to.
+    pub(super) fn touch_beyond(&self, path: &ProjectPath, way: &Way) -> Option<Touch<'a>> {
+        if way.links.is_empty() {
+            return None;
+        }
+        let mut stops = way.links.iter().chain(&way.end).enumerate();
+        stops.find_map(|(passed, stop)| {
+            // A link to a directory around it does not say what is used of that directory.
+            let file = if path.is_at_or_below(stop) {
+                self.changed.touching_above(stop)?
+            } else {
+                self.changed.touching(stop)?
+            };
+            let links = way.links[..passed].iter().map(link_use).collect();
+            Some(Touch { file, links })
+        })
+    }
+
     /// Returns the change that links in a directory or below it lead to, by way of whatever further
     /// links lie there.
-    pub(super) fn touch_covered(&self, directory: &ProjectPath) -> Option<Touch<'a>> {
-        self.links_below(directory).next()?;
-        let known = self.covered.read().expect("no task panics");
+    pub(super) fn touch(&self, directory: &ProjectPath) -> Option<Touch<'a>> {
+        self.links.links_below(directory).next()?;
+        let known = self.known.read().expect("no task panics");
         if let Some(touch) = known.get(directory) {
             return touch.clone();
         }
         drop(known);
         let mut seen = HashSet::new();
         let touch = self.search(directory, None, &mut seen);
-        let mut known = self.covered.write().expect("no task panics");
+        let mut known = self.known.write().expect("no task panics");
         if touch.is_none() {
             // No link that was met leads to a change, then.
             known.extend(seen.into_iter().map(|link| (link, None)));
@@ -49,7 +97,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the change that links lead to which a pattern matches, or below which it does.
-    pub(super) fn touch_covered_by(&self, pattern: &Pattern) -> Option<Touch<'a>> {
+    pub(super) fn touch_matching(&self, pattern: &Pattern) -> Option<Touch<'a>> {
         self.search(pattern.directory(), Some(pattern), &mut HashSet::new())
     }
 
@@ -70,13 +118,13 @@ impl<'a> Tree<'a> {
         let mut next = 0;
         while next < reached.len() {
             let directory = reached[next].directory.clone();
-            for link in self.links_below(&directory) {
+            for link in self.links.links_below(&directory) {
                 let name = match pattern {
                     None => link.clone(),
                     Some(_) => replace(&link, &directory, &reached[next].name),
                 };
                 let is_covered = |pattern: &Pattern| {
-                    name.as_str().len() <= MAX_PATH_BYTES
+                    name.as_str().len() <= ProjectPath::MAX_BYTES
                         && (pattern.matches(&name) || pattern.may_match_below(&name))
                 };
                 if seen.contains(&link) || !pattern.is_none_or(is_covered) {
@@ -86,7 +134,7 @@ impl<'a> Tree<'a> {
                 if pattern.is_none() && self.is_known_to_lead_nowhere(&link) {
                     continue;
                 }
-                let way = self.follow(&link);
+                let way = self.links.follow(&link);
                 let found = match pattern {
                     None => self.touch_beyond(&link, &way),
                     Some(pattern) => self.touch_matched(pattern, &name, &link, &way),
@@ -116,7 +164,7 @@ impl<'a> Tree<'a> {
     }
 
     fn is_known_to_lead_nowhere(&self, link: &ProjectPath) -> bool {
-        let known = self.covered.read().expect("no task panics");
+        let known = self.known.read().expect("no task panics");
         matches!(known.get(link), Some(None))
     }
 
@@ -153,29 +201,6 @@ impl<'a> Tree<'a> {
         let links = passed(way.links.len());
         Some(Touch { file, links })
     }
-
-    /// Returns the links in a directory, then those below it, and at last those that the walk has not
-    /// seen.
-    pub(super) fn links_below(
-        &self,
-        directory: &ProjectPath,
-    ) -> impl Iterator<Item = ProjectPath> + use<'a, '_> {
-        let prefix = directory.prefix_of_below();
-        let own = self
-            .links
-            .binary_search_by(|(path, _)| (*path).cmp(directory));
-        let own = own.ok().map(|own| &self.links[own]);
-        let start = self
-            .links
-            .partition_point(|(path, _)| *path.as_str() < *prefix);
-        let below = self.links[start..].iter();
-        let below = below.take_while(move |(path, _)| path.as_str().starts_with(&prefix));
-        // The root's own are below `/` as well, as text.
-        let own = own.filter(|(path, _)| !path.is_root());
-        let listed = own.into_iter().chain(below);
-        let listed = listed.flat_map(|&(directory, listed)| links_in(directory, listed));
-        listed.chain(self.hidden_links(directory))
-    }
 }
 
 /// Returns the links from the first directory to that of an index.
@@ -194,5 +219,16 @@ fn replace(path: &ProjectPath, from: &ProjectPath, to: &ProjectPath) -> ProjectP
     match rest {
         "" | "/" => to.clone(),
         rest => to.join(&rest[1..]),
+    }
+}
+
+/// Returns the step that a link is.
+pub(super) fn link_use(link: &ProjectPath) -> Use {
+    Use {
+        kind: UseKind::Link,
+        place: Place {
+            file: link.clone(),
+            line: None,
+        },
     }
 }

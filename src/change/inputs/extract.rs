@@ -4,12 +4,11 @@
 
 use memchr::memmem;
 
-use super::text::NO_FILE;
-use super::tree::MAX_PATH_BYTES;
 use crate::diagnostic::Diagnostic;
 use crate::language::parse::parse_whole;
 use crate::language::syntax::{Block, Body, Expr, ExprKind, Name, StepKind, TemplatePart};
-use crate::source::Span;
+use crate::path::ProjectPath;
+use crate::source::{FileId, Span};
 
 /// Functions that read the file that their first argument names.
 pub(super) const READERS: [&str; 10] = [
@@ -107,7 +106,7 @@ fn is_balanced(text: &[u8]) -> bool {
 ///
 /// A diagnostic for the first syntax error.
 pub(super) fn native(text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
-    let body = parse_whole(NO_FILE, text)?;
+    let body = parse_whole(FileId::UNPLACED, text)?;
     let mut named = Vec::new();
     for block in body.blocks("module") {
         if let Some(source) = block.body.attribute("source")
@@ -171,7 +170,7 @@ fn is_elsewhere(source: &Expr) -> bool {
 /// Says whether a source is a directory relative to the file.
 pub(super) fn is_local(source: &str) -> bool {
     let starts = ["./", "../"].iter().any(|start| source.starts_with(start));
-    (starts || matches!(source, "." | "..")) && source.len() <= MAX_PATH_BYTES
+    (starts || matches!(source, "." | "..")) && source.len() <= ProjectPath::MAX_BYTES
 }
 
 /// Returns what a call reads.
@@ -230,7 +229,7 @@ fn literal_path(expr: &Expr) -> Option<(Base, String)> {
     match base {
         // `${path.module}x` names a sibling, which nobody means.
         Some(_) if !path.is_empty() && !path.starts_with('/') => None,
-        Some(base) if path.len() <= MAX_PATH_BYTES => {
+        Some(base) if path.len() <= ProjectPath::MAX_BYTES => {
             Some((base, format!("./{}", path.trim_start_matches('/'))))
         }
         None if is_relative(&path) => Some((Base::Root, path)),
@@ -239,7 +238,7 @@ fn literal_path(expr: &Expr) -> Option<(Base, String)> {
 }
 
 fn is_relative(path: &str) -> bool {
-    !path.starts_with(['/', '~']) && !path.is_empty() && path.len() <= MAX_PATH_BYTES
+    !path.starts_with(['/', '~']) && !path.is_empty() && path.len() <= ProjectPath::MAX_BYTES
 }
 
 fn literal(expr: &Expr) -> Option<String> {

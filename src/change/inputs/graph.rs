@@ -5,149 +5,23 @@
 //! where it ends, unless inputs are recorded: what they use makes no difference any more.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
-use super::terraform::{self, touch_read};
-use super::terragrunt::Units;
-use super::told::Told;
-use super::tree::{Module, Touch, Tree};
+use super::chain::MAX_CHAIN;
+use super::collected::Inputs;
+use super::node::Node;
+use super::terraform;
+use super::terragrunt;
+use super::tree::{Tree, place_read};
 use super::walk::Walk;
-use crate::change::{Cause, InputPlace, Use};
-use crate::git::ChangedFile;
+use crate::change::cause::{Cause, Use};
 use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
-use crate::source::Span;
-
-/// Steps of a chain that are told. Nobody reads more, and a hostile project has a chain of thousands
-/// for each of thousands of stacks.
-pub(super) const MAX_CHAIN: usize = 256;
-
-/// A directory and what it uses.
-pub(super) struct Node<'a> {
-    pub(super) path: ProjectPath,
-    /// The first change that one gets to without another module, and how.
-    touch: Option<(Vec<Use>, &'a ChangedFile)>,
-    /// Everything that one gets to without another module, if that is recorded.
-    record: Option<Record<'a>>,
-    /// The modules it uses, in the order written.
-    pub(super) edges: Vec<Edge>,
-    /// Files that are another one for each stack.
-    pub(super) root_reads: Vec<RootRead>,
-}
-
-/// The inputs that a node has met.
-#[derive(Default)]
-struct Record<'a> {
-    met: Vec<Met<'a>>,
-    told: Told,
-}
-
-/// An input, from the node that it is one of.
-pub(super) struct Met<'a> {
-    pub(super) place: InputPlace,
-    /// How one gets to it from the node.
-    pub(super) steps: Vec<Use>,
-    pub(super) touch: Option<Touch<'a>>,
-}
-
-/// The use of a module.
-pub(super) struct Edge {
-    pub(super) steps: Vec<Use>,
-    directory: ProjectPath,
-    /// The node of the directory, once it has one.
-    pub(super) target: usize,
-}
-
-/// A file that is read relative to the directory that Terraform is run in.
-pub(super) struct RootRead {
-    pub(super) step: Use,
-    /// Where; unknown in JSON.
-    pub(super) span: Option<Span>,
-    pub(super) path: Box<str>,
-    pub(super) pattern: Option<Box<str>>,
-    /// Whether it has been said that the path leads out of the project.
-    pub(super) is_warned_of: AtomicBool,
-}
-
-impl<'a> Node<'a> {
-    /// Starts a node without inputs.
-    pub(super) fn new(tree: &Tree<'a>, path: ProjectPath) -> Self {
-        Node {
-            path,
-            touch: None,
-            record: tree.records.then(Record::default),
-            edges: Vec::new(),
-            root_reads: Vec::new(),
-        }
-    }
-
-    /// Takes in an input, and what touches it. Where it is matters only if inputs are recorded.
-    pub(super) fn input(
-        &mut self,
-        steps: &[Use],
-        touch: Option<Touch<'a>>,
-        place: impl FnOnce() -> Option<InputPlace>,
-    ) {
-        if let Some(record) = &mut self.record
-            && let Some(place) = place()
-        {
-            record.met.push(Met {
-                place,
-                steps: record.told.chain(steps.iter()),
-                touch: touch.clone(),
-            });
-        }
-        if let Some(touch) = touch {
-            self.touch(steps, touch);
-        }
-    }
-
-    /// Takes in a module that is used. Where it is matters only if inputs are recorded.
-    pub(super) fn module(
-        &mut self,
-        steps: Vec<Use>,
-        module: &Module<'a>,
-        place: impl FnOnce() -> Option<InputPlace>,
-    ) {
-        self.input(&steps, module.touch.clone(), place);
-        if let Ok(directory) = &module.directory
-            && (module.touch.is_none() || self.record.is_some())
-        {
-            self.edges.push(Edge {
-                steps,
-                directory: directory.clone(),
-                target: usize::MAX,
-            });
-        }
-    }
-
-    /// Takes in that a change touches an input, unless one does already.
-    pub(super) fn touch(&mut self, steps: &[Use], touch: Touch<'a>) {
-        self.touch.get_or_insert_with(|| {
-            let mut steps = steps.to_vec();
-            steps.extend(touch.links);
-            (steps, touch.file)
-        });
-    }
-
-    /// Takes in inputs, if inputs are recorded.
-    pub(super) fn record(&mut self, met: impl FnOnce() -> Vec<Met<'a>>) {
-        if let Some(record) = &mut self.record {
-            record.met.extend(met());
-        }
-    }
-
-    /// Returns the inputs that were recorded, in the order in which they were met.
-    pub(super) fn recorded(&self) -> &[Met<'a>] {
-        self.record.as_ref().map_or(&[], |record| &record.met)
-    }
-}
 
 /// How a change gets to a node.
 #[derive(Clone, Copy)]
-enum Way {
+enum Approach {
     /// By an input of its own.
     Own,
     /// By this edge.
@@ -166,7 +40,7 @@ pub(super) struct Graph<'a> {
     /// By node, the nodes that use it.
     users: Vec<Vec<usize>>,
     /// By node.
-    ways: Vec<Option<Way>>,
+    ways: Vec<Option<Approach>>,
 }
 
 impl<'a> Graph<'a> {
@@ -206,8 +80,8 @@ impl<'a> Graph<'a> {
         let mut by_path: HashMap<ProjectPath, usize> = HashMap::with_capacity(candidates.len());
         by_path.extend(candidates.iter().cloned().zip(0..));
         let units = if terragrunt {
-            let units = Units::new(tree);
-            let read = |(index, path)| Some((index, units.node(path)?));
+            let units = terragrunt::Units::new(tree);
+            let read = |(index, path)| Some((index, terragrunt::node(&units, path)?));
             let read = candidates.par_iter().enumerate().filter_map(read);
             read.collect()
         } else {
@@ -257,7 +131,7 @@ impl<'a> Graph<'a> {
     /// Finds out which nodes a change gets to, nearest first. Of several ways of one length, a node
     /// takes the one that is written first.
     fn propagate(&mut self) {
-        let own = |node: &Node| node.touch.as_ref().map(|_| Way::Own);
+        let own = |node: &Node| node.touch.as_ref().map(|_| Approach::Own);
         self.ways = self.nodes.iter().map(own).collect();
         let mut reached: Vec<usize> = (0..self.nodes.len())
             .filter(|&node| self.ways[node].is_some())
@@ -267,12 +141,12 @@ impl<'a> Graph<'a> {
             let mut next: Vec<usize> = users.filter(|&user| self.ways[user].is_none()).collect();
             next.sort_unstable();
             next.dedup();
-            let ways: Vec<Option<Way>> = next
+            let ways: Vec<Option<Approach>> = next
                 .iter()
                 .map(|&user| {
                     let mut edges = self.nodes[user].edges.iter();
                     let edge = edges.position(|edge| self.ways[edge.target].is_some());
-                    edge.map(Way::Edge)
+                    edge.map(Approach::Edge)
                 })
                 .collect();
             for (&user, way) in next.iter().zip(ways) {
@@ -288,13 +162,13 @@ impl<'a> Graph<'a> {
         loop {
             let here = &self.nodes[node];
             match self.ways[node]? {
-                Way::Own => {
+                Approach::Own => {
                     let (steps, file) = here.touch.as_ref()?;
                     chain.extend_from_slice(steps);
                     let file = (*file).clone();
                     return Some(Cause { file, chain });
                 }
-                Way::Edge(edge) => {
+                Approach::Edge(edge) => {
                     let edge = &here.edges[edge];
                     if chain.len() < MAX_CHAIN {
                         chain.extend_from_slice(&edge.steps);
@@ -332,7 +206,7 @@ impl<'a> Graph<'a> {
         while let Some(node) = walk.next(&self.nodes, |target| leads[target]) {
             for read in &self.nodes[node].root_reads {
                 let path = terraform::root_read(tree, directory, read);
-                let touch = path.and_then(|path| touch_read(tree, &path, read.pattern.as_deref()));
+                let touch = path.and_then(|path| tree.touch_read(&path, read.pattern.as_deref()));
                 let Some(touch) = touch else {
                     continue;
                 };
@@ -344,5 +218,44 @@ impl<'a> Graph<'a> {
             }
         }
         None
+    }
+
+    /// Adds everything that the only candidate, and the modules that it uses, have recorded.
+    pub(super) fn add_inputs(&self, tree: &Tree<'a>, inputs: &mut Inputs) {
+        let candidate = 0;
+        self.add_inputs_from(candidate, inputs, |way, node, inputs| {
+            for read in &node.root_reads {
+                let path = terraform::root_read(tree, &self.nodes[candidate].path, read);
+                let Some(path) = path else {
+                    continue;
+                };
+                let pattern = read.pattern.as_deref();
+                let touch = tree.touch_read(&path, pattern);
+                if let Some(place) = place_read(path, pattern) {
+                    inputs.add(place, way, std::slice::from_ref(&read.step), touch);
+                }
+            }
+        });
+        // Terragrunt runs a module in a copy of its directory: nothing there is relative to the stack.
+        if let Some(&unit) = self.units.get(&candidate) {
+            self.add_inputs_from(unit, inputs, |_, _, _| {});
+        }
+    }
+
+    fn add_inputs_from(
+        &self,
+        start: usize,
+        inputs: &mut Inputs,
+        add_others: impl Fn(&[&Use], &Node, &mut Inputs),
+    ) {
+        let mut walk = Walk::new(start);
+        while let Some(index) = walk.next(&self.nodes, |_| true) {
+            let way = walk.way(&self.nodes, index);
+            let node = &self.nodes[index];
+            for found in node.recorded() {
+                inputs.add(found.place.clone(), &way, &found.steps, found.touch.clone());
+            }
+            add_others(&way, node, inputs);
+        }
     }
 }

@@ -7,10 +7,11 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::extract::{Named, What, module, read};
-use super::text::{NO_FILE, span};
+use super::text::span;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse_template;
 use crate::language::syntax::{Expr, ExprKind, Name};
+use crate::source::FileId;
 
 /// A value, as far as it can name something.
 enum Json {
@@ -142,7 +143,7 @@ fn reads(json: &Json, named: &mut Vec<Named>) {
                     what: What::Read(read),
                 }));
             };
-            for part in parse_template(NO_FILE, text).iter().flatten() {
+            for part in parse_template(FileId::UNPLACED, text).iter().flatten() {
                 part.each_call(&mut |name, arguments| add(name, arguments));
             }
         }
@@ -155,7 +156,7 @@ fn reads(json: &Json, named: &mut Vec<Named>) {
 /// Returns a text as the expression that it is.
 fn template(text: &str) -> Option<Expr> {
     let kind = if is_template(text) {
-        ExprKind::Template(parse_template(NO_FILE, text)?)
+        ExprKind::Template(parse_template(FileId::UNPLACED, text)?)
     } else {
         ExprKind::String(text.into())
     };

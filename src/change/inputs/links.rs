@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::graph::{Met, Node};
-use super::tree::{Touch, Tree, link_use};
-use crate::change::{Cause, InputPlace, Inputs};
+use super::collected::Inputs;
+use super::covered::{Touch, link_use};
+use super::follow::links_in;
+use super::node::{FoundInput, Node};
+use super::tree::Tree;
+use crate::change::cause::{Cause, InputPlace};
 use crate::path::ProjectPath;
-use crate::project::discover::Listed;
 use crate::project::stack::{StackIndex, Stacks};
 
 /// Returns the wanted stacks that have a link to something that changed, each with the first such
@@ -26,14 +28,14 @@ pub(super) fn changed_stacks(
         let chain = touch.links;
         Some(Cause { file, chain })
     };
-    let listed = tree.links.par_iter().map(|&(directory, listed)| {
+    let listed = tree.links().listed.par_iter().map(|&(directory, listed)| {
         let stack = wanted(directory)?;
         let found = links_in(directory, listed).find_map(|link| cause(&link));
         Some((stack, found?))
     });
-    let left_out = tree.listing.left_out().par_iter().map(|directory| {
+    let left_out = tree.listing().left_out().par_iter().map(|directory| {
         let stack = wanted(directory)?;
-        let links = tree.links_on_disk(directory);
+        let links = tree.links().links_on_disk(directory);
         Some((stack, links.iter().find_map(cause)?))
     });
     let causes: Vec<Option<(StackIndex, Cause)>> = listed.chain(left_out).collect();
@@ -48,23 +50,27 @@ pub(super) fn changed_stacks(
 pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs: &mut Inputs) {
     let is_own = |directory: &ProjectPath| owner(stacks, directory) == Some(stack);
     let mut add = |link: &ProjectPath| {
-        for met in met(tree, link, tree.touch(link)) {
-            inputs.add(met.place, &[], &met.steps, met.touch);
+        for found in found(tree, link, tree.touch(link)) {
+            inputs.add(found.place, &[], &found.steps, found.touch);
         }
     };
-    for &(directory, listed) in tree.links.iter().filter(|(directory, _)| is_own(directory)) {
+    let listed = tree.links().listed.iter();
+    for &(directory, listed) in listed.filter(|(directory, _)| is_own(directory)) {
         links_in(directory, listed).for_each(|link| add(&link));
     }
-    let left_out = tree.listing.left_out().iter();
+    let left_out = tree.listing().left_out().iter();
     for directory in left_out.filter(|directory| is_own(directory)) {
-        tree.links_on_disk(directory).iter().for_each(&mut add);
+        tree.links()
+            .links_on_disk(directory)
+            .iter()
+            .for_each(&mut add);
     }
 }
 
 /// Takes into a node that something in its directory is no plain file, but a link in most cases.
 pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut Node<'a>) {
     let touch = tree.touch(file);
-    node.record(|| met(tree, file, touch.clone()));
+    node.record(|| found(tree, file, touch.clone()));
     if let Some(touch) = touch {
         node.touch(&[], touch);
     }
@@ -75,19 +81,10 @@ fn owner(stacks: &Stacks, directory: &ProjectPath) -> Option<StackIndex> {
     own.or_else(|| stacks.nearest_above(directory))
 }
 
-/// Returns the links that lie in a directory.
-pub(super) fn links_in(
-    directory: &ProjectPath,
-    listed: &Listed,
-) -> impl Iterator<Item = ProjectPath> {
-    let names = listed.links.iter();
-    names.map(|name| directory.join(&name.to_string_lossy()))
-}
-
 /// Returns where a link leads as inputs: every link on the way, and the end. The link itself is part
 /// of the directory that it lies in.
-fn met<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> Vec<Met<'a>> {
-    let way = tree.follow(link);
+fn found<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> Vec<FoundInput<'a>> {
+    let way = tree.links().follow(link);
     let stops: Vec<&ProjectPath> = way.links.iter().chain(&way.end).collect();
     let last = stops.len() - 1;
     // One that leads nowhere is no input, unless a change around it counts all the same.
@@ -100,10 +97,10 @@ fn met<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> Vec
         touch.links.drain(..passed.min(touched));
         touch
     });
-    let met = (first..=last).map(|at| Met {
+    let found = (first..=last).map(|at| FoundInput {
         place: InputPlace::Path(stops[at].clone()),
         steps: way.links[..at].iter().map(link_use).collect(),
         touch: touch.take_if(|_| at == touched),
     });
-    met.collect()
+    found.collect()
 }

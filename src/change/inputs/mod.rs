@@ -10,26 +10,29 @@
 //!
 //! Not known here: how files came to be changed, and which stacks the other rules have found.
 
+mod chain;
+mod collected;
 mod covered;
 mod extract;
+mod follow;
 mod graph;
-mod hidden;
 mod json;
 mod links;
+mod node;
 mod problems;
 mod terraform;
 mod terragrunt;
 mod text;
-mod told;
 mod tree;
 mod walk;
 
 use std::collections::BTreeMap;
 
+pub(super) use self::collected::Inputs;
+pub(super) use self::covered::Touch;
 pub(super) use self::problems::InputProblems;
-pub(super) use self::told::Told;
-pub(super) use self::tree::{Touch, Tree};
-use crate::change::{Cause, Inputs};
+pub(super) use self::tree::Tree;
+use crate::change::cause::Cause;
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
@@ -70,4 +73,4 @@ pub(super) fn add_inputs(
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

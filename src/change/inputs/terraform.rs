@@ -7,16 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::extract::{self, Base, Named, Read, What};
-use super::graph::{Node, RootRead};
 use super::json::json;
 use super::links;
+use super::node::{Node, RootRead};
 use super::text::{self, Lines};
-use super::tree::{Absent, Touch, Tree};
-use crate::change::{InputPlace, Place, Use, UseKind};
+use super::tree::{Absent, Tree, place_read};
+use crate::change::cause::{InputPlace, Place, Use, UseKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
 use crate::printable::printable;
 use crate::project::discover::is_terraform;
 use crate::source::Span;
@@ -26,15 +25,15 @@ use crate::source::Span;
 pub(super) fn node<'a>(tree: &Tree<'a>, directory: &ProjectPath, buffer: &mut Vec<u8>) -> Node<'a> {
     let mut node = Node::new(tree, directory.clone());
     let from_disk;
-    let files = if let Some(listed) = tree.listing.get(directory.as_str()) {
+    let files = if let Some(listed) = tree.listing().get(directory.as_str()) {
         &listed.files
     } else {
         from_disk = files_on_disk(tree, directory);
         &from_disk
     };
     // What the rules before have seen need not be looked for again.
-    let any_changed = tree.changed.below(directory).next().is_some();
-    let mut host = directory.to_host(tree.root);
+    let any_changed = tree.changed().below(directory).next().is_some();
+    let mut host = directory.to_host(tree.root());
     for (name, plain) in files {
         if !is_terraform(name) {
             continue;
@@ -51,7 +50,7 @@ pub(super) fn node<'a>(tree: &Tree<'a>, directory: &ProjectPath, buffer: &mut Ve
             continue;
         };
         let is_json = name.as_encoded_bytes().ends_with(b".json");
-        let is_changed = || any_changed && tree.changed.at(file.as_str()).is_some();
+        let is_changed = || any_changed && tree.changed().at(file.as_str()).is_some();
         if !is_json && !extract::is_worth_parsing(text) && !is_changed() {
             continue;
         }
@@ -73,7 +72,7 @@ pub(super) fn node<'a>(tree: &Tree<'a>, directory: &ProjectPath, buffer: &mut Ve
 
 /// Checks the changed files in directories that were not read.
 pub(super) fn check_changed(tree: &Tree, has_read: impl Fn(&ProjectPath) -> bool + Sync) {
-    let changed: Vec<&ChangedFile> = tree.changed.iter().collect();
+    let changed: Vec<&ChangedFile> = tree.changed().iter().collect();
     changed
         .into_par_iter()
         .for_each_init(Vec::new, |buffer, file| {
@@ -82,7 +81,7 @@ pub(super) fn check_changed(tree: &Tree, has_read: impl Fn(&ProjectPath) -> bool
             if !is_terraform(name) || has_read(&directory) {
                 return;
             }
-            let host = file.path.to_host(tree.root);
+            let host = file.path.to_host(tree.root());
             if let Some(text) = text::read(tree, &file.path, &host, false, buffer)
                 && let Err(diagnostic) = named(name, text)
             {
@@ -101,7 +100,7 @@ fn named(name: &OsStr, text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
 }
 
 fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> Vec<(OsString, bool)> {
-    let host = directory.to_host(tree.root);
+    let host = directory.to_host(tree.root());
     let entries = match fs::read_dir(host) {
         Ok(entries) => entries,
         Err(error) => {
@@ -153,7 +152,7 @@ impl<'a> File<'_, 'a> {
     }
 
     fn module(&self, source: Box<str>, span: Option<Span>, place: Place, node: &mut Node<'a>) {
-        let directory = self.tree.resolve(self.directory, &source);
+        let directory = self.tree.links().resolve(self.directory, &source);
         let module = directory.map(|directory| (self.tree.module(&directory), directory));
         let absent = module
             .as_ref()
@@ -182,12 +181,12 @@ impl<'a> File<'_, 'a> {
         let (path, pattern) = (read.path, read.pattern);
         match read.base {
             Base::Module => {
-                let Some(place) = self.tree.resolve(self.directory, &path) else {
+                let Some(place) = self.tree.links().resolve(self.directory, &path) else {
                     let diagnostic = outside(&path, span, self.path);
                     self.tree.problems.add(self.path, self.text, diagnostic);
                     return;
                 };
-                let touch = touch_read(self.tree, &place, pattern.as_deref());
+                let touch = self.tree.touch_read(&place, pattern.as_deref());
                 let place = || place_read(place, pattern.as_deref());
                 node.input(std::slice::from_ref(&step), touch, place);
             }
@@ -204,7 +203,7 @@ impl<'a> File<'_, 'a> {
 
 /// Returns the place that is read relative to a stack, or says that it lies outside of the project.
 pub(super) fn root_read(tree: &Tree, stack: &ProjectPath, read: &RootRead) -> Option<ProjectPath> {
-    let path = tree.resolve(stack, &read.path);
+    let path = tree.links().resolve(stack, &read.path);
     if path.is_none() {
         warn_of_root_read(tree, read);
     }
@@ -219,7 +218,7 @@ fn warn_of_root_read(tree: &Tree, read: &RootRead) {
     let file = &read.step.place.file;
     let mut buffer = Vec::new();
     // The text has been let go of: hardly any file needs it again.
-    let host = file.to_host(tree.root);
+    let host = file.to_host(tree.root());
     if let Some(text) = text::read(tree, file, &host, false, &mut buffer) {
         let diagnostic = outside(&read.path, read.span, file);
         tree.problems.add(file, text, diagnostic);
@@ -253,32 +252,6 @@ fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
         Diagnostic::warning(Code::OutsideProject, message).file(file.clone())
     };
     diagnostic.note("changes there cannot be seen")
-}
-
-/// Returns the change of what is read at a path.
-pub(super) fn touch_read<'a>(
-    tree: &Tree<'a>,
-    path: &ProjectPath,
-    pattern: Option<&str>,
-) -> Option<Touch<'a>> {
-    match pattern {
-        Some(pattern) => tree.touch_set(path, pattern),
-        None => tree.touch(path),
-    }
-}
-
-/// Returns what is read at a path, if it can be understood.
-pub(super) fn place_read(path: ProjectPath, pattern: Option<&str>) -> Option<InputPlace> {
-    match pattern {
-        Some(pattern) => pattern_of_set(&path, pattern).map(InputPlace::Matching),
-        None => Some(InputPlace::Path(path)),
-    }
-}
-
-/// Returns the pattern that `fileset` takes, if it is one.
-pub(super) fn pattern_of_set(directory: &ProjectPath, pattern: &str) -> Option<Pattern> {
-    // A leading slash has no meaning here: the pattern goes on from the directory.
-    Pattern::new(directory, pattern.trim_start_matches('/')).ok()
 }
 
 /// Says that the directory of a module is not where its source says.

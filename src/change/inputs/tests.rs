@@ -2,59 +2,9 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::change::listed::tests::check;
-use crate::change::{ChangedFiles, Place, Use, UseKind};
+use crate::change::fixtures::{check, files, load, project, way};
 use crate::diagnostic::{Style, render};
-use crate::git::{ChangedFile, FileChange, FileState};
-use crate::path::ProjectPath;
-use crate::project::discover::Listing;
-use crate::project::{Problems, Project};
-
-/// A project of files, of which those whose text starts with `-> ` are links.
-pub(in crate::change) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        match text.strip_prefix("-> ") {
-            #[cfg(unix)]
-            Some(target) => std::os::unix::fs::symlink(target, path).unwrap(),
-            _ => fs::write(path, text).unwrap(),
-        }
-    }
-    directory
-}
-
-/// Loads a project, whatever is wrong with it.
-pub(in crate::change) fn load(root: &Path) -> (Project, Listing) {
-    Project::load_with_listing(root, &mut Problems::default()).unwrap()
-}
-
-/// Returns files as if they had changed.
-pub(in crate::change) fn files(paths: &[&str]) -> ChangedFiles {
-    let files = paths.iter().map(|path| ChangedFile {
-        path: ProjectPath::root().resolve(path).unwrap(),
-        change: FileChange::Modified,
-        state: FileState::Committed,
-    });
-    ChangedFiles::new(files.collect())
-}
-
-/// Writes a chain.
-pub(in crate::change) fn way(chain: &[Use]) -> String {
-    let steps = chain.iter().map(|step| {
-        let kind = match &step.kind {
-            UseKind::Watch => "watch",
-            UseKind::Link => "link",
-            UseKind::Import => "import",
-            UseKind::Module(what) | UseKind::Read(what) | UseKind::Terragrunt(what) => what,
-        };
-        let Place { file, line } = &step.place;
-        let line = line.map(|line| format!(":{line}"));
-        format!(" > {kind} {file}{}", line.unwrap_or_default())
-    });
-    steps.collect()
-}
+use crate::project::Problems;
 
 /// Returns the stacks that have an input that changed, with the chains, and what is warned of.
 fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {

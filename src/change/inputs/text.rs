@@ -12,9 +12,6 @@ use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::source::{FileId, Span};
 
-/// Stands in for the file in places until the text is adopted.
-pub(super) const NO_FILE: FileId = FileId(u32::MAX);
-
 /// The largest native file that is read. Its parser needs a hundred times as much memory.
 const MAX_NATIVE_BYTES: u64 = 2 << 20;
 
@@ -41,7 +38,7 @@ pub(super) fn read<'b>(
         tree.problems.add(file, "", diagnostic.note(CONSEQUENCE));
     };
     if !plain {
-        let way = tree.follow(file);
+        let way = tree.links().follow(file);
         let Some(target) = &way.end else {
             if !way.is_circle() {
                 refuse(
@@ -51,7 +48,7 @@ pub(super) fn read<'b>(
             }
             return None;
         };
-        let kind = fs::metadata(target.to_host(tree.root)).ok()?.file_type();
+        let kind = fs::metadata(target.to_host(tree.root())).ok()?.file_type();
         if kind.is_dir() {
             return None;
         } else if !kind.is_file() {
@@ -110,7 +107,7 @@ pub(super) fn broken(tree: &Tree, file: &ProjectPath, text: &str, diagnostic: Di
 pub(super) fn span(start: usize, end: usize) -> Span {
     let offset = |at: usize| u32::try_from(at).expect("the size is limited");
     Span {
-        file: NO_FILE,
+        file: FileId::UNPLACED,
         start: offset(start),
         end: offset(end),
     }

@@ -1,13 +1,11 @@
 //! All inputs of one stack, whether they have changed or not.
 
-use std::cmp::Reverse;
-use std::collections::hash_map::{Entry, HashMap};
-
-use super::inputs::{self, InputProblems, Told, Touch, Tree};
-use super::{
-    ChangeError, ChangedFiles, Ignores, Input, InputPlace, Place, Uncounted, UncountedChange, Use,
-    UseKind, WhyUncounted, files, named, touch_watched,
-};
+use super::cause::{Input, InputPlace, Place, UncountedChange, Use, WhyUncounted};
+use super::files::{self, ChangedFiles};
+use super::find::ChangeError;
+use super::inputs::{self, InputProblems, Inputs, Touch, Tree};
+use super::named::{named, touch_named};
+use super::uncounted::{Ignores, Uncounted};
 use crate::git::ChangedFile;
 use crate::project::discover::Listing;
 use crate::project::stack::{StackIndex, Watch};
@@ -98,7 +96,7 @@ fn list(
             kind,
             place: Place::of(entry.span, project),
         };
-        inputs.add(place, &[], &[step], touch_watched(&tree, &entry.value));
+        inputs.add(place, &[], &[step], touch_named(&tree, &entry.value));
     }
     let terragrunt = project.settings.terragrunt;
     let add = || inputs::add_inputs(&tree, &project.stacks, stack, terragrunt, &mut inputs);
@@ -107,84 +105,5 @@ fn list(
     Ok((inputs, problems))
 }
 
-/// The inputs of one stack as they are met. A place that there are several ways of one kind to counts
-/// once, with the shortest of those by which it has changed.
-#[derive(Default)]
-pub(super) struct Inputs {
-    all: Vec<Input>,
-    /// By kind of way and place, the index.
-    known: HashMap<(usize, InputPlace), usize>,
-    told: Told,
-}
-
-impl Inputs {
-    /// Adds an input that one gets to by the way to a module, and the steps from there.
-    pub(super) fn add(
-        &mut self,
-        place: InputPlace,
-        way: &[&Use],
-        steps: &[Use],
-        touch: Option<Touch>,
-    ) {
-        let chain: Vec<&Use> = way.iter().copied().chain(steps).collect();
-        let index = match self
-            .known
-            .entry((rank(chain.last().copied()), place.clone()))
-        {
-            Entry::Vacant(entry) => {
-                entry.insert(self.all.len());
-                None
-            }
-            Entry::Occupied(entry) => Some(*entry.get()),
-        };
-        let worth = (touch.is_some(), Reverse(chain.len()));
-        let is_better =
-            |known: &Input| worth > (known.change.is_some(), Reverse(known.chain.len()));
-        if index.is_some_and(|index| !is_better(&self.all[index])) {
-            return;
-        }
-        let (change, links): (Option<ChangedFile>, _) = match touch {
-            Some(touch) => (Some(touch.file.clone()), touch.links),
-            None => (None, Vec::new()),
-        };
-        let input = Input {
-            place,
-            chain: self.told.chain(chain.into_iter()),
-            change,
-            links,
-            uncounted: Vec::new(),
-        };
-        match index {
-            Some(index) => self.all[index] = input,
-            None => self.all.push(input),
-        }
-    }
-
-    /// Returns the input that is the same, whatever has changed there.
-    fn same(&self, input: &Input) -> Option<&Input> {
-        let key = (rank(input.chain.last()), input.place.clone());
-        self.known.get(&key).map(|&index| &self.all[index])
-    }
-
-    fn in_order(self) -> Vec<Input> {
-        let mut all = self.all;
-        all.sort_by_key(|input| rank(input.chain.last()));
-        all
-    }
-}
-
-/// Returns the position of an input among others, by the last step that leads to it.
-fn rank(last: Option<&Use>) -> usize {
-    match last.map(|step| &step.kind) {
-        None => 0,
-        Some(UseKind::Watch) => 1,
-        Some(UseKind::Import) => 2,
-        Some(UseKind::Module(_)) => 3,
-        Some(UseKind::Read(_)) => 4,
-        Some(UseKind::Link) => 5,
-        Some(UseKind::Terragrunt(_)) => 6,
-    }
-}
-
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

@@ -1,39 +1,7 @@
 use super::*;
-use crate::change::changed_stacks;
-use crate::change::inputs::tests::{files, load, project, way};
+use crate::change::fixtures::{check, files, load, project, way};
 use crate::git::FileChange;
 use crate::source::Sources;
-
-/// Checks that a stack has changed if and only if one of its inputs has, that what is told of the
-/// stack is told of an input, too, and that changes make no other input.
-pub(in crate::change) fn check(project: &Project, listing: &Listing, files: &ChangedFiles) {
-    let mut problems = Problems::default();
-    let changed = changed_stacks(project, listing, files, &mut problems).unwrap();
-    let stacks: Vec<StackIndex> = project.stacks.iter().map(|(index, _)| index).collect();
-    for stack in stacks {
-        let path = project.stacks[stack].path.clone();
-        let before = format!("{problems:?}");
-        let inputs = inputs_of(project, listing, Some(files), stack, &mut problems).unwrap();
-        if !changed.contains_key(&stack) {
-            assert_eq!(format!("{problems:?}"), before, "{path}");
-        }
-        let found: Vec<&ChangedFile> = inputs
-            .iter()
-            .filter_map(|input| input.change.as_ref())
-            .collect();
-        match changed.get(&stack) {
-            Some(cause) => assert!(found.contains(&&cause.file), "{path} {cause:?} {inputs:?}"),
-            None => assert!(found.is_empty(), "{path} {found:?}"),
-        }
-        let before = format!("{problems:?}");
-        let quiet = inputs_of(project, listing, None, stack, &mut problems).unwrap();
-        assert_eq!(format!("{problems:?}"), before, "{path}");
-        assert!(quiet.iter().all(|input| input.change.is_none()));
-        for Input { place, .. } in quiet {
-            assert!(inputs.iter().any(|input| input.place == place), "{place}");
-        }
-    }
-}
 
 /// Returns the inputs of a stack, those that have changed marked, and how many problems there are.
 fn inputs(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> (String, usize) {

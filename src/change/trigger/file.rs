@@ -184,7 +184,7 @@ fn refuse(diagnostic: Diagnostic, problems: &mut Problems) -> Found {
 
 fn not_utf8(file: &ProjectPath, text: String, offset: u32, problems: &mut Problems) -> Found {
     let span = Span {
-        file: FileId(u32::MAX),
+        file: FileId::UNPLACED,
         start: offset,
         end: offset,
     };

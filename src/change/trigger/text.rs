@@ -23,7 +23,7 @@ pub(crate) struct Statement {
 
 /// Parses the text of a trigger file. The places in what is wrong need not name the file yet.
 pub(super) fn parse(text: &str) -> Result<Statement, Vec<Diagnostic>> {
-    let file = FileId(u32::MAX);
+    let file = FileId::UNPLACED;
     let body = parse_whole(file, text).map_err(|diagnostic| vec![*diagnostic])?;
     let mut problems = Vec::new();
     let Some(block) = only_block(&body, file, &mut problems) else {

@@ -4,7 +4,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use super::{File, Role, Units, Visit};
+use super::units::{File, Units};
+use crate::change::cause::{Place, Use, UseKind};
+use crate::change::inputs::chain::MAX_CHAIN;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
 use crate::language::syntax::{Expr, Name};
@@ -30,6 +32,27 @@ const CONFIGURATIONS: [&str; 2] = ["terragrunt.hcl", "root.hcl"];
 
 /// How many locals may refer to each other in a row.
 const MAX_LOCAL_DEPTH: usize = 32;
+
+/// How a file takes part in what a stack does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is the stack's own.
+    Own,
+    /// `include` merges it into the stack's own.
+    Included,
+    /// `read_terragrunt_config` reads it.
+    Read,
+}
+
+/// A file that is to be read for a stack.
+pub(super) struct Visit {
+    pub(super) file: ProjectPath,
+    pub(super) role: Role,
+    /// The directory that `get_terragrunt_dir()` gives in it.
+    pub(super) directory: ProjectPath,
+    /// How it is reached from the stack.
+    pub(super) steps: Vec<Use>,
+}
 
 /// What names mean in one file that is read for a stack.
 pub(super) struct Names<'n, 't, 'a> {
@@ -101,6 +124,20 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
             None => includes.next(),
         };
         found.map(|(_, directory)| directory)
+    }
+
+    /// Returns the way from the stack to what is written at a place of the file.
+    pub(super) fn steps(&self, what: &str, span: Span) -> Vec<Use> {
+        let steps = self.visit.steps.iter().take(MAX_CHAIN - 1);
+        let mut steps: Vec<Use> = steps.cloned().collect();
+        steps.push(Use {
+            kind: UseKind::Terragrunt(what.into()),
+            place: Place {
+                file: self.file.path.clone(),
+                line: Some(self.file.lines.at(span)),
+            },
+        });
+        steps
     }
 
     fn local(&self, name: &str, span: Span) -> Result {

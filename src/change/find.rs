@@ -1,0 +1,189 @@
+//! Finds the stacks that have changed since a base.
+
+use std::collections::BTreeMap;
+
+use super::base::Base;
+use super::cause::{Cause, Place, Use};
+use super::files::{self, ChangedFiles};
+use super::inputs::{self, InputProblems, Tree};
+use super::named::{named, touch_named};
+use super::removed;
+use super::trigger::{self, Trigger};
+use super::triggers::{Reader, Triggers};
+use super::uncounted::{Counted, Ignores, Uncounted};
+use crate::git::{ChangedFile, GitError, Repository};
+use crate::path::ProjectPath;
+use crate::project::discover::Listing;
+use crate::project::stack::{self, StackIndex};
+use crate::project::{self, Problems, Project};
+
+/// The stacks that have changed since a base.
+#[derive(Debug, Clone)]
+pub struct Changes {
+    /// Since when, and what is no more.
+    pub since: Since,
+    /// The stacks that have changed, each with one cause.
+    pub stacks: BTreeMap<StackIndex, Cause>,
+    /// The stacks that somebody wants to count as changed, each with the first such trigger by path.
+    pub triggered: BTreeMap<StackIndex, Trigger>,
+    /// The stacks that somebody wants not to count as changed, whatever else says so, each with all
+    /// such triggers by path.
+    pub dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
+    /// The files that differ from the base, without those that are ignored and without triggers.
+    pub files: ChangedFiles,
+    /// The files that differ and do not count.
+    pub uncounted: Uncounted,
+}
+
+impl Changes {
+    /// Returns how many stacks count as changed.
+    pub fn count(&self) -> usize {
+        let triggered = self.triggered.keys();
+        let triggered = triggered.filter(|stack| !self.stacks.contains_key(stack));
+        let counting = self.stacks.keys().chain(triggered);
+        counting
+            .filter(|stack| !self.dismissed.contains_key(stack))
+            .count()
+    }
+}
+
+/// What changes are measured from.
+#[derive(Debug, Clone)]
+pub struct Since {
+    /// The base.
+    pub base: Base,
+    /// The stacks that the base had and that are no more, by path.
+    pub removed: Vec<ProjectPath>,
+    /// Whether files of the repository outside of the project differ too: these select nothing.
+    pub outside: bool,
+}
+
+/// Finds what has changed since `base`: in commits up to HEAD, and by the `status` of the working tree
+/// as far as that is `counted`. Adds what is suspicious to `problems`.
+///
+/// # Errors
+///
+/// If git cannot tell the differences, or no thread can be started.
+pub fn find(
+    project: &Project,
+    listing: &Listing,
+    repository: &Repository,
+    base: Base,
+    status: Vec<ChangedFile>,
+    counted: Counted,
+    problems: &mut Problems,
+) -> Result<Changes, ChangeError> {
+    let head = repository.commit("HEAD")?;
+    let (mut files, outside) = match &head {
+        Some(head) => (
+            repository.differences(&base.commit, head)?,
+            repository.differs_outside(&base.commit, head)?,
+        ),
+        None => (Vec::new(), false),
+    };
+    let (status, off): (Vec<ChangedFile>, Vec<ChangedFile>) = status
+        .into_iter()
+        .partition(|file| counted.off(file.state).is_none());
+    let status = ChangedFiles::new(status);
+    files.extend(status.iter().cloned());
+    let directory = trigger::directory();
+    let (files, triggers) = ChangedFiles::new(files).without(&directory);
+    let removed = removed::removed(project, repository, &base.commit, &files, &status)?;
+    let reader = Reader {
+        repository,
+        head: head.as_ref(),
+        status: &status,
+        removed: &removed,
+    };
+    let Triggers {
+        triggered,
+        dismissed,
+    } = reader.read(project, &triggers, problems)?;
+    let entries = Ignores::of(project);
+    let (files, ignored) = entries.split(files);
+    let (off, off_triggers) = ChangedFiles::new(off).without(&directory);
+    let (off, off_ignored) = entries.split(off);
+    let uncounted = Uncounted {
+        counted,
+        off: off.except(&files),
+        ignored: ignored.and(off_ignored),
+        triggers: off_triggers.except(&triggers),
+    };
+    // Even if nothing in the project has changed, what stacks use outside of it may have: then it is
+    // said that this cannot be seen.
+    let stacks = if files.is_empty() && !outside {
+        BTreeMap::new()
+    } else {
+        changed_stacks(project, listing, &files, problems)?
+    };
+    let warnings = stack::unmatched(&project.stacks, &project.root);
+    problems.diagnostics.extend(warnings);
+    Ok(Changes {
+        since: Since {
+            base,
+            removed,
+            outside,
+        },
+        stacks,
+        triggered,
+        dismissed,
+        files,
+        uncounted,
+    })
+}
+
+/// Why changes could not be found.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// git did not answer.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// Not a single thread could be started.
+    #[error("failed to start the threads that read files")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+}
+
+pub(super) fn changed_stacks(
+    project: &Project,
+    listing: &Listing,
+    files: &ChangedFiles,
+    problems: &mut Problems,
+) -> Result<BTreeMap<StackIndex, Cause>, ChangeError> {
+    let mut changed: BTreeMap<StackIndex, Cause> = BTreeMap::new();
+    for file in files.iter() {
+        for stack in files::stacks_of(file, &project.stacks) {
+            changed.entry(stack).or_insert_with(|| Cause {
+                file: file.clone(),
+                chain: Vec::new(),
+            });
+        }
+    }
+    let input_problems = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, files, &input_problems);
+    let mut others = Vec::new();
+    for (index, _) in project.stacks.iter() {
+        if changed.contains_key(&index) {
+            continue;
+        }
+        let mut touched = named(project, index).filter_map(|(kind, entry)| {
+            let touch = touch_named(&tree, &entry.value)?;
+            Some((touch, kind, entry.span))
+        });
+        match touched.next() {
+            Some((touch, kind, span)) => {
+                let place = Place::of(span, project);
+                let mut chain = vec![Use { kind, place }];
+                chain.extend(touch.links);
+                let file = touch.file.clone();
+                changed.insert(index, Cause { file, chain });
+            }
+            None => others.push(index),
+        }
+    }
+    let terragrunt = project.settings.terragrunt;
+    let find = || inputs::changed_inputs(&tree, &project.stacks, &others, terragrunt);
+    changed.extend(project::pool()?.install(find));
+    drop(tree);
+    input_problems.add_to(problems);
+    Ok(changed)
+}

@@ -1,0 +1,32 @@
+//! How many steps of the chains that lead to inputs are kept.
+
+use crate::change::cause::Use;
+
+/// Steps of one chain that are kept. Nobody reads more, and a hostile project has a chain of thousands
+/// for each of thousands of stacks.
+pub(super) const MAX_CHAIN: usize = 256;
+
+/// Steps of all chains together that are kept. A hostile project has a long chain for each of many
+/// inputs.
+const MAX_STEPS: usize = 1 << 18;
+
+/// Counts the steps that are kept.
+#[derive(Default)]
+pub(in crate::change) struct ChainBudget(usize);
+
+impl ChainBudget {
+    /// Returns a chain, without its middle if it is too long: only its two ends, once the
+    /// budget is spent.
+    pub(in crate::change) fn chain<'u>(
+        &mut self,
+        steps: impl DoubleEndedIterator<Item = &'u Use> + ExactSizeIterator,
+    ) -> Vec<Use> {
+        let max = if self.0 < MAX_STEPS { MAX_CHAIN } else { 2 };
+        let n_left_out = steps.len().saturating_sub(max);
+        let kept = steps.enumerate();
+        let kept = kept.filter(|&(at, _)| at + 1 < max || at + 1 >= max + n_left_out);
+        let chain: Vec<Use> = kept.map(|(_, step)| step.clone()).collect();
+        self.0 += chain.len();
+        chain
+    }
+}

@@ -1,0 +1,89 @@
+//! The inputs of one stack, collected from all rules.
+
+use std::cmp::Reverse;
+use std::collections::hash_map::{Entry, HashMap};
+
+use super::chain::ChainBudget;
+use super::covered::Touch;
+use crate::change::cause::{Input, InputPlace, Use, UseKind};
+use crate::git::ChangedFile;
+
+/// The inputs of one stack as they are found. A place that there are several ways of one kind to counts
+/// once, with the shortest of those by which it has changed.
+#[derive(Default)]
+pub(in crate::change) struct Inputs {
+    all: Vec<Input>,
+    /// By kind of way and place, the index.
+    known: HashMap<(usize, InputPlace), usize>,
+    budget: ChainBudget,
+}
+
+impl Inputs {
+    /// Adds an input that is reached by the way to a module and the steps from there.
+    pub(in crate::change) fn add(
+        &mut self,
+        place: InputPlace,
+        way: &[&Use],
+        steps: &[Use],
+        touch: Option<Touch>,
+    ) {
+        let chain: Vec<&Use> = way.iter().copied().chain(steps).collect();
+        let index = match self
+            .known
+            .entry((rank(chain.last().copied()), place.clone()))
+        {
+            Entry::Vacant(entry) => {
+                entry.insert(self.all.len());
+                None
+            }
+            Entry::Occupied(entry) => Some(*entry.get()),
+        };
+        let worth = (touch.is_some(), Reverse(chain.len()));
+        let is_better =
+            |known: &Input| worth > (known.change.is_some(), Reverse(known.chain.len()));
+        if index.is_some_and(|index| !is_better(&self.all[index])) {
+            return;
+        }
+        let (change, links): (Option<ChangedFile>, _) = match touch {
+            Some(touch) => (Some(touch.file.clone()), touch.links),
+            None => (None, Vec::new()),
+        };
+        let input = Input {
+            place,
+            chain: self.budget.chain(chain.into_iter()),
+            change,
+            links,
+            uncounted: Vec::new(),
+        };
+        match index {
+            Some(index) => self.all[index] = input,
+            None => self.all.push(input),
+        }
+    }
+
+    /// Returns the input that is the same, whatever has changed there.
+    pub(in crate::change) fn same(&self, input: &Input) -> Option<&Input> {
+        let key = (rank(input.chain.last()), input.place.clone());
+        self.known.get(&key).map(|&index| &self.all[index])
+    }
+
+    /// Returns them in the order in which they are shown.
+    pub(in crate::change) fn in_order(self) -> Vec<Input> {
+        let mut all = self.all;
+        all.sort_by_key(|input| rank(input.chain.last()));
+        all
+    }
+}
+
+/// Returns the position of an input among others, by the last step that leads to it.
+fn rank(last: Option<&Use>) -> usize {
+    match last.map(|step| &step.kind) {
+        None => 0,
+        Some(UseKind::Watch) => 1,
+        Some(UseKind::Import) => 2,
+        Some(UseKind::Module(_)) => 3,
+        Some(UseKind::Read(_)) => 4,
+        Some(UseKind::Link) => 5,
+        Some(UseKind::Terragrunt(_)) => 6,
+    }
+}

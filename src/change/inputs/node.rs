@@ -1,0 +1,132 @@
+//! A directory and what it uses: modules, files that are read, and where its links lead.
+
+use std::sync::atomic::AtomicBool;
+
+use super::chain::ChainBudget;
+use super::covered::Touch;
+use super::tree::{Module, Tree};
+use crate::change::cause::{InputPlace, Use};
+use crate::git::ChangedFile;
+use crate::path::ProjectPath;
+use crate::source::Span;
+
+/// A directory and what it uses.
+pub(super) struct Node<'a> {
+    pub(super) path: ProjectPath,
+    /// The first change that can be reached without another module, and how.
+    pub(super) touch: Option<(Vec<Use>, &'a ChangedFile)>,
+    /// Everything that can be reached without another module, if that is recorded.
+    record: Option<Record<'a>>,
+    /// The modules it uses, in the order written.
+    pub(super) edges: Vec<Edge>,
+    /// Files that are another one for each stack.
+    pub(super) root_reads: Vec<RootRead>,
+}
+
+/// The inputs of a node.
+#[derive(Default)]
+struct Record<'a> {
+    found: Vec<FoundInput<'a>>,
+    budget: ChainBudget,
+}
+
+/// An input, from the node that it is one of.
+pub(super) struct FoundInput<'a> {
+    pub(super) place: InputPlace,
+    /// How one gets to it from the node.
+    pub(super) steps: Vec<Use>,
+    pub(super) touch: Option<Touch<'a>>,
+}
+
+/// The use of a module.
+pub(super) struct Edge {
+    pub(super) steps: Vec<Use>,
+    pub(super) directory: ProjectPath,
+    /// The node of the directory, once it has one.
+    pub(super) target: usize,
+}
+
+/// A file that is read relative to the directory that Terraform is run in.
+pub(super) struct RootRead {
+    pub(super) step: Use,
+    /// Where; unknown in JSON.
+    pub(super) span: Option<Span>,
+    pub(super) path: Box<str>,
+    pub(super) pattern: Option<Box<str>>,
+    /// Whether it has been said that the path leads out of the project.
+    pub(super) is_warned_of: AtomicBool,
+}
+
+impl<'a> Node<'a> {
+    /// Starts a node without inputs.
+    pub(super) fn new(tree: &Tree<'a>, path: ProjectPath) -> Self {
+        Node {
+            path,
+            touch: None,
+            record: tree.records.then(Record::default),
+            edges: Vec::new(),
+            root_reads: Vec::new(),
+        }
+    }
+
+    /// Adds an input, and what touches it. Where it is matters only if inputs are recorded.
+    pub(super) fn input(
+        &mut self,
+        steps: &[Use],
+        touch: Option<Touch<'a>>,
+        place: impl FnOnce() -> Option<InputPlace>,
+    ) {
+        if let Some(record) = &mut self.record
+            && let Some(place) = place()
+        {
+            record.found.push(FoundInput {
+                place,
+                steps: record.budget.chain(steps.iter()),
+                touch: touch.clone(),
+            });
+        }
+        if let Some(touch) = touch {
+            self.touch(steps, touch);
+        }
+    }
+
+    /// Adds a module that is used. Where it is matters only if inputs are recorded.
+    pub(super) fn module(
+        &mut self,
+        steps: Vec<Use>,
+        module: &Module<'a>,
+        place: impl FnOnce() -> Option<InputPlace>,
+    ) {
+        self.input(&steps, module.touch.clone(), place);
+        if let Ok(directory) = &module.directory
+            && (module.touch.is_none() || self.record.is_some())
+        {
+            self.edges.push(Edge {
+                steps,
+                directory: directory.clone(),
+                target: usize::MAX,
+            });
+        }
+    }
+
+    /// Notes that a change touches an input, unless one does already.
+    pub(super) fn touch(&mut self, steps: &[Use], touch: Touch<'a>) {
+        self.touch.get_or_insert_with(|| {
+            let mut steps = steps.to_vec();
+            steps.extend(touch.links);
+            (steps, touch.file)
+        });
+    }
+
+    /// Adds inputs, if inputs are recorded.
+    pub(super) fn record(&mut self, found: impl FnOnce() -> Vec<FoundInput<'a>>) {
+        if let Some(record) = &mut self.record {
+            record.found.extend(found());
+        }
+    }
+
+    /// Returns the inputs that were recorded, in the order in which they were found.
+    pub(super) fn recorded(&self) -> &[FoundInput<'a>] {
+        self.record.as_ref().map_or(&[], |record| &record.found)
+    }
+}

@@ -1,0 +1,144 @@
+//! What the reading of all stacks shares: the files of Terragrunt, and where paths of it lead.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use crate::change::inputs::text::{self, Lines};
+use crate::change::inputs::tree::Tree;
+use crate::language::parse::parse_whole;
+use crate::language::syntax::Body;
+use crate::path::ProjectPath;
+use crate::source::FileId;
+
+/// Reads what Terragrunt does in stacks; shared by all threads.
+pub(in crate::change::inputs) struct Units<'t, 'a> {
+    pub(super) tree: &'t Tree<'a>,
+    /// The root on this machine as text: Terragrunt works with absolute paths.
+    root: String,
+    /// The root of the repository as text: the project's own or one above.
+    pub(super) repository: String,
+    /// The files that stacks share; `None` for those that cannot be read.
+    shared: RwLock<HashMap<ProjectPath, Option<Arc<File>>>>,
+    /// Which files exist that a stack below could find.
+    parents: RwLock<HashMap<ProjectPath, bool>>,
+}
+
+/// A file of Terragrunt's.
+pub(super) struct File {
+    pub(super) path: ProjectPath,
+    pub(super) text: String,
+    pub(super) body: Body,
+    pub(super) lines: Lines,
+}
+
+impl<'t, 'a> Units<'t, 'a> {
+    /// Starts to read.
+    pub(in crate::change::inputs) fn new(tree: &'t Tree<'a>) -> Self {
+        let text = |path: &Path| path.to_string_lossy().trim_end_matches('/').to_owned();
+        let mut around = tree.root().ancestors();
+        let repository = around.find(|directory| directory.join(".git").exists());
+        Units {
+            tree,
+            root: text(tree.root()),
+            repository: text(repository.unwrap_or(tree.root())),
+            shared: RwLock::default(),
+            parents: RwLock::default(),
+        }
+    }
+
+    /// Returns a file that several stacks may read, which is read once; `None` if it cannot be read.
+    pub(super) fn shared(&self, path: &ProjectPath) -> Option<Arc<File>> {
+        let known = self
+            .shared
+            .read()
+            .expect("no task panics")
+            .get(path)
+            .cloned();
+        known.unwrap_or_else(|| {
+            let file = self.parse(path).map(Arc::new);
+            let mut shared = self.shared.write().expect("no task panics");
+            shared.insert(path.clone(), file.clone());
+            file
+        })
+    }
+
+    /// Reads a file; `None` if it cannot be read, which has been said then.
+    pub(super) fn parse(&self, path: &ProjectPath) -> Option<File> {
+        let mut buffer = Vec::new();
+        let host = path.to_host(self.tree.root());
+        let text = text::read(self.tree, path, &host, false, &mut buffer)?;
+        match parse_whole(FileId::UNPLACED, text) {
+            Ok(body) => Some(File {
+                path: path.clone(),
+                text: text.to_owned(),
+                body,
+                lines: Lines::new(text),
+            }),
+            Err(diagnostic) => {
+                text::broken(self.tree, path, text, *diagnostic);
+                None
+            }
+        }
+    }
+
+    /// Returns the place that a text names, from a directory or as an absolute path.
+    pub(super) fn locate(&self, text: &str, directory: &ProjectPath) -> Option<ProjectPath> {
+        if text.is_empty() || text.len() > ProjectPath::MAX_BYTES || text.starts_with('~') {
+            return None;
+        }
+        let inside = text.strip_prefix(&*self.root);
+        match inside.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            Some(inside) => ProjectPath::root().resolve(inside).ok(),
+            None if text.starts_with('/') => None,
+            None => self.tree.links().resolve(directory, text),
+        }
+        .or_else(|| self.tree.links().resolve_by_detour(text))
+    }
+
+    /// Returns whether an absolute path begins in the repository.
+    pub(super) fn is_in_repository(&self, text: &str) -> bool {
+        let rest = text.strip_prefix(&*self.repository);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Returns the path from the root of the repository to that of the project; empty if they are
+    /// one.
+    pub(super) fn project_in_repository(&self) -> &str {
+        self.root[self.repository.len()..].trim_start_matches('/')
+    }
+
+    /// Returns a place as Terragrunt writes it.
+    pub(super) fn absolute(&self, path: &ProjectPath) -> String {
+        if path.is_root() && !self.root.is_empty() {
+            self.root.clone()
+        } else {
+            format!("{}{path}", self.root)
+        }
+    }
+
+    /// Returns where `find_in_parent_folders` looks, nearest first.
+    pub(super) fn parents<'p>(
+        directory: &'p ProjectPath,
+        names: &'p [&str],
+    ) -> impl Iterator<Item = ProjectPath> + 'p {
+        let places = directory.ancestors().flat_map(move |parent| {
+            let parent = ProjectPath::from_normal(parent);
+            names.iter().map(move |name| parent.resolve(name).ok())
+        });
+        places.flatten()
+    }
+
+    /// Returns whether there is anything at a place.
+    pub(super) fn exists(&self, path: &ProjectPath) -> bool {
+        let known = self.parents.read().expect("no task panics");
+        if let Some(&exists) = known.get(path) {
+            return exists;
+        }
+        drop(known);
+        let exists = path.to_host(self.tree.root()).exists();
+        let mut known = self.parents.write().expect("no task panics");
+        known.insert(path.clone(), exists);
+        exists
+    }
+}

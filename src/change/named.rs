@@ -1,0 +1,26 @@
+//! The inputs that the configuration of a stack names itself.
+
+use super::cause::UseKind;
+use super::inputs::{Touch, Tree};
+use crate::project::Project;
+use crate::project::stack::{StackIndex, Watch};
+use crate::source::Spanned;
+
+/// Returns what the configuration of a stack names: what it watches, then what it imports.
+pub(super) fn named(
+    project: &Project,
+    stack: StackIndex,
+) -> impl Iterator<Item = (UseKind, &Spanned<Watch>)> {
+    let stack = &project.stacks[stack];
+    let watched = stack.watch.iter().map(|entry| (UseKind::Watch, entry));
+    let imports = project.imports.get(&stack.path).into_iter().flatten();
+    watched.chain(imports.map(|entry| (UseKind::Import, entry)))
+}
+
+/// Returns a change of what an entry of `watch`, or an import, names.
+pub(super) fn touch_named<'a>(tree: &Tree<'a>, watch: &Watch) -> Option<Touch<'a>> {
+    match watch {
+        Watch::File(path) => tree.touch(path),
+        Watch::Pattern(pattern) => tree.touch_matching(pattern),
+    }
+}
