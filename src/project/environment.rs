@@ -12,16 +12,6 @@ use crate::project::Project;
 use crate::project::namespaces::{ProjectNamespaces, is_unset};
 use crate::project::stack::StackIndex;
 
-/// The variables that `orch` itself gives a command; `ORCH_RUN_ID` is new in each run.
-pub const OWN_NAMES: [&str; 6] = [
-    "ORCH_RUN_ID",
-    "ORCH_ROOT",
-    "ORCH_STACK_PATH",
-    "ORCH_STACK_NAME",
-    "ORCH_STACK_ID",
-    "ORCH_STACK_TAGS",
-];
-
 /// Changes to the host's environment, by name; `None` removes the variable.
 pub type Environment = BTreeMap<String, Option<String>>;
 

@@ -15,7 +15,7 @@ use crate::language::syntax::Block;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
-use crate::project::config::{self, EnvDefinition, Place, Settings};
+use crate::project::config::{self, ConfigLevel, EnvDefinition, Settings};
 use crate::project::discover::{self, Directory, Listing};
 use crate::project::globals::GlobalDefinition;
 use crate::project::import::{Imported, Imports};
@@ -264,15 +264,15 @@ impl Evaluated {
         let imported = || imported.iter().flat_map(|(_, body)| &body.blocks);
         let is_tool = |block: &&Block| matches!(&*block.kind.text, "terramate" | "orch");
         let is_globals = |block: &&Block| &*block.kind.text == "globals";
-        let place = if path.is_root() {
-            Place::Root
+        let level = if path.is_root() {
+            ConfigLevel::Root
         } else {
-            Place::Below
+            ConfigLevel::Below
         };
         let config = config::read(
             local().filter(is_tool),
             imported().filter(is_tool),
-            place,
+            level,
             &mut problems,
         );
         let globals = globals::read(

@@ -8,6 +8,7 @@
 //! the work for one expression is bounded, so that a hostile file cannot occupy the machine.
 
 mod operators;
+mod problem;
 mod template;
 mod value;
 
@@ -15,14 +16,13 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use value::Value;
+pub use self::problem::Result;
+use self::problem::fail;
+pub use self::value::Value;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Expr, ExprKind, ForExpr, Name, Step, StepKind};
 use crate::source::Span;
-
-/// A value, or what is wrong with the expression.
-pub type Result<T = Value> = std::result::Result<T, Box<Diagnostic>>;
 
 /// How much work evaluation may still do, in steps and bytes. Bounds what a hostile file can cost;
 /// shared by expressions that need each other.
@@ -127,17 +127,6 @@ fn unknown_function(name: &Name) -> Diagnostic {
     )
     .label(name.span, "this call cannot be evaluated")
     .help("write the value itself, or compute it with operators, templates and `for`")
-}
-
-fn fail<T>(
-    code: Code,
-    message: impl Into<String>,
-    span: Span,
-    label: impl Into<String>,
-) -> Result<T> {
-    Err(Box::new(
-        Diagnostic::error(code, message).label(span, label),
-    ))
 }
 
 impl Scope<'_> {

@@ -2,8 +2,8 @@
 
 use bigdecimal::{BigDecimal, Zero};
 
-use super::value::is_sane;
-use super::{Result, Value, fail};
+use super::problem::{Result, fail};
+use super::value::{Value, is_sane};
 use crate::diagnostic::Code;
 use crate::language::syntax::{BinaryOperator, UnaryOperator};
 use crate::source::Span;

@@ -1,6 +1,8 @@
 //! Strings with interpolations and directives.
 
-use super::{Result, Scope, Value, fail};
+use super::Scope;
+use super::problem::{Result, fail};
+use super::value::Value;
 use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, TemplatePart};
 

@@ -1,5 +1,6 @@
 //! From the parser's tree to our own.
 
+use std::ops::Range;
 use std::str::FromStr;
 
 use bigdecimal::BigDecimal;
@@ -7,7 +8,6 @@ use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
 use hcl_edit::structure::{self, BlockLabel};
 use hcl_edit::template::{Directive, Element, Strip, Template};
 
-use super::span;
 use crate::language::syntax::{
     Attribute, Block, Body, Expr, ExprKind, ForExpr, Name, Step, StepKind, TemplatePart,
 };
@@ -328,4 +328,14 @@ fn trim_end(text: &str, by_line: bool) -> &str {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let line = body.rfind('\n').map_or(0, |newline| newline + 1);
     &text[..line + text[line..].trim_end().len()]
+}
+
+/// Returns a stretch of a file.
+pub(super) fn span(file: FileId, range: &Range<usize>) -> Span {
+    let offset = |at: usize| u32::try_from(at).expect("files are far below 4 GB");
+    Span {
+        file,
+        start: offset(range.start),
+        end: offset(range.end),
+    }
 }

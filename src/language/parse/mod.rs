@@ -6,15 +6,14 @@
 
 mod lower;
 
-use std::ops::Range;
 use std::str::FromStr;
 
 use hcl_edit::{structure, template};
 
-use self::lower::Lower;
+use self::lower::{Lower, span};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Body, TemplatePart};
-use crate::source::{FileId, Span};
+use crate::source::FileId;
 
 /// Top-level blocks whose content `orch` reads.
 const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
@@ -175,15 +174,6 @@ fn unbalanced(text: &str) -> Option<(usize, &'static str, String)> {
             format!("add the missing `{closing}`"),
         )
     })
-}
-
-fn span(file: FileId, range: &Range<usize>) -> Span {
-    let offset = |at: usize| u32::try_from(at).expect("files are far below 4 GB");
-    Span {
-        file,
-        start: offset(range.start),
-        end: offset(range.end),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses of them.
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
-//! hold for the project and belong into its root; only `config.run.env`, `timeout` and `retry` of
+//! hold for the project and belong in its root; only `config.run.env`, `timeout` and `retry` of
 //! `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
 //! concern code generation, cloud or telemetry are checked and not used.
 
@@ -14,13 +14,12 @@ use std::collections::HashMap;
 use semver::Version;
 
 pub use self::run::TagLimit;
-use self::safeguards::keywords;
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Type};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
-use crate::project::attempt::AttemptSettings;
+use crate::project::attempt::{self, AttemptSettings};
 use crate::project::version::Constraint;
 use crate::source::{Span, Spanned};
 
@@ -86,7 +85,7 @@ impl Default for Settings {
 
 /// Which directory a block belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ConfigLevel {
     /// The project root, where all settings hold.
     Root,
     /// Any other directory, where only what [`Config`] has besides [`Settings`] holds.
@@ -98,11 +97,11 @@ pub enum Place {
 pub(crate) fn read<'a>(
     local: impl IntoIterator<Item = &'a Block>,
     imported: impl DoubleEndedIterator<Item = &'a Block>,
-    place: Place,
+    level: ConfigLevel,
     problems: &mut Vec<Diagnostic>,
 ) -> Config {
     let mut reader = ConfigReader {
-        place,
+        level,
         imported: false,
         config: Config::default(),
         seen: HashMap::new(),
@@ -120,7 +119,7 @@ pub(crate) fn read<'a>(
 }
 
 struct ConfigReader<'p> {
-    place: Place,
+    level: ConfigLevel,
     imported: bool,
     config: Config,
     /// Where each attribute was first set, by its path.
@@ -132,7 +131,7 @@ struct ConfigReader<'p> {
 impl ConfigReader<'_> {
     fn tool_block(&mut self, block: &Block) {
         self.block(block, &SCHEMA);
-        if &*block.kind.text == "orch" && self.place == Place::Root {
+        if &*block.kind.text == "orch" && self.level == ConfigLevel::Root {
             self.check_version(block);
         }
     }
@@ -168,6 +167,18 @@ impl ConfigReader<'_> {
                 .label(block.kind.span, "in this block");
                 self.problems
                     .push(diagnostic.did_you_mean(name, schema.blocks.iter().map(Schema::keyword)));
+            }
+        }
+    }
+
+    fn retry(&mut self, block: &Block) {
+        let path = "config.run.retry";
+        match self.seen.get(path) {
+            Some(_) if self.imported => {}
+            Some(&first) => self.problems.push(attempt::block::twice(block, first)),
+            None => {
+                self.seen.insert(path.to_owned(), block.kind.span);
+                self.config.attempts.retry = attempt::block::retry(block, self.problems);
             }
         }
     }
@@ -213,7 +224,7 @@ impl ConfigReader<'_> {
         }
         self.seen.insert(path, attribute.name.span);
         if schema.name == RUN_ENV {
-            if crate::project::environment::OWN_NAMES.contains(&name) {
+            if run::OWN_VARIABLES.contains(&name) {
                 let message = format!("`{name}` is set by orch, whatever is written here");
                 let diagnostic = Diagnostic::warning(Code::ReservedVariable, message)
                     .label(attribute.name.span, "no effect");
@@ -224,15 +235,18 @@ impl ConfigReader<'_> {
             return;
         }
         if (schema.name, name) == (RUN, "timeout") {
-            self.timeout(attribute);
+            self.config.attempts.timeout = attempt::block::timeout(attribute, self.problems);
             return;
         }
         let is_ignore = schema.name == CHANGE_DETECTION;
-        if self.place == Place::Below && name != "root" && !is_ignore {
+        if self.level == ConfigLevel::Below && name != "root" && !is_ignore {
             self.misplaced.push(attribute.name.span);
         }
         if (schema.name, name) == (RUN, "concurrency") {
-            self.concurrency(attribute);
+            let limits = run::concurrency(attribute, self.problems);
+            if self.level == ConfigLevel::Root {
+                self.config.settings.concurrency = limits;
+            }
             return;
         }
         let Some((_, wanted)) = known else {
@@ -243,7 +257,7 @@ impl ConfigReader<'_> {
         };
         if is_ignore {
             self.config.ignore = spanned_strings(attribute, &value);
-        } else if self.place == Place::Root {
+        } else if self.level == ConfigLevel::Root {
             self.setting(schema.name, name, &value);
         }
     }
@@ -256,15 +270,15 @@ impl ConfigReader<'_> {
             _ => None,
         };
         let is_on = !matches!(value, Value::Bool(false)) && *value != Value::string("off");
-        let safeguards = &mut settings.safeguards;
-        let mut switch = |safeguard| safeguards.switched.push((safeguard, is_on));
+        let configured = &mut settings.safeguards;
+        let mut switch = |safeguard| configured.switched.push((safeguard, is_on));
         match (block, name) {
             ("config", "references") => {
                 settings.strict_references = *value == Value::string("strict");
             }
-            ("config", "disable_safeguards") => safeguards.disabled = keywords(value),
+            ("config", "disable_safeguards") => configured.disabled = safeguards::keywords(value),
             // Nothing else can be in this list.
-            ("config", "enable_safeguards") if !keywords(value).is_empty() => {
+            ("config", "enable_safeguards") if !safeguards::keywords(value).is_empty() => {
                 switch(Safeguard::GitOutOfSync);
             }
             ("config.git", "check_untracked") => switch(Safeguard::GitUntracked),
@@ -374,8 +388,8 @@ impl ConfigReader<'_> {
         }
     }
 
-    fn finish(mut self) -> Config {
-        self.check_safeguards();
+    fn finish(self) -> Config {
+        safeguards::check(&self.config.settings.safeguards, &self.seen, self.problems);
         if let Some((&first, rest)) = self.misplaced.split_first() {
             let mut diagnostic = Diagnostic::warning(
                 Code::Misplaced,

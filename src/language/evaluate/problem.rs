@@ -1,0 +1,20 @@
+//! What evaluation gives: a value, or what is wrong.
+
+use super::value::Value;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+
+/// A value, or what is wrong with the expression.
+pub type Result<T = Value> = std::result::Result<T, Box<Diagnostic>>;
+
+/// Returns that something is wrong with an expression.
+pub(super) fn fail<T>(
+    code: Code,
+    message: impl Into<String>,
+    span: Span,
+    label: impl Into<String>,
+) -> Result<T> {
+    Err(Box::new(
+        Diagnostic::error(code, message).label(span, label),
+    ))
+}
