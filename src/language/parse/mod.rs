@@ -13,7 +13,7 @@ use hcl_edit::{structure, template};
 use self::lower::{Lower, span};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Body, TemplatePart};
-use crate::source::FileId;
+use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
 const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
@@ -79,7 +79,10 @@ fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Di
             .help("remove one of the two");
     }
     let Some((at, what, help)) = unbalanced(text) else {
-        return Diagnostic::error(Code::Syntax, "syntax error").label(here, message);
+        return match block_on_one_line(text, offset, message) {
+            Some(start) => one_line_block(text, offset, span(file, &(start..start + 1)), here),
+            None => Diagnostic::error(Code::Syntax, "syntax error").label(here, message),
+        };
     };
     let diagnostic =
         Diagnostic::error(Code::Syntax, "syntax error").label(span(file, &(at..at + 1)), what);
@@ -88,6 +91,53 @@ fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Di
     } else {
         diagnostic.label(here, message).help(help)
     }
+}
+
+/// Returns the brace that opens a block on the line of an error, if the error is that the line holds
+/// more of the block than one attribute.
+fn block_on_one_line(text: &str, offset: usize, message: &str) -> Option<usize> {
+    let rest = &text[offset..];
+    let is_second = message.contains("invalid block body");
+    let is_block = message.contains("invalid attribute") && rest.starts_with(['{', '"']);
+    if !is_second && !is_block {
+        return None;
+    }
+    let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = &text.as_bytes()[start..offset];
+    let mut open: Vec<usize> = Vec::new();
+    let mut in_string = false;
+    let mut at = 0;
+    while at < line.len() {
+        match line[at] {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' | b'(' => open.push(at),
+            b'}' | b']' | b')' => _ = open.pop(),
+            _ => {}
+        }
+        at += 1;
+    }
+    let brace = open.pop().filter(|&at| line[at] == b'{')?;
+    // The brace of an object follows `=` or another sign; that of a block, a word or a label.
+    let before = text[start..start + brace].trim_end();
+    let is_header = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '"');
+    before.ends_with(is_header).then_some(start + brace)
+}
+
+/// Explains HCL's rule for blocks that begin and end on one line.
+fn one_line_block(text: &str, offset: usize, brace: Span, here: Span) -> Diagnostic {
+    let message = "a block on one line has at most one attribute, and no block in it";
+    let is_at_end = text[offset..].chars().next().is_none_or(char::is_control);
+    let label = if is_at_end {
+        "the block must end on this line"
+    } else {
+        "this needs a line of its own"
+    };
+    Diagnostic::error(Code::Syntax, message)
+        .label(here, label)
+        .label(brace, "the block is opened on the same line")
+        .help("end the line after `{`, and give each attribute, each inner block and `}` a line of its own")
 }
 
 /// Finds the bracket or quote that is never closed, or that closes nothing, which the parser reports
@@ -208,6 +258,45 @@ mod tests {
           |               - invalid block body; expected `}`, newline or identifier
           |
           = help: add the missing `}`
+        "#);
+    }
+
+    #[test]
+    fn a_block_on_one_line_has_one_attribute_at_most() {
+        let rule = "a block on one line has at most one attribute, and no block in it";
+        for text in [
+            "stack { name = \"a\" tags = [] }",
+            "stack { name = \"{\", tags = [] }",
+            "stack { name = \"a\"; tags = [] }",
+            "stack { run { timeout = \"1m\" } }",
+            "stack { name = \"a\" run { timeout = \"1m\" } }",
+            "stack {\n  run { timeout = \"1m\" retry {} }\n}",
+            "a \"label\" { b \"c\" { d = 1 } }",
+            "orch { root = true\n}",
+        ] {
+            let shown = problem(text);
+            assert!(shown.contains(rule), "{text}\n{shown}");
+        }
+        for text in [
+            "stack { name = }",
+            "stack {\n  tags = [\"a\" \"b\"]\n}",
+            "stack {\n  a = { b { c = 1 } }\n}",
+            "stack {\n  a = 1 b = 2\n}",
+        ] {
+            let shown = problem(text);
+            assert!(!shown.contains(rule), "{text}\n{shown}");
+        }
+        assert!(parse(FileId::UNPLACED, "stack { name = \"a\" }").is_ok());
+        insta::assert_snapshot!(problem("stack { name = \"a\", tags = [] }"), @r#"
+        error: a block on one line has at most one attribute, and no block in it
+         --> stack.tm:1:19
+          |
+        1 | stack { name = "a", tags = [] }
+          |       -           ^ this needs a line of its own
+          |       |
+          |       the block is opened on the same line
+          |
+          = help: end the line after `{`, and give each attribute, each inner block and `}` a line of its own
         "#);
     }
 
