@@ -4,16 +4,26 @@
 //! nearest definition of a name winning, then the `ORCH_…` variables. `null` and `unset` remove a
 //! variable, the host's own included.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Result, Value};
 use crate::project::Project;
 use crate::project::namespaces::{ProjectNamespaces, is_unset};
 use crate::project::stack::StackIndex;
+use crate::source::Span;
 
 /// Changes to the host's environment, by name; `None` removes the variable.
 pub type Environment = BTreeMap<String, Option<String>>;
+
+/// A problem that several stacks have.
+#[derive(Debug, Clone)]
+pub struct SharedProblem {
+    /// The problem, as the first of the stacks has it.
+    pub diagnostic: Diagnostic,
+    /// The stacks; at least one.
+    pub stacks: Vec<StackIndex>,
+}
 
 /// Works out environments, one stack at a time.
 #[derive(Debug)]
@@ -32,6 +42,43 @@ impl<'p> Environments<'p> {
             project,
             namespaces: ProjectNamespaces::new(project, host_environment),
         }
+    }
+
+    /// Returns the environments of stacks, and what is wrong: one diagnostic for each place, as the first
+    /// stack has it, with all stacks that have it. A definition is handed down to many stacks, and a
+    /// mistake in it is one mistake, though each stack may word it differently.
+    pub fn of_stacks(
+        &self,
+        stacks: impl IntoIterator<Item = StackIndex>,
+    ) -> (Vec<(StackIndex, Environment)>, Vec<SharedProblem>) {
+        let mut known = Vec::new();
+        let mut problems: Vec<SharedProblem> = Vec::new();
+        let mut by_place: HashMap<(Code, Option<Span>), usize> = HashMap::new();
+        for stack in stacks {
+            let found = match self.of_stack(stack) {
+                Ok(environment) => {
+                    known.push((stack, environment));
+                    continue;
+                }
+                Err(found) => found,
+            };
+            for diagnostic in found {
+                let place = diagnostic.labels.first().map(|label| label.span);
+                let index = *by_place
+                    .entry((diagnostic.code, place))
+                    .or_insert(problems.len());
+                match problems.get_mut(index) {
+                    // One mistake in a global concerns each variable that uses it.
+                    Some(known) if known.stacks.last() == Some(&stack) => {}
+                    Some(known) => known.stacks.push(stack),
+                    None => problems.push(SharedProblem {
+                        diagnostic,
+                        stacks: vec![stack],
+                    }),
+                }
+            }
+        }
+        (known, problems)
     }
 
     /// Returns what a run changes for a stack; `ORCH_RUN_ID`, which is new in each run, is missing.
@@ -93,7 +140,7 @@ impl<'p> Environments<'p> {
     }
 }
 
-fn variable(value: Value, span: crate::source::Span, name: &str) -> Result<Option<String>> {
+fn variable(value: Value, span: Span, name: &str) -> Result<Option<String>> {
     let problem = match value {
         Value::Null => return Ok(None),
         Value::String(text) if text.contains('\0') => "this text has a NUL character".to_owned(),

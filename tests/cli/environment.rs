@@ -309,6 +309,47 @@ fn a_host_variable_that_is_missing_is_an_error() {
 }
 
 #[test]
+fn a_mistake_that_many_stacks_inherit_is_told_once() {
+    let sandbox = Sandbox::layout("a\nb\nc\nd");
+    sandbox.write("/env.tm", env("X = global.naem\nY = \"${global.bad}\""));
+    // A mistake in a global is one mistake, however many variables use it; another place is another.
+    sandbox.write(
+        "/globals.tm",
+        "globals {\n  bad = [global.worse]\n  worse = 1 / 0\n}\n",
+    );
+    sandbox.write("/d/env.tm", env("X = global.naem"));
+    let shown = sandbox.orch("validate");
+    assert_snapshot!(shown, @"
+    [stderr]
+    error: no global `naem` applies to `/d`
+     --> d/env.tm:5:13
+      |
+    5 |         X = global.naem
+      |             ^^^^^^ not defined here or in a directory above
+      |
+      = note: evaluated for stack `/d`
+
+    error: no global `naem` applies to `/a`
+     --> env.tm:5:13
+      |
+    5 |         X = global.naem
+      |             ^^^^^^ not defined here or in a directory above
+      |
+      = note: evaluated for stack `/a` and 2 more
+
+    error: division by zero
+     --> globals.tm:3:15
+      |
+    3 |   worse = 1 / 0
+      |               ^ this is zero
+      |
+      = note: evaluated for stack `/a` and 3 more
+
+    [exit status 3]
+    ");
+}
+
+#[test]
 fn env_is_the_host_and_not_run_env() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/env.tm", env("A = \"set here\"\nB = env.A"));

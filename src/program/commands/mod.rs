@@ -20,7 +20,6 @@ mod validate;
 mod version;
 mod why;
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -30,7 +29,7 @@ use clap::Subcommand;
 use orch::diagnostic::{self, Diagnostic, Severity};
 use orch::path::ProjectPath;
 use orch::project::discover::{self, Listing, RootRule};
-use orch::project::environment::{Environment, Environments};
+use orch::project::environment::{Environment, Environments, SharedProblem};
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::report::write_diagnostics;
@@ -300,22 +299,8 @@ impl Loaded {
         stacks: impl Iterator<Item = StackIndex>,
     ) -> Vec<(StackIndex, Environment)> {
         let environments = Environments::new(&self.project, host_environment());
-        let mut known = Vec::new();
-        // A definition that is handed down to many stacks may be wrong for all of them.
-        let mut problems: HashMap<Diagnostic, Vec<StackIndex>> = HashMap::new();
-        for stack in stacks {
-            match environments.of_stack(stack) {
-                Ok(environment) => known.push((stack, environment)),
-                Err(wrong) => {
-                    for diagnostic in wrong {
-                        problems.entry(diagnostic).or_default().push(stack);
-                    }
-                }
-            }
-        }
-        let mut problems: Vec<_> = problems.into_iter().collect();
-        problems.sort_by(|(_, a), (_, b)| a.cmp(b));
-        for (diagnostic, stacks) in problems {
+        let (known, problems) = environments.of_stacks(stacks);
+        for SharedProblem { diagnostic, stacks } in problems {
             let note = format!("evaluated for {}", self.names(&stacks));
             self.problems.diagnostics.push(diagnostic.note(note));
         }
