@@ -283,21 +283,11 @@ impl Evaluated {
         let ignore = config.ignore.iter();
         let ignore = ignore.filter_map(|entry| ignored(entry, &path, &mut problems));
         let ignore = ignore.collect();
-        let mut blocks = local().filter(|block| &*block.kind.text == "stack");
-        let first = blocks.next();
-        let stack = first.map(|block| stack::from_block(block, &path, root, &mut problems));
-        let attempts = first.map(|block| stack::attempts(block, &mut problems));
+        let block = stack::declared(&files, &mut problems);
+        let block = block.as_deref();
+        let stack = block.map(|block| stack::from_block(block, &path, root, &mut problems));
+        let attempts = block.map(|block| stack::attempts(block, &mut problems));
         let attempts = attempts.unwrap_or_default().or(&config.attempts);
-        for second in blocks {
-            let mut diagnostic =
-                Diagnostic::error(Code::DuplicateBlock, "a directory has one `stack` block")
-                    .label(second.kind.span, "second block");
-            if let Some(first) = first {
-                diagnostic = diagnostic.label(first.kind.span, "first block");
-            }
-            let help = "merge the two blocks, or move one to a directory of its own";
-            problems.push(diagnostic.help(help));
-        }
         Evaluated {
             path,
             stack,

@@ -386,6 +386,93 @@ stack {
 }
 
 #[test]
+fn an_orch_file_adds_to_the_stack_block_that_terramate_reads() {
+    let sandbox = Sandbox::new(
+        "
+//- /s/stack.tm.hcl
+stack {
+  name = \"from terramate\"
+  tags = [\"a\"]
+}
+//- /s/more.orch.hcl
+stack {
+  description = \"from orch\"
+  run {
+    timeout = \"100ms\"
+  }
+}
+//- /t/more.orch.hcl
+stack {
+  name = \"on its own\"
+}
+",
+    );
+    let listed = sandbox.orch("list --format json").json();
+    let of = |index: usize, name: &str| listed["stacks"][index][name].clone();
+    assert_eq!(of(0, "name"), "from terramate");
+    assert_eq!(of(0, "description"), "from orch");
+    assert_eq!(of(0, "tags"), serde_json::json!(["a"]));
+    assert_eq!(of(1, "name"), "on its own");
+    let run = sandbox.orch("-C s run --quiet -- sleep 20");
+    assert_eq!(run.code(), 1, "{run}");
+    assert!(run.stderr.contains("100ms"), "{run}");
+}
+
+#[test]
+fn both_stack_blocks_of_a_directory_cannot_set_one_attribute() {
+    let sandbox = Sandbox::new(
+        "
+//- /s/a.orch.hcl
+stack {
+  name = \"b\"
+}
+//- /s/stack.tm.hcl
+stack {
+  name = \"a\"
+}
+",
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: `name` is set in both `stack` blocks of this directory
+     --> s/a.orch.hcl:2:3
+      |
+    2 |   name = "b"
+      |   ^^^^ again here
+      |
+     ::: s/stack.tm.hcl:2:3
+      |
+    2 |   name = "a"
+      |   ---- first here
+      |
+      = help: remove one of them
+
+    [exit status 3]
+    "#);
+    // Two of one kind stay wrong, beside one of the other kind too.
+    sandbox.write("/s/a.orch.hcl", "stack {\n}\n");
+    assert_eq!(sandbox.orch("list").code(), 0);
+    sandbox.write("/s/b.orch.hcl", "stack {\n}\n");
+    assert_snapshot!(sandbox.orch("list"), @"
+    [stderr]
+    error: the `.orch.hcl` files of a directory have one `stack` block
+     --> s/b.orch.hcl:1:1
+      |
+    1 | stack {
+      | ^^^^^ second block
+      |
+     ::: s/a.orch.hcl:1:1
+      |
+    1 | stack {
+      | ----- first block
+      |
+      = help: merge the two blocks, or move one to a directory of its own
+
+    [exit status 3]
+    ");
+}
+
+#[test]
 fn an_unknown_block_comes_with_a_suggestion() {
     let sandbox = Sandbox::new("//- /s/stack.tm\nstak {\n}\n");
     assert_snapshot!(sandbox.orch("list"), @"

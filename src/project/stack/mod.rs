@@ -5,11 +5,13 @@
 //! What a reference names is not known here; see [`crate::selection::reference`].
 
 mod block;
+mod declared;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use block::{attempts, from_block};
+pub(crate) use declared::declared;
 pub use watch::{Watch, unmatched};
 
 use crate::path::ProjectPath;

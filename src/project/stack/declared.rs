@@ -1,0 +1,65 @@
+//! Which `stack` blocks a directory has, and what they say together.
+//!
+//! A stack has one block. Beside one in a file that Terramate reads too, a second block in an
+//! `.orch.hcl` file adds what only `orch` understands.
+
+use std::borrow::Cow;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::syntax::Block;
+use crate::project::discover::ParsedFile;
+
+/// The ending of files that Terramate does not read.
+const OWN_ENDING: &str = ".orch.hcl";
+
+/// Returns the `stack` block of a directory, of which these are the files. What is wrong goes to
+/// `problems`.
+pub(crate) fn declared<'f>(
+    files: &'f [ParsedFile],
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Cow<'f, Block>> {
+    let only = |is_own: bool, problems: &mut Vec<Diagnostic>| {
+        let files = files.iter();
+        let files = files.filter(|file| file.path.basename().ends_with(OWN_ENDING) == is_own);
+        let mut blocks = files.flat_map(|file| file.body.blocks("stack"));
+        let first = blocks.next()?;
+        problems.extend(blocks.map(|second| one_too_many(first, second, is_own)));
+        Some(first)
+    };
+    match (only(false, problems), only(true, problems)) {
+        (Some(shared), Some(own)) => Some(Cow::Owned(merged(shared, own, problems))),
+        (block, None) | (None, block) => block.map(Cow::Borrowed),
+    }
+}
+
+fn one_too_many(first: &Block, second: &Block, is_own: bool) -> Diagnostic {
+    let message = if is_own {
+        "the `.orch.hcl` files of a directory have one `stack` block"
+    } else {
+        "a directory has one `stack` block"
+    };
+    Diagnostic::error(Code::DuplicateBlock, message)
+        .label(second.kind.span, "second block")
+        .label(first.kind.span, "first block")
+        .help("merge the two blocks, or move one to a directory of its own")
+}
+
+/// Adds to a block what another one says about the same stack.
+fn merged(shared: &Block, own: &Block, problems: &mut Vec<Diagnostic>) -> Block {
+    let mut block = shared.clone();
+    block.labels.extend(own.labels.iter().cloned());
+    for attribute in &own.body.attributes {
+        let name = &*attribute.name.text;
+        let Some(first) = shared.body.attribute(name) else {
+            block.body.attributes.push(attribute.clone());
+            continue;
+        };
+        let message = format!("`{name}` is set in both `stack` blocks of this directory");
+        let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
+            .label(attribute.name.span, "again here")
+            .label(first.name.span, "first here");
+        problems.push(diagnostic.help("remove one of them"));
+    }
+    block.body.blocks.extend(own.body.blocks.iter().cloned());
+    block
+}
