@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use crate::support::{Background, Sandbox, in_shell, wait_until};
+use crate::support::{Background, Sandbox, at_once, in_shell, wait_until};
 
 /// Notes each signal in `/signals` and ends with status 0 once `/go` exists.
 const NOTE_SIGNALS: &str = r#"
@@ -295,21 +295,27 @@ fn wait_for_locks(sandbox: &Sandbox, names: &[&str]) {
 }
 
 #[test]
-fn one_signal_lets_every_terraform_unlock() {
-    for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
-        let sandbox = three_stacks();
-        let run = Background::run(&sandbox, "-j 2", TERRAFORM);
-        wait_for_locks(&sandbox, &["a", "b"]);
-        run.signal(signal);
-        let output = run.end();
-        assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
-        assert_eq!(sandbox.read("/state-b"), "unlocked\n", "{output}");
-        assert!(!sandbox.path("/state-c").exists(), "nothing new starts");
-        assert_eq!(output.code(), status, "{output}");
-    }
+fn what_needs_time_to_unlock_has_it() {
+    at_once(&[
+        || one_signal_lets_every_terraform_unlock(Signal::SIGINT, 130),
+        || one_signal_lets_every_terraform_unlock(Signal::SIGTERM, 143),
+        a_signal_to_the_whole_group_lets_every_terraform_unlock,
+        a_timeout_lets_terraform_unlock,
+    ]);
 }
 
-#[test]
+fn one_signal_lets_every_terraform_unlock(signal: Signal, status: i32) {
+    let sandbox = three_stacks();
+    let run = Background::run(&sandbox, "-j 2", TERRAFORM);
+    wait_for_locks(&sandbox, &["a", "b"]);
+    run.signal(signal);
+    let output = run.end();
+    assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
+    assert_eq!(sandbox.read("/state-b"), "unlocked\n", "{output}");
+    assert!(!sandbox.path("/state-c").exists(), "nothing new starts");
+    assert_eq!(output.code(), status, "{output}");
+}
+
 fn a_signal_to_the_whole_group_lets_every_terraform_unlock() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "-j 2", TERRAFORM);
@@ -321,7 +327,6 @@ fn a_signal_to_the_whole_group_lets_every_terraform_unlock() {
     assert_eq!(output.code(), 130, "{output}");
 }
 
-#[test]
 fn a_timeout_lets_terraform_unlock() {
     let sandbox = Sandbox::layout("a");
     // Its trap has to be set by then, on a machine that is busy, too.
@@ -416,26 +421,34 @@ const UNLOCK: &str =
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_a_wrapper_leaves_behind_may_unlock_after_a_signal() {
-    for flags in ["", "-j 2"] {
-        let sandbox = Sandbox::layout("a");
-        let script = wrapper(&sandbox, UNLOCK);
-        let run = Background::run(&sandbox, flags, &script);
-        wait_for_locks(&sandbox, &["a"]);
-        run.signal(Signal::SIGINT);
-        let output = run.end();
-        assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
-        assert!(output.stdout.contains("unlocking"), "{output}");
-        assert!(
-            output.stderr.contains("failed /a: exit status 1"),
-            "{output}"
-        );
-        assert_eq!(output.code(), 130, "{output}");
-    }
+fn what_a_wrapper_leaves_behind_is_looked_after() {
+    at_once(&[
+        || what_a_wrapper_leaves_behind_may_unlock_after_a_signal(""),
+        || what_a_wrapper_leaves_behind_may_unlock_after_a_signal("-j 2"),
+        what_a_wrapper_leaves_behind_may_unlock_after_a_timeout,
+        what_a_wrapper_leaves_behind_is_killed_if_it_does_not_end_after_a_timeout,
+        further_signals_reach_what_a_wrapper_leaves_behind,
+    ]);
 }
 
 #[cfg(target_os = "linux")]
-#[test]
+fn what_a_wrapper_leaves_behind_may_unlock_after_a_signal(flags: &str) {
+    let sandbox = Sandbox::layout("a");
+    let script = wrapper(&sandbox, UNLOCK);
+    let run = Background::run(&sandbox, flags, &script);
+    wait_for_locks(&sandbox, &["a"]);
+    run.signal(Signal::SIGINT);
+    let output = run.end();
+    assert_eq!(sandbox.read("/state-a"), "unlocked\n", "{output}");
+    assert!(output.stdout.contains("unlocking"), "{output}");
+    assert!(
+        output.stderr.contains("failed /a: exit status 1"),
+        "{output}"
+    );
+    assert_eq!(output.code(), 130, "{output}");
+}
+
+#[cfg(target_os = "linux")]
 fn what_a_wrapper_leaves_behind_may_unlock_after_a_timeout() {
     let sandbox = Sandbox::layout("a");
     let script = wrapper(&sandbox, UNLOCK);
@@ -447,7 +460,6 @@ fn what_a_wrapper_leaves_behind_may_unlock_after_a_timeout() {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
 fn what_a_wrapper_leaves_behind_is_killed_if_it_does_not_end_after_a_timeout() {
     let sandbox = Sandbox::layout("a");
     let script = wrapper(&sandbox, ":");
@@ -458,7 +470,6 @@ fn what_a_wrapper_leaves_behind_is_killed_if_it_does_not_end_after_a_timeout() {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
 fn further_signals_reach_what_a_wrapper_leaves_behind() {
     let sandbox = Sandbox::layout("a");
     // Later than output is waited for that a process holds open which is left behind.
@@ -566,23 +577,29 @@ fn in_terminal<'s>(sandbox: &'s Sandbox, line: &str, script: &str) -> Option<Bac
 #[cfg(target_os = "linux")]
 #[test]
 fn one_ctrl_c_lets_every_terraform_unlock() {
-    for (flags, stacks) in [("", &["a"][..]), ("-j 2", &["a", "b"])] {
-        let sandbox = three_stacks();
-        let line = format!("ORCH run {flags} SCRIPT");
-        let Some(mut run) = in_terminal(&sandbox, &line, TERRAFORM) else {
-            return;
-        };
-        wait_for_locks(&sandbox, stacks);
-        let mut keys = run.orch.stdin.take().unwrap();
-        keys.write_all(b"\x03").unwrap();
-        let output = run.end();
-        drop(keys);
-        for name in stacks {
-            let state = sandbox.read(&format!("/state-{name}"));
-            assert_eq!(state, "unlocked\n", "{output}");
-        }
-        assert_eq!(output.code(), 130, "{output}");
+    at_once(&[
+        || one_ctrl_c_lets_terraform_unlock("", &["a"]),
+        || one_ctrl_c_lets_terraform_unlock("-j 2", &["a", "b"]),
+    ]);
+}
+
+#[cfg(target_os = "linux")]
+fn one_ctrl_c_lets_terraform_unlock(flags: &str, stacks: &[&str]) {
+    let sandbox = three_stacks();
+    let line = format!("ORCH run {flags} SCRIPT");
+    let Some(mut run) = in_terminal(&sandbox, &line, TERRAFORM) else {
+        return;
+    };
+    wait_for_locks(&sandbox, stacks);
+    let mut keys = run.orch.stdin.take().unwrap();
+    keys.write_all(b"\x03").unwrap();
+    let output = run.end();
+    drop(keys);
+    for name in stacks {
+        let state = sandbox.read(&format!("/state-{name}"));
+        assert_eq!(state, "unlocked\n", "{output}");
     }
+    assert_eq!(output.code(), 130, "{output}");
 }
 
 /// The hang-up of a terminal reaches the command without us; and one that only `orch` gets is none of

@@ -6,7 +6,7 @@
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
 
-use crate::support::{Background, Sandbox, wait_until};
+use crate::support::{Background, Sandbox, at_once, wait_until};
 
 /// Ignores interrupts, as does a process that it starts; notes the process ids.
 const STUBBORN: &str = r#"
@@ -26,6 +26,20 @@ fn is_alive(process: &str) -> bool {
 }
 
 #[test]
+fn what_takes_too_long_is_ended() {
+    at_once(&[
+        a_command_that_takes_too_long_is_interrupted_and_has_failed,
+        a_command_that_ignores_its_interrupt_is_killed_with_its_children,
+        the_grace_period_may_be_nothing,
+        each_stack_has_the_time_for_itself,
+        what_runs_after_a_stack_that_took_too_long_is_skipped,
+        when_the_run_takes_too_long_everything_is_interrupted_and_the_rest_cancelled,
+        a_run_that_takes_too_long_kills_what_does_not_end,
+        what_would_be_tried_again_is_given_up_when_the_run_takes_too_long,
+        a_timeout_after_an_interrupt_does_not_interrupt_again,
+    ]);
+}
+
 fn a_command_that_takes_too_long_is_interrupted_and_has_failed() {
     let sandbox = Sandbox::layout(
         "
@@ -49,7 +63,6 @@ fn a_command_that_takes_too_long_is_interrupted_and_has_failed() {
     assert_eq!(sandbox.read("/signals"), "INT\n", "exactly once");
 }
 
-#[test]
 fn a_command_that_ignores_its_interrupt_is_killed_with_its_children() {
     let sandbox = Sandbox::layout("a");
     let run = Background::run(&sandbox, "-q --timeout 3s --grace 100ms", STUBBORN);
@@ -66,14 +79,12 @@ fn a_command_that_ignores_its_interrupt_is_killed_with_its_children() {
     }
 }
 
-#[test]
 fn the_grace_period_may_be_nothing() {
     let sandbox = Sandbox::layout("a");
     let output = Background::run(&sandbox, "-q --timeout 100ms --grace 0s", STUBBORN).end();
     assert_eq!(output.code(), 1, "{output}");
 }
 
-#[test]
 fn each_stack_has_the_time_for_itself() {
     let sandbox = Sandbox::layout(
         "
@@ -92,7 +103,6 @@ fn each_stack_has_the_time_for_itself() {
     assert!(output.stderr.contains("2 succeeded, 1 failed"), "{output}");
 }
 
-#[test]
 fn what_runs_after_a_stack_that_took_too_long_is_skipped() {
     let sandbox = Sandbox::layout(
         "
@@ -115,7 +125,6 @@ fn what_runs_after_a_stack_that_took_too_long_is_skipped() {
     );
 }
 
-#[test]
 fn when_the_run_takes_too_long_everything_is_interrupted_and_the_rest_cancelled() {
     let sandbox = Sandbox::layout(
         "
@@ -146,7 +155,6 @@ fn when_the_run_takes_too_long_everything_is_interrupted_and_the_rest_cancelled(
     assert_eq!(interrupted, ["a", "b"], "each once");
 }
 
-#[test]
 fn a_run_that_takes_too_long_kills_what_does_not_end() {
     let sandbox = Sandbox::layout(
         "
@@ -161,7 +169,6 @@ fn a_run_that_takes_too_long_kills_what_does_not_end() {
     }
 }
 
-#[test]
 fn what_would_be_tried_again_is_given_up_when_the_run_takes_too_long() {
     let sandbox = Sandbox::layout("a");
     let script = "echo x >> \"$ORCH_ROOT/attempts\"; exit 1";
@@ -175,7 +182,6 @@ fn what_would_be_tried_again_is_given_up_when_the_run_takes_too_long() {
     );
 }
 
-#[test]
 fn a_timeout_after_an_interrupt_does_not_interrupt_again() {
     let sandbox = Sandbox::layout("a");
     let script = r#"

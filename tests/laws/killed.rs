@@ -16,6 +16,7 @@ use proptest::sample::{Index, select};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::host::folder;
 use crate::support::orch_program;
 
 /// Computes from the results of the stacks before this one, and fails as often as the file `fails`
@@ -94,7 +95,7 @@ struct Project {
 
 impl Project {
     fn new(stacks: Vec<Stack>) -> Self {
-        let directory = TempDir::new().unwrap();
+        let directory = folder();
         let root = directory.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
         fs::write(root.join("root.orch.hcl"), "orch {\n  root = true\n}\n").unwrap();

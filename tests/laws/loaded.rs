@@ -21,6 +21,7 @@ use tempfile::TempDir;
 
 use crate::model::{Model, Set};
 use crate::selector::{ModelChanges, ModelQuery, ModelReach};
+use crate::support::host::folder;
 use crate::tree::{Tree, write};
 
 /// The files of the triggers of each stack that is dismissed.
@@ -39,7 +40,7 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn new(tree: &Tree) -> Self {
-        let directory = TempDir::new().unwrap();
+        let directory = folder();
         let root = directory.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
         write(&root, &tree.files());

@@ -9,8 +9,8 @@ use orch::selection::graph::Graph;
 use orch::selection::reference::References;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tempfile::TempDir;
 
+use crate::support::host::folder;
 use crate::tree::{any_tree, write};
 
 /// Files that are wrong, or say more of the same.
@@ -97,7 +97,7 @@ proptest! {
         let mut shuffled: Vec<_> = files.iter().zip(keys.iter().cycle()).collect();
         shuffled.sort_by_key(|&(_, key)| key);
         let make = |files: Vec<&(String, String)>| {
-            let directory = TempDir::new().unwrap();
+            let directory = folder();
             let root = directory.path().canonicalize().unwrap().join("project");
             fs::create_dir(&root).unwrap();
             write(&root, files);

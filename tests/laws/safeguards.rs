@@ -12,7 +12,7 @@ use proptest::sample::select;
 use tempfile::TempDir;
 
 use crate::support::git::Git;
-use crate::support::host::{isolate, orch_program};
+use crate::support::host::{folder, isolate, orch_program};
 
 const FILES: [&str; 6] = ["s/a", "s/b", "s/deep/a", "t/a b", "t/ü", "top"];
 
@@ -90,7 +90,7 @@ impl Repository {
     /// The project lies in a directory of the repository. Three branches have done different things to
     /// one file.
     fn new(directory: &str) -> Self {
-        let folder = TempDir::new().unwrap();
+        let folder = folder();
         let top = folder.path().canonicalize().unwrap().join("top");
         let root = top.join(directory);
         fs::create_dir_all(&root).unwrap();
@@ -104,7 +104,7 @@ impl Repository {
             git(&["add", "--all"]);
             git(&["commit", "-q", "-m", "x"]);
         };
-        git(&["init", "-q", "-b", "main"]);
+        Git::new(&top, repository.folder.path()).init();
         for (file, text) in [("s/stack.tm", "stack {}\n"), ("s/a", "0"), ("t/a b", "0")] {
             repository.write(file, text);
         }

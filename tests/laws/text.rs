@@ -15,7 +15,8 @@ use orch::selection::reference::References;
 use orch::source::{SourceFile, Sources};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tempfile::TempDir;
+
+use crate::support::host::folder;
 
 /// Something of everything the language has.
 const VALID: &str = r#"orch {
@@ -176,7 +177,7 @@ proptest! {
 
     #[test]
     fn any_file_is_loaded_or_gives_problems_that_can_be_drawn(text in text()) {
-        let directory = TempDir::new().unwrap();
+        let directory = folder();
         let root = directory.path().canonicalize().unwrap();
         fs::write(root.join("stack.tm"), &text).unwrap();
         fs::create_dir(root.join("x")).unwrap();

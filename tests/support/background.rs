@@ -68,6 +68,7 @@ impl<'s> Background<'s> {
         wait_until(&what, || {
             self.sandbox.read(path).lines().eq(words.iter().copied())
         });
+        self.signal_arrived();
     }
 
     /// Waits until `orch` has said something on stderr.
@@ -75,6 +76,15 @@ impl<'s> Background<'s> {
         wait_until(&format!("orch says `{text}`"), || {
             String::from_utf8_lossy(&self.log("err")).contains(text)
         });
+        self.signal_arrived();
+    }
+
+    /// Takes what has just been seen as the effect of the last signal. On a busy machine, `orch` sees
+    /// a signal long after it was sent, so the time to the next one is counted from here.
+    fn signal_arrived(&self) {
+        if self.signalled.get().is_some() {
+            self.signalled.set(Some(Instant::now()));
+        }
     }
 
     /// Sends a signal to `orch` and to nobody else.

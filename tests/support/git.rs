@@ -1,6 +1,7 @@
 //! git in one directory: nothing of the host is seen, and the same commands make the same commits.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
@@ -101,10 +102,18 @@ impl Git {
         git.wait_with_output().unwrap()
     }
 
-    /// Makes the directory a repository whose branch is `main`.
-    #[track_caller]
+    /// Makes the directory a repository whose branch is `main`, as `git init` does.
     pub(crate) fn init(&self) {
-        self.run("init -q -b main");
+        let git = self.directory.join(".git");
+        for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags"] {
+            fs::create_dir_all(git.join(directory)).unwrap();
+        }
+        let has_modes = cfg!(unix);
+        let config = format!(
+            "[core]\n\trepositoryformatversion = 0\n\tfilemode = {has_modes}\n\tbare = false\n\tlogallrefupdates = true\n"
+        );
+        fs::write(git.join("config"), config).unwrap();
+        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
     }
 
     /// Commits everything that differs.

@@ -18,7 +18,7 @@ mod sandbox;
 #[cfg(unix)]
 pub(crate) use self::background::{Background, in_shell};
 pub(crate) use self::changed::{changed, commit, project, why, why_changed};
-pub(crate) use self::host::{orch_program, skipped, wait_until};
+pub(crate) use self::host::{at_once, orch_program, skipped, wait_until};
 pub(crate) use self::output::Output;
 pub(crate) use self::record::{is_free, journal, journal_of, run_ids, said};
 pub(crate) use self::redact::redact_runs;

@@ -1,5 +1,6 @@
 //! A project that is a git repository, and what has changed in it.
 
+use std::fs;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -20,7 +21,12 @@ impl Deref for Repository {
 impl Repository {
     /// Commits everything in a project as the base.
     pub(crate) fn of(sandbox: Sandbox) -> Self {
-        Repository::with_format(sandbox, "--object-format=sha1")
+        let repository = Repository(sandbox);
+        repository.git_init();
+        repository.commit();
+        let tip = repository.read(".git/refs/heads/main");
+        repository.write(".git/refs/tags/base", tip);
+        repository
     }
 
     /// Like [`Self::of`], with an argument for `git init`.
@@ -103,10 +109,16 @@ impl Repository {
     #[track_caller]
     pub(crate) fn changed(&self) -> Output {
         let by_library = self.list("");
-        self.git("config core.repositoryFormatVersion 1");
-        self.git("config extensions.partialClone nowhere");
+        // The place of the repository is mostly `.git`, and a file may say otherwise.
+        let place = self.git("rev-parse --git-common-dir");
+        let config = self.path("/").join(place.trim()).join("config");
+        let text = fs::read_to_string(&config).unwrap();
+        let unreadable = text.replace("formatversion = 0", "formatversion = 1")
+            + "[extensions]\n\tpartialClone = nowhere\n";
+        assert!(unreadable.contains("formatversion = 1"), "{text}");
+        fs::write(&config, unreadable).unwrap();
         let by_program = self.list("");
-        self.git("config --unset extensions.partialClone");
+        fs::write(config, text).unwrap();
         assert_eq!(
             by_library.to_string(),
             by_program.to_string(),

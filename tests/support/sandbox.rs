@@ -8,7 +8,7 @@ use std::process::{self, Command};
 use tempfile::TempDir;
 
 use super::git::Git;
-use super::host::{isolate, orch_program};
+use super::host::{folder, isolate, orch_program};
 use super::output::Output;
 use super::redact::Redactor;
 
@@ -31,7 +31,7 @@ impl Sandbox {
 
     /// A project with these files, whose root is marked by nothing else.
     pub(crate) fn unmarked(fixture: &str) -> Self {
-        let folder = TempDir::with_prefix("orch-").expect("a folder can be made");
+        let folder = folder();
         let outside = fs::canonicalize(folder.path()).unwrap();
         let root = outside.join("project");
         for directory in ["home", "project", "project-decoy", "decoy"] {

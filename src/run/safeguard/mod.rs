@@ -4,6 +4,8 @@
 //! asks git: nothing here does, or runs anything. Which safeguards there are is known to
 //! [`crate::project::config`].
 
+#[cfg(test)]
+mod tests;
 mod violation;
 
 pub use self::violation::{Behind, Relation, Violation};

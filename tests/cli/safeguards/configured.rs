@@ -1,4 +1,5 @@
-//! What the configuration switches.
+//! What the configuration switches. Every switch, with every list of the user's, is in a table in
+//! `src/run/safeguard/tests.rs`.
 
 use insta::assert_snapshot;
 
@@ -31,84 +32,21 @@ fn check(config: &str, flags: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_list() {
-    check("disable_safeguards = []", "", &[UNTRACKED, UNCOMMITTED]);
+fn the_configuration_switches_safeguards() {
     check(
         r#"disable_safeguards = ["git-untracked"]"#,
         "",
         &[UNCOMMITTED],
     );
-    check(
-        r#"disable_safeguards = ["git-uncommitted"]"#,
-        "",
-        &[UNTRACKED],
-    );
-    check(
-        r#"disable_safeguards = ["git-untracked", "git-uncommitted"]"#,
-        "",
-        &[],
-    );
-    check(r#"disable_safeguards = ["git"]"#, "", &[]);
-    check(r#"disable_safeguards = ["all"]"#, "", &[]);
-    check(
-        r#"disable_safeguards = ["none"]"#,
-        "",
-        &[UNTRACKED, UNCOMMITTED],
-    );
-    check(
-        r#"disable_safeguards = ["none", "git-untracked"]"#,
-        "",
-        &[UNCOMMITTED],
-    );
-    check(r#"disable_safeguards = ["none", "all"]"#, "", &[]);
-    check(
-        r#"disable_safeguards = ["outdated-code"]"#,
-        "",
-        &[UNTRACKED, UNCOMMITTED],
-    );
-}
-
-#[test]
-fn the_old_switches() {
-    check("git {\n check_untracked = false\n}", "", &[UNCOMMITTED]);
     check("git {\n check_uncommitted = false\n}", "", &[UNTRACKED]);
-    let both = "git {\n check_untracked = false\n check_uncommitted = false\n}";
-    check(both, "", &[]);
-    let on = "git {\n check_untracked = true\n check_uncommitted = true\n check_remote = true\n}";
-    check(on, "", &[UNTRACKED, UNCOMMITTED]);
-    let generated = "run {\n check_gen_code = false\n}";
-    check(generated, "", &[UNTRACKED, UNCOMMITTED]);
 }
 
 #[test]
 fn the_command_line_comes_first() {
-    let none = "--disable-safeguards=none";
     let all = [UNTRACKED, UNCOMMITTED, NO_REMOTE];
-    check(r#"disable_safeguards = ["all"]"#, none, &all);
-    check(r#"disable_safeguards = ["git-untracked"]"#, none, &all);
-    check("git {\n check_untracked = false\n}", none, &all);
-    check(
-        "git {\n check_uncommitted = false\n check_remote = false\n}",
-        none,
-        &all,
-    );
-    check(r#"disable_safeguards = ["none"]"#, "-X", &[]);
-    check(
-        r#"disable_safeguards = ["none"]"#,
-        "--disable-safeguards=git-untracked",
-        &[UNCOMMITTED],
-    );
-    check(
-        r#"disable_safeguards = ["git-untracked"]"#,
-        "--disable-safeguards=git-uncommitted",
-        &[],
-    );
-    check(
-        "git {\n check_untracked = true\n}",
-        "--disable-safeguards=git-untracked",
-        &[UNCOMMITTED],
-    );
     let repository = dirty(r#"disable_safeguards = ["all"]"#);
+    let output = repository.orch("run -q --disable-safeguards=none -- true");
+    assert_eq!(objections(&output), all.concat());
     for name in ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"] {
         let output = repository.orch_with(RUN, |orch| _ = orch.env(name, "none"));
         assert_eq!(objections(&output), all.concat());

@@ -41,35 +41,15 @@ fn flags_lift_safeguards() {
         "--disable-safeguards=git-untracked --disable-safeguards git-uncommitted",
         &[],
     );
-    check("--disable-safeguards=git", &[]);
-    check("--disable-safeguards=all", &[]);
-    check("--disable-safeguards=all,git-untracked", &[]);
     check("-X", &[]);
     check("-X -X", &[]);
     check("-XX", &[]);
     check("-X --disable-safeguards=git-untracked", &[]);
     check("--changed --base base -X", &[]);
-    for meaningless in [
-        "outdated-code",
-        "git-out-of-sync",
-        "outdated-code,git-out-of-sync",
-    ] {
-        let flag = format!("--disable-safeguards={meaningless}");
-        check(&flag, &[UNTRACKED, UNCOMMITTED]);
-    }
-    check(
-        "--disable-safeguards=none",
-        &[UNTRACKED, UNCOMMITTED, NO_REMOTE],
-    );
     check(
         "--disable-safeguards=none,git-untracked",
         &[UNCOMMITTED, NO_REMOTE],
     );
-    check(
-        "--disable-safeguards=none,git-out-of-sync",
-        &[UNTRACKED, UNCOMMITTED],
-    );
-    check("--disable-safeguards=git,none", &[]);
 }
 
 #[test]

@@ -208,7 +208,13 @@ fn pushes_on_github_actions() {
         (
             "an event without a base, when the branch has moved on",
             "clone\ncheckout -q --detach <second>\nupdate-ref refs/remotes/origin/main refs/remotes/origin/next",
-            "workflow_dispatch GITHUB_REF_NAME=main",
+            "workflow_dispatch GITHUB_REF_NAME=main GITHUB_REF_TYPE=branch",
+            "{}",
+        ),
+        (
+            "a tag, when the branch of its name has moved on",
+            "clone\ncheckout -q --detach <second>\nupdate-ref refs/remotes/origin/main refs/remotes/origin/next",
+            "workflow_dispatch GITHUB_REF_NAME=main GITHUB_REF_TYPE=tag",
             "{}",
         ),
     ];
@@ -240,6 +246,8 @@ fn pushes_on_github_actions() {
       base <start>, first-parent: first parent of HEAD, which is at origin/main
     an event without a base, when the branch has moved on
       base <start>, first-parent: first parent of HEAD, a commit of origin/main (GitHub Actions)
+    a tag, when the branch of its name has moved on
+      base <second>, merge-base: merge base of HEAD and origin/main, which is HEAD itself
     ");
 }
 

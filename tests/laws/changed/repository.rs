@@ -13,7 +13,7 @@ use super::history::Operation;
 use super::paths::{above, below, is_at_or_below};
 use super::texts::{File, Snapshot, Text};
 use crate::support::git::Git;
-use crate::support::host::{isolate, orch_program};
+use crate::support::host::{folder, isolate, orch_program};
 
 /// Where the project lies, and what makes `orch` ask git rather than libgit2.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ impl Repository {
         files: &[(String, Text)],
         operations: &[Operation],
     ) -> Self {
-        let folder = TempDir::new().unwrap();
+        let folder = folder();
         let top = folder.path().canonicalize().unwrap().join("top");
         let root = top.join(setting.directory);
         fs::create_dir_all(&root).unwrap();
@@ -77,17 +77,18 @@ impl Repository {
             working: Snapshot::new(),
             log: vec![format!("{setting:?}")],
         };
-        repository.git_in(&top, &["init", "-q", "-b", "main"], "");
-        match setting.reader {
-            Reader::Library => {}
-            Reader::ProgramForStatus => {
-                repository.git(&["config", "core.splitIndex", "true"]);
-            }
+        repository.program().within(&top).init();
+        let config = top.join(".git/config");
+        let text = fs::read_to_string(&config).unwrap();
+        let text = match setting.reader {
+            Reader::Library => text,
+            Reader::ProgramForStatus => text + "\tsplitIndex = true\n",
             Reader::Program => {
-                repository.git(&["config", "core.repositoryFormatVersion", "1"]);
-                repository.git(&["config", "extensions.partialClone", "none"]);
+                text.replace("formatversion = 0", "formatversion = 1")
+                    + "[extensions]\n\tpartialClone = none\n"
             }
-        }
+        };
+        fs::write(config, text).unwrap();
         repository.write("root.orch.hcl", root_file());
         for (path, text) in files {
             repository.apply(&Operation::Write(path.clone(), text.clone()));
