@@ -914,12 +914,7 @@ fn what_is_switched_on_and_off_is_a_wrong_command_line() {
     ");
     assert_snapshot!(repository.orch("list --disable-change-detection git-untracked"), @"
     [stderr]
-    error: the following required arguments were not provided:
-      <--removed|--changed>
-
-    Usage: orch list --disable-change-detection <WHAT,…> <--removed|--changed>
-
-    For more information, try '--help'.
+    error: `--disable-change-detection` changes nothing without `--changed`; add `--changed`
     [exit status 64]
     ");
 }

@@ -126,6 +126,8 @@ fn the_names_of_terramate_are_accepted() {
 #[test]
 fn the_help_says_how_the_flags_work_together_and_what_differs_from_terramate() {
     let sandbox = chain();
+    let topic = sandbox.orch("help selection").stdout;
+    assert!(topic.contains("1. all stacks of the project;\n"), "{topic}");
     for command in ["list", "run", "graph", "env", "why"] {
         let help = sandbox.orch(&format!("{command} --help"));
         assert_eq!(help.code(), 0);

@@ -50,7 +50,7 @@ impl Filters {
         let change = if args.changed {
             Some(ChangeQuery::new(args)?)
         } else if let Some(flag) = args.flag_of_changed() {
-            let message = format!("`{flag}` says what `--changed` does; add `--changed`");
+            let message = format!("`{flag}` changes nothing without `--changed`; add `--changed`");
             return Err(ProgramError::usage(message));
         } else {
             None
