@@ -17,6 +17,7 @@ use std::thread;
 
 use tracing_subscriber::EnvFilter;
 
+use crate::program::commands::flag_on_record;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
@@ -43,6 +44,10 @@ fn program() -> ExitStatus {
     let cli = match command_line::parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if let Some(error) = flag_on_record(&error, std::env::args_os()) {
+                error.show();
+                return error.status();
+            }
             let status = if error.use_stderr() {
                 ExitStatus::Usage
             } else {

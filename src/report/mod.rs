@@ -6,6 +6,7 @@
 
 mod changes;
 mod drawing;
+mod failure;
 mod json;
 mod reasons;
 mod run;

@@ -3,13 +3,11 @@
 //! Who shows or keeps them is a [`RunSink`]; which there are is not known here.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
 use std::ops::Index;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::record::journal;
 use crate::run::turn::{Turn, TurnIndex};
 
 /// Shows or keeps what happens in a run.
@@ -165,12 +163,6 @@ pub enum Failure {
     NotStarted(String),
     /// It was started, and how it ended cannot be known; the text says why.
     Lost(String),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        journal::Failure::from(self).fmt(f)
-    }
 }
 
 /// Why the run ended before a turn could start.

@@ -70,7 +70,7 @@ fn what_is_ended_by_a_signal_is_not_tried_again() {
     let script = "echo x >> \"$ORCH_ROOT/attempts\"; kill -TERM $$";
     let (output, n) = attempts(&sandbox, "--retries 2 --retry-on-exit 143", script);
     assert_eq!((output.code(), n), (1, 1), "{output}");
-    assert!(output.stderr.contains("ended by signal 15"), "{output}");
+    assert!(output.stderr.contains("ended by SIGTERM"), "{output}");
 }
 
 #[test]

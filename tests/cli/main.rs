@@ -52,6 +52,8 @@ mod why; // the whole story of one stack
 #[cfg(unix)]
 mod attempts; // what is tried again, and after what
 #[cfg(unix)]
+mod earlier_journals; // journals that an earlier version wrote
+#[cfg(unix)]
 mod environment; // `run.env`, `orch env`, the namespaces of expressions
 #[cfg(unix)]
 mod folding; // the output of a run in the log of a CI system

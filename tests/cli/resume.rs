@@ -414,13 +414,13 @@ fn a_run_is_named_by_the_beginning_of_its_id() {
     assert_eq!(first.stdout, "one\n", "{first}");
     assert_snapshot!(sandbox.orch("run --resume ffff"), @"
     [stderr]
-    error: in --resume: no run has an id that begins with `ffff`; `orch runs list` has them all
+    error: in --resume: no run has an id that begins or ends with `ffff`; `orch runs list` has them all
     [exit status 64]
     ");
     let ambiguous = sandbox.orch("run --resume 0");
     assert_snapshot!(said(&sandbox, &ambiguous), @"
     [stderr]
-    error: in --resume: several runs have ids that begin with `0`: `<run 3>`, `<run 2>` and 1 more; `orch runs list` has them all
+    error: in --resume: several runs have ids that begin or end with `0`: `<run 3>`, `<run 2>` and `<run 1>`; `orch runs list` has them all
     [exit status 64]
     ");
 }
@@ -448,6 +448,21 @@ fn what_is_recorded_cannot_be_said_anew() {
         assert_eq!(output.code(), 64, "{arguments}: {output}");
     }
     assert_eq!(run_ids(&sandbox).len(), 1);
+    assert_snapshot!(sandbox.orch("run --resume --match a"), @"
+    [stderr]
+    error: with `--resume`, the selection comes from the earlier run: `--match` cannot be given
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("run --include-dependents=1 --only-failed"), @"
+    [stderr]
+    error: with `--only-failed`, the selection comes from the earlier run: `--include-dependents` cannot be given
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("run --resume last --reverse"), @"
+    [stderr]
+    error: with `--resume`, the direction comes from the earlier run: `--reverse` cannot be given
+    [exit status 64]
+    ");
 }
 
 #[test]

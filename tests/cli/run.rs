@@ -363,7 +363,7 @@ fn a_command_that_is_killed_has_failed() {
     assert_snapshot!(sandbox.orch("run -- sh -c 'kill -9 $$'"), @"
     [stderr]
     orch: /a: sh -c 'kill -9 $$'
-    orch: failed /a: ended by signal 9 after [time]
+    orch: failed /a: ended by SIGKILL after [time]
     orch: 0 succeeded, 1 failed in [time]
     [exit status 1]
     ");

@@ -351,12 +351,12 @@ fn a_stack_in_place_of_a_run_is_understood() {
     _ = sandbox.orch("run -q true");
     assert_snapshot!(sandbox.orch("runs logs a"), @"
     [stderr]
-    error: no run has an id that begins with `a`; of stack `/a`, `orch runs logs last a` prints the logs
+    error: no run has an id that begins or ends with `a`; of stack `/a`, `orch runs logs last a` prints the logs
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("runs logs z"), @"
     [stderr]
-    error: no run has an id that begins with `z`
+    error: no run has an id that begins or ends with `z`
     [exit status 64]
     ");
 }

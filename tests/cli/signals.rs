@@ -78,7 +78,7 @@ fn a_command_that_dies_of_the_interrupt_is_a_failure_in_an_interrupted_run() {
     orch: SIGINT: nothing new starts; waiting for /a to end (again: terminate it)
     orch: cancelled /b: the run was interrupted by SIGINT
     orch: cancelled /c: the run was interrupted by SIGINT
-    orch: failed /a: ended by signal 2 after [time]
+    orch: failed /a: ended by SIGINT after [time]
     orch: 0 succeeded, 1 failed, 2 cancelled in [time]
     [exit status 130]
     ");
@@ -124,7 +124,7 @@ fn a_third_interrupt_kills_the_command() {
     orch: SIGINT: killing /a
     orch: cancelled /b: the run was interrupted by SIGINT
     orch: cancelled /c: the run was interrupted by SIGINT
-    orch: failed /a: ended by signal 9 after [time]
+    orch: failed /a: ended by SIGKILL after [time]
     orch: 0 succeeded, 1 failed, 2 cancelled in [time]
     [exit status 130]
     ");

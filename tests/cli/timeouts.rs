@@ -57,7 +57,7 @@ fn a_command_that_takes_too_long_is_interrupted_and_has_failed() {
     let last: Vec<&str> = output.stderr.lines().rev().take(2).collect();
     assert_snapshot!(last.join("\n"), @"
     orch: 1 succeeded, 1 failed in [time]
-    orch: failed /a: took longer than 3s after [time]
+    orch: failed /a: took longer than 3s, ended after [time]
     ");
     assert_eq!(output.code(), 1);
     assert_eq!(sandbox.read("/signals"), "INT\n", "exactly once");
@@ -145,8 +145,8 @@ fn when_the_run_takes_too_long_everything_is_interrupted_and_the_rest_cancelled(
     orch: 0 succeeded, 2 failed, 2 cancelled in [time]
     orch: cancelled /c: the run took longer than 3s
     orch: cancelled /d: the run took longer than 3s
-    orch: failed /a: the run took longer than 3s after [time]
-    orch: failed /b: the run took longer than 3s after [time]
+    orch: failed /a: the run took longer than 3s, ended after [time]
+    orch: failed /b: the run took longer than 3s, ended after [time]
     ");
     assert_eq!(output.code(), 1);
     let interrupted = sandbox.read("/interrupted");

@@ -41,6 +41,7 @@ use tracing::{debug, info};
 use self::changed::{GitState, PendingGitState};
 use self::filters::Filters;
 use self::format::Format;
+pub(crate) use self::run::flag_on_record;
 use self::selection_flags::SelectArgs;
 use crate::program::command_line::Cli;
 use crate::program::console;

@@ -4,15 +4,10 @@
 //! format. A later `orch` may add words and kinds within the format: they are kept as they were
 //! written, and are no damage.
 
-use std::fmt;
-use std::time::Duration;
-
 use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-
-use crate::duration;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -263,31 +258,6 @@ impl Counts {
             Outcome::Skipped => self.skipped += 1,
             Outcome::Cancelled => self.cancelled += 1,
             Outcome::Other(_) => {}
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exact = |milliseconds: u64| duration::exact(Duration::from_millis(milliseconds));
-        match self {
-            Failure::Exited { status } => write!(f, "exit status {status}"),
-            Failure::Signalled { signal } => write!(f, "ended by signal {signal}"),
-            Failure::TimedOut { timeout_ms } => {
-                write!(f, "took longer than {}", exact(*timeout_ms))
-            }
-            Failure::RunTimedOut { timeout_ms } => {
-                write!(f, "the run took longer than {}", exact(*timeout_ms))
-            }
-            Failure::WantedTerminal => f.write_str(
-                "asked for the terminal (commands have it only in the foreground, with `-j 1 --output live`)",
-            ),
-            Failure::NotStarted { problem } => write!(f, "could not be started: {problem}"),
-            Failure::Lost { problem } => write!(f, "its end is unknown: {problem}"),
-            Failure::Other(failure) => match failure["kind"].as_str() {
-                Some(kind) => write!(f, "{kind}, which this orch does not know,"),
-                None => f.write_str("for a reason that this orch does not know"),
-            },
         }
     }
 }

@@ -22,6 +22,7 @@ mod header;
 mod lock;
 mod place;
 mod read;
+mod record;
 mod runs;
 mod write;
 
@@ -31,7 +32,8 @@ pub use self::header::{
 };
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::place::{Place, Unusable};
-pub use self::read::{ReadError, Record, StackRecord, StackState};
+pub use self::read::ReadError;
+pub use self::record::{AttemptRecord, Record, StackRecord, StackState, Stop, StopCause};
 pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs};
 pub use self::write::Journal;
 

@@ -7,79 +7,18 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 
-use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::entry::{Counts, Ended, Entry, Event, Finished, Outcome};
+use super::entry::{Entry, Event, Finished};
 use super::header::{FORMAT, Header};
 use super::place::Unusable;
+use super::record::{Record, StackState};
 
 /// The longest journal that is read: that of a hundred thousand stacks has less than a tenth of it.
 pub(super) const MAX_BYTES: u64 = 512 << 20;
 
 /// Where the last line is looked for at first; it is short where a run has finished.
 const TAIL_BYTES: u64 = 4 << 10;
-
-/// What a journal says.
-#[derive(Debug)]
-pub struct Record {
-    /// What the run was to do.
-    pub header: Header,
-    /// How far each stack has come, in the order of the run.
-    pub stacks: Vec<StackRecord>,
-    /// How the run ended, if it has.
-    pub finished: Option<Finished>,
-    /// The time of the last line.
-    pub last: Timestamp,
-}
-
-/// How far a stack has come.
-#[derive(Debug)]
-pub struct StackRecord {
-    /// The stack path.
-    pub path: String,
-    /// How many attempts were begun.
-    pub attempts: u32,
-    /// How far it has come.
-    pub state: StackState,
-}
-
-/// How far a stack has come.
-#[derive(Debug, PartialEq, Eq)]
-pub enum StackState {
-    /// It was not to be run.
-    LeftOut,
-    /// Its turn has not come.
-    Waiting,
-    /// It was started; this is the latest attempt, from 1.
-    Started {
-        /// The attempt.
-        attempt: u32,
-        /// When the first one began.
-        since: Timestamp,
-    },
-    /// It has ended.
-    Ended(Ended),
-}
-
-impl StackState {
-    /// Says whether its command has succeeded.
-    pub fn is_success(&self) -> bool {
-        self.outcome() == Some(&Outcome::Succeeded)
-    }
-
-    /// Says whether its command has failed.
-    pub fn is_failure(&self) -> bool {
-        self.outcome() == Some(&Outcome::Failed)
-    }
-
-    fn outcome(&self) -> Option<&Outcome> {
-        match self {
-            StackState::Ended(ended) => Some(&ended.outcome),
-            _ => None,
-        }
-    }
-}
 
 /// Why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -114,87 +53,27 @@ pub enum ReadError {
     },
 }
 
-impl Record {
-    /// Reads a whole journal.
-    ///
-    /// # Errors
-    ///
-    /// If it has no header, a later `orch` wrote it, or a line other than the last is damaged.
-    pub(super) fn read(file: File) -> Result<Self, ReadError> {
-        let mut lines = Lines::new(file)?;
-        let header = lines.header()?;
-        let mut state: Vec<StackRecord> = Vec::with_capacity(header.order.len());
-        let mut positions: HashMap<String, usize> = HashMap::new();
-        for path in &header.order {
-            positions.insert(path.clone(), state.len());
-            state.push(StackRecord {
-                path: path.clone(),
-                attempts: 0,
-                state: StackState::Waiting,
-            });
-        }
-        let mut record = Record {
-            last: header.at,
-            header,
-            stacks: state,
-            finished: None,
-        };
-        for path in &record.header.left_out {
-            if let Some(&position) = positions.get(path) {
-                record.stacks[position].state = StackState::LeftOut;
-            }
-        }
-        while let Some(entry) = lines.entry()? {
-            record.take(entry, &positions);
-        }
-        Ok(record)
+/// Reads a whole journal.
+///
+/// # Errors
+///
+/// If it has no header, a later `orch` wrote it, or a line other than the last is damaged.
+pub(super) fn read(file: File) -> Result<Record, ReadError> {
+    let mut lines = Lines::new(file)?;
+    let mut record = Record::new(lines.header()?);
+    let mut positions = HashMap::new();
+    for (position, stack) in record.stacks.iter().enumerate() {
+        positions.insert(stack.path.clone(), position);
     }
-
-    fn take(&mut self, entry: Entry, positions: &HashMap<String, usize>) {
-        self.last = entry.at;
-        let stacks = &mut self.stacks;
-        // What is not in the order was not run by us.
-        let mut change = |path: &str, change: &dyn Fn(&mut StackRecord)| {
-            if let Some(&position) = positions.get(path) {
-                change(&mut stacks[position]);
-            }
-        };
-        match entry.event {
-            Event::Started { stack, attempt } => change(&stack, &|stack| {
-                let since = match stack.state {
-                    StackState::Started { since, .. } => since,
-                    _ => entry.at,
-                };
-                stack.attempts += 1;
-                stack.state = StackState::Started { attempt, since };
-            }),
-            Event::Ended(ended) => change(&ended.stack, &|stack| {
-                stack.state = StackState::Ended(ended.clone());
-            }),
-            Event::Finished(finished) => self.finished = Some(finished),
-            _ => {}
+    for path in &record.header.left_out {
+        if let Some(&position) = positions.get(path) {
+            record.stacks[position].state = StackState::LeftOut;
         }
     }
-
-    /// Returns how many stacks have ended in which way.
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        for stack in &self.stacks {
-            if let StackState::Ended(ended) = &stack.state {
-                counts.add(&ended.outcome);
-            }
-        }
-        counts
+    while let Some(entry) = lines.entry()? {
+        record.add(entry, &positions);
     }
-
-    /// Returns the stacks that were started and have not ended, as far as the journal knows.
-    pub fn started(&self) -> impl Iterator<Item = &str> {
-        let is_started = |stack: &&StackRecord| matches!(stack.state, StackState::Started { .. });
-        self.stacks
-            .iter()
-            .filter(is_started)
-            .map(|stack| stack.path.as_str())
-    }
+    Ok(record)
 }
 
 /// Reads the header alone, and how the run ended if the last line says so.

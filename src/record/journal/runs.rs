@@ -12,7 +12,8 @@ use uuid::{NoContext, Timestamp, Uuid};
 use super::entry::{Counts, Ended, Finished};
 use super::header::{Header, arguments};
 use super::place::{Place, Unusable, failed};
-use super::read::{ReadError, Record, StackState, read_ends};
+use super::read::{ReadError, read, read_ends};
+use super::record::{Record, StackState};
 use super::write::{FILE, NEW_FILE};
 
 /// Where the runs are, below `.orch`.
@@ -107,14 +108,44 @@ pub enum FindError {
     #[error("no run of this project is on record")]
     NoRuns,
     /// It is not said which, as where a variable is empty.
-    #[error("RUN is empty; it is the beginning of a run id, or `last`")]
+    #[error("RUN is empty; it is `last`, `last~1`, or the beginning or end of a run id")]
     Empty,
-    /// None begins like that.
-    #[error("no run has an id that begins with `{0}`")]
+    /// There are not that many.
+    #[error("there is no run `{0}`: {1} on record")]
+    TooOld(String, usize),
+    /// None begins or ends like that.
+    #[error("no run has an id that begins or ends with `{0}`")]
     Unknown(String),
-    /// Several do; the newest of them.
-    #[error("several runs have ids that begin with `{0}`: {1}")]
-    Ambiguous(String, String),
+    /// These do, the newest first.
+    #[error("several runs have ids that begin or end with `{0}`: {list}", list = candidates(.1))]
+    Ambiguous(String, Vec<String>),
+}
+
+/// How many ids are listed of which any may be meant.
+const MAX_CANDIDATES: usize = 10;
+
+/// Lists ids of which any may be meant.
+fn candidates(ids: &[String]) -> String {
+    let mut list: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
+    if ids.len() > MAX_CANDIDATES {
+        list.truncate(MAX_CANDIDATES);
+        list.push(format!("{} more", ids.len() - MAX_CANDIDATES));
+    }
+    let end = list.pop().unwrap_or_default();
+    format!("{} and {end}", list.join(", "))
+}
+
+/// Returns how many runs are newer than the one that `last` or `last~N` means.
+fn age(wanted: &str) -> Option<usize> {
+    match wanted.strip_prefix("last")? {
+        "" => Some(0),
+        // More than there can be is more than there are.
+        age => {
+            let digits = age.strip_prefix('~')?;
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| digits.parse().unwrap_or(usize::MAX))
+        }
+    }
 }
 
 /// What was removed.
@@ -180,34 +211,33 @@ impl Runs {
         self.ids.iter().find(is_alive).map(String::as_str)
     }
 
-    /// Returns the id that begins like this; `last` means the newest.
+    /// Returns the id that the user means: `last` is the newest run, `last~1` the one before it; else a
+    /// beginning or an end that only one id has.
     ///
     /// # Errors
     ///
-    /// If none does, or several do.
+    /// If no run is meant, or several may be.
     pub fn id(&self, wanted: &str) -> Result<&str, FindError> {
         if wanted.is_empty() {
             return Err(FindError::Empty);
         }
-        if wanted == "last" {
-            return self
-                .ids
-                .first()
-                .map(String::as_str)
-                .ok_or(FindError::NoRuns);
+        if let Some(age) = age(wanted) {
+            return match self.ids.get(age) {
+                Some(id) => Ok(id),
+                None if self.ids.is_empty() => Err(FindError::NoRuns),
+                None => Err(FindError::TooOld(wanted.to_owned(), self.ids.len())),
+            };
         }
         let lower = wanted.to_ascii_lowercase();
-        let mut found = self.ids.iter().filter(|id| id.starts_with(&lower));
+        let is_meant = |id: &&String| id.starts_with(&lower) || id.ends_with(&lower);
+        let mut found = self.ids.iter().filter(is_meant);
         match (found.next(), found.next()) {
             (None, _) => Err(FindError::Unknown(wanted.to_owned())),
             (Some(id), None) => Ok(id),
             (Some(first), Some(second)) => {
-                let mut shown = format!("`{first}`, `{second}`");
-                let more = found.count();
-                if more > 0 {
-                    shown += &format!(" and {more} more");
-                }
-                Err(FindError::Ambiguous(wanted.to_owned(), shown))
+                let mut candidates = vec![first.clone(), second.clone()];
+                candidates.extend(found.cloned());
+                Err(FindError::Ambiguous(wanted.to_owned(), candidates))
             }
         }
     }
@@ -232,7 +262,7 @@ impl Runs {
     ///
     /// If it cannot be read or understood.
     pub fn record(&self, id: &str) -> Result<Record, ReadError> {
-        let mut record = Record::read(self.open(id)?)?;
+        let mut record = read(self.open(id)?)?;
         // Whatever the journal says: it is found by the folder that it lies in.
         id.clone_into(&mut record.header.run);
         Ok(record)

@@ -272,8 +272,8 @@ fn what_a_later_orch_adds_is_kept() {
     };
     assert_eq!(ended(0).outcome.word(), "destroyed");
     assert!(!record.stacks[0].state.is_success());
-    let failure = ended(1).failure.as_ref().unwrap().to_string();
-    assert!(failure.contains("evicted"), "{failure}");
+    let failure = ended(1).failure.as_ref().unwrap();
+    assert!(matches!(failure, Failure::Other(failure) if failure["node"] == 7));
 }
 
 #[test]
@@ -290,4 +290,43 @@ fn a_damaged_line_is_no_unknown_event() {
             "{line}: {record:?}"
         );
     }
+}
+
+#[test]
+fn a_run_is_named_by_its_age_or_by_a_part_of_its_id() {
+    let (_root, place) = project();
+    for number in [10, 11, 21] {
+        drop(Journal::create(&place, &header(&id(number), "x")).unwrap());
+    }
+    let runs = Runs::find(place).unwrap();
+    for (wanted, number) in [
+        ("last", 21),
+        ("last~0", 21),
+        ("last~1", 11),
+        ("last~2", 10),
+        ("21", 21),
+        ("000000011", 11),
+        ("01A1FFB4-2D7D-73EA-BF75-000000000010", 10),
+    ] {
+        assert_eq!(runs.id(wanted), Ok(&*id(number)), "{wanted}");
+    }
+    let too_old = |wanted: &str| Err(FindError::TooOld(wanted.to_owned(), 3));
+    for wanted in ["last~3", "last~99999999999999999999999"] {
+        assert_eq!(runs.id(wanted), too_old(wanted));
+    }
+    for wanted in ["last~", "last~x", "last~-1", "lasting", "22", "75"] {
+        let unknown = Err(FindError::Unknown(wanted.to_owned()));
+        assert_eq!(runs.id(wanted), unknown, "{wanted}");
+    }
+    let ambiguous = |wanted: &str, ids: &[usize]| {
+        let ids = ids.iter().map(|&number| id(number)).collect();
+        assert_eq!(
+            runs.id(wanted),
+            Err(FindError::Ambiguous(wanted.to_owned(), ids))
+        );
+    };
+    ambiguous("1", &[21, 11]);
+    ambiguous("01a1", &[21, 11, 10]);
+    // The beginning of one and the end of another.
+    ambiguous("0", &[21, 11, 10]);
 }

@@ -19,7 +19,6 @@ pub use progress::Progress;
 pub use sinks::{Sink, Sinks};
 pub use terminal::Filter;
 pub use text::RunText;
-pub(super) use text::signal_name;
 
 #[cfg(test)]
 mod tests;

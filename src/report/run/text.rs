@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::duration;
 use crate::printable::printable;
+use crate::report::failure::{failed, signal_name};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
@@ -153,9 +154,8 @@ impl<'a> RunText<'a> {
         let elapsed = after(ending, "in");
         match &ending.outcome {
             Outcome::Failed(failure) => format!(
-                "{BOLD}orch: {path}:{BOLD:#} {BAD}failed{BAD:#}: {} {}",
-                printable(&failure.to_string()),
-                after(ending, "after")
+                "{BOLD}orch: {path}:{BOLD:#} {BAD}failed{BAD:#}: {}",
+                failed(&failure.into(), &after(ending, "after"))
             ),
             _ => format!("{BOLD}orch: {path}:{BOLD:#} {GOOD}succeeded{GOOD:#} {elapsed}"),
         }
@@ -226,9 +226,8 @@ impl<'a> RunText<'a> {
                 let path = self.path(ending.turn);
                 let log = log(ending).map(|log| format!("; log: {log}"));
                 text += &format!(
-                    "orch: {BAD}failed{BAD:#} {path}: {} {}{}\n",
-                    printable(&failure.to_string()),
-                    after(ending, "after"),
+                    "orch: {BAD}failed{BAD:#} {path}: {}{}\n",
+                    failed(&failure.into(), &after(ending, "after")),
                     log.unwrap_or_default()
                 );
             }
@@ -305,8 +304,10 @@ impl<'a> RunText<'a> {
 }
 
 fn failed_after(failure: &Failure, elapsed: Duration) -> String {
-    let failure = failure.to_string();
-    format!("{} after {}", printable(&failure), duration::show(elapsed))
+    failed(
+        &failure.into(),
+        &format!("after {}", duration::show(elapsed)),
+    )
 }
 
 /// Returns how long a turn took, and how many attempts if it was more than one.
@@ -315,15 +316,5 @@ fn after(ending: &Ending, preposition: &str) -> String {
     match ending.attempts {
         0 | 1 => format!("{preposition} {elapsed}"),
         attempts => format!("after {attempts} attempts in {elapsed}"),
-    }
-}
-
-pub(in crate::report) fn signal_name(signal: i32) -> String {
-    match signal {
-        1 => "SIGHUP".to_owned(),
-        2 => "SIGINT".to_owned(),
-        3 => "SIGQUIT".to_owned(),
-        15 => "SIGTERM".to_owned(),
-        other => format!("signal {other}"),
     }
 }

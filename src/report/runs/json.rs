@@ -1,11 +1,14 @@
 //! The same for programs.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::{ListedRun, ShownRun};
-use crate::record::journal::{Argument, Cause, Counts, Failure, Header, StackState};
+use crate::record::journal::{
+    Argument, AttemptRecord, Cause, Counts, Failure, Header, Reaction, StackState, Stop, StopCause,
+};
 use crate::report::json::FORMAT;
 
 #[derive(Serialize)]
@@ -84,7 +87,43 @@ struct RunJson<'a> {
     #[serde(flatten)]
     counts: Counts,
     header: &'a Header,
+    /// What stopped the run before its end.
+    stops: Vec<StopJson<'a>>,
     stacks: Vec<StackJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct StopJson<'a> {
+    at: String,
+    #[serde(flatten)]
+    cause: StopCauseJson<'a>,
+    running: &'a [String],
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum StopCauseJson<'a> {
+    Signal { signal: i32, reaction: &'a Reaction },
+    TimedOut { timeout_ms: u64 },
+}
+
+impl<'a> From<&'a Stop> for StopJson<'a> {
+    fn from(stop: &'a Stop) -> Self {
+        let cause = match &stop.cause {
+            StopCause::Signal { signal, reaction } => StopCauseJson::Signal {
+                signal: *signal,
+                reaction,
+            },
+            StopCause::TimedOut { timeout_ms } => StopCauseJson::TimedOut {
+                timeout_ms: *timeout_ms,
+            },
+        };
+        StopJson {
+            at: stop.at.to_string(),
+            cause,
+            running: &stop.running,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -95,6 +134,39 @@ struct StackJson<'a> {
     elapsed_ms: Option<u64>,
     failure: Option<&'a Failure>,
     cause: Option<&'a Cause>,
+    /// The attempts one by one.
+    history: Vec<AttemptJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct AttemptJson<'a> {
+    attempt: u32,
+    at: String,
+    elapsed_ms: Option<u128>,
+    failure: Option<&'a Failure>,
+    /// How long `orch` was to wait before the next one.
+    wait_ms: Option<u128>,
+    /// The limit that it exceeded.
+    timeout_ms: Option<u128>,
+    killed: bool,
+    /// Why not all of its output was kept.
+    output_lost: Option<&'a str>,
+}
+
+impl<'a> From<&'a AttemptRecord> for AttemptJson<'a> {
+    fn from(attempt: &'a AttemptRecord) -> Self {
+        let milliseconds = |duration: Option<Duration>| duration.map(|time| time.as_millis());
+        AttemptJson {
+            attempt: attempt.number,
+            at: attempt.began.to_string(),
+            elapsed_ms: milliseconds(attempt.elapsed),
+            failure: attempt.failure.as_ref(),
+            wait_ms: milliseconds(attempt.wait),
+            timeout_ms: milliseconds(attempt.timeout),
+            killed: attempt.was_killed,
+            output_lost: attempt.output_lost.as_deref(),
+        }
+    }
 }
 
 /// Writes a run: the header of its journal, and how each stack ended.
@@ -117,6 +189,7 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
             elapsed_ms: ended.map(|ended| ended.elapsed_ms),
             failure: ended.and_then(|ended| ended.failure.as_ref()),
             cause: ended.and_then(|ended| ended.cause.as_ref()),
+            history: stack.attempts.iter().map(AttemptJson::from).collect(),
         }
     });
     let finished = record.finished.as_ref();
@@ -129,6 +202,7 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         folder: run.folder.to_string_lossy().into_owned(),
         counts: record.counts(),
         header: &record.header,
+        stops: record.stops.iter().map(StopJson::from).collect(),
         stacks: stacks.collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;

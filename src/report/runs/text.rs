@@ -10,9 +10,10 @@ use super::{ListedRun, ShownRun};
 use crate::duration;
 use crate::printable::{command_line, printable};
 use crate::record::journal::{
-    Argument, Brief, Cause, Counts, Direction, Ended, Header, Outcome, RunState, StackState,
+    Argument, AttemptRecord, Brief, Cause, Counts, Direction, Ended, Header, Outcome, Reaction,
+    RunState, StackRecord, StackState, Stop, StopCause,
 };
-use crate::report::run::signal_name;
+use crate::report::failure::{failed, signal_name};
 
 /// Writes a time as clocks here show it.
 pub fn local_time(time: Timestamp) -> String {
@@ -143,6 +144,9 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
             )),
         ),
     ];
+    for stop in &run.record.stops {
+        lines.push(("stopped", stopped(stop)));
+    }
     if let Some(resumed) = &header.resumes {
         lines.push(("resumes", shown(resumed)));
     }
@@ -176,8 +180,61 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
             Some(detail) => writeln!(out, "{word:9}  {path}: {detail}")?,
             None => writeln!(out, "{word:9}  {path}")?,
         }
+        for line in attempts(stack) {
+            writeln!(out, "{:9}    {line}", "")?;
+        }
     }
     Ok(())
+}
+
+/// Says what stopped a run, and when.
+fn stopped(stop: &Stop) -> String {
+    let at = local_time(stop.at);
+    match &stop.cause {
+        StopCause::Signal { signal, reaction } => {
+            let reaction = match reaction {
+                Reaction::Interrupt => "commands were interrupted",
+                Reaction::Terminate => "commands were terminated",
+                Reaction::Kill => "commands were killed",
+                Reaction::Other(word) => &printable(word),
+            };
+            format!("{at} by {}: {reaction}", signal_name(*signal))
+        }
+        StopCause::TimedOut { timeout_ms } => format!(
+            "{at}: it took longer than {}",
+            duration::exact(Duration::from_millis(*timeout_ms))
+        ),
+    }
+}
+
+/// Returns a line for each attempt of a stack of which there is more to say than how the stack ended.
+fn attempts(stack: &StackRecord) -> impl Iterator<Item = String> {
+    let is_one_of_several = stack.attempts.len() > 1;
+    let attempts = stack.attempts.iter();
+    let worth = attempts.filter(move |attempt| {
+        is_one_of_several || attempt.was_killed || attempt.output_lost.is_some()
+    });
+    worth.map(attempt)
+}
+
+fn attempt(attempt: &AttemptRecord) -> String {
+    let elapsed = attempt.elapsed.map(duration::show);
+    let after = elapsed.as_ref().map(|elapsed| format!("after {elapsed}"));
+    let mut parts = vec![match (&attempt.failure, after) {
+        (Some(failure), Some(after)) => failed(failure, &after),
+        (None, Some(after)) => format!("ended {after}"),
+        (_, None) => "its end is not on record".to_owned(),
+    }];
+    if attempt.was_killed {
+        parts.push("killed, since it did not end when interrupted".to_owned());
+    }
+    if let Some(problem) = &attempt.output_lost {
+        parts.push(format!("not all output was kept: {}", printable(problem)));
+    }
+    if let Some(wait) = attempt.wait {
+        parts.push(format!("the next one was due in {}", duration::exact(wait)));
+    }
+    format!("attempt {}: {}", attempt.number, parts.join("; "))
 }
 
 /// Goes on from how a stack ended.
@@ -208,7 +265,7 @@ fn nth(attempt: u32) -> String {
 fn ending(ended: &Ended) -> String {
     let elapsed = duration::show(Duration::from_millis(ended.elapsed_ms));
     let mut text = match (&ended.failure, &ended.cause) {
-        (Some(failure), _) => format!("{} after {elapsed}", printable(&failure.to_string())),
+        (Some(failure), _) => failed(failure, &format!("after {elapsed}")),
         (None, None) => elapsed,
         (None, Some(cause)) => match cause {
             Cause::Failed { stack } if ended.outcome == Outcome::Skipped => {
@@ -225,7 +282,10 @@ fn ending(ended: &Ended) -> String {
                 duration::exact(Duration::from_millis(*timeout_ms))
             ),
             Cause::Stuck => "nothing ran before it, and it could not start".to_owned(),
-            Cause::Other(_) => "for a reason that this orch does not know".to_owned(),
+            Cause::Other(cause) => match cause["kind"].as_str() {
+                Some(kind) => format!("`{}`, which this orch does not know", printable(kind)),
+                None => "for a reason that this orch does not know".to_owned(),
+            },
         },
     };
     if ended.attempts > 1 {

@@ -6,12 +6,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, ValueEnum};
 use orch::project::attempt::{MAX_ATTEMPTS, patterns};
 use orch::project::config::SafeguardKeyword;
 use orch::project::tag::tag_problem;
 
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
+use crate::program::error::ProgramError;
 
 /// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, and
 /// what selects stacks (clap leaves the group of [`SelectArgs`] empty, since another one is part of it).
@@ -265,10 +267,11 @@ pub(crate) struct AttemptArgs {
 pub(crate) struct ResumeArgs {
     /// Run what had not succeeded in an earlier run, with its command, in its order
     ///
-    /// RUN is the beginning of a run id, as `orch runs list` has them; without it, the last run. The
-    /// run keeps its flags (--parallel, --on-error, --timeout, …) unless you give them again, but not
-    /// those of its display (--output, --pty, --quiet). A stack that was running when orch was killed
-    /// has not succeeded. If the graph of the stacks or HEAD has changed since, orch refuses.
+    /// RUN is `last` (also if it is left out), `last~1` for the run before it, or a unique beginning or
+    /// end of a run id, as `orch runs list` has them. The run keeps its flags (--parallel, --on-error,
+    /// --timeout, …) unless you give them again, but not those of its display (--output, --pty,
+    /// --quiet). A stack that was running when orch was killed has not succeeded. If the graph of the
+    /// stacks or HEAD has changed since, orch refuses.
     #[arg(
         long,
         value_name = "RUN",
@@ -303,6 +306,49 @@ impl ResumeArgs {
     pub(crate) fn is_wanted(&self) -> bool {
         self.resume.is_some() || self.only_failed
     }
+}
+
+/// Returns what is wrong with a command line that resumes a run and gives a flag whose value is that
+/// of the earlier run, given what clap says of it and what was typed: clap would show a usage that
+/// asks for a command.
+pub(crate) fn flag_on_record(
+    error: &clap::Error,
+    typed: impl Iterator<Item = OsString>,
+) -> Option<ProgramError> {
+    if error.kind() != ErrorKind::ArgumentConflict {
+        return None;
+    }
+    let mut flags = Vec::new();
+    for kind in [ContextKind::InvalidArg, ContextKind::PriorArg] {
+        match error.get(kind) {
+            Some(ContextValue::String(flag)) => flags.push(flag.as_str()),
+            Some(ContextValue::Strings(more)) => flags.extend(more.iter().map(String::as_str)),
+            _ => {}
+        }
+    }
+    // Without what follows their names: `--match <GLOB>`, `--resume [<RUN>]`.
+    let end = |flag: &str| flag.find([' ', '[', '=']).unwrap_or(flag.len());
+    let names = flags.iter().map(|flag| &flag[..end(flag)]);
+    let is_resuming = |name: &&str| ["--resume", "--only-failed"].contains(name);
+    let resuming = names.clone().find(is_resuming)?;
+    // Of a group, clap names all members.
+    let typed: Vec<String> = typed
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let is_typed = |name: &str| {
+        let mut words = typed.iter().map(|word| word.split('=').next());
+        words.any(|word| word == Some(name))
+    };
+    let others: Vec<&str> = names.filter(|name| !is_resuming(name)).collect();
+    let mut given = others.iter().filter(|name| is_typed(name));
+    let flag = *given.next().or(others.first())?;
+    let what = match flag {
+        "--reverse" => "the direction",
+        _ => "the selection",
+    };
+    Some(ProgramError::usage(format!(
+        "with `{resuming}`, {what} comes from the earlier run: `{flag}` cannot be given"
+    )))
 }
 
 /// How many commands run at once.

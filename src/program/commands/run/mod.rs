@@ -29,7 +29,7 @@ use orch::run::schedule::{Limit, OnError};
 use orch::run::turn::{Step, Turn, TurnIndex};
 
 use self::arguments::OnErrorArg;
-pub(crate) use self::arguments::RunArgs;
+pub(crate) use self::arguments::{RunArgs, flag_on_record};
 use self::output::{How, Output, Shown, advertise_colour};
 use self::resume::Earlier;
 use self::tasks::{show_missing, tasks};

@@ -21,7 +21,7 @@ use crate::program::exit::ExitStatus;
 /// have no logs.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// The beginning of a run id, or `last`
+    /// `last`, `last~1`, or a unique beginning or end of a run id
     #[arg(value_name = "RUN", default_value = "last", hide_default_value = true)]
     pub(crate) run: String,
 
@@ -57,7 +57,7 @@ pub(super) fn logs(
         let Ok(path) = ProjectPath::root().resolve(&stack.path) else {
             continue;
         };
-        for attempt in 1..=stack.attempts {
+        for attempt in stack.attempts.iter().map(|attempt| attempt.number) {
             let failed = || format!("failed to read the log of `{path}`");
             let log = logs
                 .as_ref()
@@ -67,7 +67,7 @@ pub(super) fn logs(
             };
             has_printed = true;
             let mut heading = format!("orch: {}", printable(&stack.path));
-            if stack.attempts > 1 {
+            if stack.attempts.len() > 1 {
                 heading += &format!(", attempt {attempt}");
             }
             sinks.lines(Stream::Stderr, format!("{heading}\n").as_bytes());

@@ -24,7 +24,8 @@ use crate::program::exit::ExitStatus;
 
 /// Show or remove earlier runs, which are on record in `.orch/runs`
 ///
-/// RUN is the beginning of a run id; `last`, or nothing, is the newest.
+/// RUN is `last` (the newest run, also if it is left out), `last~1` (the one before it), or a unique
+/// beginning or end of a run id.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -62,7 +63,7 @@ pub(crate) struct ListRunsArgs {
 /// Show what a run was to do, and how each stack ended
 #[derive(Debug, Args)]
 pub(crate) struct ShowRunArgs {
-    /// The beginning of a run id, or `last`
+    /// `last`, `last~1`, or a unique beginning or end of a run id
     #[arg(value_name = "RUN", default_value = "last", hide_default_value = true)]
     pub(crate) run: String,
 

@@ -1,0 +1,306 @@
+//! What a journal says, all lines taken together.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::entry::{Counts, Ended, Entry, Event, Failure, Finished, Outcome, Reaction};
+use super::header::Header;
+
+/// What a journal says.
+#[derive(Debug)]
+pub struct Record {
+    /// What the run was to do.
+    pub header: Header,
+    /// What became of each stack, in the order of the run.
+    pub stacks: Vec<StackRecord>,
+    /// What stopped the run before its end, in the order in which it came.
+    pub stops: Vec<Stop>,
+    /// How the run ended, if it has.
+    pub finished: Option<Finished>,
+    /// The time of the last line.
+    pub last: Timestamp,
+}
+
+/// Something that stopped a run before its end.
+#[derive(Debug)]
+pub struct Stop {
+    /// When it came.
+    pub at: Timestamp,
+    /// What it was.
+    pub cause: StopCause,
+    /// The stacks whose command was running.
+    pub running: Vec<String>,
+}
+
+/// What stopped a run.
+#[derive(Debug)]
+pub enum StopCause {
+    /// `orch` received a signal.
+    Signal {
+        /// Its number.
+        signal: i32,
+        /// What `orch` did about it.
+        reaction: Reaction,
+    },
+    /// The run took longer than this.
+    TimedOut {
+        /// The limit.
+        timeout_ms: u64,
+    },
+}
+
+/// What became of a stack.
+#[derive(Debug)]
+pub struct StackRecord {
+    /// The stack path.
+    pub path: String,
+    /// How far it has come.
+    pub state: StackState,
+    /// The attempts that were begun, in this order.
+    pub attempts: Vec<AttemptRecord>,
+    /// Which of its turns [`Self::state`] is about.
+    turn: Option<u32>,
+}
+
+/// How far a stack has come.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StackState {
+    /// It was not to be run.
+    LeftOut,
+    /// Its turn has not come.
+    Waiting,
+    /// It was started; this is the latest attempt, from 1.
+    Started {
+        /// The attempt.
+        attempt: u32,
+        /// When the first one began.
+        since: Timestamp,
+    },
+    /// It has ended.
+    Ended(Ended),
+}
+
+/// One attempt to run a command in a stack.
+#[derive(Debug)]
+pub struct AttemptRecord {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Which turn of the stack it belongs to; absent for the first.
+    pub turn: Option<u32>,
+    /// Which step of that turn it is; absent for the first.
+    pub step: Option<u32>,
+    /// When it began.
+    pub began: Timestamp,
+    /// How long it took, if it has ended.
+    pub elapsed: Option<Duration>,
+    /// How it failed, if it did.
+    pub failure: Option<Failure>,
+    /// How long `orch` waited before the next attempt, if one was to follow.
+    pub wait: Option<Duration>,
+    /// The limit that it exceeded, for which it was interrupted.
+    pub timeout: Option<Duration>,
+    /// Whether it did not end after that interrupt, and was killed.
+    pub was_killed: bool,
+    /// Why not all of its output was kept, or shown.
+    pub output_lost: Option<String>,
+}
+
+impl StackState {
+    /// Returns whether its command has succeeded.
+    pub fn is_success(&self) -> bool {
+        self.outcome() == Some(&Outcome::Succeeded)
+    }
+
+    /// Returns whether its command has failed.
+    pub fn is_failure(&self) -> bool {
+        self.outcome() == Some(&Outcome::Failed)
+    }
+
+    fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            StackState::Ended(ended) => Some(&ended.outcome),
+            _ => None,
+        }
+    }
+}
+
+impl Record {
+    /// Returns what a journal says that has only its header.
+    pub(super) fn new(header: Header) -> Self {
+        let stack = |path: &String| StackRecord {
+            path: path.clone(),
+            state: StackState::Waiting,
+            attempts: Vec::new(),
+            turn: None,
+        };
+        Record {
+            stacks: header.order.iter().map(stack).collect(),
+            stops: Vec::new(),
+            finished: None,
+            last: header.at,
+            header,
+        }
+    }
+
+    /// Adds a line, given the position of each stack. Lines about stacks that are not in the order of
+    /// the run were not written by `orch`.
+    pub(super) fn add(&mut self, entry: Entry, positions: &HashMap<String, usize>) {
+        let Entry {
+            at,
+            turn,
+            operation: _,
+            step,
+            event,
+        } = entry;
+        self.last = at;
+        let milliseconds = Duration::from_millis;
+        let position = |path: &str| positions.get(path).copied();
+        match event {
+            Event::Started { stack, attempt } => {
+                if let Some(position) = position(&stack) {
+                    self.stacks[position].started(at, turn, step, attempt);
+                }
+            }
+            Event::Retrying {
+                stack,
+                attempt: _,
+                failure,
+                elapsed_ms,
+                wait_ms,
+            } => {
+                if let Some(attempt) = self.attempt(position(&stack), turn, step) {
+                    attempt.failure = Some(failure);
+                    attempt.elapsed = Some(milliseconds(elapsed_ms));
+                    attempt.wait = Some(milliseconds(wait_ms));
+                }
+            }
+            Event::TimedOut {
+                stack, timeout_ms, ..
+            } => {
+                if let Some(attempt) = self.attempt(position(&stack), turn, step) {
+                    attempt.timeout = Some(milliseconds(timeout_ms));
+                }
+            }
+            Event::Killed { stack } => {
+                if let Some(attempt) = self.attempt(position(&stack), turn, step) {
+                    attempt.was_killed = true;
+                }
+            }
+            Event::OutputLost { stack, problem } => {
+                if let Some(attempt) = self.attempt(position(&stack), turn, step) {
+                    attempt.output_lost = Some(problem);
+                }
+            }
+            Event::Ended(ended) => {
+                if let Some(position) = position(&ended.stack) {
+                    self.stacks[position].ended(at, turn, step, ended);
+                }
+            }
+            Event::Interrupted {
+                signal,
+                reaction,
+                running,
+            } => self.stops.push(Stop {
+                at,
+                cause: StopCause::Signal { signal, reaction },
+                running,
+            }),
+            Event::RunTimedOut {
+                timeout_ms,
+                grace_ms: _,
+                running,
+            } => self.stops.push(Stop {
+                at,
+                cause: StopCause::TimedOut { timeout_ms },
+                running,
+            }),
+            Event::Finished(finished) => self.finished = Some(finished),
+            Event::Other(_) => {}
+        }
+    }
+
+    /// Returns the latest attempt of a step of the stack at a position.
+    fn attempt(
+        &mut self,
+        position: Option<usize>,
+        turn: Option<u32>,
+        step: Option<u32>,
+    ) -> Option<&mut AttemptRecord> {
+        self.stacks[position?].attempt(turn, step)
+    }
+
+    /// Returns how many stacks have ended in which way.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for stack in &self.stacks {
+            if let StackState::Ended(ended) = &stack.state {
+                counts.add(&ended.outcome);
+            }
+        }
+        counts
+    }
+
+    /// Returns the stacks that were started and have not ended, as far as the journal knows.
+    pub fn started(&self) -> impl Iterator<Item = &str> {
+        let is_started = |stack: &&StackRecord| matches!(stack.state, StackState::Started { .. });
+        self.stacks
+            .iter()
+            .filter(is_started)
+            .map(|stack| stack.path.as_str())
+    }
+}
+
+impl StackRecord {
+    /// Returns the latest attempt of a step.
+    fn attempt(&mut self, turn: Option<u32>, step: Option<u32>) -> Option<&mut AttemptRecord> {
+        let mut latest = self.attempts.iter_mut().rev();
+        latest.find(|attempt| attempt.turn == turn && attempt.step == step)
+    }
+
+    fn started(&mut self, at: Timestamp, turn: Option<u32>, step: Option<u32>, number: u32) {
+        self.attempts.push(AttemptRecord {
+            number,
+            turn,
+            step,
+            began: at,
+            elapsed: None,
+            failure: None,
+            wait: None,
+            timeout: None,
+            was_killed: false,
+            output_lost: None,
+        });
+        let since = match self.state {
+            StackState::Started { since, .. } if self.turn == turn => since,
+            _ => at,
+        };
+        let attempt = number;
+        self.set(turn, StackState::Started { attempt, since });
+    }
+
+    fn ended(&mut self, at: Timestamp, turn: Option<u32>, step: Option<u32>, ended: Ended) {
+        // An attempt that another one was to follow is over already.
+        if let Some(attempt) = self.attempt(turn, step)
+            && attempt.elapsed.is_none()
+        {
+            let elapsed = match attempt.number {
+                1 => Some(Duration::from_millis(ended.elapsed_ms)),
+                _ => Duration::try_from(at.duration_since(attempt.began)).ok(),
+            };
+            attempt.elapsed = elapsed;
+            attempt.failure.clone_from(&ended.failure);
+        }
+        self.set(turn, StackState::Ended(ended));
+    }
+
+    /// Sets the state. A stack with several turns has succeeded only if all of them have.
+    fn set(&mut self, turn: Option<u32>, state: StackState) {
+        let has_failed = matches!(self.state, StackState::Ended(_)) && !self.state.is_success();
+        if self.turn == turn || !has_failed {
+            self.turn = turn;
+            self.state = state;
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! How a command failed, in words: in a run that is going on, and in one that is on record.
+
+use std::time::Duration;
+
+use crate::duration;
+use crate::printable::printable;
+use crate::record::journal::Failure;
+
+/// Says how a command failed; `after` says after how long: `after 3.2s`.
+pub(super) fn failed(failure: &Failure, after: &str) -> String {
+    let exact = |milliseconds: u64| duration::exact(Duration::from_millis(milliseconds));
+    let how = match failure {
+        Failure::Exited { status } => format!("exit status {status}"),
+        Failure::Signalled { signal } => format!("ended by {}", signal_name(*signal)),
+        // Its limit is no measured time, and the two side by side would read as one.
+        Failure::TimedOut { timeout_ms } => {
+            format!("took longer than {}, ended", exact(*timeout_ms))
+        }
+        Failure::RunTimedOut { timeout_ms } => {
+            format!("the run took longer than {}, ended", exact(*timeout_ms))
+        }
+        Failure::NotStarted { problem } => format!("could not be started: {problem}"),
+        Failure::WantedTerminal => {
+            "asked for the terminal (commands have it only in the foreground, with `-j 1 --output live`)"
+                .to_owned()
+        }
+        Failure::Lost { problem } => format!("its end is unknown: {problem}"),
+        Failure::Other(failure) => match failure["kind"].as_str() {
+            Some(kind) => format!("`{kind}`, which this orch does not know,"),
+            None => "in a way that this orch does not know,".to_owned(),
+        },
+    };
+    format!("{} {after}", printable(&how))
+}
+
+/// Returns the name of a signal that has the same number on every system, else its number.
+pub(super) fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}
