@@ -1,6 +1,6 @@
 //! Finds the stacks that have changed since a base.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::Base;
 use super::cause::{Cause, Place, Use};
@@ -58,8 +58,20 @@ pub struct Since {
     pub outside: bool,
 }
 
-/// Finds what has changed since `base`: in commits up to HEAD, and by the `status` of the working tree
-/// as far as that is `counted`. Adds what is suspicious to `problems`.
+/// How the working tree differs from HEAD, and what of that counts.
+#[derive(Debug, Default)]
+pub struct Uncommitted {
+    /// What is not committed.
+    pub status: Vec<ChangedFile>,
+    /// Which of it counts as changed.
+    pub counted: Counted,
+    /// Files that have not changed since the base, although git says so: they were what they are
+    /// before they were committed.
+    pub same: BTreeSet<ProjectPath>,
+}
+
+/// Finds what has changed since `base`: in commits up to HEAD, and in the working tree. Adds what is
+/// suspicious to `problems`.
 ///
 /// # Errors
 ///
@@ -69,10 +81,14 @@ pub fn find(
     listing: &Listing,
     repository: &Repository,
     base: Base,
-    status: Vec<ChangedFile>,
-    counted: Counted,
+    uncommitted: Uncommitted,
     problems: &mut Problems,
 ) -> Result<Changes, ChangeError> {
+    let Uncommitted {
+        status,
+        counted,
+        same,
+    } = uncommitted;
     let head = repository.commit("HEAD")?;
     let (mut files, outside) = match &head {
         Some(head) => (
@@ -81,6 +97,7 @@ pub fn find(
         ),
         None => (Vec::new(), false),
     };
+    files.retain(|file| !same.contains(&file.path));
     let (status, off): (Vec<ChangedFile>, Vec<ChangedFile>) = status
         .into_iter()
         .partition(|file| counted.off(file.state).is_none());

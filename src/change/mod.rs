@@ -23,6 +23,6 @@ pub use cause::{
     Cause, Input, InputPlace, Place, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
 };
 pub use files::ChangedFiles;
-pub use find::{ChangeError, Changes, Since, find};
+pub use find::{ChangeError, Changes, Since, Uncommitted, find};
 pub use listed::{add_uncounted, inputs_of};
 pub use uncounted::{Counted, Uncounted};

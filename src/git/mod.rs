@@ -8,6 +8,7 @@
 //! base or a stack is.
 
 mod answer;
+mod blob;
 mod comparison;
 mod error;
 mod file;
@@ -20,6 +21,7 @@ use std::path::Path;
 
 use tracing::debug;
 
+pub use self::blob::blob_id;
 use self::error::instead_of;
 pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};
@@ -283,6 +285,16 @@ impl Repository {
             Err(GitError::Start(error)) => debug!(%error, "there is no git to ask for the status"),
             asked => return asked,
         }
+        self.rough_status()
+    }
+
+    /// Like [`Self::status`], but libgit2 comes first: where a file too many or too few does no harm, no
+    /// program is started.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn rough_status(&self) -> Result<Vec<ChangedFile>, GitError> {
         self.ask(
             |library| library.status(&self.prefix),
             |program| program.status(&self.prefix),

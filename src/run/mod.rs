@@ -7,6 +7,7 @@ pub mod event;
 pub mod execute;
 pub mod journaled;
 pub mod order;
+pub mod resume;
 pub mod safeguard;
 pub mod schedule;
 pub mod settings;

@@ -237,7 +237,7 @@ fn where_nothing_marks_the_root_nothing_is_recorded() {
     }
     assert_snapshot!(sandbox.orch("run --only-failed"), @"
     [stderr]
-    error: there is no run to go on with: nothing marks the root of a project here, so none is recorded
+    error: there is no run to resume: nothing marks the root of a project here, so none is recorded
       = help: write `orch { root = true }` into a file `orch.orch.hcl` at the root
     [exit status 4]
     ");

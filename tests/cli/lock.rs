@@ -117,7 +117,7 @@ fn what_a_killed_orch_has_started_keeps_the_lock() {
     assert_snapshot!(said(&sandbox, &second), @"
     [stderr]
     error: orch was killed in run <run 1> (`$ROOT/script.sh`, begun <time>), but something that its command in /a started, or the command itself, is still running
-      = help: wait until that has ended, then go on with `orch run --resume <run 1>`; or run all the same with `--allow-concurrent`
+      = help: wait until that has ended, then resume the run with `orch run --resume <run 1>`; or run all the same with `--allow-concurrent`
     [exit status 4]
     ");
     assert_eq!(sandbox.orch("run --resume").code(), 4);
@@ -140,7 +140,7 @@ fn the_lock_of_a_dead_run_is_taken_over() {
     second
     second
     [stderr]
-    note: orch was killed in run <run 1> (`$ROOT/script.sh`, begun <time>); `orch run --resume <run 1>` goes on with it
+    note: orch was killed in run <run 1> (`$ROOT/script.sh`, begun <time>); `orch run --resume <run 1>` resumes it
     orch: /a: echo second
     orch: /b: echo second
     orch: 2 succeeded in [time]

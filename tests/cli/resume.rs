@@ -67,7 +67,7 @@ fn what_had_not_succeeded_runs_with_the_same_command_in_the_same_order() {
 }
 
 #[test]
-fn what_succeeded_when_a_run_was_gone_on_with_does_not_run_again() {
+fn what_succeeded_when_a_run_was_resumed_does_not_run_again() {
     let sandbox = four_stacks();
     for stack in ["/a/fail", "/c/fail"] {
         sandbox.write(stack, "");
@@ -82,7 +82,7 @@ fn what_succeeded_when_a_run_was_gone_on_with_does_not_run_again() {
     let ids = run_ids(&sandbox);
     let output = sandbox.orch(&format!("run -q --resume {}", ids[0]));
     assert_eq!((output.code(), &*ran(&sandbox)), (0, "c d"), "{output}");
-    let note = format!("run {} was gone on with in run {}", ids[0], ids[1]);
+    let note = format!("run {} was resumed in run {}", ids[0], ids[1]);
     assert!(output.stderr.contains(&note), "{output}");
 }
 
@@ -125,7 +125,7 @@ fn only_what_failed_runs_and_the_rest_is_not_forgotten() {
     let output = sandbox.orch("run --only-failed");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: left out for now: 2 stacks of run <run 1> that did not fail, and did not run to the end either; `orch run --resume` goes on with what is left
+    note: left out for now: 2 stacks of run <run 1> that did not fail, and did not run to the end either; `orch run --resume` runs what is left
     orch: /a: ../note.sh
     orch: /c: ../note.sh
     orch: failed /c: exit status 1 after [time]
@@ -280,26 +280,216 @@ fn a_run_that_is_killed_again_and_again_comes_to_its_end() {
     assert_eq!(done.len(), stacks.len(), "{done:?}");
 }
 
-#[test]
-fn another_head_is_refused() {
+/// Four stacks in a repository whose commands fail where there is a file `fail`, as in `/c`: there a
+/// run has failed, and `/a` and `/b` have succeeded. The run had these flags.
+fn failed_in_c(flags: &str) -> Repository {
     let sandbox = Repository::of(four_stacks());
-    let run = "run -q -X -- false";
-    assert_eq!(sandbox.orch(run).code(), 1);
-    sandbox.git("commit -q --allow-empty -m more");
-    let output = sandbox.orch("run -q -X --resume");
-    let commit = |name: &str| sandbox.git(&format!("rev-parse --short=7 {name}"));
-    let text = said(&sandbox, &output)
-        .replace(commit("HEAD").trim(), "<new>")
-        .replace(commit("HEAD~").trim(), "<old>");
-    assert_snapshot!(text, @"
+    sandbox.write("/c/fail", "");
+    sandbox.write(
+        "/b/main.tf",
+        "module \"m\" {\n  source = \"../module\"\n}\n",
+    );
+    sandbox.write("/module/main.tf", "");
+    sandbox.commit();
+    run_in_c(&sandbox, flags);
+    sandbox
+}
+
+/// Runs, which fails in `/c`.
+#[track_caller]
+fn run_in_c(sandbox: &Repository, flags: &str) {
+    let output = sandbox.orch(&format!("run -q {flags} -- sh -c 'test ! -e fail'"));
+    assert_eq!(output.code(), 1, "{output}");
+}
+
+/// What was said, without what differs from run to run, and without commits.
+fn said_of_commits(sandbox: &Repository, output: &crate::support::Output) -> String {
+    let mut text = said(sandbox, output);
+    for (name, instead) in [("HEAD", "<new>"), ("HEAD~", "<old>")] {
+        let commit = sandbox.git(&format!("rev-parse --short=7 {name}"));
+        text = text.replace(commit.trim(), instead);
+    }
+    text
+}
+
+#[test]
+fn a_failure_is_mended_and_the_run_resumed() {
+    let sandbox = failed_in_c("");
+    sandbox.remove("/c/fail");
+    let uncommitted = sandbox.orch("run --resume");
+    assert_snapshot!(said(&sandbox, &uncommitted), @"
     [stderr]
-    error: run <run 1> cannot be resumed as it was: HEAD was `<old>` then and is `<new>` now
-      = help: start a new run, or go on all the same with `--allow-stale`
+    note: uncommitted files have changed since run <run 1>; `/c` has changed, which had not succeeded
+    error: refused: 1 file has changes that are not committed (safeguard `git-uncommitted`)
+        c/fail (deleted)
+      = help: commit or stash it, or lift this safeguard with `--disable-safeguards=git-uncommitted`
+    note: nothing was run
     [exit status 4]
     ");
-    let output = sandbox.orch("run -q -X --resume --allow-stale");
+    sandbox.commit();
+    let output = sandbox.orch("run --resume");
+    assert_snapshot!(said_of_commits(&sandbox, &output), @"
+    [stderr]
+    note: HEAD was `<old>` in run <run 1> and is `<new>` now; `/c` has changed, which had not succeeded
+    orch: /c: sh -c 'test ! -e fail'
+    orch: /d: sh -c 'test ! -e fail'
+    orch: 2 succeeded in [time]
+    ");
+}
+
+#[test]
+fn another_head_alone_does_no_harm() {
+    let sandbox = failed_in_c("");
+    sandbox.git("commit -q --allow-empty -m more");
+    let output = sandbox.orch("run -q --resume");
+    assert_snapshot!(said_of_commits(&sandbox, &output), @"
+    [stderr]
+    note: HEAD was `<old>` in run <run 1> and is `<new>` now; none of its stacks has changed
+    orch: cancelled /d: the run stopped when /c failed
+    orch: failed /c: exit status 1 after [time]
+    orch: 0 succeeded, 1 failed, 1 cancelled in [time]
+    [exit status 1]
+    ");
+}
+
+#[test]
+fn what_had_succeeded_and_has_changed_since_is_named() {
+    let sandbox = failed_in_c("");
+    sandbox.write("/a/main.tf", "# more\n");
+    sandbox.write("/module/main.tf", "# more\n");
+    sandbox.remove("/c/fail");
+    sandbox.commit();
+    let refused = sandbox.orch("run --resume");
+    assert_snapshot!(said_of_commits(&sandbox, &refused), @"
+    [stderr]
+    error: run <run 1> cannot be resumed as it was: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
+      = help: start a new run, or resume this one all the same with `--allow-stale`
+    [exit status 4]
+    ");
+    let output = sandbox.orch("run --resume --allow-stale");
+    assert_snapshot!(said_of_commits(&sandbox, &output), @"
+    [stderr]
+    note: resuming run <run 1> all the same: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
+    orch: /c: sh -c 'test ! -e fail'
+    orch: /d: sh -c 'test ! -e fail'
+    orch: 2 succeeded in [time]
+    ");
+}
+
+#[test]
+fn files_that_never_count_as_changed_do_no_harm() {
+    let sandbox = Repository::of(four_stacks());
+    sandbox.write("/c/fail", "");
+    sandbox.write(
+        "/ignore.orch.hcl",
+        "orch {\n  config {\n    change_detection {\n      ignore = [\"*.md\"]\n    }\n  }\n}\n",
+    );
+    sandbox.commit();
+    run_in_c(&sandbox, "");
+    sandbox.write("/a/notes.md", "");
+    sandbox.write("/elsewhere", "");
+    sandbox.commit();
+    let output = sandbox.orch("run -q --resume");
     assert_eq!(output.code(), 1, "{output}");
-    assert!(output.stderr.contains("all the same: HEAD was"), "{output}");
+    assert!(output.stderr.contains("none of its stacks"), "{output}");
+    assert_eq!(sandbox.orch("trigger /a").code(), 0);
+    sandbox.commit();
+    let output = sandbox.orch("run -q --resume");
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(output.stderr.contains("`/a` (.tmtriggers/"), "{output}");
+}
+
+/// Whoever runs over uncommitted files has run with their contents.
+#[test]
+fn uncommitted_files_are_those_that_the_run_began_with() {
+    let dirty = || {
+        let sandbox = Repository::of(four_stacks());
+        sandbox.write("/c/fail", "");
+        sandbox.write("/a/main.tf", "# then\n");
+        sandbox.commit();
+        sandbox.write("/a/main.tf", "# tried\n");
+        sandbox.write("/b/new.tf", "# tried\n");
+        run_in_c(&sandbox, "-X");
+        sandbox
+    };
+    let resumed = |sandbox: &Repository| {
+        let output = sandbox.orch("run -q -X --resume");
+        let named = ["/a", "/b"].map(|stack| output.stderr.contains(&format!("`{stack}` (")));
+        (output.code(), named)
+    };
+    let sandbox = dirty();
+    assert_eq!(
+        journal(&sandbox)[0]["uncommitted"],
+        serde_json::json!([
+            {"path": "/a/main.tf", "blob": sandbox.git("hash-object a/main.tf").trim()},
+            {"path": "/b/new.tf", "blob": sandbox.git("hash-object b/new.tf").trim()},
+        ])
+    );
+    assert_eq!(resumed(&sandbox), (1, [false, false]), "as they were");
+    sandbox.commit();
+    assert_eq!(resumed(&sandbox), (1, [false, false]), "committed");
+    sandbox.write("/b/new.tf", "# more\n");
+    assert_eq!(resumed(&sandbox), (4, [false, true]), "edited");
+
+    let sandbox = dirty();
+    sandbox.git("checkout -q a/main.tf");
+    sandbox.remove("/b/new.tf");
+    assert_eq!(resumed(&sandbox), (4, [true, true]), "taken back");
+
+    let sandbox = dirty();
+    sandbox.write("/a/new.tf", "");
+    assert_eq!(resumed(&sandbox), (4, [true, false]), "added");
+}
+
+#[test]
+fn a_clean_tree_is_on_record_and_assumed_where_it_is_not() {
+    let sandbox = failed_in_c("");
+    assert_eq!(journal(&sandbox)[0]["uncommitted"], serde_json::json!([]));
+    let path = journal_of(&run_ids(&sandbox)[0]);
+    let text = sandbox.read(&path);
+    let earlier = text.replacen("\"uncommitted\":[],", "", 1);
+    assert_ne!(text, earlier);
+    sandbox.write(&path, &earlier);
+    sandbox.write("/d/main.tf", "");
+    sandbox.commit();
+    let output = sandbox.orch("run -q --resume");
+    assert_eq!(output.code(), 1, "{output}");
+    assert!(output.stderr.contains("`/d` has changed"), "{output}");
+}
+
+#[test]
+fn what_succeeded_in_the_runs_before_counts_too() {
+    let sandbox = failed_in_c("");
+    assert_eq!(sandbox.orch("run -q --resume").code(), 1);
+    sandbox.write("/a/main.tf", "# more\n");
+    sandbox.commit();
+    let output = sandbox.orch("run -q --resume");
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(output.stderr.contains("`/a` (a/main.tf)"), "{output}");
+}
+
+#[test]
+fn what_cannot_be_known_is_refused() {
+    let sandbox = failed_in_c("");
+    let path = journal_of(&run_ids(&sandbox)[0]);
+    let text = sandbox.read(&path);
+    let head = sandbox.git("rev-parse HEAD");
+    for (head_then, message) in [
+        (
+            "\"0123456789012345678901234567890123456789\"",
+            "HEAD was `0123456` then, which this clone does not have",
+        ),
+        ("\"../../x\"", "which this clone does not have"),
+        ("null", "HEAD was no commit then and is"),
+    ] {
+        let head = format!("\"head\":\"{}\"", head.trim());
+        sandbox.write(&path, text.replace(&head, &format!("\"head\":{head_then}")));
+        let output = sandbox.orch("run -q --resume");
+        assert_eq!(output.code(), 4, "{output}");
+        assert!(output.stderr.contains(message), "{output}");
+        let output = sandbox.orch("run -q --resume --allow-stale --dry-run");
+        assert_eq!(output.code(), 0, "{output}");
+    }
 }
 
 #[test]
@@ -341,13 +531,13 @@ fn a_stack_that_is_no_more_is_left_out_if_that_is_wanted() {
     assert_snapshot!(said(&sandbox, &sandbox.orch("run --resume")), @"
     [stderr]
     error: run <run 1> cannot be resumed as it was: the graph is another: stacks, `after` or `before` have changed since
-      = help: start a new run, or go on all the same with `--allow-stale`
+      = help: start a new run, or resume this one all the same with `--allow-stale`
     [exit status 4]
     ");
     let output = sandbox.orch("run --resume --allow-stale");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: going on with run <run 1> all the same: the graph is another: stacks, `after` or `before` have changed since
+    note: resuming run <run 1> all the same: the graph is another: stacks, `after` or `before` have changed since
     note: of run <run 1>, `/b` is no more: left out
     orch: /a: false
     orch: cancelled /c: the run stopped when /a failed
@@ -402,7 +592,7 @@ fn a_run_is_named_by_the_beginning_of_its_id() {
     let sandbox = four_stacks();
     assert_snapshot!(sandbox.orch("run --resume"), @"
     [stderr]
-    error: there is no run to go on with: none of this project is on record
+    error: there is no run to resume: none of this project is on record
       = help: start one with `orch run COMMAND`
     [exit status 4]
     ");
@@ -571,7 +761,7 @@ fn it_is_said_if_all_that_is_left_is_no_more() {
     let output = sandbox.orch("run --resume --allow-stale");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: going on with run <run 1> all the same: the graph is another: stacks, `after` or `before` have changed since
+    note: resuming run <run 1> all the same: the graph is another: stacks, `after` or `before` have changed since
     note: of run <run 1>, `/d` is no more: left out
     note: nothing is left to do of run <run 1>: what had not succeeded is no more
     ");

@@ -351,7 +351,7 @@ fn a_stack_in_place_of_a_run_is_understood() {
     _ = sandbox.orch("run -q true");
     assert_snapshot!(sandbox.orch("runs logs a"), @"
     [stderr]
-    error: no run has an id that begins or ends with `a`; of stack `/a`, `orch runs logs last a` prints the logs
+    error: no run has an id that begins with `a`; of stack `/a`, `orch runs logs last a` prints the logs
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("runs logs z"), @"

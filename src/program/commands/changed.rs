@@ -1,12 +1,13 @@
 //! `--changed`: finding the base and the changes, and refusing where the base is unknown.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Context as _;
 use orch::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
-use orch::change::{self, Changes, Counted, Since, SwitchedOff};
+use orch::change::{self, Changes, Counted, Since, SwitchedOff, Uncommitted};
 use orch::git::{ChangedFile, GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
@@ -97,18 +98,22 @@ pub(super) struct GitState {
     pub(super) status: Result<Vec<ChangedFile>, GitError>,
 }
 
-fn read(root: &Path) -> Result<GitState, GitError> {
+fn read(root: &Path, is_rough: bool) -> Result<GitState, GitError> {
     let repository = Repository::open(root)?;
-    let status = repository.status();
+    let status = if is_rough {
+        repository.rough_status()
+    } else {
+        repository.status()
+    };
     debug!("status read");
     Ok(GitState { repository, status })
 }
 
 impl PendingGitState {
-    /// Starts to read.
-    pub(super) fn start(root: &Path) -> Self {
+    /// Starts to read; the status need not be exact if `is_rough`.
+    pub(super) fn start(root: &Path, is_rough: bool) -> Self {
         let root: PathBuf = root.to_path_buf();
-        PendingGitState(thread::spawn(move || read(&root)))
+        PendingGitState(thread::spawn(move || read(&root, is_rough)))
     }
 
     fn join(self) -> Result<GitState, GitError> {
@@ -148,7 +153,7 @@ impl Loaded {
         match (self.read.take(), self.reading.take()) {
             (Some(read), _) => Ok(read),
             (None, Some(reading)) => reading.join(),
-            (None, None) => read(&self.project.root),
+            (None, None) => read(&self.project.root, false),
         }
     }
 
@@ -185,8 +190,11 @@ impl Loaded {
             &self.listing,
             &read.repository,
             base,
-            status,
-            counted,
+            Uncommitted {
+                status,
+                counted,
+                same: BTreeSet::new(),
+            },
             &mut self.problems,
         )
         .context("failed to find what has changed")?;

@@ -154,6 +154,8 @@ enum Reads {
     Configuration,
     /// The configuration, and what git knows.
     Status,
+    /// The configuration, and roughly what git knows, for the journal alone.
+    Record,
     /// The configuration, and the listing that inputs are found by.
     Inputs,
     /// All of these.
@@ -172,7 +174,7 @@ impl Reads {
 
     /// Returns whether git is read.
     fn git(self) -> bool {
-        matches!(self, Reads::Status | Reads::Changes)
+        matches!(self, Reads::Status | Reads::Record | Reads::Changes)
     }
 
     /// Returns whether the listing that inputs are found by is read.
@@ -221,7 +223,9 @@ impl Loaded {
             rule,
             directory,
         } = found;
-        let reading = reads.git().then(|| PendingGitState::start(&root));
+        let reading = reads
+            .git()
+            .then(|| PendingGitState::start(&root, reads == Reads::Record));
         let what = "failed to start the threads that read files";
         let mut problems = Problems::default();
         let (project, listing) = if reads.listing() {

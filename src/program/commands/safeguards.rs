@@ -3,6 +3,8 @@
 use orch::change::base::{self, BaseQuery};
 use orch::git::{CommitId, GitError, Repository};
 use orch::project::config::{Safeguard, SafeguardKeyword};
+use orch::record::journal::UncommittedFile;
+use orch::run::resume;
 use orch::run::safeguard::{self, Behind, Disabled, Relation, Violation};
 use tracing::debug;
 
@@ -97,34 +99,42 @@ impl Loaded {
             return Ok(Vec::new());
         }
         let mut violations = Vec::new();
-        let repository = if of_status.is_empty() {
-            Repository::open(&self.project.root)
-        } else {
-            self.read().map(|GitState { repository, status }| {
-                match status {
-                    Ok(status) => violations = safeguard::violations(&of_status, &status),
-                    Err(error) => {
-                        let on = of_status;
-                        violations.push(Violation::StatusUnknown { on, error });
-                    }
-                }
-                repository
-            })
-        };
-        let repository = match repository {
+        let GitState { repository, status } = match self.read() {
             // Outside of a repository there are no safeguards.
             Err(GitError::NoRepository(_)) => return Ok(Vec::new()),
-            repository => repository?,
+            read => read?,
         };
-        if (is_synced || !violations.is_empty()) && repository.is_unborn()? {
+        let status = match status {
+            Ok(files) => {
+                violations = safeguard::violations(&of_status, &files);
+                Ok(files)
+            }
+            Err(error) if of_status.is_empty() => Err(error),
+            Err(error) => {
+                let on = of_status;
+                violations.push(Violation::StatusUnknown { on, error });
+                Ok(Vec::new())
+            }
+        };
+        let is_unborn = (is_synced || !violations.is_empty()) && repository.is_unborn()?;
+        if is_unborn {
             debug!("nothing is committed yet");
-            return Ok(Vec::new());
-        }
-        if is_synced {
+            violations.clear();
+        } else if is_synced {
             let is_demanded = disabled.is_on(Safeguard::GitOutOfSync);
             violations.extend(self.out_of_sync(&repository, is_demanded));
         }
+        // The journal names what is not committed.
+        self.read = Some(GitState { repository, status });
         Ok(violations)
+    }
+
+    /// Returns what is not committed, as a journal names it, if that is known; to be called when nothing
+    /// is in the way of the run.
+    pub(super) fn uncommitted(&mut self) -> Option<Vec<UncommittedFile>> {
+        let read = self.read().ok()?;
+        let files = read.status.as_ref().ok()?;
+        Some(resume::uncommitted(&self.project.root, files))
     }
 
     /// Asks the remote whether HEAD is out of date. Without a remote it is not, unless the user demands

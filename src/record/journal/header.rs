@@ -28,7 +28,7 @@ pub struct Header {
     pub arguments: Vec<Argument>,
     /// Where that was typed, as a path of the project.
     pub directory: String,
-    /// The run that this one goes on with.
+    /// The run that this one resumes.
     pub resumes: Option<String>,
     /// The command and its arguments.
     pub command: Vec<Argument>,
@@ -45,6 +45,10 @@ pub struct Header {
     pub base: Option<BaseRecord>,
     /// The commit of HEAD, if there is one.
     pub head: Option<String>,
+    /// The files that differed from HEAD or that git did not know, if that was found out; `orch` of
+    /// before did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncommitted: Option<Vec<UncommittedFile>>,
     /// The digest of the project's graph.
     pub graph: String,
     /// The names of the variables that commands get, sorted. Values may be secret.
@@ -77,6 +81,16 @@ pub enum OnError {
     /// A word that this version does not know.
     #[serde(untagged)]
     Other(String),
+}
+
+/// A file that is not committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UncommittedFile {
+    /// Where it is, as a path of the project.
+    pub path: String,
+    /// The id of the git blob with its content: zeros if the file is gone; `None` if it is no file or
+    /// was not read.
+    pub blob: Option<String>,
 }
 
 /// How a run goes, as far as flags said so.

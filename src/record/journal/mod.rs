@@ -28,7 +28,8 @@ mod write;
 
 pub use self::entry::{Cause, Counts, Ended, Entry, Event, Failure, Finished, Outcome, Reaction};
 pub use self::header::{
-    Argument, BaseRecord, Direction, FORMAT, Header, OnError, Settings, TagLimit, arguments,
+    Argument, BaseRecord, Direction, FORMAT, Header, OnError, Settings, TagLimit, UncommittedFile,
+    arguments,
 };
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::place::{Place, Unusable};

@@ -289,7 +289,7 @@ impl Runs {
         })
     }
 
-    /// Returns the run that goes on with this one, if there is one: what has succeeded there is not
+    /// Returns the run that resumed this one, if there is one: what has succeeded there is not
     /// left to do. A journal that cannot be read resumes nothing.
     pub fn resumed_by(&self, id: &str) -> Option<&str> {
         let resumes = |other: &&String| {

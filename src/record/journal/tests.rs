@@ -34,6 +34,7 @@ fn header(run: &str, command: &str) -> Header {
         },
         base: None,
         head: None,
+        uncommitted: None,
         graph: String::new(),
         environment: Vec::new(),
     }

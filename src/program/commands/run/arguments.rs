@@ -271,7 +271,8 @@ pub(crate) struct ResumeArgs {
     /// end of a run id, as `orch runs list` has them. The run keeps its flags (--parallel, --on-error,
     /// --timeout, …) unless you give them again, but not those of its display (--output, --pty,
     /// --quiet). A stack that was running when orch was killed has not succeeded. If the graph of the
-    /// stacks or HEAD has changed since, orch refuses.
+    /// stacks has changed since, or a stack that had succeeded has, by the rules of --changed, orch
+    /// refuses.
     #[arg(
         long,
         value_name = "RUN",
@@ -290,7 +291,7 @@ pub(crate) struct ResumeArgs {
     )]
     pub(crate) only_failed: bool,
 
-    /// Resume even if the graph of the stacks or HEAD has changed since
+    /// Resume even if the graph of the stacks has changed since, or a stack that had succeeded has
     ///
     /// Stacks that no longer exist are left out.
     #[arg(long, requires = "earlier")]

@@ -19,7 +19,7 @@ pub(super) fn note_killed(place: &Place, killed: &Holder) {
         return;
     }
     console::note(&format!(
-        "orch was killed in run {}; `orch run --resume {}` goes on with it",
+        "orch was killed in run {}; `orch run --resume {}` resumes it",
         described(killed),
         killed.run
     ));
@@ -56,7 +56,7 @@ pub(super) fn held(place: &Place, holder: Option<Holder>, header: &Header) -> Pr
                 "orch was killed in run {run}, but {} is still running",
                 what_runs(&record)
             )).hint(format!(
-                "wait until that has ended, then go on with `orch run --resume {}`; or run all the same with `--allow-concurrent`",
+                "wait until that has ended, then resume the run with `orch run --resume {}`; or run all the same with `--allow-concurrent`",
                 holder.run
             ));
     }

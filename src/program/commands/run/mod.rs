@@ -21,17 +21,17 @@ use orch::printable::{command_line, printable};
 use orch::project::attempt::Attempts;
 use orch::project::config::Safeguard;
 use orch::project::stack::StackIndex;
-use orch::record::journal::Place;
+use orch::record::journal::{Place, UncommittedFile};
 use orch::run::event::{RunEvent, RunSink as _, RunSummary};
 use orch::run::execute::{Commands, Execution, Inbox, Task, execute, make_room};
 use orch::run::order::{Direction, Order};
+use orch::run::resume::ResumedRun;
 use orch::run::schedule::{Limit, OnError};
 use orch::run::turn::{Step, Turn, TurnIndex};
 
 use self::arguments::OnErrorArg;
 pub(crate) use self::arguments::{RunArgs, flag_on_record};
 use self::output::{How, Output, Shown, advertise_colour};
-use self::resume::Earlier;
 use self::tasks::{show_missing, tasks};
 use super::{
     CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project, safeguards,
@@ -50,21 +50,27 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> Result<ExitStatus> {
     check_command(&args)?;
     let disabled = safeguards::disabled(&args)?;
     let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
-    let reads = match Reads::for_selection(&args.select) {
-        Reads::Configuration if !args.dry_run && !safeguards::OF_STATUS.iter().all(is_off) => {
-            Reads::Status
-        }
-        reads => reads,
-    };
     let found = find(chdir, &args)?;
+    let reads = if args.resume.is_wanted() {
+        // What has changed since decides whether the run can be resumed.
+        Reads::Changes
+    } else {
+        match Reads::for_selection(&args.select) {
+            Reads::Configuration if args.dry_run => Reads::Configuration,
+            // The journal names what is not committed, whether or not safeguards are off.
+            Reads::Configuration if safeguards::OF_STATUS.iter().all(is_off) => Reads::Record,
+            Reads::Configuration => Reads::Status,
+            reads => reads,
+        }
+    };
     let mut loaded = Loaded::of(found, Format::Text, reads)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let earlier = Earlier::find(&loaded, &mut args)?;
+    let resumed = resume::resumed(&mut loaded, &mut args)?;
     let args = &args;
-    let selection = if let Some(earlier) = &earlier {
-        earlier.selection()
+    let selection = if let Some(resumed) = &resumed {
+        resumed.selection()
     } else {
         let query = loaded.query(filters)?;
         loaded.select(&query)
@@ -77,8 +83,8 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> Result<ExitStatus> {
     if selection.is_empty() {
         return Ok(ExitStatus::Success);
     }
-    let order = match &earlier {
-        Some(earlier) => earlier.order(&loaded.graph),
+    let order = match &resumed {
+        Some(resumed) => resumed.order(&loaded.graph),
         None => Order::new(&loaded.graph, &selection),
     };
     let direction = if args.reverse {
@@ -116,7 +122,8 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> Result<ExitStatus> {
         jobs,
         how,
         tasks,
-        earlier,
+        resumed,
+        uncommitted: loaded.uncommitted(),
         since: selection.since(),
     };
     carry_out(&loaded, args, run)
@@ -148,7 +155,7 @@ fn check_command(args: &RunArgs) -> Result<()> {
 fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     let found = find_project(chdir)?;
     if !found.is_marked() && args.resume.is_wanted() {
-        return Err(ProgramError::refused("there is no run to go on with: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT));
+        return Err(ProgramError::refused("there is no run to resume: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT));
     }
     found.note_unmarked(if args.dry_run {
         ""
@@ -177,8 +184,10 @@ struct Ready<'a> {
     jobs: NonZeroUsize,
     how: How,
     tasks: HashMap<StackIndex, Task>,
-    /// The run that it goes on with.
-    earlier: Option<Earlier>,
+    /// The run that it resumes.
+    resumed: Option<ResumedRun>,
+    /// What was not committed, if that is known.
+    uncommitted: Option<Vec<UncommittedFile>>,
     /// What changes were measured from.
     since: Option<&'a Since>,
 }

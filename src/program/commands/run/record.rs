@@ -121,7 +121,7 @@ fn check_resumed_once(place: &Place, header: &Header) -> Result<()> {
     match runs.resumed_by(earlier) {
         None => Ok(()),
         Some(other) => Err(ProgramError::refused(format!(
-            "run {other} has just gone on with run {earlier}"
+            "run {other} has just resumed run {earlier}"
         ))
         .hint(format!(
             "see what is left to do with `orch runs show {other}`, and resume that"
@@ -164,7 +164,7 @@ impl RunSink for Recording {
 
 /// Returns what the journal of a run begins with.
 pub(super) fn header(loaded: &Loaded, args: &RunArgs, run: &Ready) -> Header {
-    let earlier = run.earlier.as_ref();
+    let resumed = run.resumed.as_ref();
     let environments = run
         .sequence
         .iter()
@@ -187,20 +187,21 @@ pub(super) fn header(loaded: &Loaded, args: &RunArgs, run: &Ready) -> Header {
         process: std::process::id(),
         arguments: std::env::args_os().skip(1).map(Argument).collect(),
         directory: loaded.directory.to_string(),
-        resumes: earlier.map(|earlier| earlier.run.clone()),
+        resumes: resumed.map(|resumed| resumed.run.clone()),
         command: arguments(&args.command),
-        order: match earlier {
-            Some(earlier) => paths(&earlier.undone(&run.sequence)),
+        order: match resumed {
+            Some(resumed) => paths(&resumed.undone(&run.sequence)),
             None => paths(&run.sequence),
         },
-        left_out: earlier.map_or(Vec::new(), |earlier| paths(&earlier.left_out)),
+        left_out: resumed.map_or(Vec::new(), |resumed| paths(&resumed.left_out)),
         direction: run.direction.into(),
         settings: settings(args),
-        base: base.or_else(|| earlier?.base.clone()),
+        base: base.or_else(|| resumed?.base.clone()),
         head: head(&loaded.project.root).unwrap_or_else(|error| {
             debug!(%error, "HEAD cannot be read");
             None
         }),
+        uncommitted: run.uncommitted.clone(),
         graph: digest(stacks, &loaded.references),
         environment: names(environments),
     }
@@ -270,7 +271,7 @@ fn names<'e>(environments: impl Iterator<Item = &'e Environment>) -> Vec<String>
 /// # Errors
 ///
 /// If git cannot tell.
-pub(super) fn head(root: &Path) -> Result<Option<String>, GitError> {
+fn head(root: &Path) -> Result<Option<String>, GitError> {
     let head = Repository::open(root).and_then(|repository| repository.commit("HEAD"));
     match head {
         Ok(head) => Ok(head.map(|head| head.to_string())),

@@ -149,14 +149,20 @@ fn check_run(runs: Option<&Runs>, directory: &ProjectPath, written: &str) -> Res
     let Some(runs) = runs else {
         return Ok(());
     };
-    if let Err(error @ FindError::Unknown(_)) = runs.id(written)
+    // A short name may well be the end of an id.
+    let lower = written.to_ascii_lowercase();
+    let is_no_run = match runs.id(written) {
+        Ok(id) => id.ends_with(&lower) && !id.starts_with(&lower),
+        Err(error) => matches!(error, FindError::Unknown(_)),
+    };
+    if is_no_run
         && let Ok(stack) = directory.resolve(written)
         && let Some(Ok(last)) = runs.id("last").ok().map(|last| runs.record(last))
         && last.stacks.iter().any(|known| known.path == stack.as_str())
     {
         let written = printable(written);
         return Err(ProgramError::usage(format!(
-            "{error}; of stack `{stack}`, `orch runs logs last {written}` prints the logs"
+            "no run has an id that begins with `{written}`; of stack `{stack}`, `orch runs logs last {written}` prints the logs"
         )));
     }
     Ok(())

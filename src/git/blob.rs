@@ -1,0 +1,51 @@
+//! The ids of contents, as git has them.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use git2::{ObjectType, Oid};
+
+/// The id that stands for nothing, as git writes it.
+const NOTHING: &str = "0000000000000000000000000000000000000000";
+
+/// Returns the id of the blob that git would store for what is at a place, without any filters; that
+/// of nothing consists of zeros. Returns `None` where there is something that is no blob, as a
+/// directory, or that cannot be read.
+pub fn blob_id(place: &Path) -> Option<String> {
+    let metadata = match place.symlink_metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some(NOTHING.to_owned()),
+        Err(_) => return None,
+    };
+    let id = if metadata.is_file() {
+        Oid::hash_file(ObjectType::Blob, place)
+    } else if metadata.is_symlink() {
+        let target = fs::read_link(place).ok()?;
+        Oid::hash_object(ObjectType::Blob, target.as_os_str().as_encoded_bytes())
+    } else {
+        return None;
+    };
+    id.ok().map(|id| id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_git() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        fs::write(place("file"), "hello\n").unwrap();
+        let hello = "ce013625030ba8dba906f756967f9e9ca394464a";
+        assert_eq!(blob_id(&place("file")).as_deref(), Some(hello));
+        assert_eq!(blob_id(&place("none")).as_deref(), Some(NOTHING));
+        assert_eq!(blob_id(folder.path()), None);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("hello\n", place("link")).unwrap();
+            assert_eq!(blob_id(&place("link")).as_deref(), Some(hello));
+        }
+    }
+}
