@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-/// The longest time that can be asked for.
+/// The longest duration that can be set.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
-/// Understands a duration as people write it: `90s`, `1h 30m`.
+/// Parses a duration as people write it: `90s`, `1h 30m`.
 ///
 /// # Errors
 ///
-/// If it is not one, negative or longer than a year; the text says what is wrong.
+/// If the text is not a duration, or one that is negative or longer than a year; the message says
+/// which.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let duration: jiff::SignedDuration = text
         .parse()
@@ -21,7 +22,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Writes a duration that somebody has asked for, exactly: `90s` is `1m 30s`.
+/// Formats a duration that the user has set, exactly: `90s` is `1m 30s`.
 pub fn exact(duration: Duration) -> String {
     match jiff::SignedDuration::try_from(duration) {
         Ok(duration) => format!("{duration:#}"),
@@ -29,7 +30,7 @@ pub fn exact(duration: Duration) -> String {
     }
 }
 
-/// Writes a measured duration with the precision that people want: `0.3s`, `2m 05s`, `1h 02m`.
+/// Formats a measured duration with the precision that people want: `0.3s`, `2m 05s`, `1h 02m`.
 pub fn show(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -2,7 +2,7 @@
 //!
 //! A [`ProjectPath`] is what the user sees and what stacks are named by: absolute inside the project,
 //! `/`-separated on every platform, free of `.` and `..`.
-//! Whether anything exists at a path is not known here.
+//! Nothing here knows whether anything exists at a path.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -54,8 +54,8 @@ impl ProjectPath {
         host
     }
 
-    /// Resolves what a user wrote in a file of the directory `self`: from the project root if it
-    /// starts with `/`, else from `self`.
+    /// Resolves what a user wrote in a file of the directory `self`: relative to the project root if
+    /// it starts with `/`, else relative to `self`.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl ProjectPath {
         &self.0[1..]
     }
 
-    /// Says whether this is the project root.
+    /// Returns whether this is the project root.
     pub fn is_root(&self) -> bool {
         &*self.0 == "/"
     }
@@ -136,7 +136,7 @@ impl ProjectPath {
         ProjectPath(text.into())
     }
 
-    /// Says whether this is `directory` itself or lies below it, by whole components: `/tests` is
+    /// Returns whether this is `directory` itself or lies below it, by whole components: `/tests` is
     /// not below `/test`.
     pub fn is_at_or_below(&self, directory: &ProjectPath) -> bool {
         directory.is_root()
@@ -155,8 +155,8 @@ impl ProjectPath {
         }
     }
 
-    /// Returns how to get here from the directory `from`: `.` for itself, `../x` for what lies
-    /// outside.
+    /// Returns this path relative to the directory `from`: `.` for the directory itself, `../x` for
+    /// what lies outside.
     pub fn relative_to(&self, from: &ProjectPath) -> String {
         let mut here = self.components().peekable();
         let mut there = from.components().peekable();

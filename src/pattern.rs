@@ -1,7 +1,7 @@
 //! Globs over the files of the project, for `watch`, `ignore` and what Terraform reads.
 //!
 //! `*`, `?` and `[…]` match within one component, `**` any number of components, `{a,b}` either.
-//! A pattern is matched as text: what exists at a path is not known here.
+//! A pattern is matched as text: nothing here knows what exists at a path.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -13,7 +13,7 @@ use crate::path::{LeavesProject, ProjectPath};
 /// A glob, resolved in the project.
 #[derive(Clone)]
 pub struct Pattern {
-    /// Where everything lies that can match.
+    /// The directory that contains everything that can match.
     directory: ProjectPath,
     /// The rest, as written.
     rest: String,
@@ -21,7 +21,7 @@ pub struct Pattern {
     matcher: GlobMatcher,
 }
 
-/// A text that is no pattern.
+/// A text that is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
     /// It climbs above the project root.
@@ -33,12 +33,12 @@ pub enum BadPattern {
 }
 
 impl Pattern {
-    /// Says whether a text has characters that make it a pattern rather than a path.
+    /// Returns whether a text is a pattern rather than a path.
     pub fn is_pattern(written: &str) -> bool {
         written.contains(['*', '?', '[', '{'])
     }
 
-    /// Writes a path so that it means just this place where a pattern is expected.
+    /// Escapes a path so that, as a pattern, it matches only itself.
     pub fn escape(path: &ProjectPath) -> String {
         let mut escaped = String::new();
         let mut is_glob = false;
@@ -59,12 +59,12 @@ impl Pattern {
         escaped
     }
 
-    /// Resolves what a user wrote in a file of `directory`: from the project root if it starts with
-    /// `/`, else from `directory`. A pattern that ends in `/` matches everything below.
+    /// Resolves what a user wrote in a file of `directory`: relative to the project root if it starts
+    /// with `/`, else relative to `directory`. A pattern that ends in `/` matches everything below.
     ///
     /// # Errors
     ///
-    /// If it is no pattern, or leads out of the project.
+    /// If it is not a pattern, or leads out of the project.
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
         // Only what stands before the first wildcard is a path; `..` after one has no meaning.
         let literal = written
@@ -113,26 +113,26 @@ impl Pattern {
         &self.rest
     }
 
-    /// Says whether everything matches that is below a directory, or could be.
+    /// Returns whether everything below a directory matches, whatever it may be.
     pub fn matches_all_below(&self, directory: &ProjectPath) -> bool {
         let is_open = self.rest == "**" || self.rest.ends_with("/**");
         is_open && self.matches(&directory.join("any"))
     }
 
-    /// Says whether something could match that is below a directory, which must be below
-    /// [`Self::directory`]; goes by depth alone.
+    /// Returns whether something below a directory could match, judged by depth alone. The directory
+    /// must lie below [`Self::directory`].
     pub fn may_match_below(&self, directory: &ProjectPath) -> bool {
         let depth = self.directory.components().count() + self.rest.split('/').count();
         self.rest.contains("**") || depth > directory.components().count()
     }
 
-    /// Says whether a file matches.
+    /// Returns whether a file matches.
     pub fn matches(&self, file: &ProjectPath) -> bool {
         self.matcher.is_match(file.relative())
     }
 }
 
-/// Makes `[!…]` leave out `/`, which globset lets it match.
+/// Keeps `[!…]` from matching `/`, as globset would.
 fn within_names(glob: &str) -> String {
     let mut changed = String::with_capacity(glob.len() + 1);
     let mut rest = glob;

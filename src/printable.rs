@@ -38,7 +38,7 @@ pub fn command_line(words: &[OsString]) -> String {
     printable(&shell_words::join(words)).into_owned()
 }
 
-/// Says whether a character could deceive whoever reads the output.
+/// Returns whether a character could mislead somebody who reads the output.
 pub(crate) fn needs_escape(character: char) -> bool {
     character.is_control()
         || matches!(character,

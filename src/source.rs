@@ -1,12 +1,12 @@
 //! Configuration files as text, and places in them.
 //!
-//! Knows lines and columns; knows nothing of what the text means.
+//! Knows lines and columns, but not what the text means.
 
 use std::ops::Range;
 
 use crate::path::ProjectPath;
 
-/// Names one file of [`Sources`].
+/// Identifies one file of [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub(crate) u32);
 
@@ -56,7 +56,7 @@ pub struct Position {
 pub struct SourceFile {
     /// Where the file is.
     pub path: ProjectPath,
-    /// What it says, without a byte order mark.
+    /// Its text, without a byte order mark.
     pub text: String,
 }
 
@@ -83,14 +83,14 @@ impl SourceFile {
 pub struct Sources(Vec<SourceFile>);
 
 impl Sources {
-    /// Takes a file in and names it.
+    /// Adds a file, and returns its id.
     pub fn add(&mut self, file: SourceFile) -> FileId {
         let id = FileId(u32::try_from(self.0.len()).expect("fewer than four billion files"));
         self.0.push(file);
         id
     }
 
-    /// Returns the file of that name.
+    /// Returns the file with this id.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.0[id.0 as usize]
     }
@@ -112,7 +112,7 @@ impl Sources {
         self.0.len()
     }
 
-    /// Says whether no file was read.
+    /// Returns whether no file was read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::files::ChangedFiles;
-use super::trigger::{self, Found, Trigger, TriggerKind};
+use super::trigger::{self, Trigger, TriggerFile, TriggerKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::{ChangedFile, CommitId, FileChange, GitError, Repository};
 use crate::path::ProjectPath;
@@ -49,7 +49,7 @@ impl Reader<'_> {
             if latest.change == FileChange::Deleted {
                 continue;
             }
-            let Found::Trigger(statement) = self.read_one(project, latest, problems)? else {
+            let TriggerFile::Trigger(statement) = self.read_one(project, latest, problems)? else {
                 continue;
             };
             let is_gone = file.change == FileChange::Deleted;
@@ -75,7 +75,7 @@ impl Reader<'_> {
         project: &Project,
         file: &ChangedFile,
         problems: &mut Problems,
-    ) -> Result<Found, GitError> {
+    ) -> Result<TriggerFile, GitError> {
         let path = &file.path;
         if file.change == FileChange::Repository {
             let message = format!("`{}` is a repository of its own", path.relative());
@@ -83,24 +83,24 @@ impl Reader<'_> {
             let diagnostic = diagnostic.note("triggers in it cannot be seen");
             let help = "add the files to the repository of the project";
             problems.diagnostics.push(diagnostic.help(help));
-            return Ok(Found::NoTrigger);
+            return Ok(TriggerFile::NoTrigger);
         }
         match trigger::read(&project.root, path, problems) {
-            Found::Nothing => {}
+            TriggerFile::Nothing => {}
             found => return Ok(found),
         }
         if !trigger::is_nameable(path, problems) {
-            return Ok(Found::NoTrigger);
+            return Ok(TriggerFile::NoTrigger);
         }
         // Nobody has deleted it, so the checkout leaves it out.
         let parent = path.parent().unwrap_or_else(ProjectPath::root);
         let Some(head) = self.head else {
-            return Ok(Found::Nothing);
+            return Ok(TriggerFile::Nothing);
         };
         let names = self.repository.files_in(head, &[parent])?;
         let is_in_head = names.iter().flatten().any(|name| name == path.basename());
         if !is_in_head || !trigger::is_trigger_name(path, problems) {
-            return Ok(Found::Nothing);
+            return Ok(TriggerFile::Nothing);
         }
         let texts = self.repository.read(head, std::slice::from_ref(path))?;
         let text = String::from_utf8_lossy(texts.first().map_or(&[][..], Vec::as_slice));

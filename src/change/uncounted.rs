@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::cause::SwitchedOff;
 use super::files::ChangedFiles;
-use super::trigger::{self, Found, TriggerKind};
+use super::trigger::{self, TriggerFile, TriggerKind};
 use crate::git::{ChangedFile, FileChange, FileState};
 use crate::project::stack::StackIndex;
 use crate::project::{Ignore, Problems, Project};
@@ -62,7 +62,7 @@ impl Uncounted {
                 && trigger::stack_of(&file.path) == *path
                 && matches!(
                     trigger::read(&project.root, &file.path, &mut unheeded),
-                    Found::Trigger(statement) if statement.kind == TriggerKind::Changed
+                    TriggerFile::Trigger(statement) if statement.kind == TriggerKind::Changed
                 )
         })
     }

@@ -25,7 +25,7 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
-    /// Says that a field makes no sense.
+    /// Fails because a field makes no sense.
     pub(super) fn unexpected(&self, field: &[u8]) -> GitError {
         let start = &field[..field.len().min(200)];
         GitError::Unexpected {

@@ -7,7 +7,7 @@ use git2::{Error, FileMode, Tree, TreeEntry};
 use super::{ChangedFile, FileChange, FileState, project_path};
 
 /// Two trees side by side.
-pub(super) struct Comparison<'r> {
+pub(super) struct TreeComparison<'r> {
     pub(super) repository: &'r git2::Repository,
     /// Where the trees being compared are, relative to the project root.
     pub(super) path: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Comparison<'r> {
     pub(super) files: Vec<ChangedFile>,
 }
 
-impl Comparison<'_> {
+impl TreeComparison<'_> {
     /// Compares two trees; one that is missing is empty.
     pub(super) fn trees(
         &mut self,
@@ -39,7 +39,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares what is found under one name. A directory stands beside a directory only.
+    /// Compares what two trees have under one name. A directory is compared only with a directory.
     fn entry(
         &mut self,
         old: Option<&TreeEntry<'_>>,

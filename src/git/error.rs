@@ -1,4 +1,4 @@
-//! What git does not tell, and how its commands are shown.
+//! Why git did not answer, and how its commands are shown.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ pub enum GitError {
         command: String,
         /// How it ended.
         status: ExitStatus,
-        /// What it said.
+        /// What it wrote to stderr.
         stderr: String,
     },
-    /// `git fetch` failed, and has said why on stderr.
+    /// `git fetch` failed, and has already written why to stderr.
     #[error("`{command}` failed ({status})")]
     Fetch {
         /// What was run.
@@ -37,12 +37,12 @@ pub enum GitError {
         /// How it ended.
         status: ExitStatus,
     },
-    /// The `git` program said what nobody understands.
+    /// The answer of the `git` program makes no sense.
     #[error("`{command}` gave an unexpected answer: {answer}")]
     Unexpected {
         /// What was run.
         command: String,
-        /// The strange part of the answer.
+        /// The part of the answer that makes no sense.
         answer: String,
     },
 }
@@ -66,8 +66,8 @@ pub fn command_line<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> St
 }
 
 impl GitError {
-    /// Returns the command that git itself advises: what makes it trust a repository of somebody else.
-    pub fn mend(&self) -> Option<String> {
+    /// Returns the command that git itself advises: it makes git trust a repository of another user's.
+    pub fn remedy(&self) -> Option<String> {
         let GitError::Failed { stderr, .. } = self else {
             return None;
         };
@@ -87,8 +87,8 @@ fn said(stderr: &str) -> String {
     }
 }
 
-/// Chooses which of two failures to tell: git explains itself better than libgit2 does, if it is
-/// there.
+/// Chooses which of two failures to report: git, where it is installed, explains itself better than
+/// libgit2 does.
 pub(super) fn instead_of(library: git2::Error, program: GitError) -> GitError {
     match program {
         GitError::Start(error) if error.kind() == io::ErrorKind::NotFound => {

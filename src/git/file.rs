@@ -1,15 +1,15 @@
-//! A file that differs, as git tells it.
+//! A file that differs, as git reports it.
 
 use crate::path::ProjectPath;
 
 /// A file that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangedFile {
-    /// Where it is. What is not UTF-8 in its name is replaced: no stack's own path can have it.
+    /// Where it is. Bytes that are not UTF-8 are replaced: no path of a stack has any.
     pub path: ProjectPath,
     /// What happened to it.
     pub change: FileChange,
-    /// How far the change has come.
+    /// How far the change has got.
     pub state: FileState,
 }
 
@@ -24,7 +24,7 @@ pub enum FileChange {
     Modified,
     /// A file became a link, or the like.
     Retyped,
-    /// A merge has left it with what two sides did.
+    /// A merge has left it in conflict.
     Conflicted,
     /// It is a repository of its own, at another commit or with changes inside: a submodule.
     Repository,
@@ -44,7 +44,7 @@ impl FileChange {
     }
 }
 
-/// How far a change has come.
+/// How far a change has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileState {
     /// Part of a commit since the base.

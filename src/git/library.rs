@@ -8,7 +8,7 @@ use git2::{
     Status, StatusEntry, StatusOptions, SubmoduleIgnore, SubmoduleStatus, Tree, TreeEntry,
 };
 
-use super::comparison::{Comparison, mode};
+use super::comparison::{TreeComparison, mode};
 use super::{ChangedFile, CommitId, FileChange, FileState, project_path, repository_path};
 use crate::path::ProjectPath;
 
@@ -24,7 +24,7 @@ impl CommitId {
     }
 }
 
-/// Says whether an error means that a revision names nothing, rather than that it cannot be read.
+/// Returns whether an error means that a revision names nothing, rather than that it cannot be read.
 pub(super) fn is_no_such_revision(error: &Error) -> bool {
     use ErrorCode::{Ambiguous, InvalidSpec, NotFound, Peel, UnbornBranch};
     matches!(
@@ -33,7 +33,7 @@ pub(super) fn is_no_such_revision(error: &Error) -> bool {
     )
 }
 
-/// Says whether two paths lead to one directory.
+/// Returns whether two paths lead to one directory.
 fn is_same(a: &Path, b: &Path) -> bool {
     match (dunce::canonicalize(a), dunce::canonicalize(b)) {
         (Ok(a), Ok(b)) => a == b,
@@ -41,7 +41,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Says whether an error means that a tree has no such entry.
+/// Returns whether an error means that a tree has no such entry.
 fn is_no_entry(error: &Error) -> bool {
     error.code() == ErrorCode::NotFound && error.class() == ErrorClass::Tree
 }
@@ -80,7 +80,7 @@ impl Library {
         Some(library)
     }
 
-    /// Understands the full name of an object, which may be of SHA-256.
+    /// Parses the full name of an object, which may be a SHA-256 one.
     fn oid(&self, digits: &str) -> Result<Oid, Error> {
         Oid::from_str_ext(digits, self.0.object_format())
     }
@@ -230,7 +230,7 @@ impl Library {
         prefix: &str,
     ) -> Result<Vec<ChangedFile>, Error> {
         let (old, new) = (self.tree(old, prefix)?, self.tree(new, prefix)?);
-        let mut comparison = Comparison {
+        let mut comparison = TreeComparison {
             repository: &self.0,
             path: Vec::new(),
             files: Vec::new(),
@@ -306,8 +306,8 @@ impl Library {
         Ok(ignored)
     }
 
-    /// Adds the submodules that have moved or changed and are told to be ignored, which a status of
-    /// libgit2 cannot be asked not to heed.
+    /// Adds submodules that have moved or changed although git is told to ignore them: libgit2's
+    /// status leaves them out and has no option to include them.
     fn add_ignored_submodules(
         &self,
         prefix: &str,

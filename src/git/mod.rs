@@ -1,11 +1,12 @@
 //! What `orch` asks of git: commits, how they are related, and which files differ.
 //!
-//! libgit2 answers, in this process. What it cannot answer (it knows no reftable, no sparse or split
-//! index, and fetches nothing for a partial clone) is asked of the `git` program; where there is
-//! none, its own answer stands. The status is the other way round; see [`Repository::status`].
+//! libgit2 answers first, in this process. Where it cannot (it does not read reftables or sparse and
+//! split indexes, and fetches nothing for a partial clone), the `git` program is asked; where there
+//! is no such program, libgit2's error stands. The status is asked for the other way round; see
+//! [`Repository::status`].
 //!
-//! Nothing here writes to the repository except [`Repository::fetch`], and nothing here knows what a
-//! base or a stack is.
+//! Only [`Repository::fetch`] writes to the repository, and nothing here knows what a base or a stack
+//! is.
 
 mod answer;
 mod blob;
@@ -52,7 +53,7 @@ impl CommitId {
     }
 }
 
-/// Says whether a text consists of the digits that names of commits have.
+/// Returns whether a text consists of hexadecimal digits, as the name of a commit does.
 pub(crate) fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -106,7 +107,7 @@ impl Repository {
         })
     }
 
-    /// Asks libgit2, and where it cannot tell, the `git` program.
+    /// Asks libgit2, and where it cannot answer, the `git` program.
     fn ask<T>(
         &self,
         library: impl FnOnce(&Library) -> Result<T, git2::Error>,
@@ -125,7 +126,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn commit(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
         let asked = self.ask(
             |library| library.commit(revision).map(Some),
@@ -141,7 +142,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn parents(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
         self.ask(
             |library| library.parents(commit),
@@ -153,7 +154,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn merge_base(&self, a: &CommitId, b: &CommitId) -> Result<Option<CommitId>, GitError> {
         let asked = self.ask(
             |library| library.merge_base(a, b),
@@ -170,7 +171,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn ends(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
         // libgit2 has the parents that are lacking, and nobody needs this who cannot fetch.
         self.program.ends(commit)
@@ -180,7 +181,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn branch(&self) -> Result<Option<String>, GitError> {
         self.ask(Library::branch, Program::branch)
     }
@@ -189,7 +190,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn branches(&self) -> Result<Vec<String>, GitError> {
         self.ask(Library::branches, Program::branches)
     }
@@ -198,7 +199,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn remotes(&self) -> Result<Vec<String>, GitError> {
         self.ask(Library::remotes, Program::remotes)
     }
@@ -207,7 +208,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
         self.ask(
             |library| library.remote_head(remote),
@@ -219,7 +220,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn config(&self, name: &str) -> Result<Option<String>, GitError> {
         self.ask(
             |library| library.config(name),
@@ -227,11 +228,11 @@ impl Repository {
         )
     }
 
-    /// Says whether parts of the history are missing.
+    /// Returns whether parts of the history are missing.
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn is_shallow(&self) -> Result<bool, GitError> {
         self.ask(|library| Ok(library.is_shallow()), Program::is_shallow)
     }
@@ -240,7 +241,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn differences(
         &self,
         old: &CommitId,
@@ -255,11 +256,11 @@ impl Repository {
         )
     }
 
-    /// Says whether files of the repository that lie outside of the project differ between two commits.
+    /// Returns whether files of the repository that lie outside of the project differ between two commits.
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn differs_outside(&self, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
         if old == new || self.prefix.is_empty() {
             return Ok(false);
@@ -279,7 +280,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn status(&self) -> Result<Vec<ChangedFile>, GitError> {
         match self.program.status(&self.prefix) {
             Err(GitError::Start(error)) => debug!(%error, "there is no git to ask for the status"),
@@ -301,14 +302,14 @@ impl Repository {
         )
     }
 
-    /// Returns those of some new files of the project that git ignores, in the order asked for. Whether
-    /// it knows the files is not looked at.
+    /// Returns which of some new files of the project git ignores, in the order asked for. It does not
+    /// matter whether git knows the files.
     ///
     /// As with [`Self::status`], which does without them, git itself comes first.
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn ignored(&self, files: &[ProjectPath]) -> Result<Vec<ProjectPath>, GitError> {
         if files.is_empty() {
             return Ok(Vec::new());
@@ -324,11 +325,11 @@ impl Repository {
     }
 
     /// Returns the files of a commit that lie in the given directories of the project, not below
-    /// them: for each directory their names, sorted. Links and submodules are no files.
+    /// them: for each directory their names, sorted. Links and submodules do not count as files.
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn files_in(
         &self,
         commit: &CommitId,
@@ -344,7 +345,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn directories_below(
         &self,
         commit: &CommitId,
@@ -360,7 +361,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot tell, as when one of the files does not exist.
+    /// If git cannot answer, as when one of the files does not exist.
     pub fn read(&self, commit: &CommitId, files: &[ProjectPath]) -> Result<Vec<Vec<u8>>, GitError> {
         self.ask(
             |library| library.read(commit, &self.prefix, files),
@@ -368,8 +369,8 @@ impl Repository {
         )
     }
 
-    /// Returns where a remote has a branch, now; `None` if it does not have it. This needs the
-    /// network, and never asks the user for anything.
+    /// Returns the commit that a branch of a remote is at now; `None` if there is no such branch. This
+    /// needs the network, and never asks the user for anything.
     ///
     /// # Errors
     ///
@@ -378,11 +379,11 @@ impl Repository {
         self.program.remote_tip(remote, branch)
     }
 
-    /// Says whether a commit is part of the history of another one that is present.
+    /// Returns whether a commit is part of the history of another one that is present.
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn is_ancestor(&self, commit: &CommitId, of: &CommitId) -> Result<bool, GitError> {
         let is_present = self.commit(commit.as_str())?.as_ref() == Some(commit);
         if is_present && self.merge_base(commit, of)?.as_ref() == Some(commit) {
@@ -400,11 +401,11 @@ impl Repository {
         Ok(false)
     }
 
-    /// Says whether the repository is as `git init` makes it: nothing is committed, on no branch.
+    /// Returns whether nothing is committed yet, on any branch.
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn is_unborn(&self) -> Result<bool, GitError> {
         Ok(self.commit("HEAD")?.is_none()
             && !self.ask(Library::has_references, Program::has_references)?)
@@ -424,7 +425,7 @@ impl Repository {
     }
 }
 
-/// Returns the place in the project of a path that git gave, relative to its top level; `None` if it
+/// Returns the place in the project of a path that git gives relative to its top level; `None` if it
 /// lies outside the project.
 fn project_path(path: &[u8], prefix: &str) -> Option<ProjectPath> {
     let inside = match prefix {

@@ -1,6 +1,6 @@
 //! Questions that the `git` program answers.
 //!
-//! Only options that git 2.30 knows are used, and formats that end names with NUL.
+//! Uses only options that git 2.30 knows, and formats that end names with NUL.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
@@ -38,8 +38,8 @@ const OF_PATTERNS: [&str; 3] = [
     "GIT_NOGLOB_PATHSPECS",
 ];
 
-/// Makes git look at submodules that the configuration or `.gitmodules` tells it to ignore: a commit
-/// that is checked out there is what runs.
+/// Makes git look at submodules that the configuration or `.gitmodules` tells it to ignore: what is
+/// checked out there is what runs.
 const ALL_SUBMODULES: &str = "--ignore-submodules=none";
 
 /// The `git` program, working in one directory.
@@ -47,10 +47,10 @@ pub(super) struct Program {
     directory: PathBuf,
 }
 
-/// A question asked, with all that its failure wants to say.
-pub(super) struct Question {
+/// A command of git, with what its failure has to report.
+pub(super) struct GitCommand {
     pub(super) command: Command,
-    /// As it could be typed.
+    /// The command as a user would type it.
     pub(super) text: String,
 }
 
@@ -61,7 +61,7 @@ impl Program {
         }
     }
 
-    pub(super) fn question(&self, arguments: &[&str]) -> Question {
+    pub(super) fn prepare(&self, arguments: &[&str]) -> GitCommand {
         let mut command = Command::new("git");
         command.arg("-C").arg(&self.directory);
         // A directory that looks like a repository from inside is none: see `git_top_level`.
@@ -76,13 +76,13 @@ impl Program {
         // Directories have the names they have, also with `*` in them.
         command.env("GIT_LITERAL_PATHSPECS", "1");
         let text = command_line(arguments);
-        Question { command, text }
+        GitCommand { command, text }
     }
 
     fn ask(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
-        let question = self.question(arguments);
-        let text = question.text.clone();
-        let output = question.output()?;
+        let prepared = self.prepare(arguments);
+        let text = prepared.text.clone();
+        let output = prepared.output()?;
         checked(text, output)
     }
 
@@ -91,7 +91,7 @@ impl Program {
         Ok(String::from_utf8_lossy(&answer).trim_end().to_owned())
     }
 
-    /// Asks a question to which "no" is given as exit status 1.
+    /// Runs a command that answers "no" with exit status 1.
     fn ask_maybe(&self, arguments: &[&str]) -> Result<Option<String>, GitError> {
         match self.ask_line(arguments) {
             Ok(line) => Ok(Some(line)),
@@ -293,11 +293,11 @@ impl Program {
         let requests: Vec<String> = files.iter().map(request).collect();
         // To look into the index takes git a thousand times as long.
         let arguments = ["check-ignore", "-z", "--stdin", "--no-index"];
-        let mut question = self.question(&arguments);
+        let mut prepared = self.prepare(&arguments);
         // This command takes `*` for what it is anyway, and stumbles over being told to.
-        question.command.env_remove("GIT_LITERAL_PATHSPECS");
-        let text = question.text.clone();
-        let output = question.output_for(&requests, "\0")?;
+        prepared.command.env_remove("GIT_LITERAL_PATHSPECS");
+        let text = prepared.text.clone();
+        let output = prepared.output_for(&requests, "\0")?;
         if output.status.code() == Some(1) {
             return Ok(Vec::new());
         }
@@ -393,9 +393,9 @@ impl Program {
         });
         let requests: Vec<String> = ids.collect::<Result<_, _>>()?;
         let arguments = ["cat-file", "--batch"];
-        let question = self.question(&arguments);
-        let text = question.text.clone();
-        let answer = checked(text, question.output_for(&requests, "\n")?)?;
+        let prepared = self.prepare(&arguments);
+        let text = prepared.text.clone();
+        let answer = checked(text, prepared.output_for(&requests, "\n")?)?;
         let mut rest = &answer[..];
         let mut contents = Vec::with_capacity(files.len());
         // `id blob size`, a line feed, the content, a line feed.
@@ -407,13 +407,13 @@ impl Program {
         Ok(contents)
     }
 
-    /// Says whether there is any reference.
+    /// Returns whether there is any reference.
     pub(super) fn has_references(&self) -> Result<bool, GitError> {
         Ok(!self.ask_line(&["for-each-ref", "--count=1"])?.is_empty())
     }
 }
 
-impl Question {
+impl GitCommand {
     /// Asks about things that git reads from its standard input, each with `end` after it.
     fn output_for(mut self, requests: &[String], end: &str) -> Result<Output, GitError> {
         self.command

@@ -1,13 +1,13 @@
-//! What is asked of other repositories, which only the `git` program can: where they are, and fetching.
+//! What only the `git` program can do: asking a remote for its branches, and fetching.
 
 use std::io;
 
 use super::answer::Fields;
-use super::program::{Program, Question, checked};
+use super::program::{GitCommand, Program, checked};
 use super::{CommitId, GitError, is_hexadecimal};
 
 impl Program {
-    /// Asks a remote where it has a branch; see [`super::Repository::remote_tip`].
+    /// Asks a remote which commit a branch is at; see [`super::Repository::remote_tip`].
     pub(super) fn remote_tip(
         &self,
         remote: &str,
@@ -15,8 +15,8 @@ impl Program {
     ) -> Result<Option<CommitId>, GitError> {
         let reference = format!("refs/heads/{branch}");
         let arguments = ["ls-remote", "--", remote, &reference];
-        let mut question = self.question(&arguments);
-        question.command.env("GIT_TERMINAL_PROMPT", "0");
+        let mut prepared = self.prepare(&arguments);
+        prepared.command.env("GIT_TERMINAL_PROMPT", "0");
         // ssh asks at the terminal whatever stdin is. Where users have chosen how ssh is started, it
         // is theirs to keep it from asking.
         let is_chosen = ["GIT_SSH", "GIT_SSH_COMMAND"]
@@ -24,10 +24,10 @@ impl Program {
             .any(|name| std::env::var_os(name).is_some());
         if !is_chosen && self.config("core.sshCommand")?.is_none() {
             let quietly = "ssh -o BatchMode=yes";
-            question.command.env("GIT_SSH_COMMAND", quietly);
+            prepared.command.env("GIT_SSH_COMMAND", quietly);
         }
-        let text = question.text.clone();
-        let answer = checked(text, question.output()?)?;
+        let text = prepared.text.clone();
+        let answer = checked(text, prepared.output()?)?;
         tip(&answer, &reference).map_err(|line| Fields::new(&answer, &arguments).unexpected(line))
     }
 
@@ -35,7 +35,7 @@ impl Program {
     pub(super) fn fetch(&self, arguments: &[String]) -> Result<(), GitError> {
         let mut words = vec!["fetch"];
         words.extend(arguments.iter().map(String::as_str));
-        let Question { mut command, text } = self.question(&words);
+        let GitCommand { mut command, text } = self.prepare(&words);
         // git reports its progress on stderr; what it prints on stdout must not mix with ours.
         command.stdout(io::stderr());
         let status = command.status().map_err(GitError::Start)?;
@@ -49,8 +49,8 @@ impl Program {
     }
 }
 
-/// Finds a reference in the answer of `git ls-remote`; gives the line that makes no sense, if there
-/// is one.
+/// Finds a reference in the answer of `git ls-remote`; fails with the line that makes no sense, if
+/// there is one.
 fn tip<'a>(answer: &'a [u8], reference: &str) -> Result<Option<CommitId>, &'a [u8]> {
     let mut found = None;
     let lines = answer.split(|&byte| byte == b'\n');

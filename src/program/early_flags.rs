@@ -146,7 +146,7 @@ fn flags_of(command: &Command) -> BTreeMap<String, bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::command_line::Cli;
+    use crate::program::commands::command_line::Cli;
     use clap::CommandFactory;
 
     fn moved(line: &str) -> Option<String> {

@@ -3,7 +3,6 @@
 //! What `orch` does with a project is in the library; here a command only reads its arguments, calls
 //! the library and prints.
 
-mod command_line;
 mod commands;
 mod console;
 mod early_flags;
@@ -41,7 +40,7 @@ pub(crate) fn start() -> ExitCode {
 }
 
 fn program() -> ExitStatus {
-    let cli = match command_line::parse() {
+    let cli = match commands::command_line::parse() {
         Ok(cli) => cli,
         Err(error) => {
             if let Some(error) = flag_on_record(&error, std::env::args_os()) {

@@ -370,7 +370,7 @@ fn each_further_signal_reaches_every_command() {
     }
 }
 
-/// Says whether a process has ended and nobody has asked how.
+/// Returns whether a process has ended and nobody has asked how.
 fn is_zombie(process: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat"));
     status.is_ok_and(|status| status.contains(") Z "))
@@ -485,7 +485,7 @@ fn further_signals_reach_what_a_wrapper_leaves_behind() {
     assert!(!is_alive(&sandbox.read("/process")), "{output}");
 }
 
-/// Says whether a process that a script has noted is alive.
+/// Returns whether a process that a script has noted is alive.
 #[cfg(target_os = "linux")]
 fn is_alive(process: &str) -> bool {
     let process = Pid::from_raw(process.trim().parse().expect("a process id"));

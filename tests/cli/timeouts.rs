@@ -16,7 +16,7 @@ echo $$ >> "$ORCH_ROOT/processes"
 while [ -d "$ORCH_ROOT" ]; do sleep 0.01; done
 "#;
 
-/// Says whether a process that a script has noted is alive.
+/// Returns whether a process that a script has noted is alive.
 fn is_alive(process: &str) -> bool {
     let process = process.trim().parse().expect("a process id");
     let status = std::fs::read_to_string(format!("/proc/{process}/stat"));

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use crate::model::{contains, names, place};
 use crate::tree::relative;
 
-/// Says whether a text written in a directory means a stack.
+/// Returns whether a text written in a directory means a stack.
 pub(crate) fn means(directory: &str, written: &str, stack: &str) -> bool {
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let written_names: Vec<&str> = written.split('/').collect();

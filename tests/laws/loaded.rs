@@ -200,7 +200,7 @@ impl Loaded {
         (directory.to_string(), &file.text[span.range()])
     }
 
-    /// Says whether the model has the constraint with just this origin.
+    /// Returns whether the model has the constraint with just this origin.
     pub(crate) fn is_declared(
         &self,
         from: usize,

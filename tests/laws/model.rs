@@ -89,7 +89,7 @@ fn is_tag(text: &str) -> bool {
     all_known && edges.all(|c| edge.contains(c))
 }
 
-/// Says whether tags pass a filter, or `None` if it is not a filter.
+/// Returns whether tags pass a filter, or `None` if it is not a filter.
 pub(crate) fn passes(filter: &str, tags: &[String]) -> Option<bool> {
     let mut any = false;
     for alternative in filter.split(',').filter(|part| !part.is_empty()) {
@@ -236,7 +236,7 @@ impl Model {
         self.all().filter(|&stack| reaches[stack][stack]).collect()
     }
 
-    /// Says whether selecting `first` selects `second`, and by which attribute.
+    /// Returns whether selecting `first` selects `second`, and by which attribute.
     pub(crate) fn wants(&self, first: usize, second: usize) -> Vec<&'static str> {
         let names = |declaring: usize, attribute: usize, named: usize| {
             self.stacks[declaring].references[attribute]

@@ -6,7 +6,7 @@ use super::remote;
 use super::{Base, BaseQuery, BaseRule, BaseUnknown, Remedy, is_branch_name};
 use crate::git::{CommitId, Repository, is_hexadecimal};
 
-/// Finds the base of one repository.
+/// Finds the base in one repository.
 pub(super) struct Finder<'a> {
     pub(super) repository: &'a Repository,
     pub(super) query: &'a BaseQuery,
@@ -25,7 +25,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The base that the user names: that commit itself, related to HEAD or not.
+    /// Returns the base that the user names: that commit itself, related to HEAD or not.
     pub(super) fn named(&self, revision: &str) -> Result<Base, BaseUnknown> {
         if let Some(commit) = self.repository.commit(revision)? {
             return Ok(self.base(commit, BaseRule::Named, format!("--base {revision}")));
@@ -58,7 +58,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns what gets a revision that is not there; `None` if nothing does.
+    /// Returns the remedy for a revision that is not in the clone; `None` if there is none.
     fn remedy_for_name(&self, revision: &str, remote: &str) -> Result<Option<Remedy>, BaseUnknown> {
         let is_shallow = self.repository.is_shallow()?;
         // `v1~2` cannot be known before `v1` is.
@@ -93,7 +93,8 @@ impl Finder<'_> {
         }))
     }
 
-    /// Returns what gets one commit, branch or tag, without its history in a shallow clone.
+    /// Returns the remedy that fetches one commit, branch or tag; in a shallow clone, without its
+    /// history.
     fn fetch_one(&self, remote: &str, what: &[&str]) -> Result<Remedy, BaseUnknown> {
         // In a complete clone, a depth would make it shallow.
         let depth = if self.repository.is_shallow()? {
@@ -117,7 +118,7 @@ impl Finder<'_> {
         })
     }
 
-    /// A commit that the provider names, related to HEAD or not.
+    /// Returns the commit that the provider names as the base, related to HEAD or not.
     pub(super) fn exactly(&self, name: &str, reason: String) -> Result<Base, BaseUnknown> {
         if let Some(commit) = self.repository.commit(name)? {
             return Ok(self.base(commit, BaseRule::Ci, reason));
@@ -156,7 +157,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Where a proposed change left its target.
+    /// Returns the commit at which a proposed change left its target.
     pub(super) fn target(&self, target: &MergeTarget, provider: &str) -> Result<Base, BaseUnknown> {
         let parents = self.repository.parents(&self.head)?;
         if let ([first, second], Some(proposal)) = (&*parents, &target.proposal)
@@ -219,7 +220,7 @@ impl Finder<'_> {
         self.fetch_history(problem, remote, missing)
     }
 
-    /// The first parent of HEAD, or the merge base with the default branch.
+    /// Returns the first parent of HEAD, or its merge base with the default branch.
     pub(super) fn by_default_branch(&self) -> Result<Base, BaseUnknown> {
         let remote = self.remote()?;
         let (branch, shown, reference) = if let Some(remote) = &remote {
@@ -321,7 +322,7 @@ impl Finder<'_> {
         })
     }
 
-    /// The remote whose default branch counts; `None` where there is no remote.
+    /// Returns the remote whose default branch counts; `None` if there is no remote.
     fn remote(&self) -> Result<Option<String>, BaseUnknown> {
         remote::chosen(self.repository, self.query)
     }
@@ -347,13 +348,13 @@ fn refspec(remote: &str, branch: &str) -> String {
     format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}")
 }
 
-/// Says whether a text looks like the name of a version, as most tags do.
+/// Returns whether a text looks like the name of a version, as most tags do.
 fn is_version(text: &str) -> bool {
     let number = text.strip_prefix('v').unwrap_or(text);
     number.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Says whether a text is the whole name of a commit: no remote knows abbreviations.
+/// Returns whether a text is the full name of a commit: remotes do not resolve abbreviations.
 fn is_full_name(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && is_hexadecimal(text)
 }

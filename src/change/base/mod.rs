@@ -2,8 +2,8 @@
 //!
 //! The first of these that applies: the revision that the user names; what the CI provider knows;
 //! on the default branch at the remote's tip, the first parent of HEAD; the merge base of HEAD and
-//! the default branch. A base that cannot be known is refused, with what mends it: guessing would
-//! select everything or nothing without a word.
+//! the default branch. Where the base cannot be known, `orch` refuses and says what to do about it:
+//! a guess would silently select everything or nothing.
 
 pub mod ci;
 mod finder;
@@ -26,16 +26,16 @@ use crate::git::{CommitId, GitError, Repository};
 pub struct Base {
     /// The commit.
     pub commit: CommitId,
-    /// What it was chosen by.
+    /// The rule that chose it.
     pub rule: BaseRule,
-    /// Why it is that one, for people.
+    /// Why it is this commit, for people.
     pub reason: String,
 }
 
-/// What a base is chosen by.
+/// The rule by which a base is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseRule {
-    /// The user named it.
+    /// The user names it.
     Named,
     /// The CI provider knows it.
     Ci,
@@ -72,7 +72,7 @@ pub struct BaseQuery {
 /// The base cannot be known.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseUnknown {
-    /// What is there does not tell.
+    /// The clone does not have what it takes.
     #[error("{problem}")]
     Refused {
         /// What is missing.
@@ -159,7 +159,7 @@ pub fn default_branch(
     Ok(Some(RemoteBranch { remote, branch }))
 }
 
-/// Says whether a text can be the name of a branch.
+/// Returns whether a text can be the name of a branch.
 fn is_branch_name(text: &str) -> bool {
     git2::Branch::name_is_valid(text).unwrap_or(false)
 }

@@ -1,6 +1,6 @@
-//! What makes an unknown base known.
+//! What to do about a base that cannot be known.
 //!
-//! Says which `git fetch` it takes, to a user or to `--fetch`; runs nothing.
+//! Knows which `git fetch` it takes, for the user or for `--fetch`, but runs nothing.
 
 use std::iter;
 
@@ -11,30 +11,30 @@ use crate::git::{self, CommitId};
 pub enum Remedy {
     /// `git fetch` with these arguments.
     Fetch(Vec<String>),
-    /// Get more of the history of a shallow clone.
+    /// More of the history of a shallow clone is needed.
     History {
-        /// Where from.
+        /// The remote to fetch it from.
         remote: String,
         /// A refspec that was never fetched.
         missing: Option<String>,
-        /// What the history is needed of.
+        /// The commits whose history is needed.
         of: Vec<String>,
     },
     /// Something that only the user can do.
     Advice(String),
 }
 
-/// Depths by which `--fetch` deepens a shallow clone, one after the other. That much history takes
-/// less than a minute to get; whoever needs more should say so.
+/// Depths by which `--fetch` deepens a shallow clone, one after the other. Fetching that much history
+/// takes less than a minute; users who need more should decide so themselves.
 const DEEPENINGS: [u32; 4] = [50, 200, 800, 3200];
 
 impl Remedy {
-    /// Gets all branches and tags.
+    /// Fetches all branches and tags.
     pub(super) fn all(remote: &str) -> Self {
         Remedy::Fetch(vec!["--tags".to_owned(), remote.to_owned()])
     }
 
-    /// Gets the history of these commits, after a refspec that was never fetched.
+    /// Fetches the history of these commits, after a refspec that was never fetched.
     pub(super) fn history(remote: &str, missing: Option<String>, of: &[CommitId]) -> Self {
         Remedy::History {
             remote: remote.to_owned(),
@@ -43,7 +43,7 @@ impl Remedy {
         }
     }
 
-    /// Returns the command to show to the user: it mends at once, whatever it costs.
+    /// Returns the command to show to the user, which is enough at once, whatever it costs.
     pub fn command(&self) -> Option<String> {
         let arguments = match self {
             Remedy::Fetch(arguments) => arguments.clone(),
@@ -61,13 +61,13 @@ impl Remedy {
         Some(fetch_command(&arguments))
     }
 
-    /// Says whether fetching is a matter of how much.
+    /// Returns whether the next fetch deepens the history.
     pub fn is_deepening(&self) -> bool {
         matches!(self, Remedy::History { missing: None, .. })
     }
 
     /// Returns the arguments of the `git fetch` to run after `deepened` times of deepening, or `None`
-    /// if it has gone on for long enough.
+    /// if that is deep enough.
     pub fn fetch(&self, deepened: usize) -> Option<Vec<String>> {
         match self {
             Remedy::Fetch(arguments) => Some(arguments.clone()),

@@ -1,10 +1,10 @@
-//! Which branch of which remote changes are measured from, if nothing better is known.
+//! The remote and the branch that changes are measured from if nothing better is known.
 
 use super::refusal::refuse;
 use super::{BaseQuery, BaseUnknown, is_branch_name};
 use crate::git::{GitError, Repository};
 
-/// Returns the remote whose default branch counts; `None` where there is no remote.
+/// Returns the remote whose default branch counts; `None` if there is no remote.
 pub(super) fn chosen(
     repository: &Repository,
     query: &BaseQuery,
@@ -71,7 +71,7 @@ pub(super) fn default_branch(
     Ok("main".to_owned())
 }
 
-/// Names that default branches have where nothing tells.
+/// Returns the usual names of default branches, for where nothing says which it is.
 pub(super) fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {
     let configured = repository.config("init.defaultBranch")?;
     let mut names: Vec<String> = configured.into_iter().collect();

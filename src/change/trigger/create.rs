@@ -15,7 +15,7 @@ use crate::path::ProjectPath;
 /// A trigger that was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCreated {
-    /// What should be a directory is not one.
+    /// Something else is where a directory should be.
     #[error("`{}` is {is}, and triggers are written only below a directory", path.relative())]
     NoDirectory {
         /// Where it is.
@@ -34,12 +34,12 @@ pub enum NotCreated {
     },
 }
 
-/// The triggers that were created, by path; and what went wrong then, if anything did.
+/// The triggers that were created, by path, and the error that ended it, if there was one.
 #[derive(Debug)]
 pub struct Created {
     /// Their files.
     pub files: Vec<ProjectPath>,
-    /// What ended it.
+    /// The error that ended it.
     pub error: Option<NotCreated>,
 }
 

@@ -14,17 +14,17 @@ use crate::project::discover::{Limit, TextError, is_configuration, read_text};
 use crate::project::{FileReadError, Problems};
 use crate::source::{FileId, SourceFile, Span};
 
-/// The limit of trigger files. Real ones have six lines.
+/// The largest trigger file that is read. Real ones have six lines.
 const LIMIT: Limit = Limit {
     bytes: 1 << 20,
     help: "a trigger has one short block",
 };
 
-/// What a place in the directory of triggers has.
-pub(crate) enum Found {
+/// What is at a path in the directory of triggers.
+pub(crate) enum TriggerFile {
     /// No file.
     Nothing,
-    /// A file that is no trigger. If it should not be there, that has been said.
+    /// A file that is not a trigger. If it should not be there, there is a diagnostic already.
     NoTrigger,
     /// A trigger.
     Trigger(Statement),
@@ -32,15 +32,15 @@ pub(crate) enum Found {
 
 /// Reads a trigger file, and adds what is wrong with it to `problems`.
 ///
-/// Links are not followed: git knows nothing of what lies behind them.
-pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> Found {
+/// Links are not followed: git does not know what is behind them.
+pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> TriggerFile {
     let metadata = match metadata(root, file) {
         Ok(Some(metadata)) => metadata,
-        Ok(None) => return Found::Nothing,
+        Ok(None) => return TriggerFile::Nothing,
         Err(source) => return unreadable(file, source, problems),
     };
     if metadata.is_dir() {
-        return Found::Nothing;
+        return TriggerFile::Nothing;
     }
     if !metadata.is_file() {
         return not_a_file(file, metadata.file_type(), problems);
@@ -50,7 +50,7 @@ pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> 
         return refuse(problem(file, "is a file").help(help), problems);
     }
     if !is_trigger_name(file, problems) {
-        return Found::NoTrigger;
+        return TriggerFile::NoTrigger;
     }
     match read_text(&file.to_host(root), true, None, &LIMIT) {
         Ok(text) => understand(file, text, problems),
@@ -61,18 +61,18 @@ pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> 
 }
 
 /// Parses the text of a trigger file, wherever it comes from.
-pub(crate) fn understand(file: &ProjectPath, text: String, problems: &mut Problems) -> Found {
+pub(crate) fn understand(file: &ProjectPath, text: String, problems: &mut Problems) -> TriggerFile {
     match text::parse(&text) {
-        Ok(statement) => Found::Trigger(statement),
+        Ok(statement) => TriggerFile::Trigger(statement),
         Err(diagnostics) => {
             let path = file.clone();
             problems.add_file(SourceFile { path, text }, diagnostics);
-            Found::NoTrigger
+            TriggerFile::NoTrigger
         }
     }
 }
 
-/// Says whether a file has the name of a trigger; warns if it looks as if it should.
+/// Returns whether a file has the name of a trigger; warns if it looks as if it should.
 pub(crate) fn is_trigger_name(file: &ProjectPath, problems: &mut Problems) -> bool {
     let name = file.basename();
     if is_configuration(name.as_ref()) {
@@ -88,7 +88,7 @@ pub(crate) fn is_trigger_name(file: &ProjectPath, problems: &mut Problems) -> bo
     false
 }
 
-/// Says whether the path of a file could be told as it is; warns if not.
+/// Returns whether the path of a file is UTF-8; warns if not.
 pub(crate) fn is_nameable(file: &ProjectPath, problems: &mut Problems) -> bool {
     let is_text = !file.as_str().contains(char::REPLACEMENT_CHARACTER);
     if !is_text {
@@ -100,8 +100,8 @@ pub(crate) fn is_nameable(file: &ProjectPath, problems: &mut Problems) -> bool {
     is_text
 }
 
-/// Checks all files in the directory of triggers below the project root, whether they differ from
-/// anything or not, and adds what is wrong to `problems`.
+/// Checks all files in the directory of triggers below the project root, changed or not, and adds
+/// what is wrong to `problems`.
 pub fn check_all(root: &Path, problems: &mut Problems) {
     let host = directory().to_host(root);
     let walk = WalkDir::new(host)
@@ -120,7 +120,7 @@ pub fn check_all(root: &Path, problems: &mut Problems) {
         match entry.map_err(io::Error::from) {
             Ok(entry) if entry.file_type().is_dir() => {}
             Ok(_) => {
-                if let Found::Nothing = read(root, &file, problems) {
+                if let TriggerFile::Nothing = read(root, &file, problems) {
                     is_nameable(&file, problems);
                 }
             }
@@ -147,7 +147,7 @@ fn metadata(root: &Path, file: &ProjectPath) -> io::Result<Option<fs::Metadata>>
     Ok(None)
 }
 
-fn not_a_file(file: &ProjectPath, kind: FileType, problems: &mut Problems) -> Found {
+fn not_a_file(file: &ProjectPath, kind: FileType, problems: &mut Problems) -> TriggerFile {
     let mut diagnostic = problem(file, &format!("is {}", what(kind)));
     // It may hide triggers, but does not look like one.
     if *file != directory() && !is_configuration(file.basename().as_ref()) {
@@ -157,7 +157,7 @@ fn not_a_file(file: &ProjectPath, kind: FileType, problems: &mut Problems) -> Fo
     refuse(diagnostic.help(help), problems)
 }
 
-/// Says what is not a directory.
+/// Reports something that should be a directory and is not.
 pub(super) fn what(kind: FileType) -> &'static str {
     if kind.is_symlink() {
         "a symbolic link"
@@ -168,7 +168,7 @@ pub(super) fn what(kind: FileType) -> &'static str {
     }
 }
 
-/// Starts an error; the text goes on from the name of the file.
+/// Begins an error whose text continues the name of the file.
 fn problem(file: &ProjectPath, text: &str) -> Diagnostic {
     Diagnostic::error(
         Code::InvalidTrigger,
@@ -177,12 +177,12 @@ fn problem(file: &ProjectPath, text: &str) -> Diagnostic {
     .file(file.clone())
 }
 
-fn refuse(diagnostic: Diagnostic, problems: &mut Problems) -> Found {
+fn refuse(diagnostic: Diagnostic, problems: &mut Problems) -> TriggerFile {
     problems.diagnostics.push(diagnostic);
-    Found::NoTrigger
+    TriggerFile::NoTrigger
 }
 
-fn not_utf8(file: &ProjectPath, text: String, offset: u32, problems: &mut Problems) -> Found {
+fn not_utf8(file: &ProjectPath, text: String, offset: u32, problems: &mut Problems) -> TriggerFile {
     let span = Span {
         file: FileId::UNPLACED,
         start: offset,
@@ -193,11 +193,11 @@ fn not_utf8(file: &ProjectPath, text: String, offset: u32, problems: &mut Proble
         .help("save the file as UTF-8");
     let path = file.clone();
     problems.add_file(SourceFile { path, text }, vec![diagnostic]);
-    Found::NoTrigger
+    TriggerFile::NoTrigger
 }
 
-fn unreadable(file: &ProjectPath, source: io::Error, problems: &mut Problems) -> Found {
+fn unreadable(file: &ProjectPath, source: io::Error, problems: &mut Problems) -> TriggerFile {
     let path = file.relative().to_owned();
     problems.errors.push(FileReadError { path, source });
-    Found::NoTrigger
+    TriggerFile::NoTrigger
 }

@@ -1,9 +1,9 @@
-//! Triggers: files that ask for a stack to count as changed, or not to, for a reason that is not a
-//! change of its own.
+//! Triggers: files that ask for a stack to count as changed, or as unchanged, for a reason other than
+//! its own files.
 //!
 //! The files are Terramate's: `/.tmtriggers/<stack path>/<kind>-<uuid>.tm.hcl`, each with one `trigger`
-//! block. What counts is what the block says, not the name of the file. A trigger counts while its
-//! file differs from the base; that is known to [`crate::change`], not here.
+//! block. The block counts, not the name of the file. A trigger is in effect while its file differs
+//! from the base; [`crate::change`] decides that, not this module.
 
 mod create;
 mod file;
@@ -11,12 +11,12 @@ mod text;
 
 pub use create::{Created, NotCreated, create};
 pub use file::check_all;
-pub(crate) use file::{Found, is_nameable, is_trigger_name, read, understand};
+pub(crate) use file::{TriggerFile, is_nameable, is_trigger_name, read, understand};
 
 use crate::git::FileState;
 use crate::path::ProjectPath;
 
-/// The name of the directory at the project root that has the triggers.
+/// The name of the directory at the project root that holds the triggers.
 const DIRECTORY: &str = ".tmtriggers";
 
 /// What a trigger asks for.
@@ -24,12 +24,12 @@ const DIRECTORY: &str = ".tmtriggers";
 pub enum TriggerKind {
     /// The stack counts as changed.
     Changed,
-    /// The stack does not count as changed, whatever else says so.
+    /// The stack does not count as changed, whatever else has changed.
     IgnoreChange,
 }
 
 impl TriggerKind {
-    /// Returns the word that stands for it in files and their names.
+    /// Returns the word for it in files and their names.
     pub fn keyword(self) -> &'static str {
         match self {
             TriggerKind::Changed => "changed",
@@ -43,15 +43,15 @@ impl TriggerKind {
 pub struct Trigger {
     /// What it asks for.
     pub kind: TriggerKind,
-    /// Why, as whoever wrote it says.
+    /// The reason that its author gives.
     pub reason: String,
     /// The file that it is written in.
     pub file: ProjectPath,
-    /// How far the file has come.
+    /// How far the change of the file has got.
     pub state: FileState,
 }
 
-/// Returns the directory that has the triggers.
+/// Returns the directory that holds the triggers.
 pub(crate) fn directory() -> ProjectPath {
     ProjectPath::root().join(DIRECTORY)
 }

@@ -21,7 +21,7 @@ pub(crate) struct Statement {
     pub(crate) reason: String,
 }
 
-/// Parses the text of a trigger file. The places in what is wrong need not name the file yet.
+/// Parses the text of a trigger file. The spans of diagnostics need not name the file yet.
 pub(super) fn parse(text: &str) -> Result<Statement, Vec<Diagnostic>> {
     let file = FileId::UNPLACED;
     let body = parse_whole(file, text).map_err(|diagnostic| vec![*diagnostic])?;
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Result<Statement, Vec<Diagnostic>> {
     }
 }
 
-/// Returns the `trigger` block, and says what should not stand beside it.
+/// Returns the `trigger` block, and reports what does not belong beside it.
 fn only_block<'b>(
     body: &'b Body,
     file: FileId,
@@ -102,7 +102,7 @@ fn reason(block: &Block, problems: &mut Vec<Diagnostic>) -> String {
     String::new()
 }
 
-/// Checks what is of no use here.
+/// Checks what `orch` reads but does not use.
 fn check_rest(block: &Block, problems: &mut Vec<Diagnostic>) {
     for label in &block.labels {
         let diagnostic =

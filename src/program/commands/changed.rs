@@ -71,7 +71,7 @@ fn way_out(why: &BaseUnknown, fetched: bool) -> String {
             "see what git says above, or name another base with `--base REV`".to_owned()
         }
         BaseUnknown::Git(GitError::Start(_)) => "install `git`, or put it on the PATH".to_owned(),
-        BaseUnknown::Git(error) => match error.mend() {
+        BaseUnknown::Git(error) => match error.remedy() {
             Some(command) => format!("if you trust the repository, run `{command}`"),
             None => "see what git says to `git status` in this directory".to_owned(),
         },
@@ -82,7 +82,7 @@ fn way_out(why: &BaseUnknown, fetched: bool) -> String {
 fn remedy_command(why: &BaseUnknown) -> Option<String> {
     match why {
         BaseUnknown::Refused { remedy, .. } => remedy.command(),
-        BaseUnknown::Git(error) => error.mend(),
+        BaseUnknown::Git(error) => error.remedy(),
         BaseUnknown::Unclear(_) => None,
     }
 }

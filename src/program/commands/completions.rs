@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::program::command_line::Cli;
+use crate::program::commands::command_line::Cli;
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;

@@ -9,7 +9,7 @@ use console::Term;
 use orch::diagnostic::closest;
 use orch::printable::printable;
 
-use crate::program::command_line::Cli;
+use crate::program::commands::command_line::Cli;
 use crate::program::console::stdout;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, CommandFactory};
 
 use super::working_directory;
-use crate::program::command_line::Cli;
+use crate::program::commands::command_line::Cli;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 use crate::program::help::TOPICS;

@@ -3,6 +3,7 @@
 //! This file has what they share: finding and loading the project, and reporting problems.
 
 mod changed;
+pub(crate) mod command_line;
 mod completions;
 mod env;
 mod filters;
@@ -13,7 +14,6 @@ mod list;
 mod man;
 mod run;
 mod runs;
-mod safeguards;
 mod selection_flags;
 mod trigger;
 mod validate;
@@ -43,7 +43,7 @@ use self::filters::Filters;
 use self::format::Format;
 pub(crate) use self::run::flag_on_record;
 use self::selection_flags::SelectArgs;
-use crate::program::command_line::Cli;
+use crate::program::commands::command_line::Cli;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;

@@ -1,4 +1,4 @@
-//! What violates a safeguard, and the way out, in words.
+//! What violates a safeguard, and what to do about it, in words.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use crate::git::{self, ChangedFile, CommitId, FileChange, GitError};
 use crate::printable::printable;
 use crate::project::config::Safeguard;
 
-/// How many files a violation names; the others are counted.
+/// How many files a violation names; the rest are only counted.
 const N_SHOWN: usize = 20;
 
-/// What to set where the wrong branch is asked for.
+/// What to do if HEAD is compared with the wrong branch.
 const DEFAULT_BRANCH: &str = "set `config.git.default_remote` and `default_branch` to the branch that HEAD is to be compared with";
 
 /// Why a run is refused.
@@ -25,7 +25,7 @@ pub enum Violation {
     /// HEAD lacks what a remote has.
     #[error("refused: {}", OutOfSync(.0))]
     OutOfSync(Behind),
-    /// The remote does not have the branch that HEAD is to have.
+    /// The remote does not have the branch that HEAD is to be compared with.
     #[error("refused: the remote `{}` has no branch `{}` {}", .0.remote, .0.branch, rule(Safeguard::GitOutOfSync))]
     NoBranch(RemoteBranch),
     /// There is no remote.
@@ -34,24 +34,24 @@ pub enum Violation {
         rule(Safeguard::GitOutOfSync)
     )]
     NoRemote,
-    /// What the branch of the remote is cannot be known.
+    /// The branch of the remote cannot be known.
     #[error(
         "refused: what HEAD is to be compared with is unknown {}",
         rule(Safeguard::GitOutOfSync)
     )]
     NoUpstream(#[source] BaseUnknown),
-    /// git does not tell whether HEAD has what the remote has.
+    /// git cannot say whether HEAD has what the remote has.
     #[error(
         "refused: whether HEAD is up to date cannot be known {}",
         rule(Safeguard::GitOutOfSync)
     )]
     SyncUnknown(#[source] GitError),
-    /// git does not tell the state of the working tree.
+    /// git cannot say what state the working tree is in.
     #[error("refused: the state of the working tree cannot be known {}", rules(.on))]
     StatusUnknown {
-        /// The safeguards for which it is needed.
+        /// The safeguards that need to know it.
         on: Vec<Safeguard>,
-        /// What git says instead.
+        /// Why git cannot say.
         #[source]
         error: GitError,
     },
@@ -64,7 +64,7 @@ pub struct Behind {
     pub head: Option<CommitId>,
     /// The branch that it is compared with.
     pub upstream: RemoteBranch,
-    /// Where the remote has that branch.
+    /// The commit that this branch is at.
     pub tip: CommitId,
     /// How the two are related.
     pub relation: Relation,
@@ -73,13 +73,13 @@ pub struct Behind {
 /// How HEAD is related to a commit that it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// HEAD has nothing of its own.
+    /// HEAD has no commits of its own.
     FastForward,
-    /// Both have something that the other has not.
+    /// Each has commits that the other lacks.
     Diverged,
-    /// They have nothing in common.
+    /// They have no commit in common.
     Unrelated,
-    /// Too little of the history is here to tell.
+    /// The clone has too little history to tell.
     Shallow,
 }
 
@@ -93,7 +93,7 @@ fn rules(safeguards: &[Safeguard]) -> String {
     format!("(safeguard{plural} `{}`)", names.join("`, `"))
 }
 
-/// Writes the files of a violation, each in a line of its own.
+/// Writes the files of a violation, one a line.
 fn files(
     f: &mut fmt::Formatter<'_>,
     files: &[ChangedFile],
@@ -174,7 +174,7 @@ impl fmt::Display for OutOfSync<'_> {
 
 impl Behind {
     /// Returns the commands that bring HEAD up to date, as a user would type them.
-    fn mend(&self) -> Option<String> {
+    fn commands(&self) -> Option<String> {
         let RemoteBranch { remote, branch } = &self.upstream;
         let then = |words: &[&str]| {
             let fetch = git::command_line(["fetch", remote, branch]);
@@ -193,7 +193,7 @@ impl Behind {
 }
 
 impl Violation {
-    /// Returns the way out: what mends it, and what lifts the safeguard.
+    /// Returns what to do about it, and how to disable the safeguard.
     pub fn help(&self) -> String {
         let lifted = |safeguards: &[Safeguard]| {
             let names: Vec<&str> = safeguards.iter().map(|one| one.name()).collect();
@@ -222,9 +222,11 @@ impl Violation {
                     format!("commit or stash {}, {lifted}", them(files))
                 }
             }
-            Violation::StatusUnknown { on, error } => format!("{}, {}", mend(error), lifted(on)),
+            Violation::StatusUnknown { on, error } => {
+                format!("{}, {}", remedy_for(error), lifted(on))
+            }
             Violation::OutOfSync(behind) => {
-                let mend = match (behind.mend(), behind.relation) {
+                let remedy = match (behind.commands(), behind.relation) {
                     (Some(command), Relation::Shallow) => {
                         format!("get the history of this shallow clone with `{command}`")
                     }
@@ -234,7 +236,7 @@ impl Violation {
                     }
                     (None, _) => DEFAULT_BRANCH.to_owned(),
                 };
-                format!("{mend}, {}", lifted(&[Safeguard::GitOutOfSync]))
+                format!("{remedy}, {}", lifted(&[Safeguard::GitOutOfSync]))
             }
             Violation::NoBranch(_) => {
                 format!("{DEFAULT_BRANCH}, {}", lifted(&[Safeguard::GitOutOfSync]))
@@ -246,34 +248,34 @@ impl Violation {
                 )
             }
             Violation::NoUpstream(unknown) => {
-                let mend = match unknown {
+                let remedy = match unknown {
                     BaseUnknown::Refused {
                         remedy: Remedy::Advice(advice),
                         ..
                     } => advice.clone(),
-                    BaseUnknown::Git(error) => mend(error),
+                    BaseUnknown::Git(error) => remedy_for(error),
                     _ => DEFAULT_BRANCH.to_owned(),
                 };
-                format!("{mend}, {}", lifted(&[Safeguard::GitOutOfSync]))
+                format!("{remedy}, {}", lifted(&[Safeguard::GitOutOfSync]))
             }
             Violation::SyncUnknown(error) => {
-                let mend = match error {
+                let remedy = match error {
                     GitError::Failed { .. } | GitError::Unexpected { .. }
-                        if error.mend().is_none() =>
+                        if error.remedy().is_none() =>
                     {
                         "see what git says above".to_owned()
                     }
-                    error => mend(error),
+                    error => remedy_for(error),
                 };
-                format!("{mend}, {}", lifted(&[Safeguard::GitOutOfSync]))
+                format!("{remedy}, {}", lifted(&[Safeguard::GitOutOfSync]))
             }
         }
     }
 }
 
-/// Returns what to do about a git that does not answer.
-fn mend(error: &GitError) -> String {
-    match (error, error.mend()) {
+/// Returns what to do if git does not answer.
+fn remedy_for(error: &GitError) -> String {
+    match (error, error.remedy()) {
         (_, Some(command)) => format!("if you trust the repository, run `{command}`"),
         (GitError::Start(_) | GitError::Library(_), _) => {
             "install `git`, or put it on the PATH".to_owned()

@@ -204,7 +204,7 @@ impl Repository {
         }
     }
 
-    /// Says whether git leaves a file out that it does not know.
+    /// Returns whether git leaves a file out that it does not know.
     pub(super) fn is_git_ignored(&self, path: &str) -> bool {
         let mut places = above(path);
         places.pop(); // the root itself

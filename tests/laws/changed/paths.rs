@@ -52,7 +52,7 @@ pub(super) fn resolve(directory: &str, written: &str) -> Option<String> {
     Some(names.join("/"))
 }
 
-/// Says whether a glob matches.
+/// Returns whether a glob matches.
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     if let Some((before, rest)) = pattern.split_once('{') {
         let (choices, after) = rest.split_once('}').expect("braces are closed");

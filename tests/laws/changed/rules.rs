@@ -54,12 +54,12 @@ impl<'a> Tree<'a> {
         all
     }
 
-    /// Says whether a directory is out of the project.
+    /// Returns whether a directory is out of the project.
     pub(super) fn is_hidden(&self, directory: &str) -> bool {
         at_or_above(directory).any(|path| self.is_left_out(path) || self.is_project(path))
     }
 
-    /// Says whether a directory lies in a project of its own.
+    /// Returns whether a directory lies in a project of its own.
     pub(super) fn is_foreign(&self, directory: &str) -> bool {
         at_or_above(directory).any(|path| {
             let mut around = at_or_above(path);
@@ -78,7 +78,7 @@ impl<'a> Tree<'a> {
         configurations.any(|(_, configuration)| configuration.is_root)
     }
 
-    /// Says whether a directory is a stack, unless it is hidden.
+    /// Returns whether a directory is a stack, unless it is hidden.
     pub(super) fn declares_stack(&self, directory: &str) -> bool {
         let mut configurations = self.configurations(directory);
         configurations.any(|(_, configuration)| configuration.stack.is_some())
@@ -97,7 +97,7 @@ impl<'a> Tree<'a> {
         owner.map(str::to_owned)
     }
 
-    /// Says whether a file is never to count as changed.
+    /// Returns whether a file is never to count as changed.
     pub(super) fn is_ignored(&self, file: &str) -> bool {
         above(file).into_iter().any(|directory| {
             let rest = below(file, directory).expect("it is above");

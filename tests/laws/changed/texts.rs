@@ -75,7 +75,7 @@ impl File {
         }
     }
 
-    /// Says whether git sees a difference.
+    /// Returns whether git sees a difference.
     pub(super) fn differs(&self, other: &File) -> bool {
         (self.link(), self.render(), self.is_executable)
             != (other.link(), other.render(), other.is_executable)

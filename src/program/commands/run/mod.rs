@@ -6,6 +6,7 @@ mod holder;
 mod output;
 mod record;
 mod resume;
+mod safeguards;
 mod tasks;
 
 use std::collections::HashMap;
@@ -33,9 +34,7 @@ use self::arguments::OnErrorArg;
 pub(crate) use self::arguments::{RunArgs, flag_on_record};
 use self::output::{How, Output, Shown, advertise_colour};
 use self::tasks::{show_missing, tasks};
-use super::{
-    CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project, safeguards,
-};
+use super::{CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project};
 use crate::program::commands::format::Format;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};

@@ -8,9 +8,9 @@ use orch::run::resume;
 use orch::run::safeguard::{self, Behind, Disabled, Relation, Violation};
 use tracing::debug;
 
-use super::Loaded;
-use super::changed::GitState;
-use super::run::RunArgs;
+use super::RunArgs;
+use crate::program::commands::Loaded;
+use crate::program::commands::changed::GitState;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
