@@ -101,6 +101,12 @@ impl Sources {
         (file, file.position(span.start as usize))
     }
 
+    /// Returns the path of the file relative to the project root, and the line at which a span starts.
+    pub fn file_and_line(&self, span: Span) -> (&str, usize) {
+        let (file, position) = self.locate(span);
+        (file.path.relative(), position.line)
+    }
+
     /// Returns `path/of/file:line`, the path relative to the project root.
     pub fn line(&self, span: Span) -> String {
         let (file, position) = self.locate(span);

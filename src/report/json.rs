@@ -16,7 +16,7 @@ use crate::project::stack::{Stack, StackIndex};
 use crate::project::{Problems, Project};
 use crate::selection::graph::{Graph, Origin, Relative, Towards, Wave};
 use crate::selection::select::Selection;
-use crate::source::{Sources, Span, Spanned};
+use crate::source::{Sources, Spanned};
 
 pub(super) const FORMAT: u32 = 1;
 
@@ -234,18 +234,13 @@ pub(super) struct OriginJson<'a> {
 
 impl<'a> OriginJson<'a> {
     pub(super) fn new(origin: &Origin, sources: &'a Sources) -> Self {
-        let (file, line) = place(origin.span, sources);
+        let (file, line) = sources.file_and_line(origin.span);
         OriginJson {
             kind: origin.kind.to_string(),
             file,
             line,
         }
     }
-}
-
-pub(super) fn place(span: Span, sources: &Sources) -> (&str, usize) {
-    let (file, position) = sources.locate(span);
-    (file.path.relative(), position.line)
 }
 
 fn strings<T>(list: &[Spanned<T>], text: impl Fn(&T) -> &str) -> Vec<&str> {

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
-use super::json::place;
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
@@ -107,7 +106,7 @@ pub(super) enum EvidenceJson<'a> {
 /// Says why a stack is selected.
 pub(super) fn reason_json<'a>(reason: &'a Reason, project: &'a Project) -> ReasonJson<'a> {
     let stack = |stack: StackIndex, span: Span| {
-        let (file, line) = place(span, &project.sources);
+        let (file, line) = project.sources.file_and_line(span);
         let stack = project.stacks[stack].path.as_str();
         Some(EvidenceJson::Stack { stack, file, line })
     };

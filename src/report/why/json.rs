@@ -10,7 +10,7 @@ use crate::change::trigger::Trigger;
 use crate::project::Problems;
 use crate::project::stack::StackIndex;
 use crate::report::changes::{InputJson, SinceJson, TriggerJson};
-use crate::report::json::{FORMAT, OriginJson, ProblemsJson, place};
+use crate::report::json::{FORMAT, OriginJson, ProblemsJson};
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
 use crate::selection::graph::{Origin, Relative};
 use crate::selection::select::Obstacle;
@@ -133,7 +133,11 @@ fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> Vec<ReasonJso
             return triggers.iter().map(reason).collect();
         }
         Obstacle::Neighbour(_, step) => {
-            let (file, line) = place(step.origin.span, &story.question.project.sources);
+            let (file, line) = story
+                .question
+                .project
+                .sources
+                .file_and_line(step.origin.span);
             let stack = story.question.project.stacks[step.from].path.as_str();
             let evidence = EvidenceJson::Stack { stack, file, line };
             Some(evidence)
@@ -184,7 +188,7 @@ fn way_json<'a>(way: &Way, story: &Story<'a>) -> WayJson<'a> {
         Way::WantedBy(named, span) => ("wanted_by", path(*named), Some(*span)),
         Way::Neighbour(_, selected, _) => ("neighbour", path(*selected), None),
     };
-    let place = span.map(|span| place(span, &story.question.project.sources));
+    let place = span.map(|span| story.question.project.sources.file_and_line(span));
     WayJson {
         kind,
         detail: story.way_text(way),
