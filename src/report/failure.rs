@@ -6,7 +6,7 @@ use crate::duration;
 use crate::printable::printable;
 use crate::record::journal::Failure;
 
-/// Says how a command failed; `after` says after how long: `after 3.2s`.
+/// Returns how a command failed, given after how long: `after 3.2s`.
 pub(super) fn failed(failure: &Failure, after: &str) -> String {
     let exact = |milliseconds: u64| duration::exact(Duration::from_millis(milliseconds));
     let how = match failure {

@@ -16,8 +16,8 @@ use crate::project::discover::Listing;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::project::{Problems, Project};
 use crate::record::journal::{
-    BaseRecord, FindError, Header, Liveness, Place, ReadError, Record, Runs, UncommittedFile,
-    Unusable,
+    BaseRecord, FindError, Header, Liveness, ReadError, Record, RecordFolder, Runs,
+    UncommittedFile, Unusable,
 };
 use crate::run::order::{Direction, Order};
 use crate::selection::graph::{Graph, digest};
@@ -92,7 +92,7 @@ impl EarlierRun {
     ///
     /// If there is none, it has not ended, or its journal cannot be read.
     pub fn find(root: &Path, named: &str) -> Result<Self, ResumeError> {
-        let runs = Place::find(root)?.map(Runs::find).transpose()?;
+        let runs = RecordFolder::find(root)?.map(Runs::find).transpose()?;
         let runs = runs.ok_or(ResumeError::NoRuns)?;
         let named = runs.id(named).map_err(|error| match error {
             FindError::NoRuns => ResumeError::NoRuns,

@@ -45,8 +45,8 @@ pub struct Header {
     pub base: Option<BaseRecord>,
     /// The commit of HEAD, if there is one.
     pub head: Option<String>,
-    /// The files that differed from HEAD or that git did not know, if that was found out; `orch` of
-    /// before did not.
+    /// The files that differed from HEAD or that git did not know. Journals of earlier versions do not
+    /// have them, nor does that of a run for which git could not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncommitted: Option<Vec<UncommittedFile>>,
     /// The digest of the project's graph.

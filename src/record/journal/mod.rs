@@ -10,29 +10,29 @@
 //! ```
 //!
 //! A run writes its journal as events happen, each line with one call and nothing held back, so that
-//! whatever ends `orch`, the journal has all that was known. It is not synced to the disk: that a
-//! process is killed loses nothing that it has written, and a power cut, which may lose the last
-//! lines, is not worth waiting for the disk twice for each stack.
+//! the journal is complete however `orch` ends. It is not synced to the disk: a process that is killed
+//! loses nothing that it has written, and a power cut, which may lose the last lines, is not worth
+//! waiting for the disk twice for each stack.
 //!
 //! Stacks go by their paths here, since indices mean something else in the next run. Nothing here
 //! knows how a run goes, or decides what to run again.
 
 mod entry;
+mod folder;
 mod header;
 mod lock;
-mod place;
 mod read;
 mod record;
 mod runs;
 mod write;
 
 pub use self::entry::{Cause, Counts, Ended, Entry, Event, Failure, Finished, Outcome, Reaction};
+pub use self::folder::{RecordFolder, Unusable};
 pub use self::header::{
     Argument, BaseRecord, Direction, FORMAT, Header, OnError, Settings, TagLimit, UncommittedFile,
     arguments,
 };
 pub use self::lock::{Holder, Locking, ProjectLock};
-pub use self::place::{Place, Unusable};
 pub use self::read::ReadError;
 pub use self::record::{AttemptRecord, Record, StackRecord, StackState, Stop, StopCause};
 pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs};

@@ -10,8 +10,8 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use serde::Deserialize;
 
 use super::entry::{Entry, Event, Finished};
+use super::folder::Unusable;
 use super::header::{FORMAT, Header};
-use super::place::Unusable;
 use super::record::{Record, StackState};
 
 /// The longest journal that is read: that of a hundred thousand stacks has less than a tenth of it.

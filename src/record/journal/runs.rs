@@ -10,8 +10,8 @@ use std::time::Duration;
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, Ended, Finished};
+use super::folder::{RecordFolder, Unusable, failed};
 use super::header::{Header, arguments};
-use super::place::{Place, Unusable, failed};
 use super::read::{ReadError, read, read_ends};
 use super::record::{Record, StackState};
 use super::write::{FILE, NEW_FILE};
@@ -25,7 +25,7 @@ const MAX_PAST: usize = 10;
 /// The runs of a project.
 #[derive(Debug)]
 pub struct Runs {
-    place: Place,
+    place: RecordFolder,
     folder: PathBuf,
     ids: Vec<String>,
     /// The same, and those that are about to begin, or never began since their `orch` was killed.
@@ -165,7 +165,7 @@ impl Runs {
     /// # Errors
     ///
     /// If the folder is a link, or cannot be read.
-    pub fn find(place: Place) -> Result<Self, Unusable> {
+    pub fn find(place: RecordFolder) -> Result<Self, Unusable> {
         let mut folders = Vec::new();
         let folder = place.directory(FOLDER)?;
         if let Some(folder) = &folder {
@@ -302,7 +302,7 @@ impl Runs {
         self.ids.iter().find(resumes).map(String::as_str)
     }
 
-    /// Says whether a run is going on. It is not if it has no journal.
+    /// Returns whether a run is going on, as far as can be known. A run without a journal is not.
     pub fn liveness(&self, id: &str) -> Liveness {
         let Ok(file) = self.open(id) else {
             return Liveness::Gone;
@@ -344,13 +344,13 @@ impl Runs {
         let has_begun = |id: &String| self.ids.contains(id);
         for id in &self.folders {
             if id.as_str() < now && !has_begun(id) && !self.is_beginning(id) {
-                // What is in the way here is in nobody's way.
+                // A folder that cannot be removed does no harm.
                 _ = fs::remove_dir_all(self.folder(id));
             }
         }
     }
 
-    /// Says whether a run without a journal is about to have one, or has got it by now.
+    /// Returns whether a run without a journal is about to have one, or has one by now.
     fn is_beginning(&self, id: &str) -> bool {
         if self.folder(id).join(FILE).symlink_metadata().is_ok() {
             return true;

@@ -58,9 +58,9 @@ fn id(number: usize) -> String {
     format!("01a1ffb4-2d7d-73ea-bf75-{number:012}")
 }
 
-fn project() -> (TempDir, Place) {
+fn project() -> (TempDir, RecordFolder) {
     let root = tempfile::tempdir().unwrap();
-    let place = Place::create(root.path()).unwrap();
+    let place = RecordFolder::create(root.path()).unwrap();
     (root, place)
 }
 

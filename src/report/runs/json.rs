@@ -1,4 +1,4 @@
-//! The same for programs.
+//! Runs on record as JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;

@@ -103,7 +103,7 @@ fn counted(counts: &Counts, header: &Header) -> String {
     parts.join(", ")
 }
 
-/// Says how a run went, as the rest of a sentence.
+/// Returns how a run went, as the rest of a sentence.
 fn phrase(state: RunState) -> &'static str {
     match state {
         RunState::Running => "is going on",
@@ -187,7 +187,7 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     Ok(())
 }
 
-/// Says what stopped a run, and when.
+/// Returns what stopped a run, and when.
 fn stopped(stop: &Stop) -> String {
     let at = local_time(stop.at);
     match &stop.cause {

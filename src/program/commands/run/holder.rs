@@ -1,7 +1,7 @@
 //! What is said of who holds the lock of the project, or held it when they were killed.
 
 use orch::printable::{command_line, printable};
-use orch::record::journal::{Header, Holder, Liveness, Place, Record, Runs};
+use orch::record::journal::{Header, Holder, Liveness, Record, RecordFolder, Runs};
 use orch::report::local_time;
 
 use crate::program::console;
@@ -11,7 +11,7 @@ use crate::program::error::ProgramError;
 const MAX_NAMED: usize = 5;
 
 /// Says that the run before was killed, unless nothing of it is left to do.
-pub(super) fn note_killed(place: &Place, killed: &Holder) {
+pub(super) fn note_killed(place: &RecordFolder, killed: &Holder) {
     let record = Runs::find(place.clone())
         .ok()
         .and_then(|runs| runs.record(&killed.run).ok());
@@ -37,7 +37,7 @@ fn described(holder: &Holder) -> String {
 }
 
 /// Explains who holds the lock.
-pub(super) fn held(place: &Place, holder: Option<Holder>, header: &Header) -> ProgramError {
+pub(super) fn held(place: &RecordFolder, holder: Option<Holder>, header: &Header) -> ProgramError {
     let wait = "wait until it has ended, or run all the same with `--allow-concurrent`";
     let Some(holder) = holder else {
         return ProgramError::refused(

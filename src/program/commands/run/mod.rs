@@ -22,7 +22,7 @@ use orch::printable::{command_line, printable};
 use orch::project::attempt::Attempts;
 use orch::project::config::Safeguard;
 use orch::project::stack::StackIndex;
-use orch::record::journal::{Place, UncommittedFile};
+use orch::record::journal::{RecordFolder, UncommittedFile};
 use orch::run::event::{RunEvent, RunSink as _, RunSummary};
 use orch::run::execute::{Commands, Execution, Inbox, Task, execute, make_room};
 use orch::run::order::{Direction, Order};
@@ -163,7 +163,7 @@ fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     });
     if !args.dry_run
         && found.is_marked()
-        && let Ok(Some(place)) = Place::find(&found.root)
+        && let Ok(Some(place)) = RecordFolder::find(&found.root)
     {
         // What is wrong with it is said when the run begins.
         _ = place.hide();

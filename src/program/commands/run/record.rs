@@ -15,8 +15,8 @@ use orch::project::discover::RootRule;
 use orch::project::environment::Environment;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{
-    Argument, BaseRecord, Entry, FORMAT, Header, Holder, Journal, Locking, Place, ProjectLock,
-    Runs, Settings, TagLimit, Unusable, arguments,
+    Argument, BaseRecord, Entry, FORMAT, Header, Holder, Journal, Locking, ProjectLock,
+    RecordFolder, Runs, Settings, TagLimit, Unusable, arguments,
 };
 use orch::run::event::{RunEvent, RunSink, Turns};
 use orch::run::journaled::{self, milliseconds};
@@ -58,7 +58,7 @@ pub(super) fn begin(loaded: &Loaded, header: &Header, allow_concurrent: bool) ->
         // That has been said.
         return Ok(recording);
     }
-    let place = match Place::create(&loaded.project.root) {
+    let place = match RecordFolder::create(&loaded.project.root) {
         Ok(place) => place,
         Err(why) => {
             complain(Some(&why), Some(&why));
@@ -100,7 +100,7 @@ pub(super) fn begin(loaded: &Loaded, header: &Header, allow_concurrent: bool) ->
 }
 
 /// Refuses if another run is going on without the lock, which had been taken when that one began.
-fn check_alone(place: &Place, header: &Header) -> Result<()> {
+fn check_alone(place: &RecordFolder, header: &Header) -> Result<()> {
     let Ok(runs) = Runs::find(place.clone()) else {
         return Ok(());
     };
@@ -114,7 +114,7 @@ fn check_alone(place: &Place, header: &Header) -> Result<()> {
 
 /// Refuses if another run went on with the same one before this one had the lock: what is left to do
 /// is no longer what was looked up.
-fn check_resumed_once(place: &Place, header: &Header) -> Result<()> {
+fn check_resumed_once(place: &RecordFolder, header: &Header) -> Result<()> {
     let Some((earlier, runs)) = header.resumes.as_ref().zip(Runs::find(place.clone()).ok()) else {
         return Ok(());
     };
@@ -229,14 +229,14 @@ fn settings(args: &RunArgs) -> Settings {
 
 /// Returns the id of a run that is to begin.
 pub(super) fn new_id(root: &Path) -> String {
-    let place = Place::find(root).ok().flatten();
+    let place = RecordFolder::find(root).ok().flatten();
     let runs = place.and_then(|place| Runs::find(place).ok());
     runs.map_or_else(|| Uuid::now_v7().to_string(), |runs| runs.new_id())
 }
 
 /// Returns how long the same command took in stacks in the past, as far as that is on record.
 pub(super) fn past_durations(loaded: &Loaded, command: &[OsString]) -> HashMap<String, Duration> {
-    let place = Place::find(&loaded.project.root).ok().flatten();
+    let place = RecordFolder::find(&loaded.project.root).ok().flatten();
     let Some(runs) = place.and_then(|place| Runs::find(place).ok()) else {
         return HashMap::new();
     };
@@ -314,7 +314,7 @@ fn complain(no_lock: Option<&Unusable>, no_journal: Option<&Unusable>) {
 }
 
 /// Removes the oldest runs; this one, which is going on, stays.
-fn prune(place: Place, run: &str) {
+fn prune(place: RecordFolder, run: &str) {
     let runs = match Runs::find(place) {
         Ok(runs) => runs,
         Err(error) => return debug!(%error, "no runs to remove"),

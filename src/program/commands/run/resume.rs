@@ -23,7 +23,7 @@ use crate::program::error::{ErrorKind, ProgramError, Result};
 const MAX_NAMED: usize = 5;
 
 /// Finds the run that the user wants to resume, if any, and takes over what they do not say anew: the
-/// command, the direction, and how the run goes. Says so if nothing is left to do.
+/// command, the direction, and how the run goes. Notes on stderr that nothing is left to do.
 pub(super) fn resumed(loaded: &mut Loaded, args: &mut RunArgs) -> Result<Option<ResumedRun>> {
     let named = match (&args.resume.resume, args.resume.only_failed) {
         (Some(named), _) => named,
@@ -122,7 +122,7 @@ fn explained(error: ResumeError) -> ProgramError {
 }
 
 /// Refuses if what was decided then would be decided otherwise now, or what has succeeded has changed
-/// since. Says what has changed otherwise.
+/// since; otherwise notes what has changed.
 fn check(stacks: &Stacks, run: &str, moved: &Moved, allow_stale: bool) -> Result<()> {
     if moved.is_harmless() {
         if let Some(what) = what_moved(stacks, run, moved) {
@@ -160,7 +160,7 @@ fn check(stacks: &Stacks, run: &str, moved: &Moved, allow_stale: bool) -> Result
     )
 }
 
-/// Says what has changed that is in nobody's way.
+/// Returns a note of what has changed and does no harm, if anything has.
 fn what_moved(stacks: &Stacks, run: &str, moved: &Moved) -> Option<String> {
     let what = match &moved.head {
         Some((then, now)) => format!(
@@ -206,7 +206,7 @@ fn named(stacks: &Stacks, moved: &[&MovedStack], with_files: bool) -> String {
     }
 }
 
-/// Says which stacks are no more.
+/// Refuses, or notes, that stacks no longer exist.
 fn tell_gone(resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
     let Some(first) = resumed.gone.first() else {
         return Ok(());
@@ -227,7 +227,7 @@ fn tell_gone(resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
     Err(ProgramError::refused(what).hint("start a new run, or leave them out with `--allow-stale`"))
 }
 
-/// Says what is left to do where that is not what one would expect.
+/// Notes what is left to do where that may surprise.
 fn tell_rest(resumed: &ResumedRun) {
     let run = &resumed.run;
     let (undone, left_out) = (resumed.n_undone(), resumed.left_out.len());

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::record::journal::{FindError, Place, Record, RunState, Runs};
+use orch::record::journal::{FindError, Record, RecordFolder, RunState, Runs};
 use orch::report::{
     ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
     write_runs_json,
@@ -122,7 +122,7 @@ fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
 
 /// Returns the runs of a project that has ever had one.
 fn all(root: &Path) -> Result<Option<Runs>> {
-    let place = Place::find(root).context("no runs can be read")?;
+    let place = RecordFolder::find(root).context("no runs can be read")?;
     let runs = place.map(Runs::find).transpose();
     Ok(runs.context("no runs can be read")?)
 }

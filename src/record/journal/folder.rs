@@ -1,4 +1,4 @@
-//! The folder `.orch` at the project root, in which anyone may have put anything.
+//! The folder `.orch` at the project root. Anyone may have put anything into it.
 //!
 //! A link in it is not followed, wherever it leads: what is written here must not end up in another
 //! place, and the file that makes git ignore the folder must not hide what somebody else keeps there.
@@ -15,7 +15,7 @@ const IGNORE: &str = ".gitignore";
 
 /// The folder, which exists and is one.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct RecordFolder {
     folder: PathBuf,
 }
 
@@ -40,7 +40,7 @@ pub enum Unusable {
     },
 }
 
-impl Place {
+impl RecordFolder {
     /// Returns the folder of a project, if it has one.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Place {
     /// If there is something, but no folder.
     pub fn find(root: &Path) -> Result<Option<Self>, Unusable> {
         let folder = root.join(NAME);
-        Ok(is_directory(&folder, NAME)?.then_some(Place { folder }))
+        Ok(is_directory(&folder, NAME)?.then_some(RecordFolder { folder }))
     }
 
     /// Returns the folder of a project; makes it, if there is none. Git ignores it from the
@@ -60,7 +60,7 @@ impl Place {
     pub fn create(root: &Path) -> Result<Self, Unusable> {
         let folder = root.join(NAME);
         make_directory(&folder, NAME)?;
-        let place = Place { folder };
+        let place = RecordFolder { folder };
         place.hide()?;
         Ok(place)
     }
@@ -139,7 +139,7 @@ impl Place {
     }
 }
 
-/// Says whether there is a directory.
+/// Returns whether there is a directory.
 fn is_directory(directory: &Path, shown: &str) -> Result<bool, Unusable> {
     match directory.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => Err(Unusable::Link(shown.to_owned())),
