@@ -90,6 +90,11 @@ impl Sources {
         id
     }
 
+    /// Returns all files.
+    pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
+        self.0.iter()
+    }
+
     /// Returns the file with this id.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.0[id.0 as usize]

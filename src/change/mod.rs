@@ -15,6 +15,7 @@ mod inputs;
 mod listed;
 mod named;
 mod removed;
+mod shared;
 pub mod trigger;
 mod triggers;
 mod uncounted;
@@ -25,4 +26,5 @@ pub use cause::{
 pub use files::ChangedFiles;
 pub use find::{ChangeError, Changes, Since, Uncommitted, find};
 pub use listed::{add_uncounted, inputs_of};
+pub use shared::{SharedData, shared_data};
 pub use uncounted::{Counted, Uncounted};

@@ -1,6 +1,6 @@
 //! What people and programs read: text, JSON, and drawings of the graph.
 //!
-//! Everything here writes to a given [`std::io::Write`] and decides nothing. Text from disk goes
+//! Everything here writes to a given [`std::io::Write`]. Text from disk goes
 //! through [`crate::printable`]. JSON has structs of its own, so that a change of the domain cannot
 //! silently change the format.
 
@@ -23,4 +23,4 @@ pub use runs::{
     ListedRun, ShownRun, local_time, write_run, write_run_json, write_run_refusal_json, write_runs,
     write_runs_json,
 };
-pub use why::{Story, write_why, write_why_json};
+pub use why::{Ordered, Story, write_why, write_why_after, write_why_after_json, write_why_json};

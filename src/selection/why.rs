@@ -15,6 +15,38 @@ use crate::selection::reference::{ReferenceKind, References};
 use crate::selection::select::{Obstacle, Query, Reach, Reason, Selection, Verb, select};
 use crate::source::Span;
 
+/// A constraint of a [`chain`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// What runs later.
+    pub later: StackIndex,
+    /// What runs earlier.
+    pub earlier: StackIndex,
+    /// Who says so.
+    pub origin: Origin,
+}
+
+/// Returns a shortest chain of constraints because of which `later` runs after `earlier`, from `later`
+/// on; `None` if there is none.
+pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Vec<Link>> {
+    let steps = graph.neighbours([later], Towards::Dependencies, None);
+    let mut links = Vec::new();
+    let mut at = earlier;
+    loop {
+        let step = steps.get(&at)?;
+        links.push(Link {
+            later: step.from,
+            earlier: at,
+            origin: step.origin,
+        });
+        at = step.from;
+        if at == later {
+            links.reverse();
+            return Some(links);
+        }
+    }
+}
+
 /// What is asked: why a stack is selected, or why not.
 #[derive(Debug)]
 pub struct Question<'a> {

@@ -142,6 +142,44 @@ fn the_help_says_how_the_flags_work_together_and_what_differs_from_terramate() {
 }
 
 #[test]
+fn the_names_of_terramate_are_refused_where_stacks_share_data() {
+    let names = [
+        ("--include-all-dependents", "--include-dependents"),
+        ("--include-output-dependencies", "--include-dependencies"),
+        ("--only-direct-dependents", "--only-dependents=1"),
+        ("--exclude-all-dependencies=2", "--exclude-dependencies=2"),
+    ];
+    for (file, text, block) in [
+        (
+            "/a/inputs.tm",
+            "input \"id\" {\n  backend = \"x\"\n}\n",
+            "input",
+        ),
+        (
+            "/b/terragrunt.hcl",
+            "dependency \"a\" {\n  config_path = \"../a\"\n}\n",
+            "dependency",
+        ),
+        ("/common/b.hcl", "\n  dependency a {\n}\n", "dependency"),
+    ] {
+        let sandbox = chain();
+        sandbox.write(file, text);
+        for (theirs, ours) in names {
+            let output = sandbox.orch(&format!("list {theirs}"));
+            assert_eq!((output.code(), &*output.stdout), (64, ""), "{output}");
+            let file = &file[1..];
+            let said = format!("(`{file}` has a block `{block}`)");
+            assert!(output.stderr.contains(&said), "{output}");
+            assert!(
+                output.stderr.contains(&format!("write `{ours}`")),
+                "{output}"
+            );
+            assert_eq!(sandbox.orch(&format!("list {ours}")).code(), 0);
+        }
+    }
+}
+
+#[test]
 fn only_one_flag_may_say_what_to_select_instead() {
     let sandbox = chain();
     assert_snapshot!(sandbox.orch("list --only-dependencies --only-dependents"), @"

@@ -337,6 +337,88 @@ fn effective_neighbours_are_told_with_the_way_to_them() {
 }
 
 #[test]
+fn why_a_stack_runs_after_another_one() {
+    let sandbox = Sandbox::layout(SHOP);
+    assert_snapshot!(sandbox.orch("why app --after network"), @"
+    /app runs after /network
+      /app runs after /database, after app/stack.tm:3
+      /database runs after /network, after database/stack.tm:3
+    ");
+    assert_snapshot!(sandbox.orch("why network --after /app"), @"
+    /network does not run after /app, but before it
+      /app runs after /database, after app/stack.tm:3
+      /database runs after /network, after database/stack.tm:3
+    ");
+    assert_snapshot!(sandbox.orch("why app --after monitoring"), @"/app does not run after /monitoring: nothing orders the two");
+    assert_eq!(
+        sandbox.orch("why app --after network --format json").json(),
+        json!({
+            "format": 1,
+            "path": "/app",
+            "after": "/network",
+            "runs_after": true,
+            "runs_before": false,
+            "chain": [
+                {"path": "/app", "runs_after": "/database", "kind": "after", "file": "app/stack.tm", "line": 3},
+                {"path": "/database", "runs_after": "/network", "kind": "after", "file": "database/stack.tm", "line": 3},
+            ],
+            "diagnostics": [],
+            "errors": [],
+        })
+    );
+    let story = sandbox
+        .orch("why app --after monitoring --format json")
+        .json();
+    assert_eq!(
+        (&story["runs_after"], &story["chain"]),
+        (&json!(false), &json!([]))
+    );
+    let output = sandbox.orch("why app --after network --tags web");
+    assert_eq!(output.code(), 64, "{output}");
+    let output = sandbox.orch("why app --after network --include-dependents");
+    assert_eq!(output.code(), 64, "{output}");
+    let cycle = Sandbox::layout("a after /b\n b after /a");
+    assert_snapshot!(cycle.orch("why a --after a").stdout, @"
+    /a runs after /a
+      /a runs after /b, after a/stack.tm:2
+      /b runs after /a, after b/stack.tm:2
+    ");
+}
+
+#[test]
+fn what_is_not_a_path_may_name_stacks_in_other_ways() {
+    let sandbox = Sandbox::layout("dev/vpc\nprod/vpc\nprod/db");
+    sandbox.write(
+        "/prod/db/stack.tm",
+        "stack {\n  id = \"Main-DB\"\n  name = \"the database\"\n}\n",
+    );
+    for (written, told) in [
+        (
+            "vpc",
+            "`vpc`: does not exist; it names `/dev/vpc` (name), `/prod/vpc` (name): write the path",
+        ),
+        ("main-db", "it names `/prod/db` (id): write the path"),
+        (
+            "'the database'",
+            "it names `/prod/db` (name): write the path",
+        ),
+        (
+            "db",
+            "it names `/prod/db` (last part of the path): write the path",
+        ),
+    ] {
+        for command in [
+            format!("why {written}"),
+            format!("why prod/vpc --after {written}"),
+        ] {
+            let output = sandbox.orch(&command);
+            assert_eq!(output.code(), 64, "{output}");
+            assert!(output.stderr.contains(told), "{output}");
+        }
+    }
+}
+
+#[test]
 fn what_is_wanted_by_stacks_that_a_flag_leaves_out_says_so() {
     let sandbox = Sandbox::layout(
         "

@@ -73,7 +73,7 @@ pub(crate) fn query_among(
     let good: Vec<&str> = FILTERS[..FILTERS.len() - 2]
         .iter()
         .copied()
-        .filter(|filter| !filter.is_empty())
+        .filter(|filter| filter.split([',', ':']).all(|tag| !tag.is_empty()))
         .collect();
     let directory = prop_oneof![2 => Just("/".to_owned()), 1 => select(directories)];
     directory

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use orch::change::shared_data;
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
@@ -33,7 +34,8 @@ pub(super) struct Filters {
     globs: Vec<String>,
     exclude: Vec<String>,
     stacks_from: Option<NameList>,
-    neighbours: Vec<Reach>,
+    /// Each with Terramate's name of the flag, if that was used.
+    neighbours: Vec<(Reach, Option<&'static str>)>,
 }
 
 /// A list of stacks as it was read.
@@ -140,36 +142,53 @@ fn no_tag(flag: &str, value: &str) -> ProgramError {
     ))
 }
 
-fn neighbours(args: &NeighbourArgs) -> Vec<Reach> {
+/// The flags about neighbours, each with Terramate's name if that was used.
+fn neighbours(args: &NeighbourArgs) -> Vec<(Reach, Option<&'static str>)> {
     use Towards::{Dependencies, Dependents};
     use Verb::{Exclude, Include, Only};
-    let one = Depth::ONE;
-    let direct = |flag: bool| flag.then_some(one);
-    let flags = [
+    let one = |flag: bool| flag.then_some(Depth::ONE);
+    let theirs = &args.terramate;
+    let ours = [
         (Only, Dependencies, args.only_dependencies),
-        (Only, Dependencies, direct(args.only_direct_dependencies)),
         (Only, Dependents, args.only_dependents),
-        (Only, Dependents, direct(args.only_direct_dependents)),
         (Include, Dependencies, args.include_dependencies),
-        (
-            Include,
-            Dependencies,
-            direct(args.include_direct_dependencies),
-        ),
         (Include, Dependents, args.include_dependents),
-        (Include, Dependents, direct(args.include_direct_dependents)),
         (Exclude, Dependencies, args.exclude_dependencies),
         (Exclude, Dependents, args.exclude_dependents),
     ];
-    let reach = |(verb, towards, depth): (Verb, Towards, Option<Depth>)| {
-        let Depth(depth) = depth?;
-        Some(Reach {
-            verb,
-            towards,
-            depth,
-        })
-    };
-    flags.into_iter().filter_map(reach).collect()
+    #[rustfmt::skip] // a table
+    let theirs = [
+        (Only, Dependencies, theirs.only_all_dependencies, "--only-all-dependencies"),
+        (Only, Dependencies, theirs.only_output_dependencies, "--only-output-dependencies"),
+        (Only, Dependencies, one(args.only_direct_dependencies), "--only-direct-dependencies"),
+        (Only, Dependents, theirs.only_all_dependents, "--only-all-dependents"),
+        (Only, Dependents, one(args.only_direct_dependents), "--only-direct-dependents"),
+        (Include, Dependencies, theirs.include_all_dependencies, "--include-all-dependencies"),
+        (Include, Dependencies, theirs.include_output_dependencies, "--include-output-dependencies"),
+        (Include, Dependencies, one(args.include_direct_dependencies), "--include-direct-dependencies"),
+        (Include, Dependents, theirs.include_all_dependents, "--include-all-dependents"),
+        (Include, Dependents, one(args.include_direct_dependents), "--include-direct-dependents"),
+        (Exclude, Dependencies, theirs.exclude_all_dependencies, "--exclude-all-dependencies"),
+        (Exclude, Dependents, theirs.exclude_all_dependents, "--exclude-all-dependents"),
+    ];
+    let ours = ours
+        .into_iter()
+        .map(|(verb, towards, depth)| (verb, towards, depth, None));
+    let theirs = theirs
+        .into_iter()
+        .map(|(verb, towards, depth, name)| (verb, towards, depth, Some(name)));
+    let given = ours
+        .chain(theirs)
+        .filter_map(|(verb, towards, depth, name)| {
+            let Depth(depth) = depth?;
+            let reach = Reach {
+                verb,
+                towards,
+                depth,
+            };
+            Some((reach, name))
+        });
+    given.collect()
 }
 
 impl Loaded {
@@ -183,6 +202,7 @@ impl Loaded {
             );
             return Err(ProgramError::usage(message));
         }
+        self.refuse_terramate_names(&filters.neighbours)?;
         let globs = self.path_filters("--match", &filters.globs)?;
         let exclude = self.path_filters("--exclude", &filters.exclude)?;
         let named = match filters.stacks_from {
@@ -205,9 +225,35 @@ impl Loaded {
             named,
             tags: filters.tags,
             no_tags: filters.no_tags,
-            neighbours: filters.neighbours,
+            neighbours: filters
+                .neighbours
+                .into_iter()
+                .map(|(reach, _)| reach)
+                .collect(),
             exclude,
         })
+    }
+
+    /// Refuses Terramate's names of the flags about neighbours where stacks share data: there, they
+    /// follow the data.
+    fn refuse_terramate_names(&self, flags: &[(Reach, Option<&str>)]) -> Result<()> {
+        let mut theirs = flags
+            .iter()
+            .filter_map(|(reach, name)| Some((reach, (*name)?)));
+        let Some((ours, name)) = theirs.next() else {
+            return Ok(());
+        };
+        let Some(shared) = shared_data(&self.project).context("failed to look for shared data")?
+        else {
+            return Ok(());
+        };
+        let file = printable(shared.file.relative()).into_owned();
+        let message = format!(
+            "`{name}` follows the data that stacks share (`{file}` has a block `{}`), which orch does not know",
+            shared.block
+        );
+        let hint = format!("to follow the order of stacks instead, write `{ours}`");
+        Err(ProgramError::usage(message).hint(hint))
     }
 
     /// Selects stacks; says so where there are none.

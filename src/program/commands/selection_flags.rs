@@ -119,7 +119,6 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
-        aliases = ["include-all-dependencies", "include-output-dependencies"],
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) include_dependencies: Option<Depth>,
@@ -130,7 +129,6 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
-        alias = "include-all-dependents",
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) include_dependents: Option<Depth>,
@@ -141,7 +139,6 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
-        aliases = ["only-all-dependencies", "only-output-dependencies"],
         group = "only",
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
@@ -153,7 +150,6 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
-        alias = "only-all-dependents",
         group = "only",
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
@@ -165,7 +161,6 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
-        alias = "exclude-all-dependencies",
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) exclude_dependencies: Option<Depth>,
@@ -176,7 +171,6 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
-        alias = "exclude-all-dependents",
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) exclude_dependents: Option<Depth>,
@@ -196,6 +190,37 @@ pub(crate) struct NeighbourArgs {
     /// The same as --only-dependents=1
     #[arg(long, hide_short_help = true, group = "only")]
     pub(crate) only_direct_dependents: bool,
+
+    #[command(flatten)]
+    pub(crate) terramate: TerramateNeighbourArgs,
+}
+
+/// Terramate's names of these flags, which there follow the data that stacks share.
+#[derive(Debug, Args)]
+pub(crate) struct TerramateNeighbourArgs {
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) include_all_dependencies: Option<Depth>,
+
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) include_output_dependencies: Option<Depth>,
+
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) include_all_dependents: Option<Depth>,
+
+    #[arg(long, hide = true, group = "only", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) only_all_dependencies: Option<Depth>,
+
+    #[arg(long, hide = true, group = "only", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) only_output_dependencies: Option<Depth>,
+
+    #[arg(long, hide = true, group = "only", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) only_all_dependents: Option<Depth>,
+
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) exclude_all_dependencies: Option<Depth>,
+
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) exclude_all_dependents: Option<Depth>,
 }
 
 /// How many steps to go; any number if absent.

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::change::{add_uncounted, inputs_of};
+use orch::change::{Changes, add_uncounted, inputs_of};
 use orch::diagnostic::closest;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
-use orch::report::{Story, write_why, write_why_json};
-use orch::selection::select::Query;
-use orch::selection::why::Question;
+use orch::report::{
+    Ordered, Story, write_why, write_why_after, write_why_after_json, write_why_json,
+};
+use orch::selection::why::{Question, chain};
+use orch::source::Spanned;
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
@@ -32,6 +34,12 @@ pub(crate) struct WhyArgs {
     #[arg(value_name = "STACK")]
     pub(crate) stack: String,
 
+    /// Explain why the stack runs after this other stack
+    ///
+    /// Shows a shortest chain of constraints between the two, each with its place.
+    #[arg(long, value_name = "STACK", conflicts_with_all = WITHOUT_SELECTION)]
+    pub(crate) after: Option<String>,
+
     /// The format of the explanation
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -40,16 +48,37 @@ pub(crate) struct WhyArgs {
     pub(crate) select: SelectArgs,
 }
 
+/// The flags of a selection, which has nothing to do with why one stack runs after another.
+const WITHOUT_SELECTION: [&str; 13] = [
+    "changed",
+    "tags",
+    "no_tags",
+    "no_recursive",
+    "globs",
+    "exclude",
+    "stacks_from",
+    "include_dependencies",
+    "include_dependents",
+    "only_dependencies",
+    "only_dependents",
+    "exclude_dependencies",
+    "exclude_dependents",
+];
+
 const WHY_EXAMPLES: &str = "\
 Examples:
   orch why prod/network
   orch why /prod/network --changed
-  orch why . --changed --tags prod";
+  orch why . --changed --tags prod
+  orch why prod/app --after prod/network";
 
 pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     if args.stack.is_empty() {
         let message = "the path of the stack is empty; the current directory is `.`";
         return Err(ProgramError::usage(message));
+    }
+    if let Some(earlier) = &args.after {
+        return why_after(chdir, args, earlier);
     }
     let filters = Filters::new(chdir, &args.select)?;
     let reads = match Reads::for_selection(&args.select) {
@@ -61,7 +90,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         return Ok(status);
     }
     let query = loaded.query(filters)?;
-    let stack = loaded.stack(&args.stack, &query)?;
+    let stack = loaded.stack(&args.stack, query.changed.as_ref())?;
     let selection = loaded.select_any(&query);
     loaded.check_cycles(CyclesAre::Warnings);
     let changed = query.changed.as_ref().map(|changes| &changes.files);
@@ -102,9 +131,37 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
+/// Explains why the stack runs after another one.
+fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitStatus> {
+    let mut loaded = Loaded::new(chdir, args.format, Reads::Configuration)?;
+    if let Some(status) = loaded.check()? {
+        return Ok(status);
+    }
+    let later = loaded.stack(&args.stack, None)?;
+    let earlier = loaded.stack(earlier, None)?;
+    loaded.check_cycles(CyclesAre::Warnings);
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let ordered = Ordered {
+        project: &loaded.project,
+        later,
+        earlier,
+        chain: chain(&loaded.graph, later, earlier),
+        reverse: chain(&loaded.graph, earlier, later),
+    };
+    let mut out = console::stdout();
+    match args.format {
+        Format::Text => write_why_after(&mut out, &ordered)?,
+        Format::Json => write_why_after_json(&mut out, &ordered, &loaded.problems)?,
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
 impl Loaded {
-    /// Returns the stack that a user names.
-    fn stack(&self, written: &str, query: &Query) -> Result<StackIndex> {
+    /// Returns the stack that a user names by its path.
+    fn stack(&self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
             return Err(ProgramError::usage(format!(
@@ -115,7 +172,7 @@ impl Loaded {
         if let Some(stack) = stacks.at(path.as_str()) {
             return Ok(stack);
         }
-        let since = query.changed.as_ref().map(|changes| &changes.since);
+        let since = changes.map(|changes| &changes.since);
         if let Some(since) = since.filter(|since| since.removed.contains(&path)) {
             let base = since.base.commit.short();
             let message = format!("`{shown}` is no stack any more: it was one in the base {base}");
@@ -123,9 +180,42 @@ impl Loaded {
         }
         let mut message = format!("`{shown}`: {}", self.why_no_stack(&path));
         let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
-        if let Some(close) = closest(path.as_str(), paths) {
+        if let Some(known_as) = self.known_as(written) {
+            message += &known_as;
+        } else if let Some(close) = closest(path.as_str(), paths) {
             message += &format!("; did you mean `{}`?", printable(close));
         }
         Err(ProgramError::usage(message))
     }
+
+    /// Returns which stacks have a text as their name, as their id or at the end of their path.
+    fn known_as(&self, written: &str) -> Option<String> {
+        let stacks = self.project.stacks.iter().filter_map(|(_, stack)| {
+            let is_id = |id: &Spanned<String>| id.value.eq_ignore_ascii_case(written);
+            let what = if stack.id.as_ref().is_some_and(is_id) {
+                "id"
+            } else if stack.name == written {
+                "name"
+            } else if stack.path.basename() == written {
+                "last part of the path"
+            } else {
+                return None;
+            };
+            Some(format!("`{}` ({what})", printable(stack.path.as_str())))
+        });
+        let mut stacks: Vec<String> = stacks.collect();
+        if stacks.is_empty() || written.is_empty() {
+            return None;
+        }
+        let more = stacks.len().saturating_sub(MAX_KNOWN);
+        stacks.truncate(MAX_KNOWN);
+        let mut text = format!("; it names {}", stacks.join(", "));
+        if more > 0 {
+            text += &format!(" and {more} more");
+        }
+        Some(text + ": write the path")
+    }
 }
+
+/// Stacks that are listed where a name is not a path.
+const MAX_KNOWN: usize = 5;

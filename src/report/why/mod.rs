@@ -1,8 +1,10 @@
 //! The story of one stack, for people and for programs.
 
+mod after;
 mod json;
 mod text;
 
+pub use after::{Ordered, write_why_after, write_why_after_json};
 pub use json::write_why_json;
 pub use text::write_why;
 

@@ -1,0 +1,127 @@
+//! Why one stack runs after another, for people and for programs.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::printable::printable;
+use crate::project::stack::StackIndex;
+use crate::project::{Problems, Project};
+use crate::report::json::{FORMAT, OriginJson, ProblemsJson};
+use crate::report::reasons::origins_text;
+use crate::selection::why::Link;
+
+/// Two stacks, and what keeps them in order.
+#[derive(Debug)]
+pub struct Ordered<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// The stack that is asked about.
+    pub later: StackIndex,
+    /// The stack that it may run after.
+    pub earlier: StackIndex,
+    /// Why it does, if it does.
+    pub chain: Option<Vec<Link>>,
+    /// Why it runs before the other one, if it does.
+    pub reverse: Option<Vec<Link>>,
+}
+
+impl Ordered<'_> {
+    fn path(&self, stack: StackIndex) -> &str {
+        self.project.stacks[stack].path.as_str()
+    }
+}
+
+/// Writes why one stack runs after another, or that it does not.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_why_after(out: &mut impl Write, ordered: &Ordered<'_>) -> io::Result<()> {
+    let (later, earlier) = (ordered.path(ordered.later), ordered.path(ordered.earlier));
+    let (shown_later, shown_earlier) = (printable(later), printable(earlier));
+    let links = match (&ordered.chain, &ordered.reverse) {
+        (Some(chain), _) => {
+            writeln!(out, "{shown_later} runs after {shown_earlier}")?;
+            chain
+        }
+        (None, Some(reverse)) => {
+            writeln!(
+                out,
+                "{shown_later} does not run after {shown_earlier}, but before it"
+            )?;
+            reverse
+        }
+        (None, None) => {
+            return writeln!(
+                out,
+                "{shown_later} does not run after {shown_earlier}: nothing orders the two"
+            );
+        }
+    };
+    for link in links {
+        let line = format!(
+            "{} runs after {}, {}",
+            ordered.path(link.later),
+            ordered.path(link.earlier),
+            origins_text(&[link.origin], &ordered.project.sources)
+        );
+        writeln!(out, "  {}", printable(&line))?;
+    }
+    Ok(())
+}
+
+/// Writes the same as one document.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_why_after_json(
+    out: &mut impl Write,
+    ordered: &Ordered<'_>,
+    problems: &Problems,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format: u32,
+        path: &'a str,
+        after: &'a str,
+        runs_after: bool,
+        runs_before: bool,
+        /// From the stack to the other one, or the other way round if it runs before that.
+        chain: Vec<LinkJson<'a>>,
+        #[serde(flatten)]
+        problems: ProblemsJson<'a>,
+    }
+    #[derive(Serialize)]
+    struct LinkJson<'a> {
+        path: &'a str,
+        runs_after: &'a str,
+        #[serde(flatten)]
+        origin: OriginJson<'a>,
+    }
+    let Ordered {
+        project,
+        later,
+        earlier,
+        chain,
+        reverse,
+    } = ordered;
+    let link = |link: &Link| LinkJson {
+        path: ordered.path(link.later),
+        runs_after: ordered.path(link.earlier),
+        origin: OriginJson::new(&link.origin, &project.sources),
+    };
+    let links = chain.as_ref().or(reverse.as_ref());
+    let document = Document {
+        format: FORMAT,
+        path: ordered.path(*later),
+        after: ordered.path(*earlier),
+        runs_after: chain.is_some(),
+        runs_before: reverse.is_some(),
+        chain: links.into_iter().flatten().map(link).collect(),
+        problems: ProblemsJson::new(problems, project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
