@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::Base;
 use super::cause::{Cause, Place, Use};
+use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Tree};
 use super::named::{named, touch_named};
@@ -11,7 +12,7 @@ use super::removed;
 use super::trigger::{self, Trigger};
 use super::triggers::{Reader, Triggers};
 use super::uncounted::{Counted, Ignores, Uncounted};
-use crate::git::{ChangedFile, GitError, Repository};
+use crate::git::{ChangedFile, Repository};
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
 use crate::project::stack::{self, StackIndex};
@@ -147,17 +148,6 @@ pub fn find(
         files,
         uncounted,
     })
-}
-
-/// Why changes could not be found.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
-    /// git did not answer.
-    #[error(transparent)]
-    Git(#[from] GitError),
-    /// Not a single thread could be started.
-    #[error("failed to start the threads that read files")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
 }
 
 pub(super) fn changed_stacks(

@@ -7,6 +7,7 @@
 
 pub mod base;
 mod cause;
+mod error;
 mod files;
 mod find;
 #[cfg(test)]
@@ -23,8 +24,9 @@ mod uncounted;
 pub use cause::{
     Cause, Input, InputPlace, Place, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
 };
+pub use error::ChangeError;
 pub use files::ChangedFiles;
-pub use find::{ChangeError, Changes, Since, Uncommitted, find};
+pub use find::{Changes, Since, Uncommitted, find};
 pub use listed::{add_uncounted, inputs_of};
 pub use shared::{SharedData, shared_data};
 pub use uncounted::{Counted, Uncounted};

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use git2::{
     Commit, Delta, Error, ErrorClass, ErrorCode, FileMode, ObjectType, Oid, RepositoryOpenFlags,
-    Status, StatusEntry, StatusOptions, SubmoduleIgnore, SubmoduleStatus, Tree, TreeEntry,
+    Status, StatusEntry, StatusOptions, SubmoduleIgnore, SubmoduleStatus, Tree,
 };
 
 use super::comparison::{TreeComparison, mode};
-use super::{ChangedFile, CommitId, FileChange, FileState, project_path, repository_path};
+use super::{
+    ChangedFile, CommitId, FileChange, FileState, TreeScope, project_path, repository_path,
+};
 use crate::path::ProjectPath;
+use crate::project::discover::TreeEntry;
 
 /// The directories that a search for the repository does not leave.
 const NO_CEILINGS: &[&str] = &[];
@@ -366,27 +369,59 @@ impl Library {
         names.collect()
     }
 
-    pub(super) fn directories_below(
+    pub(super) fn entries(
         &self,
         commit: &CommitId,
         prefix: &str,
-        directory: &ProjectPath,
-    ) -> Result<Vec<ProjectPath>, Error> {
-        let mut found = Vec::new();
-        let mut open = Vec::new();
-        let tree = self.tree(commit, &repository_path(directory, prefix))?;
-        open.extend(tree.map(|tree| (directory.clone(), tree)));
-        while let Some((directory, tree)) = open.pop() {
-            for entry in &tree {
-                if let (Some(ObjectType::Tree), Ok(name)) = (entry.kind(), entry.name()) {
-                    open.push((directory.join(name), self.0.find_tree(entry.id())?));
-                }
-            }
-            if tree.iter().any(|entry| is_file(&entry)) {
-                found.push(directory);
+        scope: Option<&TreeScope>,
+    ) -> Result<Vec<TreeEntry>, Error> {
+        let root = [ProjectPath::root()];
+        let (directories, trees) = match scope {
+            Some(scope) => (&*scope.directories, &*scope.trees),
+            None => (&[][..], &root[..]),
+        };
+        let mut entries = Vec::new();
+        for directory in directories {
+            let tree = self.tree(commit, &repository_path(directory, prefix))?;
+            let path = directory.relative().as_bytes();
+            for entry in tree.iter().flat_map(Tree::iter) {
+                entries.extend(file_entry(&entry, path));
             }
         }
-        Ok(found)
+        let mut open = Vec::new();
+        for directory in trees {
+            let tree = self.tree(commit, &repository_path(directory, prefix))?;
+            open.extend(tree.map(|tree| (directory.relative().as_bytes().to_vec(), tree)));
+        }
+        while let Some((path, tree)) = open.pop() {
+            for entry in &tree {
+                if entry.kind() == Some(ObjectType::Tree) {
+                    let below = join(&path, entry.name_bytes());
+                    open.push((below, self.0.find_tree(entry.id())?));
+                } else {
+                    entries.extend(file_entry(&entry, &path));
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    pub(super) fn contents(
+        &self,
+        ids: &[&str],
+        max_bytes: u32,
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let objects = self.0.odb()?;
+        let content = |id: &&str| {
+            let id = self.oid(id)?;
+            // Looks at the size first: a large file is not worth unpacking.
+            let (size, _) = objects.read_header(id)?;
+            if size > max_bytes as usize {
+                return Ok(None);
+            }
+            Ok(Some(self.0.find_blob(id)?.content().to_vec()))
+        };
+        ids.iter().map(content).collect()
     }
 
     pub(super) fn read(
@@ -404,7 +439,28 @@ impl Library {
     }
 }
 
-fn is_file(entry: &TreeEntry<'_>) -> bool {
+/// Returns a file or link of a directory.
+fn file_entry(entry: &git2::TreeEntry<'_>, directory: &[u8]) -> Option<TreeEntry> {
+    let is_link = match mode(entry) {
+        FileMode::Blob | FileMode::BlobExecutable => false,
+        FileMode::Link => true,
+        _ => return None,
+    };
+    Some(TreeEntry {
+        path: join(directory, entry.name_bytes()),
+        id: entry.id().to_string(),
+        is_link,
+    })
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    match directory {
+        [] => name.to_vec(),
+        directory => [directory, b"/", name].concat(),
+    }
+}
+
+fn is_file(entry: &git2::TreeEntry<'_>) -> bool {
     matches!(mode(entry), FileMode::Blob | FileMode::BlobExecutable)
 }
 

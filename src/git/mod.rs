@@ -16,6 +16,7 @@ mod file;
 mod library;
 mod program;
 mod remote;
+mod tree;
 
 use std::fmt;
 use std::path::Path;
@@ -28,6 +29,8 @@ pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};
 use self::library::Library;
 use self::program::Program;
+pub use self::tree::CommitTree;
+pub(crate) use self::tree::TreeScope;
 use crate::path::ProjectPath;
 use crate::project::discover;
 
@@ -338,22 +341,6 @@ impl Repository {
         self.ask(
             |library| library.files_in(commit, &self.prefix, directories),
             |program| program.files_in(commit, &self.prefix, directories),
-        )
-    }
-
-    /// Returns all directories of a commit that have files, at or below a directory of the project.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
-    pub fn directories_below(
-        &self,
-        commit: &CommitId,
-        directory: &ProjectPath,
-    ) -> Result<Vec<ProjectPath>, GitError> {
-        self.ask(
-            |library| library.directories_below(commit, &self.prefix, directory),
-            |program| program.directories_below(commit, &self.prefix, directory),
         )
     }
 

@@ -2,12 +2,14 @@
 //!
 //! Uses only options that git 2.30 knows, and formats that end names with NUL.
 
-use std::collections::{BTreeMap, HashSet};
+mod tree;
+
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::answer::{Fields, blob, change};
+use super::answer::{Fields, change};
 use super::{
     ChangedFile, CommitId, FileChange, FileState, GitError, command_line, is_hexadecimal,
     project_path, repository_path,
@@ -307,104 +309,6 @@ impl Program {
         let files = files.iter().zip(&requests);
         let files = files.filter(|(_, request)| ignored.contains(request.as_bytes()));
         Ok(files.map(|(file, _)| file.clone()).collect())
-    }
-
-    /// Returns the regular files of a commit at or below a place of the repository.
-    fn tree(&self, commit: &CommitId, place: &str) -> Result<Vec<String>, GitError> {
-        let mut arguments = vec!["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
-        arguments.extend(limit(place));
-        let answer = self.ask(&arguments)?;
-        let mut fields = Fields::new(&answer, &arguments);
-        let mut files = Vec::new();
-        // `100644 blob id`, a tab, the name.
-        while let Some(record) = fields.next() {
-            let Some(tab) = record.iter().position(|&byte| byte == b'\t') else {
-                return Err(fields.unexpected(record));
-            };
-            // A name that is not UTF-8 could not be asked for, and no stack has one.
-            if record.starts_with(b"100")
-                && let Ok(name) = str::from_utf8(&record[tab + 1..])
-            {
-                files.push(name.to_owned());
-            }
-        }
-        Ok(files)
-    }
-
-    pub(super) fn files_in(
-        &self,
-        commit: &CommitId,
-        prefix: &str,
-        directories: &[ProjectPath],
-    ) -> Result<Vec<Vec<String>>, GitError> {
-        let mut names: BTreeMap<&ProjectPath, Vec<String>> = BTreeMap::new();
-        for directory in directories {
-            names.entry(directory).or_default();
-        }
-        for file in self.tree(commit, prefix)? {
-            let Some(file) = project_path(file.as_bytes(), prefix) else {
-                continue;
-            };
-            let directory = file.parent().unwrap_or_else(ProjectPath::root);
-            if let Some(names) = names.get_mut(&directory) {
-                names.push(file.basename().to_owned());
-            }
-        }
-        for names in names.values_mut() {
-            names.sort_unstable();
-        }
-        Ok(directories
-            .iter()
-            .map(|directory| names[directory].clone())
-            .collect())
-    }
-
-    pub(super) fn directories_below(
-        &self,
-        commit: &CommitId,
-        prefix: &str,
-        directory: &ProjectPath,
-    ) -> Result<Vec<ProjectPath>, GitError> {
-        let files = self.tree(commit, &repository_path(directory, prefix))?;
-        let files = files
-            .iter()
-            .filter_map(|file| project_path(file.as_bytes(), prefix));
-        let mut directories: Vec<ProjectPath> = files
-            .map(|file| file.parent().unwrap_or_else(ProjectPath::root))
-            .collect();
-        directories.sort_unstable();
-        directories.dedup();
-        Ok(directories)
-    }
-
-    pub(super) fn read(
-        &self,
-        commit: &CommitId,
-        prefix: &str,
-        files: &[ProjectPath],
-    ) -> Result<Vec<Vec<u8>>, GitError> {
-        // The batch form ends requests with line feeds, which a name may contain; names go by id.
-        let ids = files.iter().map(|file| {
-            let name = format!("{commit}:{}", repository_path(file, prefix));
-            if name.contains('\n') {
-                return self.ask_line(&["rev-parse", "--verify", "--end-of-options", &name]);
-            }
-            Ok(name)
-        });
-        let requests: Vec<String> = ids.collect::<Result<_, _>>()?;
-        let arguments = ["cat-file", "--batch"];
-        let prepared = self.prepare(&arguments);
-        let text = prepared.text.clone();
-        let answer = checked(text, prepared.output_for(&requests, "\n")?)?;
-        let mut rest = &answer[..];
-        let mut contents = Vec::with_capacity(files.len());
-        // `id blob size`, a line feed, the content, a line feed.
-        for _ in files {
-            let content = blob(&mut rest);
-            let unexpected = || Fields::new(rest, &arguments).unexpected(rest);
-            contents.push(content.ok_or_else(unexpected)?.to_vec());
-        }
-        Ok(contents)
     }
 
     /// Returns whether there is any reference.

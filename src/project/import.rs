@@ -6,8 +6,6 @@
 //! configuration it has anyway. Unlike there, "above" goes by whole components.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use globset::GlobBuilder;
@@ -16,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body, ExprKind};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
-use crate::project::discover::{self, Found, ParsedFile};
+use crate::project::discover::{self, FileKind, Files, Found, ParsedFile};
 use crate::project::problems::Problems;
 use crate::project::top_level;
 use crate::source::{Span, Spanned};
@@ -39,17 +37,17 @@ pub(crate) struct Imports {
 
 /// Returns, by directory, what it imports. Directories that import nothing are missing.
 pub(crate) fn resolve(
-    root: &Path,
+    files: &Files,
     found: &mut Found,
     problems: &mut Problems,
 ) -> HashMap<ProjectPath, Imports> {
-    let files = found
+    let parsed = found
         .directories
         .iter()
         .flat_map(|directory| &directory.files);
     let mut known: HashMap<ProjectPath, Arc<Body>> = HashMap::new();
-    if files.clone().any(|file| has_imports(&file.body)) {
-        known.extend(files.map(|file| (file.path.clone(), file.body.clone())));
+    if parsed.clone().any(|file| has_imports(&file.body)) {
+        known.extend(parsed.map(|file| (file.path.clone(), file.body.clone())));
     }
     let importing: Vec<(ProjectPath, Vec<ParsedFile>)> = found
         .directories
@@ -58,20 +56,20 @@ pub(crate) fn resolve(
         .filter(|(_, files)| !files.is_empty())
         .collect();
     let mut resolver = Resolver {
-        root,
+        files,
         found,
         problems,
         known,
     };
     let mut imported = HashMap::new();
-    for (directory, files) in importing {
+    for (directory, importers) in importing {
         let mut import = Import {
             directory: &directory,
             seen: HashMap::new(),
             imports: Imports::default(),
             depth: 0,
         };
-        for file in files {
+        for file in importers {
             resolver.imports(&file.path, &file.body, &mut import);
         }
         let imports = import.imports;
@@ -97,7 +95,7 @@ fn with_imports(files: &[ParsedFile]) -> Vec<ParsedFile> {
 }
 
 struct Resolver<'a> {
-    root: &'a Path,
+    files: &'a Files<'a>,
     found: &'a mut Found,
     problems: &'a mut Problems,
     known: HashMap<ProjectPath, Arc<Body>>,
@@ -236,12 +234,7 @@ impl Resolver<'_> {
                 Some(pattern) => {
                     let mut found = Vec::new();
                     for directory in &matches {
-                        let entries = fs::read_dir(directory.to_host(self.root))
-                            .into_iter()
-                            .flatten();
-                        let names = entries
-                            .flatten()
-                            .filter_map(|entry| entry.file_name().into_string().ok());
+                        let names = self.files.names(directory).into_iter();
                         found.extend(
                             names
                                 .filter(|name| pattern.is_match(name))
@@ -252,13 +245,13 @@ impl Resolver<'_> {
                 }
             };
         }
-        matches.retain(|path| path.to_host(self.root).symlink_metadata().is_ok());
+        matches.retain(|path| self.files.exists(path));
         matches.sort();
         matches
     }
 
     fn import_file(&mut self, path: &ProjectPath, span: Span, import: &mut Import) {
-        if path.to_host(self.root).is_dir() {
+        if self.files.kind(path) == Some(FileKind::Directory) {
             let diagnostic = Diagnostic::error(
                 Code::InvalidImport,
                 format!("`{path}` is a directory, and an import names files"),
@@ -334,7 +327,7 @@ impl Resolver<'_> {
             return Some(body.clone());
         }
         let ParsedFile { body, .. } =
-            discover::read_one(self.root, path, self.found, self.problems)?;
+            discover::read_one(self.files, path, self.found, self.problems)?;
         top_level::check(&body, &mut self.problems.diagnostics);
         self.known.insert(path.clone(), body.clone());
         Some(body)

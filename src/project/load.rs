@@ -5,7 +5,9 @@
 //! there first.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use rayon::prelude::*;
@@ -16,7 +18,7 @@ use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, ConfigLevel, EnvDefinition, Settings};
-use crate::project::discover::{self, Directory, Listing};
+use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
 use crate::project::globals::GlobalDefinition;
 use crate::project::import::{Imported, Imports};
 use crate::project::problems::Problems;
@@ -50,6 +52,19 @@ pub struct Project {
     pub nested_projects: Vec<ProjectPath>,
     /// Files and directories of which not everything is known, for the reasons below.
     pub broken: Vec<ProjectPath>,
+    /// The files, where they are not on disk.
+    pub(crate) tree: Option<Arc<TreeIndex>>,
+}
+
+/// Why the project of a tree could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadTreeError {
+    /// The tree could not be read.
+    #[error(transparent)]
+    Tree(#[from] io::Error),
+    /// Not a single thread could be started.
+    #[error("failed to start the threads that read files")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
 }
 
 /// What a directory hands down to the stacks at and below it.
@@ -91,8 +106,9 @@ impl Project {
     /// If not a single thread can be started.
     pub fn load(root: &Path, problems: &mut Problems) -> Result<Self, rayon::ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
-            let found = discover::read(root, problems);
-            Self::evaluate(root, found, problems)
+            let files = Files::on_disk(root);
+            let found = discover::read(&files, problems);
+            Self::evaluate(&files, found, problems)
         }))
     }
 
@@ -106,24 +122,44 @@ impl Project {
         problems: &mut Problems,
     ) -> Result<(Self, Listing), rayon::ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
-            let (found, listing) = discover::read_with_listing(root, problems);
-            (Self::evaluate(root, found, problems), listing)
+            let files = Files::on_disk(root);
+            let (found, listing) = discover::read_with_listing(&files, problems);
+            (Self::evaluate(&files, found, problems), listing)
         }))
     }
 
-    fn evaluate(root: &Path, mut found: discover::Found, problems: &mut Problems) -> Self {
-        let imported = import::resolve(root, &mut found, problems);
+    /// Reads and evaluates the project as a tree has it, such as that of a commit. Only what lies
+    /// outside of `root` is looked up on disk.
+    ///
+    /// # Errors
+    ///
+    /// If the tree cannot be read, or not a single thread can be started.
+    pub fn load_tree(
+        root: &Path,
+        tree: &dyn FileTree,
+        problems: &mut Problems,
+    ) -> Result<Self, LoadTreeError> {
+        pool()?.install(|| {
+            let files = Files::of_tree(root, tree)?;
+            let found = discover::read(&files, problems);
+            Ok(Self::evaluate(&files, found, problems))
+        })
+    }
+
+    fn evaluate(files: &Files, mut found: discover::Found, problems: &mut Problems) -> Self {
+        let imported = import::resolve(files, &mut found, problems);
         let evaluated: Vec<Evaluated> = found
             .directories
             .into_par_iter()
             .map(|directory| {
                 let imports = imported.get(&directory.path);
                 let imported = imports.map_or(&[][..], |imports| &imports.files);
-                Evaluated::new(directory, imported, root)
+                Evaluated::new(directory, imported, files)
             })
             .collect();
         let mut project = Project {
-            root: root.to_path_buf(),
+            root: files.root.to_path_buf(),
+            tree: files.index(),
             sources: found.sources,
             nested_projects: found.nested_projects,
             broken: found.broken,
@@ -244,6 +280,24 @@ pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
     build(processors.max(MIN_THREADS)).or_else(|_| build(1))
 }
 
+/// Returns the directories that have a `stack` block in a tree, by path. What is wrong with the files
+/// does not matter: what could not be read then was no stack then.
+pub(crate) fn stacks_of_tree(
+    root: &Path,
+    tree: &dyn FileTree,
+) -> Result<Vec<ProjectPath>, LoadTreeError> {
+    pool()?.install(|| {
+        let files = Files::of_tree(root, tree)?;
+        let found = discover::read(&files, &mut Problems::default());
+        let has_stack = |directory: &Directory| {
+            let mut files = directory.files.iter();
+            files.any(|file| file.body.blocks("stack").next().is_some())
+        };
+        let directories = found.directories.into_iter().filter(has_stack);
+        Ok(directories.map(|directory| directory.path).collect())
+    })
+}
+
 /// What the configuration of one directory says.
 struct Evaluated {
     path: ProjectPath,
@@ -254,7 +308,7 @@ struct Evaluated {
 }
 
 impl Evaluated {
-    fn new(directory: Directory, imported: &[Imported], root: &Path) -> Self {
+    fn new(directory: Directory, imported: &[Imported], project_files: &Files) -> Self {
         let Directory { path, files } = directory;
         let mut problems = Vec::new();
         for file in &files {
@@ -285,7 +339,8 @@ impl Evaluated {
         let ignore = ignore.collect();
         let block = stack::declared(&files, &mut problems);
         let block = block.as_deref();
-        let stack = block.map(|block| stack::from_block(block, &path, root, &mut problems));
+        let stack =
+            block.map(|block| stack::from_block(block, &path, project_files, &mut problems));
         let attempts = block.map(|block| stack::attempts(block, &mut problems));
         let attempts = attempts.unwrap_or_default().or(&config.attempts);
         Evaluated {

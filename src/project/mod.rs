@@ -17,6 +17,6 @@ pub mod tag;
 mod top_level;
 pub mod version;
 
-pub(crate) use self::load::pool;
-pub use self::load::{DirectoryScope, Ignore, Project};
+pub use self::load::{DirectoryScope, Ignore, LoadTreeError, Project};
+pub(crate) use self::load::{pool, stacks_of_tree};
 pub use self::problems::{FileReadError, Problems};

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
 use crate::language::syntax::{Expr, ExprKind, Name};
+use crate::project::discover::FileKind;
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::{DirectoryScope, Project};
 use crate::source::Span;
@@ -181,8 +182,15 @@ impl Namespaces for StackNamespaces<'_> {
             return Err(Box::new(diagnostic.help("give it one string")));
         };
         // As in Terraform: relative to the directory that the expression is evaluated for.
-        let directory = self.stack.path.to_host(&self.outer.project.root);
-        Ok(Value::Bool(directory.join(&**path).is_file()))
+        let host = self.stack.path.to_host(&self.outer.project.root);
+        let inside = self.stack.path.resolve(path).ok();
+        let is_file = match (&self.outer.project.tree, inside) {
+            (Some(tree), Some(inside)) if !path.starts_with('/') => {
+                tree.kind(&inside) == Some(FileKind::File)
+            }
+            _ => host.join(&**path).is_file(),
+        };
+        Ok(Value::Bool(is_file))
     }
 }
 

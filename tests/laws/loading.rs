@@ -14,7 +14,7 @@ use crate::support::host::folder;
 use crate::tree::{any_tree, write};
 
 /// Files that are wrong, or say more of the same.
-const NOISE: [&str; 8] = [
+pub(crate) const NOISE: [&str; 8] = [
     "stack {\n  id = \"same\"\n}\n",
     "stack {\n  id = \"SAME\"\n  tags = [\"t\", \"t\", \"Bad\"]\n}\n",
     "stack {\n  aftr = []\n  after = [1, \"/nope\"]\n}\n",
@@ -25,12 +25,20 @@ const NOISE: [&str; 8] = [
     "stack {\n  name = \"unclosed\n",
 ];
 
-/// All that can be seen of a project.
-fn seen(root: &Path) -> String {
+fn loaded(root: &Path) -> String {
     let mut problems = Problems::default();
     let project = Project::load(root, &mut problems).unwrap();
-    let mut diagnostics = problems.diagnostics;
-    let references = References::resolve(&project, &mut diagnostics);
+    seen(&project, problems)
+}
+
+/// All that can be seen of a project.
+pub(crate) fn seen(project: &Project, problems: Problems) -> String {
+    let Problems {
+        mut diagnostics,
+        errors,
+        ..
+    } = problems;
+    let references = References::resolve(project, &mut diagnostics);
     let graph = Graph::new(&project.stacks, &references);
     for knot in graph.cycles() {
         diagnostics.extend(knot.diagnostics(&project.stacks, &project.sources));
@@ -40,7 +48,7 @@ fn seen(root: &Path) -> String {
     for diagnostic in &diagnostics {
         seen += &render(diagnostic, &project.sources, Style::Plain);
     }
-    for error in &problems.errors {
+    for error in &errors {
         seen += &format!("{error}\n");
     }
     let place = |span| project.sources.line(span);
@@ -101,8 +109,8 @@ proptest! {
             let root = directory.path().canonicalize().unwrap().join("project");
             fs::create_dir(&root).unwrap();
             write(&root, files);
-            let first = seen(&root);
-            assert_eq!(seen(&root), first, "the same twice");
+            let first = loaded(&root);
+            assert_eq!(loaded(&root), first, "the same twice");
             first
         };
         let one = make(files.iter().collect());

@@ -15,6 +15,7 @@ mod base;
 #[cfg(unix)]
 mod changed;
 mod commands;
+mod committed;
 #[cfg(unix)]
 mod computing;
 mod cycles;

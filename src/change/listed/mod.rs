@@ -1,8 +1,8 @@
 //! All inputs of one stack, whether they have changed or not.
 
 use super::cause::{Input, InputPlace, Place, UncountedChange, Use, WhyUncounted};
+use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
-use super::find::ChangeError;
 use super::inputs::{self, InputProblems, Inputs, Touch, Tree};
 use super::named::{named, touch_named};
 use super::uncounted::{Ignores, Uncounted};

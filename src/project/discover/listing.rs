@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 
+use super::files::FileKind;
 use crate::path::ProjectPath;
 
 /// Endings of the files of Terraform and its fork.
@@ -60,11 +61,11 @@ impl Listing {
 
 impl Listed {
     /// Takes an entry that is no directory in, if it is of interest.
-    pub(crate) fn add(&mut self, name: &OsStr, kind: std::fs::FileType) {
+    pub(super) fn add(&mut self, name: &OsStr, kind: FileKind) {
         if is_terraform(name) || name == TERRAGRUNT_FILE || name == TERRAGRUNT_JSON_FILE {
-            self.files.push((name.to_owned(), kind.is_file()));
+            self.files.push((name.to_owned(), kind == FileKind::File));
         }
-        if kind.is_symlink() {
+        if kind == FileKind::Link {
             self.links.push(name.to_owned());
         }
     }

@@ -1,6 +1,6 @@
 //! Finds the project root and reads the configuration files below it.
 //!
-//! One thread walks the tree with walkdir and hands the configuration files of each directory to a
+//! One thread walks the tree and hands the configuration files of each directory to a
 //! pool of threads, which read and parse them; so waiting for a cold disk and parsing overlap.
 //! Results are sorted afterwards: what the threads do first never shows.
 //!
@@ -11,25 +11,28 @@
 //! Knows what a configuration file is called and that one may declare a root; knows nothing else of
 //! what files mean.
 
+mod files;
 mod listing;
+mod names;
 mod root;
 mod text;
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+pub(crate) use files::{FileKind, Files, TreeIndex};
+pub use files::{FileTree, TreeEntry};
 pub use listing::Listing;
 pub(crate) use listing::{Listed, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform};
+pub use names::{is_configuration, is_skip_mark};
 pub use root::{RootRule, RootUnknown, find_root};
 pub(crate) use root::{declares_root, git_top_level};
 use tracing::{debug, trace};
-use walkdir::{DirEntry, WalkDir};
 
-pub(crate) use self::text::{CONFIGURATION, Limit, TextError, read_text};
+pub(crate) use self::text::{Limit, TextError, read_text};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse;
 use crate::language::syntax::Body;
@@ -37,14 +40,8 @@ use crate::path::ProjectPath;
 use crate::project::problems::{FileReadError, Problems};
 use crate::source::{FileId, SourceFile, Sources, Span};
 
-/// Endings of configuration files. Terramate reads the first two as well.
-const ENDINGS: [&str; 3] = [".tm", ".tm.hcl", ".orch.hcl"];
-
 /// Directories that one task reads: waking a thread for each would cost more than parsing it.
 const BATCH: usize = 32;
-
-/// Files that keep a directory, and all below it, out of the project.
-const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
 
 /// What [`read`] found.
 #[derive(Debug, Default)]
@@ -77,29 +74,16 @@ pub struct ParsedFile {
     pub body: Arc<Body>,
 }
 
-/// Says whether a file of that name is read as configuration.
-pub fn is_configuration(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    let mut endings = ENDINGS.iter().map(|ending| ending.as_bytes());
-    !name.starts_with(b".")
-        && endings.any(|ending| name.len() > ending.len() && name.ends_with(ending))
-}
-
-/// Says whether a file of that name keeps its directory, and all below it, out of the project.
-pub fn is_skip_mark(name: &OsStr) -> bool {
-    SKIP_MARKS.iter().any(|mark| name == OsStr::new(mark))
-}
-
 /// Reads all configuration files of the project, on the pool of threads that this is called on.
-pub fn read(root: &Path, problems: &mut Problems) -> Found {
-    read_project(Reader::new(root, 0), problems).0
+pub(crate) fn read(files: &Files, problems: &mut Problems) -> Found {
+    read_project(Reader::new(files, 0), problems).0
 }
 
 /// Does what [`read`] does, and lists what else there is.
-pub fn read_with_listing(root: &Path, problems: &mut Problems) -> (Found, Listing) {
+pub(crate) fn read_with_listing(files: &Files, problems: &mut Problems) -> (Found, Listing) {
     let reader = Reader {
         lists: true,
-        ..Reader::new(root, 0)
+        ..Reader::new(files, 0)
     };
     read_project(reader, problems)
 }
@@ -146,15 +130,15 @@ fn read_project(reader: Reader, problems: &mut Problems) -> (Found, Listing) {
 
 /// Reads one more file, which need not have a configuration file's name: what an import names.
 /// Where that fails, the reason is added to `problems`.
-pub fn read_one(
-    root: &Path,
+pub(crate) fn read_one(
+    files: &Files,
     path: &ProjectPath,
     found: &mut Found,
     problems: &mut Problems,
 ) -> Option<ParsedFile> {
-    let reader = Reader::new(root, found.sources.len());
+    let reader = Reader::new(files, found.sources.len());
     let mut gathered = Gathered::default();
-    let file = reader.read_file(&path.to_host(root), false, &mut gathered);
+    let file = reader.read_file(&path.to_host(files.root), false, &mut gathered);
     for (path, problem) in gathered.sorted(&mut found.sources).problems {
         found.add(path, problem, problems);
     }
@@ -174,6 +158,7 @@ impl Found {
 /// What the tasks of a walk share.
 struct Reader<'a> {
     root: &'a Path,
+    files: &'a Files<'a>,
     /// Whether to list what is not configuration.
     lists: bool,
     next_file: AtomicU32,
@@ -196,9 +181,9 @@ enum Problem {
     Unreadable(FileReadError),
 }
 
-/// What the walk met in one directory.
+/// What the walk found in one directory.
 #[derive(Default)]
-struct Files {
+struct DirectoryFiles {
     /// The configuration files, each with whether it is a plain file, not a link or worse.
     configuration: Vec<(PathBuf, bool)>,
     /// The directory and what it has besides, if that is asked for.
@@ -206,10 +191,11 @@ struct Files {
 }
 
 impl<'a> Reader<'a> {
-    fn new(root: &'a Path, n_files: usize) -> Self {
+    fn new(files: &'a Files<'a>, n_files: usize) -> Self {
         let next_file = u32::try_from(n_files).expect("fewer than four billion files");
         Reader {
-            root,
+            root: files.root,
+            files,
             lists: false,
             next_file: AtomicU32::new(next_file),
             gathered: Mutex::default(),
@@ -224,22 +210,17 @@ impl<'a> Reader<'a> {
 
     /// Walks the tree and spawns tasks that read what it finds.
     fn walk<'s>(&'s self, scope: &rayon::Scope<'s>) {
-        // The files of a directory before its directories: all of its own files are known, a mark
+        // The files of a directory come before its directories: all of its own files are known, a mark
         // among them, when the walk goes down.
-        let directories_last =
-            |a: &DirEntry, b: &DirEntry| a.file_type().is_dir().cmp(&b.file_type().is_dir());
-        let mut walk = WalkDir::new(self.root)
-            .min_depth(1)
-            .sort_by(directories_last)
-            .into_iter();
+        let mut walk = self.files.walk();
         let mut root_is_marked = false;
         let listed = |directory: &Path| {
             let lists = self.lists;
             lists.then(|| (directory.to_path_buf(), Listed::default()))
         };
-        let mut files = Files {
+        let mut files = DirectoryFiles {
             listed: listed(self.root),
-            ..Files::default()
+            ..DirectoryFiles::default()
         };
         let mut left_out: Vec<ProjectPath> = Vec::new();
         let mut leave_out = |directory: &Path| {
@@ -247,26 +228,23 @@ impl<'a> Reader<'a> {
                 left_out.extend(ProjectPath::from_host(self.root, directory));
             }
         };
-        let mut batch: Vec<Files> = Vec::new();
-        let spawn = |batch: &mut Vec<Files>| {
+        let mut batch: Vec<DirectoryFiles> = Vec::new();
+        let spawn = |batch: &mut Vec<DirectoryFiles>| {
             let batch = std::mem::take(batch);
             scope.spawn(move |_| self.read_batch(batch));
         };
         while let Some(entry) = walk.next() {
             let entry = match entry {
                 Ok(entry) => entry,
-                Err(error) => {
-                    let path = error.path().unwrap_or(self.root).to_path_buf();
-                    let source = error
-                        .into_io_error()
-                        .unwrap_or_else(|| io::Error::other("loop"));
-                    let problem = self.unreadable(&path, source);
+                Err((path, source)) => {
+                    let problem = self.unreadable(path.as_deref().unwrap_or(self.root), source);
                     self.gathered().problems.push(problem);
                     continue;
                 }
             };
-            let name = entry.file_name();
-            if entry.file_type().is_dir() {
+            let name = entry.name();
+            let kind = entry.kind();
+            if kind == FileKind::Directory {
                 if !files.configuration.is_empty() || files.listed.is_some() {
                     batch.push(std::mem::take(&mut files));
                 }
@@ -288,21 +266,20 @@ impl<'a> Reader<'a> {
                 }
             } else if is_skip_mark(name) {
                 if entry.depth() > 1 {
-                    files = Files::default();
+                    files = DirectoryFiles::default();
                     entry.path().parent().into_iter().for_each(&mut leave_out);
                     walk.skip_current_dir();
                 } else {
                     root_is_marked = true;
                 }
             } else {
-                let kind = entry.file_type();
                 if let Some((_, listed)) = &mut files.listed {
                     listed.add(name, kind);
                 }
                 if is_configuration(name) {
                     files
                         .configuration
-                        .push((entry.into_path(), kind.is_file()));
+                        .push((entry.into_path(), kind == FileKind::File));
                 }
             }
         }
@@ -311,7 +288,7 @@ impl<'a> Reader<'a> {
         self.gathered().left_out = left_out;
     }
 
-    fn read_batch(&self, batch: Vec<Files>) {
+    fn read_batch(&self, batch: Vec<DirectoryFiles>) {
         let mut gathered = Gathered::default();
         for files in batch {
             self.read_directory(files, &mut gathered);
@@ -319,8 +296,8 @@ impl<'a> Reader<'a> {
         self.gathered().append(gathered);
     }
 
-    fn read_directory(&self, files: Files, gathered: &mut Gathered) {
-        let Files {
+    fn read_directory(&self, files: DirectoryFiles, gathered: &mut Gathered) {
+        let DirectoryFiles {
             configuration: mut files,
             listed,
         } = files;
@@ -359,7 +336,7 @@ impl<'a> Reader<'a> {
             gathered.problems.push(self.not_utf8(host));
             return None;
         };
-        let (text, not_utf8) = match read_text(host, plain, Some(self.root), &CONFIGURATION) {
+        let (text, not_utf8) = match self.files.text(host, plain) {
             Ok(text) => (text, None),
             Err(TextError::NotUtf8 { text, offset }) => (text, Some(offset)),
             Err(TextError::Io(source)) => {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::is_configuration;
+use super::names::is_configuration;
 use super::text::{CONFIGURATION, TextError, read_text};
 use crate::language::parse::parse;
 use crate::language::syntax::{Body, ExprKind};

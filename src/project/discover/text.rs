@@ -64,21 +64,28 @@ pub(crate) fn read_text(
                 .read_to_end(&mut bytes)
         })
         .map_err(TextError::Io)?;
-    let Some(size) = u32::try_from(bytes.len())
-        .ok()
-        .filter(|size| *size <= limit.bytes)
-    else {
-        return Err(TextError::Refused {
-            why: format!("is larger than {} MiB", limit.bytes >> 20),
-            help: limit.help,
-        });
-    };
+    if bytes.len() > limit.bytes as usize {
+        return Err(too_large(limit));
+    }
+    decode(bytes)
+}
+
+/// Returns that a file is larger than its limit.
+pub(super) fn too_large(limit: &Limit) -> TextError {
+    TextError::Refused {
+        why: format!("is larger than {} MiB", limit.bytes >> 20),
+        help: limit.help,
+    }
+}
+
+/// Returns the text of a file that is within its limit, without a byte order mark.
+pub(super) fn decode(mut bytes: Vec<u8>) -> Result<String, TextError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }
     String::from_utf8(bytes).map_err(|error| TextError::NotUtf8 {
-        // That lies within the size, so it is as small.
-        offset: u32::try_from(error.utf8_error().valid_up_to()).unwrap_or(size),
+        // The limit is far below 4 GB.
+        offset: u32::try_from(error.utf8_error().valid_up_to()).unwrap_or(u32::MAX),
         text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
 }

@@ -1,7 +1,6 @@
 //! From a `stack` block to a [`Stack`]: types, defaults and checks of its attributes.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use super::Stack;
 use super::watch::watched;
@@ -10,6 +9,7 @@ use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::path::ProjectPath;
 use crate::project::attempt::{self, AttemptSettings};
+use crate::project::discover::Files;
 use crate::project::tag::tag_problem;
 use crate::source::{Span, Spanned};
 
@@ -39,7 +39,7 @@ const MAX_ID: usize = 64;
 pub(crate) fn from_block(
     block: &Block,
     path: &ProjectPath,
-    root: &Path,
+    files: &Files,
     problems: &mut Vec<Diagnostic>,
 ) -> Stack {
     for label in &block.labels {
@@ -64,7 +64,9 @@ pub(crate) fn from_block(
         problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..9].join(", "))));
     }
     let directory_name = if path.is_root() {
-        root.file_name()
+        files
+            .root
+            .file_name()
             .map_or("/".into(), |name| name.to_string_lossy().into_owned())
     } else {
         path.basename().to_owned()
@@ -103,7 +105,7 @@ pub(crate) fn from_block(
                 let entries = strings(attribute, problems);
                 stack.watch = entries
                     .iter()
-                    .filter_map(|entry| watched(entry, path, root, problems))
+                    .filter_map(|entry| watched(entry, path, files, problems))
                     .collect();
             }
             "from_bundle_file" | "from_bundle_label" => _ = string(attribute, problems),

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use walkdir::WalkDir;
@@ -11,6 +10,7 @@ use super::Stacks;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::path::ProjectPath;
 use crate::pattern::{BadPattern, Pattern};
+use crate::project::discover::{FileKind, Files};
 use crate::source::Spanned;
 
 /// An entry of `watch`, resolved in the project.
@@ -35,7 +35,7 @@ impl fmt::Display for Watch {
 pub(super) fn watched(
     entry: &Spanned<String>,
     stack: &ProjectPath,
-    root: &Path,
+    files: &Files,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Spanned<Watch>> {
     let written = &entry.value;
@@ -44,11 +44,9 @@ pub(super) fn watched(
         Some(Spanned { value, span })
     };
     let path = stack.resolve(written).ok();
-    let kind = path
-        .as_ref()
-        .and_then(|path| fs::metadata(path.to_host(root)).ok());
+    let kind = path.as_ref().and_then(|path| files.kind(path));
     let problem = match (path, kind) {
-        (Some(path), Some(kind)) if kind.is_file() => return spanned(Watch::File(path)),
+        (Some(path), Some(FileKind::File)) => return spanned(Watch::File(path)),
         (Some(path), Some(_)) => {
             let message = format!("`watch` names files, and `{path}` is not one");
             let diagnostic = Diagnostic::error(Code::InvalidValue, message)

@@ -1,0 +1,187 @@
+//! What the `git` program says about the files of a commit.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{Program, checked, limit};
+use crate::git::answer::{Fields, blob};
+use crate::git::{CommitId, GitError, TreeScope, repository_path};
+use crate::path::ProjectPath;
+use crate::project::discover::TreeEntry;
+
+impl Program {
+    /// Returns the files and links of a commit in the project.
+    fn tree(&self, commit: &CommitId, prefix: &str) -> Result<Vec<TreeEntry>, GitError> {
+        let mut arguments = vec!["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
+        arguments.extend(limit(prefix));
+        let answer = self.ask(&arguments)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let mut entries = Vec::new();
+        // `100644 blob id`, a tab, the path.
+        while let Some(record) = fields.next() {
+            let Some(tab) = record.iter().position(|&byte| byte == b'\t') else {
+                return Err(fields.unexpected(record));
+            };
+            entries.extend(tree_entry(&record[..tab], &record[tab + 1..], prefix));
+        }
+        Ok(entries)
+    }
+
+    pub(in crate::git) fn entries(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        scope: Option<&TreeScope>,
+    ) -> Result<Vec<TreeEntry>, GitError> {
+        let mut entries = self.tree(commit, prefix)?;
+        let Some(scope) = scope else {
+            return Ok(entries);
+        };
+        let of = |directories: &[ProjectPath]| -> HashSet<Vec<u8>> {
+            let paths = directories.iter();
+            paths.map(|path| path.relative().into()).collect()
+        };
+        let (directories, trees) = (of(&scope.directories), of(&scope.trees));
+        entries.retain(|entry| {
+            let mut above = above(&entry.path);
+            let own = above.next().unwrap_or_default();
+            directories.contains(own)
+                || trees.contains(own)
+                || above.any(|directory| trees.contains(directory))
+        });
+        Ok(entries)
+    }
+
+    pub(in crate::git) fn contents(
+        &self,
+        ids: &[&str],
+        max_bytes: u32,
+    ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        let requests: Vec<String> = ids.iter().map(|&id| id.to_owned()).collect();
+        let sizes = self.batch("--batch-check", &requests)?;
+        let sizes = String::from_utf8_lossy(&sizes);
+        // `id blob size` on each line.
+        let is_small: Vec<bool> = sizes
+            .lines()
+            .map(|line| {
+                let size = line.rsplit(' ').next().and_then(|size| size.parse().ok());
+                size.is_none_or(|size: u64| size <= u64::from(max_bytes))
+            })
+            .collect();
+        let wanted = requests.into_iter().zip(&is_small);
+        let wanted: Vec<String> = wanted
+            .filter_map(|(id, &is_small)| is_small.then_some(id))
+            .collect();
+        let answer = self.batch("--batch", &wanted)?;
+        let mut rest = &answer[..];
+        let contents = is_small.into_iter().map(|is_small| {
+            if !is_small {
+                return Ok(None);
+            }
+            let content = blob(&mut rest).map(<[u8]>::to_vec);
+            let unexpected = || Fields::new(rest, &["cat-file", "--batch"]).unexpected(rest);
+            content.map(Some).ok_or_else(unexpected)
+        });
+        contents.collect()
+    }
+
+    /// Returns what `git cat-file` says about objects.
+    fn batch(&self, option: &str, requests: &[String]) -> Result<Vec<u8>, GitError> {
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let prepared = self.prepare(&["cat-file", option]);
+        let text = prepared.text.clone();
+        checked(text, prepared.output_for(requests, "\n")?)
+    }
+
+    pub(in crate::git) fn files_in(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        directories: &[ProjectPath],
+    ) -> Result<Vec<Vec<String>>, GitError> {
+        let mut names: BTreeMap<&ProjectPath, Vec<String>> = BTreeMap::new();
+        for directory in directories {
+            names.entry(directory).or_default();
+        }
+        for entry in self.tree(commit, prefix)? {
+            // A name that is not UTF-8 could not be asked for, and no stack has one.
+            let Ok(file) = str::from_utf8(&entry.path) else {
+                continue;
+            };
+            if entry.is_link {
+                continue;
+            }
+            let file = ProjectPath::from_normal(&format!("/{file}"));
+            let directory = file.parent().unwrap_or_else(ProjectPath::root);
+            if let Some(names) = names.get_mut(&directory) {
+                names.push(file.basename().to_owned());
+            }
+        }
+        for names in names.values_mut() {
+            names.sort_unstable();
+        }
+        Ok(directories
+            .iter()
+            .map(|directory| names[directory].clone())
+            .collect())
+    }
+
+    pub(in crate::git) fn read(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        files: &[ProjectPath],
+    ) -> Result<Vec<Vec<u8>>, GitError> {
+        // The batch form ends requests with line feeds, which a name may contain; names go by id.
+        let ids = files.iter().map(|file| {
+            let name = format!("{commit}:{}", repository_path(file, prefix));
+            if name.contains('\n') {
+                return self.ask_line(&["rev-parse", "--verify", "--end-of-options", &name]);
+            }
+            Ok(name)
+        });
+        let requests: Vec<String> = ids.collect::<Result<_, _>>()?;
+        let arguments = ["cat-file", "--batch"];
+        let prepared = self.prepare(&arguments);
+        let text = prepared.text.clone();
+        let answer = checked(text, prepared.output_for(&requests, "\n")?)?;
+        let mut rest = &answer[..];
+        let mut contents = Vec::with_capacity(files.len());
+        // `id blob size`, a line feed, the content, a line feed.
+        for _ in files {
+            let content = blob(&mut rest);
+            let unexpected = || Fields::new(rest, &arguments).unexpected(rest);
+            contents.push(content.ok_or_else(unexpected)?.to_vec());
+        }
+        Ok(contents)
+    }
+}
+
+/// Returns the file or link that `git ls-tree` tells of, as `100644 blob id` and a path of the repository,
+/// if it is one and lies in the project.
+fn tree_entry(head: &[u8], path: &[u8], prefix: &str) -> Option<TreeEntry> {
+    let head = str::from_utf8(head).ok()?;
+    let [mode, _, id] = head.split(' ').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let is_link = mode == "120000";
+    if !is_link && !mode.starts_with("100") {
+        return None;
+    }
+    let inside = match prefix {
+        "" => path,
+        prefix => path.strip_prefix(prefix.as_bytes())?.strip_prefix(b"/")?,
+    };
+    Some(TreeEntry {
+        path: inside.to_vec(),
+        id: id.to_owned(),
+        is_link,
+    })
+}
+
+/// Returns the directories above a file, nearest first; the root is empty.
+fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = (0..path.len()).rev().filter(|&at| path[at] == b'/');
+    slashes.map(|at| &path[..at]).chain([&[][..]])
+}

@@ -1,0 +1,389 @@
+//! Where the files of a project are read from: the disk, or a tree such as that of a commit.
+//!
+//! A tree is listed once, and the text of all its configuration files is read in one go. Links in it
+//! are not followed. What a file means is not known here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::names::is_configuration;
+use super::text::{self, CONFIGURATION, TextError, decode, read_text};
+use crate::path::ProjectPath;
+
+/// Files that are not on disk.
+pub trait FileTree: Sync {
+    /// Returns all files and links of the project, in any order.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be listed.
+    fn entries(&self) -> io::Result<Vec<TreeEntry>>;
+
+    /// Returns the contents of files, by the ids of their entries and in that order; `None` for a file
+    /// that is larger than `max_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// If one of them cannot be read.
+    fn read(&self, ids: &[&str], max_bytes: u32) -> io::Result<Vec<Option<Vec<u8>>>>;
+}
+
+/// A file or link of a [`FileTree`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// The path from the project root, `/`-separated; names are bytes.
+    pub path: Vec<u8>,
+    /// What its content is asked for by.
+    pub id: String,
+    /// Whether it is a symbolic link.
+    pub is_link: bool,
+}
+
+/// What lies at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Directory,
+    File,
+    Link,
+    /// A pipe, a device or the like.
+    Other,
+}
+
+impl FileKind {
+    fn of(kind: fs::FileType) -> Self {
+        if kind.is_dir() {
+            FileKind::Directory
+        } else if kind.is_file() {
+            FileKind::File
+        } else if kind.is_symlink() {
+            FileKind::Link
+        } else {
+            FileKind::Other
+        }
+    }
+}
+
+/// The entries of a tree, by directory and name. Directories are known by what they hold.
+#[derive(Debug, Default)]
+pub(crate) struct TreeIndex(BTreeMap<Vec<u8>, TreeDirectory>);
+
+/// What lies in a directory, by name, each with the id of its content.
+type TreeDirectory = BTreeMap<Vec<u8>, (FileKind, String)>;
+
+impl TreeIndex {
+    fn new(entries: Vec<TreeEntry>) -> Self {
+        let mut index = TreeIndex::default();
+        for TreeEntry { path, id, is_link } in entries {
+            let kind = if is_link {
+                FileKind::Link
+            } else {
+                FileKind::File
+            };
+            let mut inner = (path, (kind, id));
+            while !inner.0.is_empty() {
+                let (path, found) = inner;
+                let (directory, name) = match path.iter().rposition(|&byte| byte == b'/') {
+                    Some(slash) => (path[..slash].to_vec(), path[slash + 1..].to_vec()),
+                    None => (Vec::new(), path),
+                };
+                let is_new = !index.0.contains_key(&directory);
+                index
+                    .0
+                    .entry(directory.clone())
+                    .or_default()
+                    .insert(name, found);
+                if !is_new {
+                    break;
+                }
+                inner = (directory, (FileKind::Directory, String::new()));
+            }
+        }
+        index
+    }
+
+    fn get(&self, path: &ProjectPath) -> Option<&(FileKind, String)> {
+        let directory = path.parent()?;
+        let names = self.0.get(directory.relative().as_bytes())?;
+        names.get(path.basename().as_bytes())
+    }
+
+    /// Returns what lies at a path.
+    pub(crate) fn kind(&self, path: &ProjectPath) -> Option<FileKind> {
+        if path.is_root() {
+            return Some(FileKind::Directory);
+        }
+        self.get(path).map(|(kind, _)| *kind)
+    }
+
+    /// Returns the entries of a directory, directories last.
+    fn children(&self, directory: &[u8]) -> Vec<(OsString, FileKind)> {
+        let names = self.0.get(directory).into_iter().flatten();
+        let mut children: Vec<_> = names
+            .map(|(name, (kind, _))| (os_name(name), *kind))
+            .collect();
+        children.sort_by_key(|(_, kind)| *kind == FileKind::Directory);
+        children
+    }
+}
+
+#[cfg(unix)]
+fn os_name(name: &[u8]) -> OsString {
+    use std::os::unix::ffi::OsStringExt;
+    OsString::from_vec(name.to_vec())
+}
+
+#[cfg(not(unix))]
+fn os_name(name: &[u8]) -> OsString {
+    String::from_utf8_lossy(name).into_owned().into()
+}
+
+/// The files of a project.
+pub(crate) struct Files<'t> {
+    pub(crate) root: &'t Path,
+    listed: Option<Listed<'t>>,
+}
+
+/// The files of a tree.
+struct Listed<'t> {
+    tree: &'t dyn FileTree,
+    index: Arc<TreeIndex>,
+    /// The contents of configuration files, by id.
+    contents: HashMap<String, Option<Vec<u8>>>,
+}
+
+impl<'t> Files<'t> {
+    /// Returns the files on disk.
+    pub(crate) fn on_disk(root: &'t Path) -> Self {
+        Files { root, listed: None }
+    }
+
+    /// Returns the files of a tree, which is taken for what lies at the root.
+    pub(crate) fn of_tree(root: &'t Path, tree: &'t dyn FileTree) -> io::Result<Self> {
+        let entries = tree.entries()?;
+        let is_wanted = |entry: &&TreeEntry| {
+            let name = entry.path.rsplit(|&byte| byte == b'/').next();
+            !entry.is_link && name.is_some_and(|name| is_configuration(&os_name(name)))
+        };
+        let wanted = entries.iter().filter(is_wanted);
+        let mut ids: Vec<&str> = wanted.map(|entry| &*entry.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let contents = tree.read(&ids, CONFIGURATION.bytes)?;
+        let contents = ids.iter().map(|&id| id.to_owned()).zip(contents).collect();
+        let index = Arc::new(TreeIndex::new(entries));
+        let listed = Some(Listed {
+            tree,
+            index,
+            contents,
+        });
+        Ok(Files { root, listed })
+    }
+
+    /// Returns the entries of the tree, unless the files are on disk.
+    pub(crate) fn index(&self) -> Option<Arc<TreeIndex>> {
+        self.listed.as_ref().map(|listed| listed.index.clone())
+    }
+
+    /// Returns what lies at a path, links on disk followed; `None` if nothing does, or a link in a tree.
+    pub(crate) fn kind(&self, path: &ProjectPath) -> Option<FileKind> {
+        match &self.listed {
+            None => {
+                let metadata = fs::metadata(path.to_host(self.root)).ok()?;
+                Some(FileKind::of(metadata.file_type()))
+            }
+            Some(listed) => {
+                let kind = listed.index.kind(path)?;
+                (kind != FileKind::Link).then_some(kind)
+            }
+        }
+    }
+
+    /// Returns whether there is anything at a path, be it a link that leads nowhere.
+    pub(crate) fn exists(&self, path: &ProjectPath) -> bool {
+        match &self.listed {
+            None => path.to_host(self.root).symlink_metadata().is_ok(),
+            Some(listed) => listed.index.kind(path).is_some(),
+        }
+    }
+
+    /// Returns the names in a directory that are UTF-8, in any order.
+    pub(crate) fn names(&self, directory: &ProjectPath) -> Vec<String> {
+        let names: Vec<OsString> = match &self.listed {
+            None => {
+                let entries = fs::read_dir(directory.to_host(self.root));
+                let entries = entries.into_iter().flatten().flatten();
+                entries.map(|entry| entry.file_name()).collect()
+            }
+            Some(listed) => {
+                let children = listed.index.children(directory.relative().as_bytes());
+                children.into_iter().map(|(name, _)| name).collect()
+            }
+        };
+        let names = names.into_iter();
+        names.filter_map(|name| name.into_string().ok()).collect()
+    }
+
+    /// Reads a configuration file. On disk, `plain` is whether it is known to be no link.
+    pub(super) fn text(&self, host: &Path, plain: bool) -> Result<String, TextError> {
+        let Some(listed) = &self.listed else {
+            return read_text(host, plain, Some(self.root), &CONFIGURATION);
+        };
+        let found = ProjectPath::from_host(self.root, host);
+        let found = found.and_then(|path| listed.index.get(&path));
+        let Some((FileKind::File, id)) = found else {
+            let what = match found {
+                Some((FileKind::Link, _)) => {
+                    "is a symbolic link, which is not followed in a commit"
+                }
+                _ => "is not a regular file",
+            };
+            return Err(TextError::Refused {
+                why: what.to_owned(),
+                help: "name the file itself",
+            });
+        };
+        let content = if let Some(content) = listed.contents.get(id) {
+            content.clone()
+        } else {
+            let read = listed.tree.read(&[id], CONFIGURATION.bytes);
+            read.map_err(TextError::Io)?.into_iter().next().flatten()
+        };
+        decode(content.ok_or_else(|| text::too_large(&CONFIGURATION))?)
+    }
+
+    /// Walks through all directories, the files of each before its directories.
+    pub(super) fn walk(&self) -> Walk<'_> {
+        let Some(listed) = &self.listed else {
+            let directories_last =
+                |a: &DirEntry, b: &DirEntry| a.file_type().is_dir().cmp(&b.file_type().is_dir());
+            let walk = WalkDir::new(self.root).min_depth(1);
+            return Walk::Disk(walk.sort_by(directories_last).into_iter());
+        };
+        Walk::Tree {
+            index: &listed.index,
+            open: vec![OpenDirectory::new(&listed.index, self.root, Vec::new())],
+        }
+    }
+}
+
+/// A walk through the files of a project.
+pub(super) enum Walk<'f> {
+    Disk(walkdir::IntoIter),
+    Tree {
+        index: &'f TreeIndex,
+        open: Vec<OpenDirectory>,
+    },
+}
+
+/// A directory that a walk goes through.
+pub(super) struct OpenDirectory {
+    host: PathBuf,
+    relative: Vec<u8>,
+    rest: std::vec::IntoIter<(OsString, FileKind)>,
+}
+
+impl OpenDirectory {
+    fn new(index: &TreeIndex, host: &Path, relative: Vec<u8>) -> Self {
+        OpenDirectory {
+            host: host.to_path_buf(),
+            rest: index.children(&relative).into_iter(),
+            relative,
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Does not go into the directory that came last, or not on in that of the file that came last.
+    pub(super) fn skip_current_dir(&mut self) {
+        match self {
+            Walk::Disk(walk) => walk.skip_current_dir(),
+            Walk::Tree { open, .. } => _ = open.pop(),
+        }
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Entry, (Option<PathBuf>, io::Error)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Walk::Disk(walk) => Some(walk.next()?.map(Entry::Disk).map_err(|error| {
+                let path = error.path().map(Path::to_path_buf);
+                let source = error.into_io_error();
+                (path, source.unwrap_or_else(|| io::Error::other("loop")))
+            })),
+            Walk::Tree { index, open } => loop {
+                let depth = open.len();
+                let directory = open.last_mut()?;
+                let Some((name, kind)) = directory.rest.next() else {
+                    open.pop();
+                    continue;
+                };
+                let path = directory.host.join(&name);
+                if kind == FileKind::Directory {
+                    let mut relative = directory.relative.clone();
+                    if !relative.is_empty() {
+                        relative.push(b'/');
+                    }
+                    relative.extend(name.as_encoded_bytes());
+                    open.push(OpenDirectory::new(index, &path, relative));
+                }
+                return Some(Ok(Entry::Tree { path, kind, depth }));
+            },
+        }
+    }
+}
+
+/// An entry that a walk comes to.
+pub(super) enum Entry {
+    Disk(DirEntry),
+    Tree {
+        path: PathBuf,
+        kind: FileKind,
+        depth: usize,
+    },
+}
+
+impl Entry {
+    pub(super) fn kind(&self) -> FileKind {
+        match self {
+            Entry::Disk(entry) => FileKind::of(entry.file_type()),
+            Entry::Tree { kind, .. } => *kind,
+        }
+    }
+
+    pub(super) fn name(&self) -> &OsStr {
+        match self {
+            Entry::Disk(entry) => entry.file_name(),
+            Entry::Tree { path, .. } => path.file_name().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Entry::Disk(entry) => entry.path(),
+            Entry::Tree { path, .. } => path,
+        }
+    }
+
+    pub(super) fn into_path(self) -> PathBuf {
+        match self {
+            Entry::Disk(entry) => entry.into_path(),
+            Entry::Tree { path, .. } => path,
+        }
+    }
+
+    /// Returns how many directories below the root it is; from 1.
+    pub(super) fn depth(&self) -> usize {
+        match self {
+            Entry::Disk(entry) => entry.depth(),
+            Entry::Tree { depth, .. } => *depth,
+        }
+    }
+}
