@@ -1158,6 +1158,7 @@ fn what_has_changed_goes_together_with_all_other_flags() {
     a  # runs before /b, after b/stack.tm:2 (--include-dependencies)
     b  # runs before /c, after c/stack.tm:3 (--include-dependencies)
     c  # changed: c/x (untracked); at or below /; matches --match c
+    d  # wanted by /a (a/stack.tm:3)
     ");
     assert_snapshot!(repository.list("--match b --tags x"), @"
     [stderr]

@@ -253,7 +253,7 @@ fn a_list_goes_together_with_all_other_flags() {
     assert_eq!(list("--no-tags x"), "a e");
     assert_eq!(list("--exclude c"), "a e");
     assert_eq!(list("--only-dependents"), "a/b e");
-    assert_eq!(list("--match e --include-dependencies"), "c e");
+    assert_eq!(list("--match e --include-dependencies"), "c d e");
     assert_eq!(list("--exclude-dependencies"), "a d e");
 }
 
