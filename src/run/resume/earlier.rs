@@ -1,0 +1,257 @@
+//! Which run is meant, and what is left of it.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use crate::project::stack::{StackIndex, Stacks};
+use crate::record::journal::{
+    BaseRecord, FindError, Header, Liveness, ReadError, Record, RecordFolder, Runs, Unusable,
+};
+use crate::run::order::{Direction, Order};
+use crate::selection::graph::Graph;
+use crate::selection::select::Selection;
+
+/// A run on record that is to be resumed.
+#[derive(Debug)]
+pub struct EarlierRun {
+    /// What its journal says.
+    pub record: Record,
+    /// The run that the user named, if this is another one that resumed it.
+    pub named: Option<String>,
+    /// The stacks that have succeeded in it, and in those that it resumed itself.
+    succeeded: HashSet<String>,
+}
+
+/// Why a run cannot be resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// There is none.
+    #[error("there is no run to resume: none of this project is on record")]
+    NoRuns,
+    /// It is not clear which one is meant.
+    #[error("in --resume: {0}; `orch runs list` has them all")]
+    Find(FindError),
+    /// It has not ended.
+    #[error("run {0} is still going on")]
+    Alive(String),
+    /// A later `orch` wrote its journal.
+    #[error("the journal of run {run} cannot be understood: {error}")]
+    Newer {
+        /// The run.
+        run: String,
+        /// What is wrong with it.
+        error: ReadError,
+    },
+    /// A word in its journal means nothing to this version.
+    #[error("run {run} cannot be resumed: its {what} is `{word}`, which this orch does not know")]
+    UnknownWord {
+        /// The run.
+        run: String,
+        /// What the word says.
+        what: &'static str,
+        /// The word.
+        word: String,
+        /// The version that wrote it.
+        orch: String,
+    },
+    /// Its journal cannot be read.
+    #[error("failed to read the journal of run {run}")]
+    Unreadable {
+        /// The run.
+        run: String,
+        /// What is wrong with it.
+        #[source]
+        error: ReadError,
+    },
+    /// Its journal has no command.
+    #[error("the journal of run {0} is damaged: it has no command")]
+    NoCommand(String),
+    /// No journal can be read.
+    #[error("no earlier run can be read")]
+    Unusable(#[from] Unusable),
+}
+
+impl EarlierRun {
+    /// Finds the run that the user names, or the one that resumed it last: what succeeded there is not
+    /// to run again.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, it has not ended, or its journal cannot be read.
+    pub fn find(root: &Path, named: &str) -> Result<Self, ResumeError> {
+        let runs = RecordFolder::find(root)?.map(Runs::find).transpose()?;
+        let runs = runs.ok_or(ResumeError::NoRuns)?;
+        let named = runs.id(named).map_err(|error| match error {
+            FindError::NoRuns => ResumeError::NoRuns,
+            error => ResumeError::Find(error),
+        })?;
+        let run = newest_of(&runs, named);
+        if runs.liveness(run) == Liveness::Alive {
+            return Err(ResumeError::Alive(run.to_owned()));
+        }
+        let record = runs.record(run).map_err(|error| {
+            let run = run.to_owned();
+            match error {
+                error @ ReadError::Newer { .. } => ResumeError::Newer { run, error },
+                error => ResumeError::Unreadable { run, error },
+            }
+        })?;
+        let command = record.header.command.first();
+        if command.is_none_or(|name| name.0.is_empty()) {
+            return Err(ResumeError::NoCommand(run.to_owned()));
+        }
+        Ok(EarlierRun {
+            named: (named != run).then(|| named.to_owned()),
+            succeeded: succeeded(&runs, &record),
+            record,
+        })
+    }
+
+    /// Returns whether a stack has succeeded in it, or in a run that it resumed itself.
+    pub(super) fn has_succeeded(&self, stack: StackIndex, stacks: &Stacks) -> bool {
+        self.succeeded.contains(stacks[stack].path.as_str())
+    }
+}
+
+/// Returns the run that resumed this one last.
+fn newest_of<'r>(runs: &'r Runs, named: &'r str) -> &'r str {
+    let mut seen = HashSet::from([named]);
+    let mut id = named;
+    // Only a forged journal resumes one that resumes it.
+    while let Some(next) = runs.resumed_by(id).filter(|next| seen.insert(next)) {
+        id = next;
+    }
+    id
+}
+
+/// Returns the stacks that have succeeded in a run, and in those that it resumed as far as they are
+/// still on record.
+fn succeeded(runs: &Runs, record: &Record) -> HashSet<String> {
+    let mut succeeded = HashSet::new();
+    let mut add = |record: &Record| {
+        let stacks = record.stacks.iter();
+        let done = stacks.filter(|stack| stack.state.is_success());
+        succeeded.extend(done.map(|stack| stack.path.clone()));
+    };
+    add(record);
+    let mut seen = HashSet::from([record.header.run.clone()]);
+    let mut earlier = record.header.resumes.clone();
+    while let Some(run) = earlier.filter(|run| seen.insert(run.clone())) {
+        let Ok(record) = runs.record(&run) else {
+            break;
+        };
+        add(&record);
+        earlier = record.header.resumes;
+    }
+    succeeded
+}
+
+/// What is left of an earlier run.
+#[derive(Debug)]
+pub struct ResumedRun {
+    /// The id of that run.
+    pub run: String,
+    /// The stacks that have not succeeded, in the sequence in which that run would have had them.
+    undone: Vec<StackIndex>,
+    /// Those of them that are not to run now.
+    pub left_out: Vec<StackIndex>,
+    /// Stacks that have not succeeded and are no more.
+    pub gone: Vec<String>,
+    /// What changes were measured from.
+    pub base: Option<BaseRecord>,
+    /// Which way it goes.
+    pub direction: Direction,
+}
+
+impl ResumedRun {
+    /// Finds what is left of a run; with `only_failed`, what had not failed is left out for now.
+    ///
+    /// # Errors
+    ///
+    /// If only a later `orch` knows which way the run goes.
+    pub fn new(
+        earlier: &EarlierRun,
+        stacks: &Stacks,
+        only_failed: bool,
+    ) -> Result<Self, ResumeError> {
+        let header = &earlier.record.header;
+        let direction = Direction::recorded(&header.direction);
+        let mut rest = ResumedRun {
+            run: header.run.clone(),
+            undone: Vec::new(),
+            left_out: Vec::new(),
+            gone: Vec::new(),
+            base: header.base.clone(),
+            direction: direction
+                .map_err(|word| ResumeError::unknown_word(header, "direction", word))?,
+        };
+        let mut seen = HashSet::new();
+        let recorded = earlier.record.stacks.iter();
+        for stack in recorded.filter(|stack| !stack.state.is_success()) {
+            match stacks.at(&stack.path) {
+                None => rest.gone.push(stack.path.clone()),
+                // A journal that orch wrote has each of them once.
+                Some(index) if !seen.insert(index) => {}
+                Some(index) => {
+                    rest.undone.push(index);
+                    if only_failed && !stack.state.is_failure() {
+                        rest.left_out.push(index);
+                    }
+                }
+            }
+        }
+        Ok(rest)
+    }
+
+    /// Returns how many stacks have not succeeded, those that are left out included.
+    pub fn n_undone(&self) -> usize {
+        self.undone.len()
+    }
+
+    /// Returns the stacks to run.
+    pub fn selection(&self) -> Selection {
+        Selection::recorded(self.sequence())
+    }
+
+    /// Returns them in the order that they had.
+    pub fn order(&self, graph: &Graph) -> Order {
+        let mut forward = self.sequence();
+        if self.direction == Direction::Reverse {
+            forward.reverse();
+        }
+        Order::recorded(graph, &forward)
+    }
+
+    /// Returns all that is undone as the new run has it, given the sequence of that: what it leaves
+    /// out stays where it was.
+    pub fn undone(&self, sequence: &[StackIndex]) -> Vec<StackIndex> {
+        let left_out: HashSet<StackIndex> = self.left_out.iter().copied().collect();
+        let mut sequence = sequence.iter();
+        let mut next = |stack: &StackIndex| {
+            if left_out.contains(stack) {
+                Some(*stack)
+            } else {
+                sequence.next().copied()
+            }
+        };
+        self.undone.iter().filter_map(&mut next).collect()
+    }
+
+    fn sequence(&self) -> Vec<StackIndex> {
+        let left_out: HashSet<StackIndex> = self.left_out.iter().copied().collect();
+        let undone = self.undone.iter().copied();
+        undone.filter(|stack| !left_out.contains(stack)).collect()
+    }
+}
+
+impl ResumeError {
+    /// Returns that a word of a journal means nothing to this version; `what` says what the word is.
+    pub fn unknown_word(header: &Header, what: &'static str, word: &str) -> Self {
+        ResumeError::UnknownWord {
+            run: header.run.clone(),
+            what,
+            word: word.to_owned(),
+            orch: header.orch.clone(),
+        }
+    }
+}
