@@ -107,7 +107,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Says whether this is what has selected the stack.
+    /// Returns whether this is what has selected the stack.
     fn is(&self, reason: &Reason) -> bool {
         match (self, reason) {
             (Way::Wants(_, way), Reason::Wants(_, taken))

@@ -43,7 +43,7 @@ impl<'a> Story<'a> {
         self.question.query.changed.as_ref()
     }
 
-    /// Says whether the stack would count as changed if no trigger said otherwise.
+    /// Returns whether the stack would count as changed if no trigger said otherwise.
     fn has_changed(&self) -> bool {
         let stack = &self.question.stack;
         self.changes().is_some_and(|changes| {

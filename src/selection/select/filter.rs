@@ -95,7 +95,7 @@ impl PathFilter {
         })
     }
 
-    /// Says whether a stack at this path is meant.
+    /// Returns whether a stack at this path is meant.
     pub fn matches(&self, stack: &ProjectPath) -> bool {
         self.meanings.iter().any(|meaning| match meaning {
             Meaning::AtOrBelow(directory) => stack.is_at_or_below(directory),
@@ -149,7 +149,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// Says whether it is a filter, which `wants` and neighbours get round.
+    /// Returns whether it is a filter, which `wants` and neighbours get round.
     pub fn is_filter(&self) -> bool {
         !matches!(
             self,
@@ -211,7 +211,7 @@ impl Query {
         self.checks(index, stack).filter_map(Result::err).collect()
     }
 
-    /// Says whether a stack is never to be selected.
+    /// Returns whether a stack is never to be selected.
     pub fn excludes(&self, stack: &Stack) -> bool {
         self.exclude
             .iter()

@@ -123,12 +123,12 @@ impl Selection {
         self.stacks.len()
     }
 
-    /// Says whether nothing is selected.
+    /// Returns whether nothing is selected.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
 
-    /// Says whether a stack is selected.
+    /// Returns whether a stack is selected.
     pub fn contains(&self, stack: StackIndex) -> bool {
         self.stacks.contains_key(&stack)
     }
