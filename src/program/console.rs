@@ -11,7 +11,7 @@ use anstream::{AutoStream, ColorChoice};
 use orch::change::base::Base;
 use orch::diagnostic::{self, Diagnostic, Style};
 use orch::printable::printable_lines;
-use orch::report::{Filter, Sink, Sinks};
+use orch::report::{Filter, StreamWriter, StreamWriters};
 use orch::source::Sources;
 
 const RED: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
@@ -29,13 +29,17 @@ pub(crate) fn stderr() -> AutoStream<io::Stderr> {
 
 /// Returns both streams for the output of commands: a terminal gets text and colours only, and with
 /// `NO_COLOR` no stream gets colours.
-pub(crate) fn sinks() -> Sinks {
+pub(crate) fn writers() -> StreamWriters {
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let out = Filter::new(stdout.is_terminal(), no_color);
     let err = Filter::new(stderr.is_terminal(), no_color);
     let has_colours = AutoStream::choice(&stderr) != ColorChoice::Never;
-    Sinks::new(Sink::new(stdout, out), Sink::new(stderr, err), has_colours)
+    StreamWriters::new(
+        StreamWriter::new(stdout, out),
+        StreamWriter::new(stderr, err),
+        has_colours,
+    )
 }
 
 /// Draws diagnostics on stderr.

@@ -18,7 +18,9 @@ pub use json::{
     List, write_diagnostics, write_environments, write_list, write_refusal, write_removed,
 };
 pub use reasons::reason_text;
-pub use run::{Filter, Folding, Groups, Lines, Progress, RunLogs, RunText, Sink, Sinks};
+pub use run::{
+    Filter, Folding, Groups, Lines, Progress, RunLogs, RunText, StreamWriter, StreamWriters,
+};
 pub use runs::{
     ListedRun, ShownRun, local_time, write_run, write_run_json, write_run_refusal_json, write_runs,
     write_runs_json,

@@ -1,6 +1,6 @@
 //! What a run tells the world: events as they happen, and how each turn ended.
 //!
-//! Who shows or keeps them is a [`RunSink`]; which there are is not known here.
+//! Who shows or keeps them is a [`Sink`]; which there are is not known here.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::run::turn::{Turn, TurnIndex};
 
 /// Shows or keeps what happens in a run.
-pub trait RunSink {
+pub trait Sink {
     /// Takes the next event.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Folding, RunText, Sinks};
+use super::{Folding, RunText, StreamWriters};
 use crate::printable::printable;
 use crate::record::logs::{LogReader, LogWriter, Logs};
 use crate::run::event::{Ending, Failure, Outcome, Turns};
@@ -130,7 +130,7 @@ impl Groups {
         text: RunText,
         logs: &RunLogs,
         has_title: bool,
-        sinks: &mut Sinks,
+        writers: &mut StreamWriters,
     ) {
         let is_failure = matches!(ending.outcome, Outcome::Failed(_));
         let mut readers = Vec::new();
@@ -146,14 +146,14 @@ impl Groups {
         let mut after = None;
         if is_silent {
             if has_title {
-                sinks.say(&format!("{title}\n"));
+                writers.say(&format!("{title}\n"));
             }
         } else if has_title {
-            after = Some(self.open(&title, is_failure, sinks));
+            after = Some(self.open(&title, is_failure, writers));
         }
         for (attempt, reader) in readers {
             if ending.attempts > 1 && !is_silent {
-                sinks.say(&match failed.get(attempt as usize - 1) {
+                writers.say(&match failed.get(attempt as usize - 1) {
                     Some((failure, elapsed)) => {
                         text.attempt_failed(ending.turn, attempt, failure, *elapsed)
                     }
@@ -161,17 +161,17 @@ impl Groups {
                 });
             }
             if let Some(reader) = reader
-                && let Err(error) = sinks.log(reader)
+                && let Err(error) = writers.log(reader)
             {
                 problem = Some(error);
             }
         }
         if let Some(error) = problem {
             let path = text.path(ending.turn);
-            sinks.say(&format!("orch: {path}: its log cannot be read: {error}\n"));
+            writers.say(&format!("orch: {path}: its log cannot be read: {error}\n"));
         }
         if let Some(after) = after.filter(|after| !after.is_empty()) {
-            sinks.mark(&after);
+            writers.mark(&after);
         }
         self.is_last = is_failure && !is_silent;
         if self.is_last {
@@ -186,60 +186,65 @@ impl Groups {
 
     /// Prints the end of the output of each failure again, as far as there is room, unless there is only
     /// one and it was printed last. To be called once, before the summary.
-    pub fn print_failures(&mut self, text: RunText, logs: &RunLogs, sinks: &mut Sinks) {
+    pub fn print_failures(&mut self, text: RunText, logs: &RunLogs, writers: &mut StreamWriters) {
         let failures = std::mem::take(&mut self.failures);
         if !(self.is_last && failures.len() == 1) {
             let mut room = MOST_BYTES;
             for (index, ending) in failures.iter().enumerate() {
                 if index == MOST_FAILURES || room < LAST_BYTES {
-                    sinks.say(&logs.not_again(failures.len() - index));
+                    writers.say(&logs.not_again(failures.len() - index));
                     break;
                 }
                 let title = text.ended(ending);
-                let after = self.open(&title, true, sinks);
-                match print_end(ending, text.turns, logs, sinks) {
+                let after = self.open(&title, true, writers);
+                match print_end(ending, text.turns, logs, writers) {
                     Ok(n_bytes) => room = room.saturating_sub(n_bytes),
                     Err(error) => {
                         let path = text.path(ending.turn);
-                        sinks.say(&format!("orch: {path}: its log cannot be read: {error}\n"));
+                        writers.say(&format!("orch: {path}: its log cannot be read: {error}\n"));
                     }
                 }
                 if !after.is_empty() {
-                    sinks.mark(&after);
+                    writers.mark(&after);
                 }
             }
         }
         if self.n_parts > 0 {
-            sinks.mark(self.folding.after_all());
+            writers.mark(self.folding.after_all());
         }
     }
 
     /// Prints the title of a part, with marks where there are any. Returns what ends it.
-    fn open(&mut self, title: &str, is_open: bool, sinks: &mut Sinks) -> String {
+    fn open(&mut self, title: &str, is_open: bool, writers: &mut StreamWriters) -> String {
         if self.folding == Folding::None {
-            sinks.say(&format!("{title}\n"));
+            writers.say(&format!("{title}\n"));
             return String::new();
         }
         self.n_parts += 1;
         let plain = anstream::adapter::strip_str(title).to_string();
         let (before, after) = self.folding.marks(&plain, is_open, self.n_parts);
-        sinks.mark(&before);
+        writers.mark(&before);
         after
     }
 }
 
 /// Prints the end of the last attempt's output. Returns how many bytes that are, at most
 /// [`LAST_BYTES`].
-fn print_end(ending: &Ending, turns: &Turns, logs: &RunLogs, sinks: &mut Sinks) -> io::Result<u64> {
+fn print_end(
+    ending: &Ending,
+    turns: &Turns,
+    logs: &RunLogs,
+    writers: &mut StreamWriters,
+) -> io::Result<u64> {
     let Some(mut log) = logs.reader(turns, ending.turn, ending.attempts)? else {
         return Ok(0);
     };
     let start = log.tail(LAST_LINES, LAST_BYTES)?;
     if start > 0 {
-        sinks.say(&logs.left_out(turns, ending, start));
+        writers.say(&logs.left_out(turns, ending, start));
         log.skip_to(start)?;
     }
-    sinks.log(log)
+    writers.log(log)
 }
 
 /// Writes a number of bytes for people.

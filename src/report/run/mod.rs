@@ -2,23 +2,23 @@
 //!
 //! [`RunText`] has the words; the others bring them and what commands printed in order: whole groups
 //! ([`Groups`]), lines with a prefix ([`Lines`]), what is going on ([`Progress`]). All of it goes
-//! through [`Sinks`], which know what the two streams take.
+//! through [`StreamWriters`], which know what the two streams take.
 
 mod folding;
 mod groups;
 mod prefixed;
 mod progress;
-mod sinks;
 mod terminal;
 mod text;
+mod writers;
 
 pub use folding::Folding;
 pub use groups::{Groups, RunLogs};
 pub use prefixed::Lines;
 pub use progress::Progress;
-pub use sinks::{Sink, Sinks};
 pub use terminal::Filter;
 pub use text::RunText;
+pub use writers::{StreamWriter, StreamWriters};
 
 #[cfg(test)]
 mod tests;

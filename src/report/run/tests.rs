@@ -34,9 +34,9 @@ impl Write for Paper {
 }
 
 impl Paper {
-    fn sinks(&self) -> Sinks {
-        let sink = || Sink::new(self.clone(), Filter::new(false, false));
-        Sinks::new(sink(), sink(), false)
+    fn writers(&self) -> StreamWriters {
+        let writer = || StreamWriter::new(self.clone(), Filter::new(false, false));
+        StreamWriters::new(writer(), writer(), false)
     }
 
     fn text(&self) -> String {
@@ -72,7 +72,7 @@ fn all_attempts_are_printed_and_the_last_one_again() {
     write(second, 1, Stream::Stdout, "fine");
 
     let paper = Paper::default();
-    let mut sinks = paper.sinks();
+    let mut writers = paper.writers();
     let text = RunText::new(&turns);
     let mut groups = Groups::new(Folding::None);
     let earlier = [
@@ -80,20 +80,20 @@ fn all_attempts_are_printed_and_the_last_one_again() {
         (Failure::Exited(4), Duration::from_millis(600)),
     ];
     let first = failed(first, 3);
-    groups.print(&first, &earlier, text, &logs, true, &mut sinks);
+    groups.print(&first, &earlier, text, &logs, true, &mut writers);
     let succeeded = Ending {
         outcome: Outcome::Succeeded,
         ..failed(second, 1)
     };
-    groups.print(&succeeded, &[], text, &logs, true, &mut sinks);
-    groups.print_failures(text, &logs, &mut sinks);
+    groups.print(&succeeded, &[], text, &logs, true, &mut writers);
+    groups.print_failures(text, &logs, &mut writers);
     let summary = RunSummary {
         endings: vec![first, succeeded],
         replaced: std::collections::BTreeSet::new(),
         signal: None,
         elapsed: Duration::from_secs(4),
     };
-    sinks.say(&text.summary(&summary, &|ending| logs.place(&turns, ending), logs.run()));
+    writers.say(&text.summary(&summary, &|ending| logs.place(&turns, ending), logs.run()));
     let printed = paper
         .text()
         .replace(&"no end in sight ".repeat(4096), "[64 KiB]");

@@ -23,7 +23,7 @@ use orch::project::attempt::Attempts;
 use orch::project::config::Safeguard;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{RecordFolder, UncommittedFile};
-use orch::run::event::{RunEvent, RunSink as _, RunSummary};
+use orch::run::event::{RunEvent, RunSummary, Sink as _};
 use orch::run::execute::{Commands, Execution, Inbox, Task, execute, make_room};
 use orch::run::order::{Direction, Order};
 use orch::run::resume::ResumedRun;

@@ -18,7 +18,7 @@ use orch::record::journal::{
     Argument, BaseRecord, Entry, FORMAT, Header, Holder, Journal, Locking, ProjectLock,
     RecordFolder, Runs, Settings, TagLimit, Unusable, arguments,
 };
-use orch::run::event::{RunEvent, RunSink, Turns};
+use orch::run::event::{RunEvent, Sink, Turns};
 use orch::run::journaled::{self, milliseconds};
 use orch::selection::graph::digest;
 use orch::source::Sources;
@@ -136,7 +136,7 @@ impl Recording {
     }
 }
 
-impl RunSink for Recording {
+impl Sink for Recording {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         self.turns.follow(event);
         let Some(journal) = &mut self.journal else {

@@ -44,7 +44,7 @@ pub(super) fn logs(
     let wanted = wanted(&record, directory, &args.stacks)?;
     let folder = runs.logs(run).context("no logs can be read")?;
     let logs = folder.map(Logs::new);
-    let mut sinks = console::sinks();
+    let mut writers = console::writers();
     let mut has_printed = false;
     // What was left out has no place in the sequence of the run.
     let ran = |stack: &&StackRecord| stack.state != StackState::LeftOut;
@@ -70,10 +70,10 @@ pub(super) fn logs(
             if stack.attempts.len() > 1 {
                 heading += &format!(", attempt {attempt}");
             }
-            sinks.lines(Stream::Stderr, format!("{heading}\n").as_bytes());
-            sinks.log(log).with_context(failed)?;
-            sinks.end_text();
-            if let Some(problem) = sinks.take_problem() {
+            writers.lines(Stream::Stderr, format!("{heading}\n").as_bytes());
+            writers.log(log).with_context(failed)?;
+            writers.end_text();
+            if let Some(problem) = writers.take_problem() {
                 return Err(problem.into());
             }
         }

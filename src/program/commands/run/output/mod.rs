@@ -24,8 +24,8 @@ use anyhow::Context as _;
 use orch::printable::printable;
 use orch::project::attempt::Attempts;
 use orch::record::logs::Logs;
-use orch::report::{Folding, Groups, Progress, RunLogs, RunText, Sinks};
-use orch::run::event::{RunEvent, RunSink, Turns};
+use orch::report::{Folding, Groups, Progress, RunLogs, RunText, StreamWriters};
+use orch::run::event::{RunEvent, Sink, Turns};
 use orch::run::execute::{Streams, Task};
 use tempfile::TempDir;
 
@@ -134,7 +134,7 @@ pub(super) struct Captured {
     /// Whether commands that ask are told to use colours.
     has_colours: bool,
     logs: Arc<RunLogs>,
-    sinks: Arc<Mutex<Sinks>>,
+    writers: Arc<Mutex<StreamWriters>>,
     to_printer: mpsc::Sender<Message>,
     printer: thread::JoinHandle<()>,
     /// Where logs are that nobody wants to keep.
@@ -176,7 +176,7 @@ impl Output {
         let err_is_terminal = stderr.is_terminal();
         let has_colours = AutoStream::choice(&stdout) != ColorChoice::Never
             && AutoStream::choice(&stderr) != ColorChoice::Never;
-        let sinks = Arc::new(Mutex::new(console::sinks()));
+        let writers = Arc::new(Mutex::new(console::writers()));
         // Buildkite's jobs have a terminal, and still a log that folds.
         let folding = match Folding::detect(|name| env::var(name).ok()) {
             Folding::Buildkite => Folding::Buildkite,
@@ -204,7 +204,7 @@ impl Output {
             progress: Progress::new(begun, shown.jobs, past),
             painter: has_progress.then(Painter::new),
             logs: logs.clone(),
-            sinks: sinks.clone(),
+            writers: writers.clone(),
             failed: HashMap::new(),
         };
         let printer = thread::Builder::new()
@@ -215,7 +215,7 @@ impl Output {
             pty,
             has_colours,
             logs,
-            sinks,
+            writers,
             to_printer,
             printer,
             temporary,
@@ -228,12 +228,12 @@ impl Output {
             return Streams::Live;
         };
         let is_prefixed = captured.show == Show::Prefixed;
-        let (logs, sinks) = (captured.logs.clone(), captured.sinks.clone());
+        let (logs, writers) = (captured.logs.clone(), captured.writers.clone());
         Streams::Recorded {
             pty: captured.pty,
             recorder: Box::new(move |index, turn, attempt| {
                 let name = || printable(turn.stack.as_str()).into_owned();
-                let prefixed = is_prefixed.then(|| (name(), sinks.clone()));
+                let prefixed = is_prefixed.then(|| (name(), writers.clone()));
                 let log = logs.writer(index, turn, attempt);
                 Box::new(AttemptRecorder::new(log, prefixed))
             }),
@@ -256,7 +256,7 @@ impl Output {
     }
 }
 
-impl RunSink for Output {
+impl Sink for Output {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         match self {
             Output::Live {

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use orch::report::{Groups, Progress, RunLogs, RunText, Sinks};
+use orch::report::{Groups, Progress, RunLogs, RunText, StreamWriters};
 use orch::run::event::{Ending, Failure, Outcome, RunEvent, RunSummary, Turns};
 use orch::run::turn::TurnIndex;
 
@@ -30,7 +30,7 @@ pub(super) struct Printer {
     /// Shows what is going on, where there is a terminal for that.
     pub(super) painter: Option<Painter>,
     pub(super) logs: Arc<RunLogs>,
-    pub(super) sinks: Arc<Mutex<Sinks>>,
+    pub(super) writers: Arc<Mutex<StreamWriters>>,
     /// How earlier attempts of running turns failed, and after how long.
     pub(super) failed: HashMap<TurnIndex, Vec<(Failure, Duration)>>,
 }
@@ -61,13 +61,13 @@ impl Printer {
                 }
             } else if silent_since.elapsed() >= SILENCE {
                 silent_since = Instant::now();
-                let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
-                if sinks.n_writes() == n_writes && !self.is_quiet {
+                let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+                if writers.n_writes() == n_writes && !self.is_quiet {
                     let text = RunText::new(&self.turns);
-                    sinks.say(&self.progress.sign_of_life(text, silent_since));
+                    writers.say(&self.progress.sign_of_life(text, silent_since));
                     self.groups.interrupted();
                 }
-                n_writes = sinks.n_writes();
+                n_writes = writers.n_writes();
             }
         }
     }
@@ -77,7 +77,7 @@ impl Printer {
         self.progress.event(&event, at);
         if let Some(line) = RunText::new(&self.turns).trouble(&event) {
             self.groups.interrupted();
-            self.aside(|_, _, _, sinks| sinks.say(&line));
+            self.aside(|_, _, _, writers| writers.say(&line));
         }
         match event {
             RunEvent::Retrying {
@@ -102,12 +102,12 @@ impl Printer {
         let has_title = is_failure || !self.is_quiet;
         match self.show {
             Show::Errors if !is_failure => {}
-            Show::Grouped | Show::Errors => self.aside(|groups, text, logs, sinks| {
-                groups.print(ending, failed, text, logs, has_title, sinks);
+            Show::Grouped | Show::Errors => self.aside(|groups, text, logs, writers| {
+                groups.print(ending, failed, text, logs, has_title, writers);
             }),
             Show::Prefixed | Show::None if has_title => {
                 let title = RunText::new(&self.turns).ended(ending);
-                self.aside(|_, _, _, sinks| sinks.say(&format!("{title}\n")));
+                self.aside(|_, _, _, writers| writers.say(&format!("{title}\n")));
             }
             Show::Prefixed | Show::None => {}
         }
@@ -116,26 +116,26 @@ impl Printer {
     fn over(mut self, summary: &RunSummary) {
         let is_quiet = self.is_quiet;
         let turns = self.turns.clone();
-        self.aside(|groups, text, logs, sinks| {
-            groups.print_failures(text, logs, sinks);
+        self.aside(|groups, text, logs, writers| {
+            groups.print_failures(text, logs, writers);
             if !(is_quiet && summary.is_success()) {
                 let place = |ending: &Ending| logs.place(&turns, ending);
-                sinks.say(&text.summary(summary, &place, logs.run()));
+                writers.say(&text.summary(summary, &place, logs.run()));
             }
         });
     }
 
     /// Prints something where the lines about what is going on are; they come back below it.
-    fn aside(&mut self, print: impl FnOnce(&mut Groups, RunText, &RunLogs, &mut Sinks)) {
+    fn aside(&mut self, print: impl FnOnce(&mut Groups, RunText, &RunLogs, &mut StreamWriters)) {
         if let Some(painter) = &mut self.painter {
             painter.clear();
         }
-        let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         let text = RunText::new(&self.turns);
-        print(&mut self.groups, text, &self.logs, &mut sinks);
-        sinks.tell_problem();
+        print(&mut self.groups, text, &self.logs, &mut writers);
+        writers.tell_problem();
         if self.painter.is_some() {
-            sinks.end_output();
+            writers.end_output();
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orch::record::logs::{LogWriter, Stream};
-use orch::report::{Filter, Lines, Sinks};
+use orch::report::{Filter, Lines, StreamWriters};
 use orch::run::execute::Recorder;
 
 pub(super) struct AttemptRecorder {
@@ -16,7 +16,7 @@ pub(super) struct AttemptRecorder {
 
 /// Prints lines with a prefix.
 struct Prefixed {
-    sinks: Arc<Mutex<Sinks>>,
+    writers: Arc<Mutex<StreamWriters>>,
     stdout: (Filter, Lines),
     stderr: (Filter, Lines),
     /// Kept to be used again.
@@ -26,11 +26,14 @@ struct Prefixed {
 
 impl AttemptRecorder {
     /// Writes to a log. `prefixed` is what to put in front of lines, and where to print them.
-    pub(super) fn new(log: LogWriter, prefixed: Option<(String, Arc<Mutex<Sinks>>)>) -> Self {
+    pub(super) fn new(
+        log: LogWriter,
+        prefixed: Option<(String, Arc<Mutex<StreamWriters>>)>,
+    ) -> Self {
         AttemptRecorder {
             log,
             problem: None,
-            prefixed: prefixed.map(|(prefix, sinks)| Prefixed::new(&prefix, sinks)),
+            prefixed: prefixed.map(|(prefix, writers)| Prefixed::new(&prefix, writers)),
         }
     }
 }
@@ -55,17 +58,17 @@ impl Recorder for AttemptRecorder {
 }
 
 impl Prefixed {
-    fn new(prefix: &str, sinks: Arc<Mutex<Sinks>>) -> Self {
+    fn new(prefix: &str, writers: Arc<Mutex<StreamWriters>>) -> Self {
         let filtered = |stream| {
-            let sinks = sinks.lock().unwrap_or_else(PoisonError::into_inner);
-            let filter = sinks.filter(stream);
+            let writers = writers.lock().unwrap_or_else(PoisonError::into_inner);
+            let filter = writers.filter(stream);
             let lines = Lines::new(format!("{prefix} | "), filter.is_for_terminal());
             (filter, lines)
         };
         Prefixed {
             stdout: filtered(Stream::Stdout),
             stderr: filtered(Stream::Stderr),
-            sinks,
+            writers,
             room: Vec::new(),
             lines: Vec::new(),
         }
@@ -94,8 +97,8 @@ impl Prefixed {
 
     fn print(&mut self, stream: Stream) {
         if !self.lines.is_empty() {
-            let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
-            sinks.lines(stream, &self.lines);
+            let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            writers.lines(stream, &self.lines);
             self.lines.clear();
         }
     }

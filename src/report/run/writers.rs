@@ -14,16 +14,16 @@ const BUFFER: usize = 128 << 10;
 /// Everything is flushed at once, so that the order holds if both streams lead to one file. A broken
 /// stream is not written to again: a reader that goes away must not stop a run.
 #[derive(Debug)]
-pub struct Sinks {
-    stdout: Sink,
-    stderr: Sink,
+pub struct StreamWriters {
+    stdout: StreamWriter,
+    stderr: StreamWriter,
     has_colours: bool,
     n_writes: u64,
     room: Vec<u8>,
 }
 
 /// One of the two streams.
-pub struct Sink {
+pub struct StreamWriter {
     to: Box<dyn Write + Send>,
     filter: Filter,
     is_at_line_start: bool,
@@ -32,10 +32,10 @@ pub struct Sink {
     problem: Option<io::Error>,
 }
 
-impl Sink {
+impl StreamWriter {
     /// Writes output as far as the filter lets it through.
     pub fn new(to: impl Write + Send + 'static, filter: Filter) -> Self {
-        Sink {
+        StreamWriter {
             to: Box::new(to),
             filter,
             is_at_line_start: true,
@@ -74,16 +74,16 @@ impl Sink {
     }
 }
 
-impl fmt::Debug for Sink {
+impl fmt::Debug for StreamWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sink").finish_non_exhaustive()
+        f.debug_struct("StreamWriter").finish_non_exhaustive()
     }
 }
 
-impl Sinks {
+impl StreamWriters {
     /// Writes to these streams. `has_colours` says whether the words of `orch` may have colours.
-    pub fn new(stdout: Sink, stderr: Sink, has_colours: bool) -> Self {
-        Sinks {
+    pub fn new(stdout: StreamWriter, stderr: StreamWriter, has_colours: bool) -> Self {
+        StreamWriters {
             stdout,
             stderr,
             has_colours,
@@ -97,7 +97,7 @@ impl Sinks {
         self.n_writes
     }
 
-    /// Returns the filter of a stream, to be used elsewhere for [`Sinks::lines`].
+    /// Returns the filter of a stream, to be used elsewhere for [`StreamWriters::lines`].
     pub fn filter(&self, stream: Stream) -> Filter {
         match stream {
             Stream::Stdout => self.stdout.filter.fresh(),
@@ -105,7 +105,7 @@ impl Sinks {
         }
     }
 
-    fn sink(&mut self, stream: Stream) -> &mut Sink {
+    fn writer(&mut self, stream: Stream) -> &mut StreamWriter {
         self.n_writes += 1;
         match stream {
             Stream::Stdout => &mut self.stdout,
@@ -116,10 +116,10 @@ impl Sinks {
     /// Prints the next bytes of a command's output, as far as they may be.
     pub fn output(&mut self, stream: Stream, bytes: &[u8]) {
         let mut room = std::mem::take(&mut self.room);
-        let sink = self.sink(stream);
-        let mut filter = std::mem::replace(&mut sink.filter, Filter::Untouched);
-        sink.write(filter.clean(bytes, &mut room));
-        sink.filter = filter;
+        let writer = self.writer(stream);
+        let mut filter = std::mem::replace(&mut writer.filter, Filter::Untouched);
+        writer.write(filter.clean(bytes, &mut room));
+        writer.filter = filter;
         self.room = room;
     }
 
@@ -140,24 +140,24 @@ impl Sinks {
 
     /// Prints lines that were cleaned before.
     pub fn lines(&mut self, stream: Stream, lines: &[u8]) {
-        self.sink(stream).write(lines);
+        self.writer(stream).write(lines);
     }
 
     /// Ends the output of a command: what comes next begins a line.
     pub fn end_output(&mut self) {
-        for sink in [&mut self.stdout, &mut self.stderr] {
-            sink.end_text();
-            sink.end_line();
+        for writer in [&mut self.stdout, &mut self.stderr] {
+            writer.end_text();
+            writer.end_line();
         }
     }
 
     /// Ends the output of a command without adding a byte to it, except on a terminal, where what comes
     /// next begins a line.
     pub fn end_text(&mut self) {
-        for sink in [&mut self.stdout, &mut self.stderr] {
-            sink.end_text();
-            if sink.filter.is_for_terminal() {
-                sink.end_line();
+        for writer in [&mut self.stdout, &mut self.stderr] {
+            writer.end_text();
+            if writer.filter.is_for_terminal() {
+                writer.end_line();
             }
         }
     }
@@ -174,7 +174,7 @@ impl Sinks {
     /// Writes lines for machines to stderr, as they are.
     pub fn mark(&mut self, text: &str) {
         self.end_output();
-        self.sink(Stream::Stderr).write(text.as_bytes());
+        self.writer(Stream::Stderr).write(text.as_bytes());
     }
 
     /// Returns, once, why a stream takes no more.
