@@ -7,8 +7,8 @@ use std::process::ExitCode;
 pub(crate) enum ExitStatus {
     /// Everything wanted was done, or there was nothing to do.
     Success,
-    /// A command failed in at least one stack.
-    CommandFailed,
+    /// A run is over; `RunSummary::exit_status` has the number.
+    Run(u8),
     /// The configuration is wrong.
     Configuration,
     /// `orch` refuses: the base of changes is unknown, a safeguard is violated, another run is going on,
@@ -18,8 +18,6 @@ pub(crate) enum ExitStatus {
     External,
     /// The command line is wrong.
     Usage,
-    /// A signal of this number ended the run, whatever the commands returned.
-    Signal(i32),
 }
 
 impl ExitStatus {
@@ -27,12 +25,11 @@ impl ExitStatus {
     pub(crate) fn number(self) -> u8 {
         match self {
             ExitStatus::Success => 0,
-            ExitStatus::CommandFailed => 1,
+            ExitStatus::Run(status) => status,
             ExitStatus::Configuration => 3,
             ExitStatus::Refused => 4,
             ExitStatus::External => 5,
             ExitStatus::Usage => 64,
-            ExitStatus::Signal(signal) => 128 + u8::try_from(signal).unwrap_or(127),
         }
     }
 }

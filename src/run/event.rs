@@ -200,7 +200,9 @@ impl RunSummary {
         })
     }
 
-    /// Returns the exit status of `orch` after this run.
+    /// Returns the exit status of `orch` after this run: 0 if everything was done, 1 if a command failed,
+    /// 128 + n if signal n ended the run, whatever the commands returned, and 5 after a mistake in
+    /// `orch` itself.
     pub fn exit_status(&self) -> u8 {
         match self.signal {
             _ if self.stuck().next().is_some() => 5,

@@ -1,12 +1,15 @@
-//! A run: in which order stacks are started, whether they may be at all, and how commands are started,
-//! interrupted and waited for.
+//! A run, from what is asked for to what came of it.
 //!
-//! A run speaks in [`event`]s; who shows or keeps them is not known here.
+//! A [`request`] becomes turns in [`order`]; the [`schedule`] decides which may start, [`execute`] runs
+//! their steps, and what happens is told as [`event`]s. One sink of these, the [`recording`], is part of
+//! every run; what else shows or keeps them is not known here.
 
 pub mod event;
 pub mod execute;
 pub mod journaled;
 pub mod order;
+pub mod recording;
+pub mod request;
 pub mod resume;
 pub mod safeguard;
 pub mod schedule;

@@ -32,7 +32,7 @@ fn a_second_run_is_refused() {
     assert_snapshot!(said(&sandbox, &second), @"
     [stderr]
     error: another run is going on in this project: <run 1> (`$ROOT/script.sh`, begun <time>), process <number>
-      = help: wait until it has ended, or run all the same with `--allow-concurrent`
+      = help: wait until it has ended, or run beside it with `--allow-concurrent`
     [exit status 4]
     ");
     assert_eq!(run_ids(&sandbox).len(), 1, "it left nothing");
@@ -87,7 +87,7 @@ fn a_command_that_starts_a_run_in_its_own_project_learns_why_it_cannot() {
     [stderr]
     orch: /a: ../inner.sh
     error: another run is going on in this project: <run 1> (`../inner.sh`, begun <time>), process <number>; this orch was started by one of its commands
-      = help: if that is meant to be, add `--allow-concurrent`
+      = help: if that is intended, add `--allow-concurrent`
     orch: failed /a: exit status 4 after [time]
     orch: 0 succeeded, 1 failed in [time]
     [exit status 1]
@@ -117,7 +117,7 @@ fn what_a_killed_orch_has_started_keeps_the_lock() {
     assert_snapshot!(said(&sandbox, &second), @"
     [stderr]
     error: orch was killed in run <run 1> (`$ROOT/script.sh`, begun <time>), but something that its command in /a started, or the command itself, is still running
-      = help: wait until that has ended, then resume the run with `orch run --resume <run 1>`; or run all the same with `--allow-concurrent`
+      = help: wait until that has ended, then resume the run with `orch run --resume <run 1>`; or run beside it with `--allow-concurrent`
     [exit status 4]
     ");
     assert_eq!(sandbox.orch("run --resume").code(), 4);
@@ -211,7 +211,7 @@ fn a_lock_without_a_description_is_held_all_the_same() {
     assert_snapshot!(second, @"
     [stderr]
     error: another run is going on in this project, and has not said which
-      = help: wait until it has ended, or run all the same with `--allow-concurrent`
+      = help: wait until it has ended, or run beside it with `--allow-concurrent`
     [exit status 4]
     ");
     sandbox.write("/go", "");

@@ -73,7 +73,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     }
     match cli.command {
         Command::List(args) => list::list(&chdir, &args),
-        Command::Run(args) => run::run(&chdir, *args),
+        Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),

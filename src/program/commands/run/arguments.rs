@@ -2,15 +2,16 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, ValueEnum};
 use orch::project::attempt::{MAX_ATTEMPTS, patterns};
-use orch::project::config::SafeguardKeyword;
+use orch::project::config::{SafeguardKeyword, TagLimit};
 use orch::project::tag::tag_problem;
+use orch::run::schedule::OnError;
+use orch::run::settings::RunSettings;
 
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 use crate::program::error::ProgramError;
@@ -81,14 +82,14 @@ pub(crate) struct RunArgs {
     /// A stack starts as soon as everything it runs after is done and there is room; among those
     /// that could start, the lowest path goes first. Commands that run at once have no terminal: what
     /// asks for one fails.
-    #[arg(short = 'j', long, value_name = "N|auto")]
-    pub(crate) parallel: Option<Jobs>,
+    #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]
+    pub(crate) parallel: Option<NonZeroUsize>,
 
     /// Run at most N stacks with this tag at once (can be repeated)
     ///
     /// Replaces `concurrency = { TAG = N }` in `config.run` for the same tag; other limits there stay.
-    #[arg(long, value_name = "TAG=N")]
-    pub(crate) limit: Vec<LimitArg>,
+    #[arg(long, value_name = "TAG=N", value_parser = limit)]
+    pub(crate) limit: Vec<TagLimit>,
 
     /// What to do after a command failed [default: stop]
     ///
@@ -352,43 +353,52 @@ pub(crate) fn flag_on_record(
     )))
 }
 
-/// How many commands run at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Jobs(pub(crate) NonZeroUsize);
-
-impl FromStr for Jobs {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "auto" {
-            let one = NonZeroUsize::MIN;
-            return Ok(Jobs(std::thread::available_parallelism().unwrap_or(one)));
+impl RunArgs {
+    /// Returns how the run goes, as far as flags say so.
+    pub(crate) fn settings(&self) -> RunSettings {
+        let on_error = match self.on_error {
+            _ if self.continue_on_error == Some(true) => Some(OnError::Continue),
+            _ if self.continue_on_error == Some(false) => Some(OnError::Stop),
+            Some(OnErrorArg::Stop) => Some(OnError::Stop),
+            Some(OnErrorArg::SkipDependents) => Some(OnError::SkipDependents),
+            Some(OnErrorArg::Continue) => Some(OnError::Continue),
+            None => None,
+        };
+        let attempts = &self.attempts;
+        RunSettings {
+            on_error,
+            jobs: self.parallel,
+            limits: self.limit.clone(),
+            timeout: attempts.timeout,
+            run_timeout: attempts.run_timeout,
+            grace: attempts.grace,
+            retries: attempts.retries,
+            retry_on_exit: attempts.retry_on_exit.clone(),
+            retry_on_output: attempts.retry_on_output.clone(),
+            retry_backoff: attempts.retry_backoff,
         }
-        let jobs = text.parse().map_err(|_| "not `auto` or a number from 1")?;
-        Ok(Jobs(jobs))
     }
 }
 
-/// How many stacks with a tag run at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LimitArg {
-    pub(crate) tag: String,
-    pub(crate) at_once: NonZeroUsize,
+/// Parses how many commands run at once.
+fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
+    if text == "auto" {
+        let one = NonZeroUsize::MIN;
+        return Ok(std::thread::available_parallelism().unwrap_or(one));
+    }
+    text.parse().map_err(|_| "not `auto` or a number from 1")
 }
 
-impl FromStr for LimitArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts = text.split_once('=').filter(|(tag, _)| !tag.is_empty());
-        let (tag, number) = parts.ok_or("not of the form TAG=N")?;
-        if let Some(problem) = tag_problem(tag) {
-            return Err(format!("`{tag}` is not a tag: {problem}"));
-        }
-        let at_once = number.parse().map_err(|_| "N is a number from 1")?;
-        let tag = tag.to_owned();
-        Ok(LimitArg { tag, at_once })
+/// Parses how many stacks with a tag run at once.
+fn limit(text: &str) -> Result<TagLimit, String> {
+    let parts = text.split_once('=').filter(|(tag, _)| !tag.is_empty());
+    let (tag, number) = parts.ok_or("not of the form TAG=N")?;
+    if let Some(problem) = tag_problem(tag) {
+        return Err(format!("`{tag}` is not a tag: {problem}"));
     }
+    let at_once = number.parse().map_err(|_| "N is a number from 1")?;
+    let tag = tag.to_owned();
+    Ok(TagLimit { tag, at_once })
 }
 
 /// Parses how many attempts follow the first.

@@ -1,28 +1,45 @@
-//! What is said of who holds the lock of the project, or held it when they were killed.
+//! What is told about the lock and the record of a run that begins: who is in the way, and what cannot
+//! be kept.
 
+use orch::diagnostic::{Code, Diagnostic};
 use orch::printable::{command_line, printable};
-use orch::record::journal::{Header, Holder, Liveness, Record, RecordFolder, Runs};
+use orch::record::journal::{Holder, Record};
 use orch::report::local_time;
+use orch::run::recording::{Busy, RecordingNote};
+use orch::source::Sources;
 
 use crate::program::console;
 use crate::program::error::ProgramError;
 
-/// Stacks that a message names.
+/// How many stacks a message names.
 const MAX_NAMED: usize = 5;
 
-/// Says that the run before was killed, unless nothing of it is left to do.
-pub(super) fn note_killed(place: &RecordFolder, killed: &Holder) {
-    let record = Runs::find(place.clone())
-        .ok()
-        .and_then(|runs| runs.record(&killed.run).ok());
-    if record.is_none_or(|record| record.finished.is_some()) {
-        return;
-    }
-    console::note(&format!(
-        "orch was killed in run {}; `orch run --resume {}` resumes it",
-        described(killed),
-        killed.run
-    ));
+/// Shows what is worth telling about how a run is recorded.
+pub(super) fn show(note: &RecordingNote) {
+    let unprotected = "nothing keeps a second run from starting";
+    let warning = match note {
+        RecordingNote::Killed(killed) => {
+            return console::note(&format!(
+                "orch was killed in run {}; `orch run --resume {}` resumes it",
+                described(killed),
+                killed.run
+            ));
+        }
+        RecordingNote::NotRemoved { run, error } => {
+            return console::note(&format!("the old run {run} cannot be removed: {error}"));
+        }
+        RecordingNote::NoLock(why) => format!("there is no lock: {why}; {unprotected}"),
+        RecordingNote::NoJournal(why) => {
+            format!("this run is not recorded: {why}; it cannot be resumed")
+        }
+        RecordingNote::Nothing(why) => {
+            format!("this run is not recorded: {why}; it cannot be resumed, and {unprotected}")
+        }
+    };
+    console::diagnostics(
+        [&Diagnostic::warning(Code::Unprotected, warning)],
+        &Sources::default(),
+    );
 }
 
 /// Describes a run: its id, command and beginning.
@@ -36,34 +53,46 @@ fn described(holder: &Holder) -> String {
     )
 }
 
-/// Explains who holds the lock.
-pub(super) fn held(place: &RecordFolder, holder: Option<Holder>, header: &Header) -> ProgramError {
-    let wait = "wait until it has ended, or run all the same with `--allow-concurrent`";
-    let Some(holder) = holder else {
-        return ProgramError::refused(
-            "another run is going on in this project, and has not said which",
-        )
-        .hint(wait.to_owned());
+/// Explains what is in the way of a run.
+pub(super) fn explained(busy: Busy) -> ProgramError {
+    let wait = "wait until it has ended, or run beside it with `--allow-concurrent`";
+    let (holder, killed, is_elsewhere) = match busy {
+        Busy::Resumed { run, by } => {
+            return ProgramError::refused(format!("run {by} has just resumed run {run}")).hint(
+                format!("see what is left to do with `orch runs show {by}`, and resume that"),
+            );
+        }
+        Busy::Held {
+            holder: None,
+            killed: _,
+            is_elsewhere: _,
+        } => {
+            return ProgramError::refused(
+                "another run is going on in this project, and has not said which",
+            )
+            .hint(wait);
+        }
+        Busy::Held {
+            holder: Some(holder),
+            killed,
+            is_elsewhere,
+        } => (holder, killed, is_elsewhere),
     };
     let run = described(&holder);
-    let left_behind = Runs::find(place.clone()).ok().and_then(|runs| {
-        let is_gone = runs.liveness(&holder.run) == Liveness::Gone;
-        // A run without a journal is no less alive.
-        runs.record(&holder.run).ok().filter(|_| is_gone)
-    });
-    if let Some(record) = left_behind {
+    if let Some(record) = killed {
         return ProgramError::refused(format!(
-                "orch was killed in run {run}, but {} is still running",
-                what_runs(&record)
-            )).hint(format!(
-                "wait until that has ended, then resume the run with `orch run --resume {}`; or run all the same with `--allow-concurrent`",
-                holder.run
-            ));
+            "orch was killed in run {run}, but {} is still running",
+            what_runs(&record)
+        ))
+        .hint(format!(
+            "wait until that has ended, then resume the run with `orch run --resume {}`; or run beside it with `--allow-concurrent`",
+            holder.run
+        ));
     }
-    let elsewhere = if holder.host == header.host {
-        String::new()
-    } else {
+    let elsewhere = if is_elsewhere {
         format!(" on {}", printable(&holder.host))
+    } else {
+        String::new()
     };
     let process = holder.process;
     let message =
@@ -72,9 +101,9 @@ pub(super) fn held(place: &RecordFolder, holder: Option<Holder>, header: &Header
         return ProgramError::refused(format!(
             "{message}; this orch was started by one of its commands"
         ))
-        .hint("if that is meant to be, add `--allow-concurrent`");
+        .hint("if that is intended, add `--allow-concurrent`");
     }
-    ProgramError::refused(message).hint(wait.to_owned())
+    ProgramError::refused(message).hint(wait)
 }
 
 /// Names what may still run. Who holds the lock cannot be known: a command, or a process that it has

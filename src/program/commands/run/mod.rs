@@ -1,55 +1,46 @@
 //! `orch run`
 
 mod arguments;
-mod attempts;
 mod holder;
 mod output;
-mod record;
 mod resume;
 mod safeguards;
-mod tasks;
+mod settings;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
-use orch::change::Since;
+use anyhow::anyhow;
 use orch::printable::{command_line, printable};
-use orch::project::attempt::Attempts;
 use orch::project::config::Safeguard;
+use orch::project::discover::RootRule;
+use orch::project::environment::Environment;
 use orch::project::stack::StackIndex;
-use orch::record::journal::{RecordFolder, UncommittedFile};
-use orch::run::event::{RunEvent, RunSummary, Sink as _};
-use orch::run::execute::{Commands, Execution, Inbox, Task, execute, make_room};
+use orch::record::journal::{BaseRecord, RecordFolder};
+use orch::run::event::RunSummary;
+use orch::run::execute::LookupError;
 use orch::run::order::{Direction, Order};
-use orch::run::resume::ResumedRun;
-use orch::run::schedule::{Limit, OnError};
-use orch::run::turn::{Step, Turn, TurnIndex};
+use orch::run::request::{
+    BeginError, Circumstances, PrepareError, RunRequest, Typed, past_durations,
+};
+use orch::selection::select::Selection;
 
-use self::arguments::OnErrorArg;
 pub(crate) use self::arguments::{RunArgs, flag_on_record};
 use self::output::{How, Output, Shown, advertise_colour};
-use self::tasks::{show_missing, tasks};
+use self::resume::Resumed;
 use super::{CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project};
 use crate::program::commands::format::Format;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// How long a command that took too long has to end after its interrupt: what terraform takes to give
-/// up its lock, with plenty to spare.
-const DEFAULT_GRACE: Duration = Duration::from_secs(30);
-
-pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> Result<ExitStatus> {
+pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
-    check_command(&args)?;
-    let disabled = safeguards::disabled(&args)?;
+    check_command(args)?;
+    let disabled = safeguards::disabled(args)?;
     let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
-    let found = find(chdir, &args)?;
+    let found = find(chdir, args)?;
     let reads = if args.resume.is_wanted() {
         // What has changed since decides whether the run can be resumed.
         Reads::Changes
@@ -66,10 +57,9 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
-    let resumed = resume::resumed(&mut loaded, &mut args)?;
-    let args = &args;
+    let resumed = resume::resumed(&mut loaded, args)?;
     let selection = if let Some(resumed) = &resumed {
-        resumed.selection()
+        resumed.run.selection()
     } else {
         let query = loaded.query(filters)?;
         loaded.select(&query)
@@ -82,50 +72,106 @@ pub(super) fn run(chdir: &[PathBuf], mut args: RunArgs) -> Result<ExitStatus> {
     if selection.is_empty() {
         return Ok(ExitStatus::Success);
     }
-    let order = match &resumed {
-        Some(resumed) => resumed.order(&loaded.graph),
-        None => Order::new(&loaded.graph, &selection),
-    };
-    let direction = if args.reverse {
-        Direction::Reverse
-    } else {
-        Direction::Forward
-    };
-    let sequence = order.sequence_of_turns(direction);
-    let attempts = attempts::attempts(&loaded, &args.attempts, &sequence)?;
-    let limits = attempts::limits(&loaded, &args.limit)?;
-    let jobs = args.parallel.map_or(NonZeroUsize::MIN, |jobs| jobs.0);
-    let how = How::new(args, jobs, &attempts)?;
-    let run_id = record::new_id(&loaded.project.root);
-    let tasks = match tasks(&loaded, &args.command, environments, &run_id) {
-        Ok(tasks) => tasks,
-        Err(missing) => {
+    settings::check_limits(&loaded, &args.limit)?;
+    let request = request(&loaded, args, &selection, environments, resumed);
+    let command = request.command.clone();
+    let jobs = request.settings.jobs();
+    let mut run = match request.prepare(&loaded.project) {
+        Ok(run) => run,
+        Err(PrepareError::Settings(error)) => return Err(settings::explained(&loaded, error)),
+        Err(PrepareError::Programs(missing)) => {
             show_missing(&loaded, &missing);
             return Ok(ExitStatus::External);
         }
     };
+    let how = How::new(args, jobs, &run.attempts)?;
     if args.dry_run {
-        return show(&loaded, &sequence, &command_line(&args.command));
+        return show(&loaded, &run.sequence, &command_line(&command));
     }
     if !loaded.is_safe(&disabled) {
         return Ok(ExitStatus::Refused);
     }
-    make_room(jobs.get().min(sequence.len())).map_err(anyhow::Error::new)?;
-    let run = Ready {
-        id: run_id,
+    if how.has_colours() {
+        run.tasks.iter_mut().for_each(advertise_colour);
+    }
+    let (run_id, sequence) = (run.id.clone(), run.sequence.clone());
+    let circumstances = Circumstances {
+        is_recorded: loaded.rule != RootRule::WorkingDirectory,
+        allow_concurrent: args.resume.allow_concurrent,
+        uncommitted: loaded.uncommitted(),
+    };
+    let begun = run.begin(&loaded.project, &loaded.references, circumstances);
+    let begun = begun.map_err(|error| match error {
+        BeginError::Files(error) => anyhow::Error::new(error).into(),
+        BeginError::Signals(error) => anyhow::Error::new(error)
+            .context("failed to receive signals")
+            .into(),
+        BeginError::Busy(busy) => holder::explained(busy),
+    })?;
+    begun.notes.iter().for_each(holder::show);
+    let root = &loaded.project.root;
+    let mut output = Output::new(
+        root,
+        Shown {
+            how,
+            command: command_line(&command),
+            is_quiet: args.quiet,
+            jobs,
+            run_id: &run_id,
+            logs: begun.folder().map(|folder| folder.join("logs")),
+            past: &|| past_durations(root, &command),
+        },
+    )?;
+    let summary = begun.carry_out(output.streams(), &mut [&mut output]);
+    output.end();
+    exit_status(&loaded, &sequence, &summary)
+}
+
+/// Returns what the command line asks to be run in a selection.
+fn request(
+    loaded: &Loaded,
+    args: &RunArgs,
+    selection: &Selection,
+    environments: Vec<(StackIndex, Environment)>,
+    resumed: Option<Resumed>,
+) -> RunRequest {
+    let base = selection.since().map(|since| BaseRecord {
+        commit: since.base.commit.to_string(),
+        reason: since.base.reason.clone(),
+    });
+    let forward = || Order::new(&loaded.graph, selection);
+    let (order, direction, command, settings, earlier) = match resumed {
+        Some(Resumed {
+            run,
+            command,
+            settings,
+        }) => {
+            let settings = args.settings().or(settings);
+            let (order, direction) = (run.order(&loaded.graph), run.direction);
+            (order, direction, command, settings, Some(run))
+        }
+        None if args.reverse => {
+            let (command, settings) = (args.command.clone(), args.settings());
+            (forward(), Direction::Reverse, command, settings, None)
+        }
+        None => {
+            let (command, settings) = (args.command.clone(), args.settings());
+            (forward(), Direction::Forward, command, settings, None)
+        }
+    };
+    RunRequest {
+        command,
         order,
         direction,
-        sequence,
-        attempts,
-        limits,
-        jobs,
-        how,
-        tasks,
-        resumed,
-        uncommitted: loaded.uncommitted(),
-        since: selection.since(),
-    };
-    carry_out(&loaded, args, run)
+        settings,
+        environments,
+        resumes: earlier,
+        base,
+        typed: Typed {
+            arguments: std::env::args_os().skip(1).collect(),
+            directory: loaded.directory.clone(),
+        },
+    }
 }
 
 /// Checks that there is a command, and only one: that of an earlier run cannot be said anew.
@@ -171,94 +217,32 @@ fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     Ok(found)
 }
 
-/// A run that nothing is in the way of.
-struct Ready<'a> {
-    id: String,
-    order: Order,
-    direction: Direction,
-    /// The stacks, in the sequence of a serial run.
-    sequence: Vec<StackIndex>,
-    attempts: Vec<Attempts>,
-    limits: Vec<Limit>,
-    jobs: NonZeroUsize,
-    how: How,
-    tasks: HashMap<StackIndex, Task>,
-    /// The run that it resumes.
-    resumed: Option<ResumedRun>,
-    /// What was not committed, if that is known.
-    uncommitted: Option<Vec<UncommittedFile>>,
-    /// What changes were measured from.
-    since: Option<&'a Since>,
-}
-
-/// Runs, records and shows it.
-fn carry_out(loaded: &Loaded, args: &RunArgs, run: Ready<'_>) -> Result<ExitStatus> {
-    let header = record::header(loaded, args, &run);
-    // From now on signals are heard by the run, which its journal tells of.
-    let inbox = Inbox::with_signals().context("failed to receive signals")?;
-    let mut recording = record::begin(loaded, &header, args.resume.allow_concurrent)?;
-    let mut output = Output::new(
-        loaded,
-        Shown {
-            how: run.how,
-            command: command_line(&args.command),
-            is_quiet: args.quiet,
-            jobs: run.jobs,
-            run_id: &run.id,
-            logs: recording.folder().map(|folder| folder.join("logs")),
-            past: &|| record::past_durations(loaded, &args.command),
-        },
-    )?;
-    let schedule = run.order.schedule(run.direction, on_error(args));
-    let steps: Arc<[Step]> = [Step::Command("command".into())].into();
-    let stacks = &loaded.project.stacks;
-    let turn = |stack: &StackIndex| Turn::of_command(stacks[*stack].path.clone(), &steps);
-    let execution = Execution {
-        schedule: schedule.at_once(run.jobs, &run.limits),
-        turns: run.sequence.iter().map(turn).collect(),
-        attempts: run.attempts,
-        timeout: args.attempts.run_timeout,
-        grace: args.attempts.grace.unwrap_or(DEFAULT_GRACE),
-    };
-    let colours = output.has_colours();
-    let task = |turn: TurnIndex, _| {
-        let task = run.tasks[&run.sequence[turn.get()]].clone();
-        if colours {
-            advertise_colour(task)
-        } else {
-            task
-        }
-    };
-    let mut commands = Commands::new(task, output.streams());
-    let summary = execute(execution, &mut commands, &inbox, &mut |event| {
-        // What is about to start is on record before it starts.
-        let recorded = recording.event(event);
-        let shown = output.event(event);
-        for error in [recorded, shown].into_iter().filter_map(Result::err) {
-            _ = output.event(&RunEvent::NotKept(error.to_string()));
-        }
-    });
-    drop(commands);
-    // From now on a signal ends what is left to say, and changes nothing.
-    drop(inbox);
-    output.end();
-    let stuck = summary.stuck().map(|turn| run.sequence[turn.get()]);
+/// Returns the exit status after a run.
+fn exit_status(
+    loaded: &Loaded,
+    sequence: &[StackIndex],
+    summary: &RunSummary,
+) -> Result<ExitStatus> {
+    let stuck = summary.stuck().map(|turn| sequence[turn.get()]);
     let stuck: Vec<StackIndex> = stuck.collect();
     if !stuck.is_empty() {
         return Err(anyhow!(
             "{} could not start although nothing was running; this is a mistake in orch, please report it",
             loaded.names(&stuck)
-        ).into());
+        )
+        .into());
     }
-    Ok(exit_status(&summary))
+    Ok(ExitStatus::Run(summary.exit_status()))
 }
 
-fn exit_status(summary: &RunSummary) -> ExitStatus {
-    match summary.signal {
-        _ if summary.stuck().next().is_some() => ExitStatus::External,
-        Some(signal) => ExitStatus::Signal(signal),
-        None if summary.is_success() => ExitStatus::Success,
-        None => ExitStatus::CommandFailed,
+/// Shows which programs are missing, and where.
+fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
+    for (error, stacks) in missing {
+        console::error(error);
+        console::note(&format!(
+            "needed in {}; nothing was run",
+            loaded.names(stacks)
+        ));
     }
 }
 
@@ -271,13 +255,4 @@ fn show(loaded: &Loaded, sequence: &[StackIndex], command: &str) -> Result<ExitS
     }
     out.flush()?;
     Ok(ExitStatus::Success)
-}
-
-fn on_error(args: &RunArgs) -> OnError {
-    match args.on_error {
-        _ if args.continue_on_error == Some(true) => OnError::Continue,
-        None | Some(OnErrorArg::Stop) => OnError::Stop,
-        Some(OnErrorArg::SkipDependents) => OnError::SkipDependents,
-        Some(OnErrorArg::Continue) => OnError::Continue,
-    }
 }

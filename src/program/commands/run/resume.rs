@@ -1,19 +1,18 @@
 //! `orch run --resume` and `--only-failed`: what the program asks of an earlier run, and what it says.
 
-use std::num::NonZeroUsize;
-use std::time::Duration;
+use std::ffi::OsString;
 
 use orch::git::GitError;
 use orch::printable::printable;
 use orch::project::stack::Stacks;
 use orch::record::journal::Header;
-use orch::run::order::Direction;
 use orch::run::resume::{
     EarlierRun, Moved, MovedStack, ResumeError, ResumedRun, UnknownChanges, WorkingTree,
 };
 use orch::run::schedule::OnError;
+use orch::run::settings::RunSettings;
 
-use super::arguments::{Jobs, LimitArg, OnErrorArg, RunArgs};
+use super::arguments::RunArgs;
 use crate::program::commands::changed::GitState;
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
@@ -22,9 +21,18 @@ use crate::program::error::{ErrorKind, ProgramError, Result};
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;
 
-/// Finds the run that the user wants to resume, if any, and takes over what they do not say anew: the
-/// command, the direction, and how the run goes. Notes on stderr that nothing is left to do.
-pub(super) fn resumed(loaded: &mut Loaded, args: &mut RunArgs) -> Result<Option<ResumedRun>> {
+/// A run to resume, and what it decides about the new one.
+pub(super) struct Resumed {
+    /// What is left of it.
+    pub(super) run: ResumedRun,
+    /// Its command.
+    pub(super) command: Vec<OsString>,
+    /// How it went, for what is not said anew.
+    pub(super) settings: RunSettings,
+}
+
+/// Finds the run that the user wants to resume, if any. Notes if nothing is left to do.
+pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resumed>> {
     let named = match (&args.resume.resume, args.resume.only_failed) {
         (Some(named), _) => named,
         (None, true) => "last",
@@ -46,8 +54,11 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &mut RunArgs) -> Result<Option<
         ResumedRun::new(&earlier, &loaded.project.stacks, only_failed).map_err(explained)?;
     tell_gone(&resumed, allow_stale)?;
     tell_rest(&resumed);
-    take_over(args, header, resumed.direction)?;
-    Ok(Some(resumed))
+    Ok(Some(Resumed {
+        run: resumed,
+        command: header.command.iter().map(|word| word.0.clone()).collect(),
+        settings: earlier_settings(args, header)?,
+    }))
 }
 
 impl Loaded {
@@ -252,49 +263,17 @@ fn tell_rest(resumed: &ResumedRun) {
     }
 }
 
-/// Takes over what is not given anew.
-fn take_over(args: &mut RunArgs, header: &Header, direction: Direction) -> Result<()> {
-    let milliseconds = |known: Option<u64>| known.map(Duration::from_millis);
-    let settings = &header.settings;
-    args.command = header.command.iter().map(|word| word.0.clone()).collect();
-    args.reverse = direction == Direction::Reverse;
-    if args.on_error.is_none() && args.continue_on_error.is_none() {
-        let on_error = OnError::recorded(&settings.on_error);
+/// Returns how the earlier run went, for what is not said anew.
+fn earlier_settings(args: &RunArgs, header: &Header) -> Result<RunSettings> {
+    let mut settings = RunSettings::recorded(&header.settings);
+    if args.settings().on_error.is_none() {
+        let on_error = OnError::recorded(&header.settings.on_error);
         let on_error = on_error.map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--on-error`", word);
             ProgramError::refused(unknown.to_string())
                 .hint("say what to do after a failure with `--on-error`")
         })?;
-        args.on_error = Some(match on_error {
-            OnError::Stop => OnErrorArg::Stop,
-            OnError::SkipDependents => OnErrorArg::SkipDependents,
-            OnError::Continue => OnErrorArg::Continue,
-        });
+        settings.on_error = Some(on_error);
     }
-    let jobs = NonZeroUsize::new(settings.jobs).map(Jobs);
-    args.parallel = args.parallel.or(jobs);
-    for limit in &settings.limits {
-        let is_given = args.limit.iter().any(|given| given.tag == limit.tag);
-        if let (false, Some(at_once)) = (is_given, NonZeroUsize::new(limit.at_once)) {
-            let tag = limit.tag.clone();
-            args.limit.push(LimitArg { tag, at_once });
-        }
-    }
-    let attempts = &mut args.attempts;
-    attempts.timeout = attempts.timeout.or(milliseconds(settings.timeout_ms));
-    attempts.run_timeout = attempts
-        .run_timeout
-        .or(milliseconds(settings.run_timeout_ms));
-    attempts.grace = attempts.grace.or(milliseconds(settings.grace_ms));
-    attempts.retries = attempts.retries.or(settings.retries);
-    attempts.retry_backoff = attempts
-        .retry_backoff
-        .or(milliseconds(settings.retry_backoff_ms));
-    if attempts.retry_on_exit.is_empty() && attempts.retry_on_output.is_empty() {
-        attempts.retry_on_exit.clone_from(&settings.retry_on_exit);
-        attempts
-            .retry_on_output
-            .clone_from(&settings.retry_on_output);
-    }
-    Ok(())
+    Ok(settings)
 }

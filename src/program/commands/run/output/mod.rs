@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,7 +32,6 @@ use tempfile::TempDir;
 use self::painter::Painter;
 use self::printer::{Message, Printer};
 use self::recorder::AttemptRecorder;
-use crate::program::commands::Loaded;
 use crate::program::commands::run::arguments::{OutputArg, RunArgs};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -65,6 +64,13 @@ pub(super) enum Show {
 }
 
 impl How {
+    /// Returns whether commands should use colours although they do not print to a terminal.
+    pub(super) fn has_colours(self) -> bool {
+        self != How::Live
+            && AutoStream::choice(&io::stdout()) != ColorChoice::Never
+            && AutoStream::choice(&io::stderr()) != ColorChoice::Never
+    }
+
     /// Decides by the command line, and by whether what commands print decides about further attempts,
     /// so that it has to be read.
     ///
@@ -131,8 +137,6 @@ pub(super) enum Output {
 pub(super) struct Captured {
     show: Show,
     pty: bool,
-    /// Whether commands that ask are told to use colours.
-    has_colours: bool,
     logs: Arc<RunLogs>,
     writers: Arc<Mutex<StreamWriters>>,
     to_printer: mpsc::Sender<Message>,
@@ -147,7 +151,7 @@ impl Output {
     /// # Errors
     ///
     /// If there is no room for logs, or no thread can be started.
-    pub(super) fn new(loaded: &Loaded, shown: Shown) -> Result<Self> {
+    pub(super) fn new(root: &Path, shown: Shown) -> Result<Self> {
         let (show, pty) = match shown.how {
             How::Live => {
                 return Ok(Output::Live {
@@ -160,7 +164,7 @@ impl Output {
             How::Captured { show, pty } => (show, pty),
         };
         let (directory, place, temporary) = if let Some(directory) = shown.logs {
-            let place = directory.strip_prefix(&loaded.project.root);
+            let place = directory.strip_prefix(root);
             let place = place.unwrap_or(&directory).to_owned();
             (directory, Some((place, shown.run_id.to_owned())), None)
         } else {
@@ -172,10 +176,7 @@ impl Output {
         let logs = RunLogs::new(Logs::new(directory), place);
         let logs = Arc::new(logs);
 
-        let (stdout, stderr) = (io::stdout(), io::stderr());
-        let err_is_terminal = stderr.is_terminal();
-        let has_colours = AutoStream::choice(&stdout) != ColorChoice::Never
-            && AutoStream::choice(&stderr) != ColorChoice::Never;
+        let err_is_terminal = io::stderr().is_terminal();
         let writers = Arc::new(Mutex::new(console::writers()));
         // Buildkite's jobs have a terminal, and still a log that folds.
         let folding = match Folding::detect(|name| env::var(name).ok()) {
@@ -213,7 +214,6 @@ impl Output {
         Ok(Output::Captured(Captured {
             show,
             pty,
-            has_colours,
             logs,
             writers,
             to_printer,
@@ -238,11 +238,6 @@ impl Output {
                 Box::new(AttemptRecorder::new(log, prefixed))
             }),
         }
-    }
-
-    /// Returns whether commands that do not print to a terminal are told to use colours all the same.
-    pub(super) fn has_colours(&self) -> bool {
-        matches!(self, Output::Captured(captured) if captured.has_colours)
     }
 
     /// Ends: everything has been printed.
@@ -294,7 +289,7 @@ impl Sink for Output {
 
 /// Tells a command that colours are welcome although it does not print to a terminal itself, unless
 /// somebody else has told it something about that.
-pub(super) fn advertise_colour(mut task: Task) -> Task {
+pub(super) fn advertise_colour(task: &mut Task) {
     let no_color = task.environment.get("NO_COLOR").and_then(Option::as_ref);
     if no_color.is_none_or(String::is_empty) {
         for name in ["CLICOLOR_FORCE", "FORCE_COLOR"] {
@@ -304,5 +299,4 @@ pub(super) fn advertise_colour(mut task: Task) -> Task {
             }
         }
     }
-    task
 }

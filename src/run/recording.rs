@@ -1,0 +1,228 @@
+//! What a run leaves on disk: the lock while it goes on, and its journal.
+//!
+//! A run that cannot be recorded runs all the same. Why is data, which the caller shows.
+
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+use tracing::debug;
+
+use crate::record::journal::{
+    Entry, Header, Holder, Journal, Liveness, Locking, ProjectLock, Record, RecordFolder, Runs,
+    Unusable,
+};
+use crate::run::event::{RunEvent, Sink, Turns};
+use crate::run::journaled;
+
+/// How many runs are kept; older ones are removed when one begins.
+const KEPT_RUNS: usize = 50;
+
+/// What is kept of a run that is going on.
+#[derive(Debug, Default)]
+pub struct Recording {
+    turns: Turns,
+    journal: Option<Journal>,
+    lock: Option<ProjectLock>,
+    has_complained: bool,
+}
+
+/// Something worth telling about how a run is recorded.
+#[derive(Debug)]
+pub enum RecordingNote {
+    /// The run before this one was killed, and something of it is left to do.
+    Killed(Holder),
+    /// Nothing keeps a second run from starting.
+    NoLock(Unusable),
+    /// The run is not recorded.
+    NoJournal(Unusable),
+    /// Neither is there a lock, nor is the run recorded.
+    Nothing(Unusable),
+    /// An old run cannot be removed.
+    NotRemoved {
+        /// The run.
+        run: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Why a run may not begin now.
+#[derive(Debug)]
+pub enum Busy {
+    /// Another run is going on, or was killed and left something behind that still runs.
+    Held {
+        /// Who holds the lock, if they say so.
+        holder: Option<Holder>,
+        /// The record of the run, if it was killed.
+        killed: Option<Box<Record>>,
+        /// Whether it goes on elsewhere.
+        is_elsewhere: bool,
+    },
+    /// Another run has resumed the same one before this one had the lock: what is left to do is no
+    /// longer what was looked up.
+    Resumed {
+        /// The run to resume.
+        run: String,
+        /// The run that has resumed it.
+        by: String,
+    },
+}
+
+impl Recording {
+    /// Takes the lock of the project at `root` and begins the journal, and returns what is worth
+    /// telling about that. With `allow_concurrent`, another run may be going on.
+    ///
+    /// # Errors
+    ///
+    /// If the run may not begin now.
+    pub fn begin(
+        root: &Path,
+        header: &Header,
+        allow_concurrent: bool,
+    ) -> Result<(Self, Vec<RecordingNote>), Busy> {
+        let mut recording = Recording::default();
+        let mut notes = Vec::new();
+        let folder = match RecordFolder::create(root) {
+            Ok(folder) => folder,
+            Err(why) => {
+                notes.push(RecordingNote::Nothing(why));
+                return Ok((recording, notes));
+            }
+        };
+        let no_lock = match ProjectLock::lock(&folder, &Holder::of(header)) {
+            Ok(Locking::Ours { lock, killed }) => {
+                recording.lock = Some(lock);
+                if !allow_concurrent {
+                    check_alone(&folder, header)?;
+                }
+                check_resumed_once(&folder, header)?;
+                let killed = killed.filter(|killed| header.resumes.as_ref() != Some(&killed.run));
+                let killed = killed.filter(|killed| is_unfinished(&folder, killed));
+                notes.extend(killed.map(RecordingNote::Killed));
+                None
+            }
+            Ok(Locking::Held(_)) if allow_concurrent => {
+                check_resumed_once(&folder, header)?;
+                None
+            }
+            Ok(Locking::Held(holder)) => return Err(held(&folder, holder, header)),
+            Err(why) => Some(why),
+        };
+        let no_journal = match Journal::create(&folder, header) {
+            Ok(journal) => {
+                recording.journal = Some(journal);
+                None
+            }
+            Err(why) => Some(why),
+        };
+        notes.extend(match (no_lock, no_journal) {
+            (None, None) => None,
+            (Some(_), Some(why)) => Some(RecordingNote::Nothing(why)),
+            (None, Some(why)) => Some(RecordingNote::NoJournal(why)),
+            (Some(why), None) => Some(RecordingNote::NoLock(why)),
+        });
+        if recording.journal.is_some() {
+            notes.extend(prune(folder, &header.run));
+        }
+        Ok((recording, notes))
+    }
+
+    /// Returns the folder of the run, if it has one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.journal.as_ref().map(Journal::folder)
+    }
+}
+
+impl Sink for Recording {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        self.turns.follow(event);
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        let Some(recorded) = journaled::event(event, &self.turns) else {
+            return Ok(());
+        };
+        let written = journal.write(&Entry::new(Timestamp::now(), recorded));
+        if matches!(event, RunEvent::RunFinished(_)) {
+            // The journal is complete, and its lock given back, before another run may begin.
+            self.journal = None;
+            self.lock = None;
+        }
+        match written {
+            Err(error) if !std::mem::replace(&mut self.has_complained, true) => {
+                Err(io::Error::other(format!(
+                    "the journal of this run can no longer be written: {error}; the run goes on, and `--resume` may later run again what succeeds from now on"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Refuses if another run is going on without the lock, which was taken when that one began.
+fn check_alone(folder: &RecordFolder, header: &Header) -> Result<(), Busy> {
+    let Ok(runs) = Runs::find(folder.clone()) else {
+        return Ok(());
+    };
+    let Some(other) = runs.alive() else {
+        return Ok(());
+    };
+    let other = runs.brief(other).ok();
+    let holder = other.map(|other| Holder::of(&other.header));
+    Err(held(folder, holder, header))
+}
+
+/// Refuses if another run has resumed the same one.
+fn check_resumed_once(folder: &RecordFolder, header: &Header) -> Result<(), Busy> {
+    let Some((run, runs)) = header.resumes.as_ref().zip(Runs::find(folder.clone()).ok()) else {
+        return Ok(());
+    };
+    match runs.resumed_by(run) {
+        None => Ok(()),
+        Some(by) => Err(Busy::Resumed {
+            run: run.clone(),
+            by: by.to_owned(),
+        }),
+    }
+}
+
+fn held(folder: &RecordFolder, holder: Option<Holder>, header: &Header) -> Busy {
+    let killed = holder.as_ref().and_then(|holder| {
+        let runs = Runs::find(folder.clone()).ok()?;
+        let is_gone = runs.liveness(&holder.run) == Liveness::Gone;
+        // A run without a journal is no less alive.
+        runs.record(&holder.run).ok().filter(|_| is_gone)
+    });
+    Busy::Held {
+        is_elsewhere: holder
+            .as_ref()
+            .is_some_and(|holder| holder.host != header.host),
+        killed: killed.map(Box::new),
+        holder,
+    }
+}
+
+/// Returns whether something is left to do of a run that was killed.
+fn is_unfinished(folder: &RecordFolder, killed: &Holder) -> bool {
+    let record = Runs::find(folder.clone())
+        .ok()
+        .and_then(|runs| runs.record(&killed.run).ok());
+    record.is_some_and(|record| record.finished.is_none())
+}
+
+/// Removes the oldest runs; this one, which is going on, stays.
+fn prune(folder: RecordFolder, run: &str) -> Option<RecordingNote> {
+    let runs = match Runs::find(folder) {
+        Ok(runs) => runs,
+        Err(error) => {
+            debug!(%error, "no runs to remove");
+            return None;
+        }
+    };
+    let pruned = runs.prune(KEPT_RUNS);
+    runs.remove_unbegun(run);
+    debug!(removed = pruned.removed.len(), "old runs removed");
+    let (run, error) = pruned.problems.into_iter().next()?;
+    Some(RecordingNote::NotRemoved { run, error })
+}

@@ -1,0 +1,386 @@
+//! A run from the request to the summary, for every command that runs something.
+//!
+//! [`RunRequest::prepare`] checks everything that can be checked before the first command starts,
+//! [`PreparedRun::begin`] takes the lock and begins the journal, and [`BegunRun::carry_out`] runs.
+//! What is shown, and to whom, is the caller's affair.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tracing::debug;
+use uuid::Uuid;
+
+use crate::git::{GitError, Repository};
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::project::attempt::Attempts;
+use crate::project::environment::Environment;
+use crate::project::stack::StackIndex;
+use crate::record::journal::{
+    BaseRecord, FORMAT, Header, RecordFolder, Runs, UncommittedFile, arguments,
+};
+use crate::run::event::{RunEvent, RunSummary, Sink};
+use crate::run::execute::{
+    Commands, Execution, Inbox, LookupError, ProgramFinder, Streams, Task, TooFewFiles, execute,
+    make_room,
+};
+use crate::run::order::{Direction, Order};
+use crate::run::recording::{Busy, Recording, RecordingNote};
+use crate::run::resume::ResumedRun;
+use crate::run::settings::{RunSettings, SettingsError};
+use crate::run::turn::{Step, Turn, TurnIndex};
+use crate::selection::graph::digest;
+use crate::selection::reference::References;
+
+/// What to run, in which stacks, and how.
+#[derive(Debug)]
+pub struct RunRequest {
+    /// The command and its arguments; there is a command.
+    pub command: Vec<OsString>,
+    /// The stacks, in order.
+    pub order: Order,
+    /// Which way the run goes.
+    pub direction: Direction,
+    /// How it goes, as far as somebody said so.
+    pub settings: RunSettings,
+    /// The environment of each stack.
+    pub environments: Vec<(StackIndex, Environment)>,
+    /// The run that it resumes.
+    pub resumes: Option<ResumedRun>,
+    /// What changes were measured from.
+    pub base: Option<BaseRecord>,
+    /// What was typed, and where; for the record alone.
+    pub typed: Typed,
+}
+
+/// What was typed after `orch`, and where.
+#[derive(Debug)]
+pub struct Typed {
+    /// The words.
+    pub arguments: Vec<OsString>,
+    /// The directory.
+    pub directory: ProjectPath,
+}
+
+/// Why a run cannot be prepared.
+#[derive(Debug)]
+pub enum PrepareError {
+    /// The settings cannot be applied.
+    Settings(SettingsError),
+    /// The program cannot be run in some stacks.
+    Programs(BTreeMap<LookupError, Vec<StackIndex>>),
+}
+
+/// A run that nothing is in the way of.
+#[derive(Debug)]
+pub struct PreparedRun {
+    request: RunRequest,
+    /// The id of the run.
+    pub id: String,
+    /// The stacks, in the sequence of a serial run; each has the turn of its position.
+    pub sequence: Vec<StackIndex>,
+    /// What each turn allows its command.
+    pub attempts: Vec<Attempts>,
+    /// The command of each turn.
+    pub tasks: Vec<Task>,
+}
+
+impl RunRequest {
+    /// Prepares the command of every stack of the project, so that nothing starts if one cannot.
+    ///
+    /// # Errors
+    ///
+    /// If the settings cannot be applied, or a program is missing.
+    pub fn prepare(mut self, project: &Project) -> Result<PreparedRun, PrepareError> {
+        let sequence = self.order.sequence_of_turns(self.direction);
+        let attempts = self.settings.attempts(project, &sequence);
+        let attempts = attempts.map_err(PrepareError::Settings)?;
+        let id = new_id(&project.root);
+        let tasks = self
+            .tasks(project, &sequence, &id)
+            .map_err(PrepareError::Programs)?;
+        Ok(PreparedRun {
+            request: self,
+            id,
+            sequence,
+            attempts,
+            tasks,
+        })
+    }
+
+    fn tasks(
+        &mut self,
+        project: &Project,
+        sequence: &[StackIndex],
+        id: &str,
+    ) -> Result<Vec<Task>, BTreeMap<LookupError, Vec<StackIndex>>> {
+        let (name, arguments) = self.command.split_first().expect("there is a command");
+        let host_path = std::env::var_os("PATH");
+        let mut finder = ProgramFinder::new(name);
+        let environments = std::mem::take(&mut self.environments);
+        let mut environments: HashMap<StackIndex, Environment> = environments.into_iter().collect();
+        let mut tasks = Vec::with_capacity(sequence.len());
+        let mut missing: BTreeMap<LookupError, Vec<StackIndex>> = BTreeMap::new();
+        for &stack in sequence {
+            let mut environment = environments.remove(&stack).unwrap_or_default();
+            let path = &project.stacks[stack].path;
+            let directory = path.to_host(&project.root);
+            let search = match path_of(&environment) {
+                Some(path) => path.clone().map(OsString::from),
+                None => host_path.clone(),
+            };
+            environment.insert("ORCH_RUN_ID".to_owned(), Some(id.to_owned()));
+            match finder.find(&directory, search.as_deref()) {
+                Ok(program) => tasks.push(Task {
+                    name: name.clone(),
+                    program,
+                    arguments: arguments.to_vec(),
+                    directory,
+                    environment,
+                }),
+                Err(error) => missing.entry(error).or_default().push(stack),
+            }
+        }
+        for stacks in missing.values_mut() {
+            stacks.sort_unstable();
+        }
+        if missing.is_empty() {
+            Ok(tasks)
+        } else {
+            Err(missing)
+        }
+    }
+}
+
+/// Under which circumstances a run begins.
+#[derive(Debug)]
+pub struct Circumstances {
+    /// Whether the run is recorded, and locked against others. A project without a marked root keeps
+    /// nothing.
+    pub is_recorded: bool,
+    /// Whether another run may be going on.
+    pub allow_concurrent: bool,
+    /// What was not committed, if that is known.
+    pub uncommitted: Option<Vec<UncommittedFile>>,
+}
+
+/// Why a run does not begin.
+#[derive(Debug)]
+pub enum BeginError {
+    /// Too few files may be open.
+    Files(TooFewFiles),
+    /// Signals cannot be received.
+    Signals(io::Error),
+    /// Another run is in the way.
+    Busy(Busy),
+}
+
+/// A run whose first command is about to start.
+#[derive(Debug)]
+pub struct BegunRun {
+    execution: Execution,
+    tasks: Vec<Task>,
+    inbox: Inbox,
+    recording: Recording,
+    /// What is worth telling about how the run is recorded.
+    pub notes: Vec<RecordingNote>,
+}
+
+impl PreparedRun {
+    /// Makes room for the commands, takes the lock and begins the journal. From now on signals reach
+    /// the run, whose journal tells of them.
+    ///
+    /// # Errors
+    ///
+    /// If the surroundings do not allow it, or another run is in the way.
+    pub fn begin(
+        self,
+        project: &Project,
+        references: &References,
+        circumstances: Circumstances,
+    ) -> Result<BegunRun, BeginError> {
+        let settings = &self.request.settings;
+        let jobs = settings.jobs();
+        make_room(jobs.get().min(self.sequence.len())).map_err(BeginError::Files)?;
+        let inbox = Inbox::with_signals().map_err(BeginError::Signals)?;
+        let (recording, notes) = if circumstances.is_recorded {
+            let header = self.header(project, references, circumstances.uncommitted);
+            Recording::begin(&project.root, &header, circumstances.allow_concurrent)
+                .map_err(BeginError::Busy)?
+        } else {
+            (Recording::default(), Vec::new())
+        };
+        let schedule = self
+            .request
+            .order
+            .schedule(self.request.direction, settings.on_error());
+        let steps: Arc<[Step]> = [Step::Command("command".into())].into();
+        let turn =
+            |stack: &StackIndex| Turn::of_command(project.stacks[*stack].path.clone(), &steps);
+        Ok(BegunRun {
+            execution: Execution {
+                schedule: schedule.at_once(jobs, &settings.limits(project)),
+                turns: self.sequence.iter().map(turn).collect(),
+                attempts: self.attempts,
+                timeout: settings.run_timeout,
+                grace: settings.grace(),
+            },
+            tasks: self.tasks,
+            inbox,
+            recording,
+            notes,
+        })
+    }
+
+    /// Returns what the journal begins with.
+    fn header(
+        &self,
+        project: &Project,
+        references: &References,
+        uncommitted: Option<Vec<UncommittedFile>>,
+    ) -> Header {
+        let request = &self.request;
+        let stacks = &project.stacks;
+        let paths = |of: &[StackIndex]| -> Vec<String> {
+            let path = |stack: &StackIndex| stacks[*stack].path.to_string();
+            of.iter().map(path).collect()
+        };
+        let earlier = request.resumes.as_ref();
+        let earlier_base = || earlier?.base.clone();
+        Header {
+            format: FORMAT,
+            run: self.id.clone(),
+            orch: env!("CARGO_PKG_VERSION").to_owned(),
+            at: Timestamp::now(),
+            host: host(),
+            process: std::process::id(),
+            arguments: arguments(&request.typed.arguments),
+            directory: request.typed.directory.to_string(),
+            resumes: earlier.map(|earlier| earlier.run.clone()),
+            command: arguments(&request.command),
+            order: match earlier {
+                Some(earlier) => paths(&earlier.undone(&self.sequence)),
+                None => paths(&self.sequence),
+            },
+            left_out: earlier.map_or(Vec::new(), |earlier| paths(&earlier.left_out)),
+            direction: request.direction.into(),
+            settings: (&request.settings).into(),
+            base: request.base.clone().or_else(earlier_base),
+            head: head(&project.root).unwrap_or_else(|error| {
+                debug!(%error, "HEAD cannot be read");
+                None
+            }),
+            uncommitted,
+            graph: digest(stacks, references),
+            environment: names(self.tasks.iter().map(|task| &task.environment)),
+        }
+    }
+}
+
+impl BegunRun {
+    /// Returns the folder of the run, if it has one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.recording.folder()
+    }
+
+    /// Runs the commands with these streams, and returns how that went. The sinks hear of everything;
+    /// what is about to start is on record before it starts.
+    pub fn carry_out(
+        mut self,
+        streams: Streams<'_>,
+        sinks: &mut [&mut dyn Sink],
+    ) -> Arc<RunSummary> {
+        let tasks = self.tasks;
+        let task = |turn: TurnIndex, _| tasks[turn.get()].clone();
+        let mut commands = Commands::new(task, streams);
+        let recording = &mut self.recording;
+        execute(self.execution, &mut commands, &self.inbox, &mut |event| {
+            let mut problems = Vec::new();
+            problems.extend(recording.event(event).err());
+            for sink in &mut *sinks {
+                problems.extend(sink.event(event).err());
+            }
+            for problem in problems {
+                let not_kept = RunEvent::NotKept(problem.to_string());
+                for sink in &mut *sinks {
+                    // A sink that fails twice has nothing new to say.
+                    _ = sink.event(&not_kept);
+                }
+            }
+        })
+    }
+}
+
+/// Returns the id of a run that is to begin: greater than that of every run on record.
+fn new_id(root: &Path) -> String {
+    let folder = RecordFolder::find(root).ok().flatten();
+    let runs = folder.and_then(|folder| Runs::find(folder).ok());
+    runs.map_or_else(|| Uuid::now_v7().to_string(), |runs| runs.new_id())
+}
+
+/// Returns how long turns with the same command took in the past, by the path of their stack, as far
+/// as that is on record.
+pub fn past_durations(root: &Path, command: &[OsString]) -> HashMap<String, Duration> {
+    let folder = RecordFolder::find(root).ok().flatten();
+    let runs = folder.and_then(|folder| Runs::find(folder).ok());
+    runs.map_or_else(HashMap::new, |runs| runs.past_durations(command))
+}
+
+/// Returns what a stack's own environment says about the `PATH`. On Windows its name may be written
+/// in any case.
+fn path_of(environment: &Environment) -> Option<&Option<String>> {
+    let is_path = |name: &str| name == "PATH" || cfg!(windows) && name.eq_ignore_ascii_case("PATH");
+    environment
+        .iter()
+        .find(|(name, _)| is_path(name))
+        .map(|(_, value)| value)
+}
+
+/// Returns the names of the variables that commands get, sorted; of different environments, those
+/// that any of them has.
+fn names<'e>(environments: impl Iterator<Item = &'e Environment>) -> Vec<String> {
+    let host: BTreeSet<String> = std::env::vars_os()
+        .map(|(name, _)| name.to_string_lossy().into_owned())
+        .collect();
+    let mut set: BTreeSet<&str> = BTreeSet::new();
+    let mut removed: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut n_environments = 0;
+    for environment in environments {
+        n_environments += 1;
+        for (name, value) in environment {
+            match value {
+                Some(_) => _ = set.insert(name),
+                None => *removed.entry(name).or_default() += 1,
+            }
+        }
+    }
+    let inherited = host.iter().map(String::as_str);
+    set.extend(inherited.filter(|name| removed.get(name) != Some(&n_environments)));
+    set.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the commit of HEAD; nothing outside of git and before the first commit.
+fn head(root: &Path) -> Result<Option<String>, GitError> {
+    let head = Repository::open(root).and_then(|repository| repository.commit("HEAD"));
+    match head {
+        Ok(head) => Ok(head.map(|head| head.to_string())),
+        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn host() -> String {
+    let uname = rustix::system::uname();
+    uname.nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn host() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_default()
+}
