@@ -2,12 +2,13 @@
 //!
 //! Who shows or keeps them is a [`Sink`]; which there are is not known here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Index;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::path::ProjectPath;
 use crate::run::turn::{Turn, TurnIndex};
 
 /// Shows or keeps what happens in a run.
@@ -223,38 +224,48 @@ impl RunSummary {
 
 /// The turns of a run, as far as its events have told.
 #[derive(Debug, Clone, Default)]
-pub struct Turns(Vec<Turn>);
+pub struct Turns {
+    all: Vec<Turn>,
+    /// Which turn of its stack each is, from 1.
+    positions: Vec<u32>,
+    /// How many turns each stack has.
+    counts: HashMap<ProjectPath, u32>,
+}
 
 impl Turns {
     /// Takes in the turns that an event tells of.
     pub fn follow(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::RunStarted { turns } => self.0 = turns.to_vec(),
-            RunEvent::Added { added, .. } => self.0.push(added.clone()),
+            RunEvent::RunStarted { turns } => *self = turns.iter().cloned().collect(),
+            RunEvent::Added { added, .. } => self.add(added.clone()),
             _ => {}
         }
     }
 
-    /// Returns how many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
+    fn add(&mut self, turn: Turn) {
+        let count = self.counts.entry(turn.stack.clone()).or_default();
+        *count += 1;
+        self.positions.push(*count);
+        self.all.push(turn);
     }
 
-    /// Returns whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Returns which turn of its stack a turn is, from 1.
+    pub fn position_at_stack(&self, turn: TurnIndex) -> u32 {
+        self.positions[turn.get()]
     }
 
     /// Returns all of them by number.
     pub fn iter(&self) -> impl Iterator<Item = (TurnIndex, &Turn)> {
-        let numbered = self.0.iter().enumerate();
+        let numbered = self.all.iter().enumerate();
         numbered.map(|(number, turn)| (TurnIndex::new(number), turn))
     }
 }
 
 impl FromIterator<Turn> for Turns {
     fn from_iter<I: IntoIterator<Item = Turn>>(turns: I) -> Self {
-        Turns(turns.into_iter().collect())
+        let mut all = Turns::default();
+        turns.into_iter().for_each(|turn| all.add(turn));
+        all
     }
 }
 
@@ -262,6 +273,6 @@ impl Index<TurnIndex> for Turns {
     type Output = Turn;
 
     fn index(&self, turn: TurnIndex) -> &Turn {
-        &self.0[turn.get()]
+        &self.all[turn.get()]
     }
 }

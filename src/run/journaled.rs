@@ -6,30 +6,58 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::project::config::TagLimit;
-use crate::record::journal::{self, Counts, Ended, Event, Finished};
+use crate::record::journal::{self, Counts, Ended, Entry, Event, Finished};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
 use crate::run::order::Direction;
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
-use crate::run::turn::TurnIndex;
+use crate::run::turn::{Operation, TurnIndex};
 
 /// Returns a duration in whole milliseconds.
 pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns what a journal says of an event, or nothing where its header says it.
-pub fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
+/// Returns the line of a journal for an event, or nothing where its header says it.
+pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<Entry> {
+    let mut entry = Entry::new(at, event(happened, turns)?);
+    let (turn, step) = match happened {
+        RunEvent::Added { turn, .. }
+        | RunEvent::Started { turn, .. }
+        | RunEvent::Retrying { turn, .. }
+        | RunEvent::TimedOut { turn, .. }
+        | RunEvent::Killed(turn)
+        | RunEvent::OutputLost { turn, .. }
+        | RunEvent::Ended(Ending { turn, .. }) => (turn, None),
+        RunEvent::StepStarted { turn, step } => (turn, Some(step + 1)),
+        RunEvent::RunStarted { .. }
+        | RunEvent::RunTimedOut { .. }
+        | RunEvent::Interrupted { .. }
+        | RunEvent::NotKept(_)
+        | RunEvent::RunFinished(_) => return Some(entry),
+    };
+    entry.turn = Some(turns.position_at_stack(*turn)).filter(|&position| position > 1);
+    entry.operation = match turns[*turn].operation {
+        Operation::Run => None,
+        Operation::Apply => Some("apply".to_owned()),
+        Operation::Destroy => Some("destroy".to_owned()),
+    };
+    entry.step = step.and_then(|step| u32::try_from(step).ok());
+    Some(entry)
+}
+
+fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
     let path = |turn: TurnIndex| turns[turn].stack.to_string();
     let paths = |of: &[TurnIndex]| of.iter().copied().map(path).collect();
     Some(match event {
-        RunEvent::RunStarted { .. }
-        | RunEvent::Added { .. }
-        | RunEvent::StepStarted { .. }
-        | RunEvent::NotKept(_) => return None,
+        RunEvent::RunStarted { .. } | RunEvent::NotKept(_) => return None,
+        RunEvent::Added { turn, .. } => Event::Added { stack: path(*turn) },
+        RunEvent::StepStarted { turn, .. } => Event::StepStarted { stack: path(*turn) },
         RunEvent::Started { turn, attempt } => Event::Started {
             stack: path(*turn),
             attempt: *attempt,
@@ -263,5 +291,54 @@ impl OnError {
             journal::OnError::Continue => Ok(OnError::Continue),
             journal::OnError::Other(word) => Err(word),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::ProjectPath;
+    use crate::run::turn::{Step, Turn};
+
+    #[test]
+    fn further_turns_and_steps_of_a_stack_are_told_apart() {
+        let steps = [Step::Command("plan".into()), Step::Command("apply".into())];
+        let first = Turn::of_command(ProjectPath::root().join("a"), &steps.into());
+        let mut second = first.clone();
+        second.operation = Operation::Destroy;
+        let turn = TurnIndex::new(1);
+        let mut turns = Turns::default();
+        let events = [
+            RunEvent::RunStarted {
+                turns: [first].into(),
+            },
+            RunEvent::Started {
+                turn: TurnIndex::new(0),
+                attempt: 1,
+            },
+            RunEvent::Added {
+                turn,
+                added: second,
+            },
+            RunEvent::Started { turn, attempt: 1 },
+            RunEvent::StepStarted { turn, step: 1 },
+        ];
+        let mut lines = Vec::new();
+        for event in &events {
+            turns.follow(event);
+            let entry = entry(Timestamp::UNIX_EPOCH, event, &turns);
+            lines.extend(entry.map(|entry| serde_json::to_string(&entry).unwrap()));
+        }
+        let at = r#""at":"1970-01-01T00:00:00Z""#;
+        let second = r#""turn":2,"operation":"destroy""#;
+        assert_eq!(
+            lines,
+            [
+                format!(r#"{{{at},"event":"started","stack":"/a","attempt":1}}"#),
+                format!(r#"{{{at},{second},"event":"added","stack":"/a"}}"#),
+                format!(r#"{{{at},{second},"event":"started","stack":"/a","attempt":1}}"#),
+                format!(r#"{{{at},{second},"step":2,"event":"step-started","stack":"/a"}}"#),
+            ]
+        );
     }
 }

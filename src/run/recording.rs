@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use tracing::debug;
 
 use crate::record::journal::{
-    Entry, Header, Holder, Journal, Liveness, Locking, ProjectLock, Record, RecordFolder, Runs,
-    Unusable,
+    Header, Holder, Journal, Liveness, Locking, ProjectLock, Record, RecordFolder, Runs, Unusable,
 };
 use crate::run::event::{RunEvent, Sink, Turns};
 use crate::run::journaled;
@@ -140,10 +139,10 @@ impl Sink for Recording {
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };
-        let Some(recorded) = journaled::event(event, &self.turns) else {
+        let Some(entry) = journaled::entry(Timestamp::now(), event, &self.turns) else {
             return Ok(());
         };
-        let written = journal.write(&Entry::new(Timestamp::now(), recorded));
+        let written = journal.write(&entry);
         if matches!(event, RunEvent::RunFinished(_)) {
             // The journal is complete, and its lock given back, before another run may begin.
             self.journal = None;

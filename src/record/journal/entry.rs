@@ -46,8 +46,12 @@ impl Entry {
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it; times are in ms")]
 pub enum Event {
+    /// A turn was added to those of the header.
+    Added { stack: String },
     /// The command is about to start; attempts count from 1.
     Started { stack: String, attempt: u32 },
+    /// A further step is about to start.
+    StepStarted { stack: String },
     /// An attempt failed, and another one follows.
     Retrying {
         stack: String,
@@ -88,7 +92,9 @@ pub enum Event {
 }
 
 /// The words of the events that this version knows.
-pub(super) const EVENTS: [&str; 9] = [
+pub(super) const EVENTS: [&str; 11] = [
+    "added",
+    "step-started",
     "started",
     "retrying",
     "timed-out",

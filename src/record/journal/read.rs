@@ -71,7 +71,7 @@ pub(super) fn read(file: File) -> Result<Record, ReadError> {
         }
     }
     while let Some(entry) = lines.entry()? {
-        record.add(entry, &positions);
+        record.add(entry, &mut positions);
     }
     Ok(record)
 }

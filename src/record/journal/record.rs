@@ -129,14 +129,12 @@ impl StackState {
 impl Record {
     /// Returns what a journal says that has only its header.
     pub(super) fn new(header: Header) -> Self {
-        let stack = |path: &String| StackRecord {
-            path: path.clone(),
-            state: StackState::Waiting,
-            attempts: Vec::new(),
-            turn: None,
-        };
         Record {
-            stacks: header.order.iter().map(stack).collect(),
+            stacks: header
+                .order
+                .iter()
+                .map(|path| StackRecord::waiting(path))
+                .collect(),
             stops: Vec::new(),
             finished: None,
             last: header.at,
@@ -144,9 +142,9 @@ impl Record {
         }
     }
 
-    /// Adds a line, given the position of each stack. Lines about stacks that are not in the order of
-    /// the run were not written by `orch`.
-    pub(super) fn add(&mut self, entry: Entry, positions: &HashMap<String, usize>) {
+    /// Adds a line, given the position of each stack, to which those of added turns are added. Lines
+    /// about other stacks that are not in the order of the run were not written by `orch`.
+    pub(super) fn add(&mut self, entry: Entry, positions: &mut HashMap<String, usize>) {
         let Entry {
             at,
             turn,
@@ -156,6 +154,15 @@ impl Record {
         } = entry;
         self.last = at;
         let milliseconds = Duration::from_millis;
+        if let Event::Added { stack } = &event {
+            let position = *positions.entry(stack.clone()).or_insert(self.stacks.len());
+            if position == self.stacks.len() {
+                self.stacks.push(StackRecord::waiting(stack));
+            }
+            // Whatever came before: this turn decides how the stack ends.
+            let stack = &mut self.stacks[position];
+            (stack.turn, stack.state) = (turn, StackState::Waiting);
+        }
         let position = |path: &str| positions.get(path).copied();
         match event {
             Event::Started { stack, attempt } => {
@@ -217,7 +224,7 @@ impl Record {
                 running,
             }),
             Event::Finished(finished) => self.finished = Some(finished),
-            Event::Other(_) => {}
+            Event::Added { .. } | Event::StepStarted { .. } | Event::Other(_) => {}
         }
     }
 
@@ -253,6 +260,15 @@ impl Record {
 }
 
 impl StackRecord {
+    fn waiting(path: &str) -> Self {
+        StackRecord {
+            path: path.to_owned(),
+            state: StackState::Waiting,
+            attempts: Vec::new(),
+            turn: None,
+        }
+    }
+
     /// Returns the latest attempt of a step.
     fn attempt(&mut self, turn: Option<u32>, step: Option<u32>) -> Option<&mut AttemptRecord> {
         let mut latest = self.attempts.iter_mut().rev();

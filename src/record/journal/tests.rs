@@ -331,3 +331,29 @@ fn a_run_is_named_by_its_age_or_by_a_part_of_its_id() {
     // The beginning of one and the end of another.
     ambiguous("0", &[21, 11, 10]);
 }
+
+#[test]
+fn an_added_turn_decides_how_its_stack_ends() {
+    let (_root, place) = project();
+    let mut journal = Journal::create(&place, &header(&id(1), "x")).unwrap();
+    journal.write(&ended("/a", Outcome::Failed, 1)).unwrap();
+    for stack in ["/a", "/not/selected"] {
+        let stack = stack.to_owned();
+        let mut added = Entry::new(jiff::Timestamp::UNIX_EPOCH, Event::Added { stack });
+        added.turn = Some(2);
+        journal.write(&added).unwrap();
+    }
+    let runs = Runs::find(place).unwrap();
+    let state = |path: &str| {
+        let record = runs.record(&id(1)).unwrap();
+        let mut stacks = record.stacks.into_iter();
+        stacks.find(|stack| stack.path == path).unwrap().state
+    };
+    for stack in ["/a", "/not/selected"] {
+        assert_eq!(state(stack), StackState::Waiting, "so it is left to do");
+        let mut done = ended(stack, Outcome::Succeeded, 1);
+        done.turn = Some(2);
+        journal.write(&done).unwrap();
+        assert!(state(stack).is_success());
+    }
+}
