@@ -446,7 +446,7 @@ fn in_a_partial_clone_without_git() {
     base 5b1f769: --base base
     error: failed to find what has changed
       caused by: libgit2 cannot read the repository, and there is no `git` program to ask instead
-      caused by: object not found - no match for id (870875c922deaa12b47060ad1a331b90bb3d57af); class=Odb (9); code=NotFound (-3)
+      caused by: object not found - cannot read header for (870875c922deaa12b47060ad1a331b90bb3d57af); class=Odb (9); code=NotFound (-3)
     [exit status 5]
     ");
     let (_origin, clone) = partial("tree:0");

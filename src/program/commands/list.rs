@@ -11,7 +11,7 @@ use orch::run::order::Order;
 
 use super::changed::ChangeQuery;
 use super::format::Format;
-use super::selection_flags::{SEE_SELECTION, SelectArgs};
+use super::selection_flags::{NEIGHBOURS, SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
@@ -39,7 +39,7 @@ pub(crate) struct ListArgs {
     #[arg(
         long,
         conflicts_with_all = [
-            "order", "why", "stacks_from", "tags", "no_tags", "no_recursive", "NeighbourArgs"
+            "order", "why", "stacks_from", "tags", "no_tags", "no_recursive", NEIGHBOURS
         ]
     )]
     pub(crate) removed: bool,

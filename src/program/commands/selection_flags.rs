@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 /// Where the help says how the flags work together.
 pub(crate) const SEE_SELECTION: &str =
@@ -104,12 +104,18 @@ impl SelectArgs {
     }
 }
 
+/// The group of the flags that select stacks by the graph, also by Terramate's names.
+pub(crate) const NEIGHBOURS: &str = "neighbours";
+
 /// Which stacks around those that are selected.
 ///
 /// `-h` does not show the names that only users of Terramate know.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[command(next_help_heading = "Selection by the graph")]
+#[command(
+    next_help_heading = "Selection by the graph",
+    group = ArgGroup::new(NEIGHBOURS).multiple(true)
+)]
 pub(crate) struct NeighbourArgs {
     /// Add what runs before the selected stacks, at most DEPTH steps away
     ///
@@ -119,6 +125,7 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
+        group = NEIGHBOURS,
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) include_dependencies: Option<Depth>,
@@ -129,6 +136,7 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
+        group = NEIGHBOURS,
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) include_dependents: Option<Depth>,
@@ -139,7 +147,7 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
-        group = "only",
+        groups = ["only", NEIGHBOURS],
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) only_dependencies: Option<Depth>,
@@ -150,7 +158,7 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
-        group = "only",
+        groups = ["only", NEIGHBOURS],
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) only_dependents: Option<Depth>,
@@ -161,6 +169,7 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
+        group = NEIGHBOURS,
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) exclude_dependencies: Option<Depth>,
@@ -171,24 +180,25 @@ pub(crate) struct NeighbourArgs {
     #[arg(
         long,
         value_name = "DEPTH",
+        group = NEIGHBOURS,
         num_args = 0..=1, require_equals = true, default_missing_value = "all"
     )]
     pub(crate) exclude_dependents: Option<Depth>,
 
     /// The same as --include-dependencies=1
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true, group = NEIGHBOURS)]
     pub(crate) include_direct_dependencies: bool,
 
     /// The same as --include-dependents=1
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true, group = NEIGHBOURS)]
     pub(crate) include_direct_dependents: bool,
 
     /// The same as --only-dependencies=1
-    #[arg(long, hide_short_help = true, group = "only")]
+    #[arg(long, hide_short_help = true, groups = ["only", NEIGHBOURS])]
     pub(crate) only_direct_dependencies: bool,
 
     /// The same as --only-dependents=1
-    #[arg(long, hide_short_help = true, group = "only")]
+    #[arg(long, hide_short_help = true, groups = ["only", NEIGHBOURS])]
     pub(crate) only_direct_dependents: bool,
 
     #[command(flatten)]
@@ -198,28 +208,28 @@ pub(crate) struct NeighbourArgs {
 /// Terramate's names of these flags, which there follow the data that stacks share.
 #[derive(Debug, Args)]
 pub(crate) struct TerramateNeighbourArgs {
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) include_all_dependencies: Option<Depth>,
 
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) include_output_dependencies: Option<Depth>,
 
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) include_all_dependents: Option<Depth>,
 
-    #[arg(long, hide = true, group = "only", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, hide = true, groups = ["only", NEIGHBOURS], num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) only_all_dependencies: Option<Depth>,
 
-    #[arg(long, hide = true, group = "only", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, hide = true, groups = ["only", NEIGHBOURS], num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) only_output_dependencies: Option<Depth>,
 
-    #[arg(long, hide = true, group = "only", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, hide = true, groups = ["only", NEIGHBOURS], num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) only_all_dependents: Option<Depth>,
 
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) exclude_all_dependencies: Option<Depth>,
 
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) exclude_all_dependents: Option<Depth>,
 }
 

@@ -13,7 +13,7 @@ use orch::project::tag::tag_problem;
 use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
 
-use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
+use crate::program::commands::selection_flags::{NEIGHBOURS, SEE_SELECTION, SelectArgs};
 use crate::program::error::ProgramError;
 
 /// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, and
@@ -31,7 +31,7 @@ const RECORDED: [&str; 13] = [
     "globs",
     "exclude",
     "stacks_from",
-    "NeighbourArgs",
+    NEIGHBOURS,
 ];
 
 /// Clap would ask for a command beside `--resume`.
@@ -478,14 +478,15 @@ pub(crate) enum OnErrorArg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::commands::selection_flags::NeighbourArgs;
     use clap::Command;
 
     #[test]
     fn whatever_selects_stacks_excludes_resuming() {
         let all = SelectArgs::augment_args(Command::new("all"));
-        let neighbours = NeighbourArgs::augment_args(Command::new("neighbours"));
-        let is_neighbour = |id: &clap::Id| neighbours.get_arguments().any(|arg| arg.get_id() == id);
+        let mut groups = all.get_groups();
+        let neighbours = groups.find(|group| group.get_id() == NEIGHBOURS);
+        let neighbours: Vec<_> = neighbours.expect("it has one").get_args().collect();
+        let is_neighbour = |id: &clap::Id| neighbours.contains(&id);
         for arg in all.get_arguments() {
             let id = arg.get_id();
             assert!(RECORDED.contains(&id.as_str()) || is_neighbour(id), "{id}");
