@@ -23,9 +23,11 @@
 //! | graph | all constraints of the project |
 //! | order | the selection in the sequence that a serial run uses |
 //! | wave | the stacks whose predecessors all lie in earlier waves |
-//! | safeguard | a state of the repository over which nothing is run |
+//! | safeguard | a state of the repository in which nothing is run |
 //! | run | one execution of a command over an order |
-//! | outcome | how a stack ended: succeeded, failed, skipped, cancelled, with the cause |
+//! | turn | one stack's turn in a run, with all its steps and attempts; a stack may have several |
+//! | step | one command of a turn |
+//! | outcome | how a turn ended: succeeded, failed, skipped, cancelled, with the cause |
 //! | journal | the record of a run on disk, from which it can be resumed |
 //!
 //! # Floors

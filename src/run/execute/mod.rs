@@ -36,6 +36,7 @@ mod active;
 mod alarm;
 mod attendant;
 mod command;
+mod interruption;
 mod lookup;
 mod retry;
 mod run_loop;

@@ -9,21 +9,12 @@ use super::active::{Active, Phase};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
 use super::{
-    End, Execution, Executor, Inbox, Later, Message, PATIENCE, Settlement, Signal, Start, StepEnd,
-    os,
+    End, Execution, Executor, Inbox, Later, Message, PATIENCE, Settlement, Start, StepEnd, os,
 };
 use crate::project::attempt::Attempts;
-use crate::run::event::{CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary};
+use crate::run::event::{CancelCause, Ending, Failure, Outcome, RunEvent, RunSummary};
 use crate::run::schedule::{Schedule, Skipped};
-use crate::run::turn::{Step, Turn, TurnIndex};
-
-/// How long a command that was killed is waited for. One that hangs in the kernel, or whose output
-/// nobody takes from us, may never end.
-const LAST_WAIT: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 5000 });
-
-/// A signal that follows an equal one faster than a person could send it is the same one, delivered
-/// to `orch` and again to its process group.
-pub(super) const ECHO: Duration = Duration::from_millis(30);
+use crate::run::turn::{Turn, TurnIndex};
 
 /// Runs turns until nothing is left to do. That a command fails is data in the summary.
 pub fn execute<E: Executor>(
@@ -62,25 +53,25 @@ pub fn execute<E: Executor>(
     run.go()
 }
 
-struct RunLoop<'a, E: Executor> {
-    begun: Instant,
-    schedule: Schedule,
-    turns: Vec<Turn>,
-    attempts: Vec<Attempts>,
-    timeout: Option<Duration>,
-    grace: Duration,
-    executor: &'a mut E,
-    inbox: &'a Inbox,
-    alarms: Alarms,
-    active: BTreeMap<TurnIndex, Active<E::Command>>,
+pub(super) struct RunLoop<'a, E: Executor> {
+    pub(super) begun: Instant,
+    pub(super) schedule: Schedule,
+    pub(super) turns: Vec<Turn>,
+    pub(super) attempts: Vec<Attempts>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Duration,
+    pub(super) executor: &'a mut E,
+    pub(super) inbox: &'a Inbox,
+    pub(super) alarms: Alarms,
+    pub(super) active: BTreeMap<TurnIndex, Active<E::Command>>,
     /// Turns that have ended, and whether they succeeded. What that means for others is not known.
-    unsettled: BTreeMap<TurnIndex, bool>,
-    summary: RunSummary,
-    signals: u32,
-    last_signal: Option<(i32, Instant)>,
+    pub(super) unsettled: BTreeMap<TurnIndex, bool>,
+    pub(super) summary: RunSummary,
+    pub(super) signals: u32,
+    pub(super) last_signal: Option<(i32, Instant)>,
     /// Why nothing new starts any more: what came first.
-    ending: Option<CancelCause>,
-    on_event: &'a mut dyn FnMut(&RunEvent),
+    pub(super) ending: Option<CancelCause>,
+    pub(super) on_event: &'a mut dyn FnMut(&RunEvent),
 }
 
 impl<E: Executor> RunLoop<'_, E> {
@@ -112,7 +103,7 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     /// Returns whether nothing new starts any more.
-    fn is_ending(&self) -> bool {
+    pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
 
@@ -191,7 +182,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    fn start_attempt(&mut self, turn: TurnIndex, attempt: u32) {
+    pub(super) fn start_attempt(&mut self, turn: TurnIndex, attempt: u32) {
         (self.on_event)(&RunEvent::Started { turn, attempt });
         let now = Instant::now();
         let timeout = self.attempts[turn.get()].timeout;
@@ -245,7 +236,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    fn step_ended(&mut self, turn: TurnIndex, end: StepEnd) {
+    pub(super) fn step_ended(&mut self, turn: TurnIndex, end: StepEnd) {
         if let Some(problem) = end.output_lost {
             (self.on_event)(&RunEvent::OutputLost { turn, problem });
         }
@@ -341,7 +332,7 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     /// Lets others go on, or not, after a turn that has ended.
-    fn settle(&mut self, turn: TurnIndex, succeeded: bool, settlement: Settlement) {
+    pub(super) fn settle(&mut self, turn: TurnIndex, succeeded: bool, settlement: Settlement) {
         for added in settlement.added {
             let (number, skipped) = self.schedule.add(added.node, added.rank);
             self.turns.push(added.turn.clone());
@@ -385,169 +376,6 @@ impl<E: Executor> RunLoop<'_, E> {
             .collect();
         for (turn, failure) in waiting {
             self.turn_ended(turn, Outcome::Failed(failure));
-        }
-    }
-
-    fn alarm(&mut self, alarm: Alarm) {
-        match alarm {
-            Alarm::Run => {
-                let (Some(timeout), false) = (self.timeout, self.schedule.is_over()) else {
-                    return; // the last turn has just ended
-                };
-                self.ending.get_or_insert(CancelCause::RunTimedOut(timeout));
-                self.halt();
-                let running = self.running();
-                (self.on_event)(&RunEvent::RunTimedOut {
-                    timeout,
-                    grace: self.grace,
-                    running: running.clone(),
-                });
-                for turn in running {
-                    self.overdue(turn, Failure::RunTimedOut(timeout));
-                }
-            }
-            Alarm::Attempt(turn, attempt) => {
-                let timeout = self.attempts[turn.get()].timeout;
-                let is_on_time = |active: &Active<_>| active.is_on_time(attempt, None);
-                let is_on_time = self.active.get(&turn).is_some_and(is_on_time);
-                let (Some(timeout), true) = (timeout, is_on_time) else {
-                    return; // it has ended, or is being ended
-                };
-                let grace = self.grace;
-                (self.on_event)(&RunEvent::TimedOut {
-                    turn,
-                    timeout,
-                    grace,
-                });
-                self.overdue(turn, Failure::TimedOut(timeout));
-            }
-            Alarm::Grace(turn, attempt) => {
-                if self.is_running(turn, attempt) {
-                    (self.on_event)(&RunEvent::Killed(turn));
-                    self.react(turn, Reaction::Kill, None);
-                }
-            }
-            Alarm::Lost(turn, attempt) => {
-                if self.is_running(turn, attempt) {
-                    let problem = "it was killed and has not ended";
-                    self.step_ended(
-                        turn,
-                        StepEnd {
-                            result: Err(Failure::Lost(problem.to_owned())),
-                            output_matches: false,
-                            output_lost: None,
-                        },
-                    );
-                }
-            }
-            Alarm::Retry(turn) => {
-                if let Some(active) = self.active.get(&turn)
-                    && !self.is_ending()
-                {
-                    let next = active.attempt + 1;
-                    self.start_attempt(turn, next);
-                }
-            }
-        }
-    }
-
-    /// Returns whether an attempt is running.
-    fn is_running(&self, turn: TurnIndex, attempt: u32) -> bool {
-        let active = self.active.get(&turn);
-        active.is_some_and(|active| active.is_running(attempt, None))
-    }
-
-    /// Interrupts a command that cannot succeed any more, and makes sure that it ends.
-    fn overdue(&mut self, turn: TurnIndex, failure: Failure) {
-        let grace = self.grace;
-        let Some(active) = self.active.get_mut(&turn) else {
-            return;
-        };
-        let attempt = active.attempt;
-        if let Phase::Running {
-            overdue: overdue @ None,
-            ..
-        } = &mut active.phase
-        {
-            *overdue = Some(failure);
-            self.react(turn, Reaction::Interrupt, None);
-            if let Some(at) = Instant::now().checked_add(grace) {
-                self.alarms.set(at, Alarm::Grace(turn, attempt));
-            }
-        }
-    }
-
-    /// Interrupts, at most once, terminates or kills the command of a turn, if one is running.
-    fn react(&mut self, turn: TurnIndex, reaction: Reaction, signal: Option<&Signal>) {
-        let Some(active) = self.active.get_mut(&turn) else {
-            return;
-        };
-        active.phase.react(reaction, signal);
-        if reaction == Reaction::Kill && matches!(active.phase, Phase::Running { .. }) {
-            let alarm = Alarm::Lost(turn, active.attempt);
-            self.alarms.set(Instant::now() + LAST_WAIT, alarm);
-        }
-    }
-
-    /// Ends what waits for somebody outside once the run is being ended: questions, which are as if
-    /// they had never been asked, and what ended turns mean.
-    fn halt(&mut self) {
-        self.schedule.stop();
-        let is_question = |turn: TurnIndex, step: usize| {
-            matches!(
-                self.turns[turn.get()].steps.get(step),
-                Some(Step::Confirmation)
-            )
-        };
-        let asking: Vec<TurnIndex> = self
-            .active
-            .iter()
-            .filter(|(turn, active)| is_question(**turn, active.step))
-            .map(|(turn, _)| *turn)
-            .collect();
-        for turn in asking {
-            if let Some(mut active) = self.active.remove(&turn) {
-                active.phase.react(Reaction::Interrupt, None);
-                self.schedule.withdraw(turn);
-            }
-        }
-        for (turn, succeeded) in std::mem::take(&mut self.unsettled) {
-            self.settle(turn, succeeded, Settlement::by_itself(succeeded));
-        }
-    }
-
-    fn running(&self) -> Vec<TurnIndex> {
-        let is_running = |active: &Active<_>| matches!(active.phase, Phase::Running { .. });
-        let running = self.active.iter().filter(|(_, active)| is_running(active));
-        running.map(|(&turn, _)| turn).collect()
-    }
-
-    fn signal(&mut self, signal: &Signal) {
-        let is_echo = self.last_signal.is_some_and(|(number, at)| {
-            number == signal.number && signal.at.saturating_duration_since(at) < ECHO
-        });
-        self.last_signal = Some((signal.number, signal.at));
-        if is_echo {
-            return;
-        }
-        self.signals += 1;
-        self.summary.signal.get_or_insert(signal.number);
-        self.ending
-            .get_or_insert(CancelCause::Signal(signal.number));
-        self.halt();
-        let reaction = match self.signals {
-            1 => Reaction::Interrupt,
-            2 => Reaction::Terminate,
-            _ => Reaction::Kill,
-        };
-        let running = self.running();
-        (self.on_event)(&RunEvent::Interrupted {
-            signal: signal.number,
-            reaction,
-            running: running.clone(),
-        });
-        for turn in running {
-            self.react(turn, reaction, Some(signal));
         }
     }
 

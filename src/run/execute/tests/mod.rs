@@ -1,5 +1,7 @@
 //! The loop with commands that are no processes: what it decides when things coincide.
 
+mod turns;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -8,7 +10,7 @@ use std::sync::Arc;
 
 use regex::bytes::RegexSet;
 
-use super::run_loop::ECHO;
+use super::interruption::ECHO;
 use super::*;
 use crate::path::ProjectPath;
 use crate::project::attempt::Retry;
@@ -447,192 +449,4 @@ fn a_run_that_cannot_go_on_ends_and_names_the_turns() {
     );
     assert!(!summary.is_success());
     assert_eq!(started, [A]);
-}
-
-#[test]
-fn steps_run_one_after_the_other_and_each_attempt_begins_with_the_first() {
-    let mut plan = plan(2, OnError::Stop, 1);
-    plan.turns[0] = turn(0, 3);
-    plan.attempts[0] = retrying(Duration::ZERO);
-    let world = Shared::default();
-    let mut fake = Fake(world.clone(), |world: &mut World, turn, attempt| {
-        let fails = world.steps.last() == Some(&(A, 1)) && attempt == 1;
-        let result = if fails {
-            Err(Failure::Exited(1))
-        } else {
-            Ok(())
-        };
-        world.end(turn, result);
-        Ok(())
-    });
-    let mut told = Vec::new();
-    let summary = execute(plan, &mut fake, &Inbox::without_signals(), &mut |event| {
-        if let RunEvent::StepStarted { turn, step } = event {
-            told.push((*turn, *step));
-        }
-    });
-    let expected = [(A, 0), (A, 1), (A, 0), (A, 1), (A, 2), (B, 0)];
-    assert_eq!(world.borrow().steps, expected);
-    assert_eq!(told, [(A, 1), (A, 1), (A, 2)]);
-    assert!(summary.is_success());
-    assert_eq!(summary.endings[0].attempts, 2);
-}
-
-#[test]
-fn after_a_signal_no_further_step_starts() {
-    let mut plan = plan(1, OnError::Stop, 1);
-    plan.turns[0] = turn(0, 2);
-    let inbox = Inbox::without_signals();
-    let sender = inbox.sender.clone();
-    let world = Shared::default();
-    let mut fake = Fake(world.clone(), |_: &mut World, _, _| {
-        sender.send(interrupt()).unwrap();
-        Ok(())
-    });
-    let summary = execute(plan, &mut fake, &inbox, &mut |event| {
-        if let RunEvent::Interrupted { .. } = event {
-            world.borrow_mut().end(A, Ok(())); // that step succeeds
-        }
-    });
-    assert_eq!(world.borrow().steps, [(A, 0)]);
-    let failure = Failure::Signalled(2);
-    assert_eq!(outcome(&summary, A), Outcome::Failed(failure));
-}
-
-#[test]
-fn a_turn_that_waits_for_a_confirmation_holds_its_slot_and_is_cancelled_as_if_it_had_never_started()
-{
-    let ask = |plan: &mut Execution| {
-        plan.turns[0].steps = [Step::Confirmation, Step::Command("apply".into())].into();
-    };
-    // Confirmed: it goes on, and the next turn only then.
-    let mut confirmed = plan(2, OnError::Stop, 1);
-    ask(&mut confirmed);
-    let world = Shared::default();
-    let mut fake = Fake(world.clone(), |world: &mut World, turn, _| {
-        world.end(turn, Ok(()));
-        Ok(())
-    });
-    let summary = execute(confirmed, &mut fake, &Inbox::without_signals(), &mut |_| {});
-    assert_eq!(world.borrow().steps, [(A, 0), (A, 1), (B, 0)]);
-    assert!(summary.is_success());
-    // A signal and a time limit.
-    for timeout in [None, Some(Duration::from_millis(1))] {
-        let mut asked = plan(2, OnError::Stop, 1);
-        ask(&mut asked);
-        asked.timeout = timeout;
-        let inbox = Inbox::without_signals();
-        let sender = inbox.sender.clone();
-        let world = Shared::default();
-        let mut fake = Fake(world.clone(), |_: &mut World, _, _| {
-            if timeout.is_none() {
-                sender.send(interrupt()).unwrap();
-            }
-            Ok(())
-        });
-        let summary = execute(asked, &mut fake, &inbox, &mut |_| {});
-        let cause = match timeout {
-            None => CancelCause::Signal(2),
-            Some(timeout) => CancelCause::RunTimedOut(timeout),
-        };
-        for turn in [A, B] {
-            assert_eq!(outcome(&summary, turn), Outcome::Cancelled(cause));
-        }
-        assert_eq!(summary.endings[0].attempts, 0);
-        let world = world.borrow();
-        assert_eq!(
-            world.reactions,
-            [(A, Reaction::Interrupt)],
-            "so the question goes"
-        );
-    }
-}
-
-/// Commands whose ends are judged by a test.
-struct Judged<S, J>(Fake<S>, J);
-
-impl<S, J> Executor for Judged<S, J>
-where
-    S: FnMut(&mut World, TurnIndex, u32) -> Result<(), Failure>,
-    J: FnMut(&Ending, Later) -> Option<Settlement>,
-{
-    type Command = FakeCommand;
-
-    fn start(&mut self, start: Start<'_, FakeCommand>) -> Result<FakeCommand, Failure> {
-        self.0.start(start)
-    }
-
-    fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
-        (self.1)(ending, later)
-    }
-}
-
-#[test]
-fn a_turn_added_in_place_of_a_failed_one_makes_good_for_it() {
-    let plan = plan_with(2, &[(0, 1)], OnError::Stop, 2);
-    let fake = Fake(Shared::default(), |world: &mut World, turn, _| {
-        let result = (turn != A).then_some(()).ok_or(Failure::Exited(1));
-        world.end(turn, result);
-        Ok(())
-    });
-    let mut judged = Judged(fake, |ending: &Ending, _| {
-        let mut settlement = Settlement::by_itself(true);
-        if ending.turn == A {
-            settlement.added.push(Added {
-                turn: turn(0, 1),
-                attempts: Attempts::default(),
-                node: 0,
-                rank: 0,
-            });
-        }
-        Some(settlement)
-    });
-    let mut ended = Vec::new();
-    let summary = execute(plan, &mut judged, &Inbox::without_signals(), &mut |event| {
-        if let RunEvent::Ended(ending) = event {
-            ended.push(ending.turn);
-        }
-    });
-    assert_eq!(
-        ended,
-        [A, C, B],
-        "what waits for the first waits for the added one"
-    );
-    assert!(summary.is_success() && summary.exit_status() == 0);
-    assert_eq!(summary.replaced.iter().copied().collect::<Vec<_>>(), [A]);
-}
-
-#[test]
-fn nothing_behind_a_turn_starts_before_it_is_settled_and_a_signal_ends_that_wait() {
-    for is_interrupted in [false, true] {
-        let plan = plan_with(2, &[(0, 1)], OnError::Continue, 2);
-        let inbox = Inbox::without_signals();
-        let sender = inbox.sender.clone();
-        let world = Shared::default();
-        let fake = Fake(world.clone(), |world: &mut World, turn, _| {
-            world.end(turn, Ok(()));
-            Ok(())
-        });
-        let mut open = Vec::new();
-        let mut judged = Judged(fake, |ending: &Ending, later: Later| {
-            if ending.turn == B {
-                return Some(Settlement::by_itself(true));
-            }
-            if is_interrupted {
-                sender.send(interrupt()).unwrap();
-                open.push(later); // and nobody ever tells
-            } else {
-                later.tell(Settlement::by_itself(true));
-            }
-            None
-        });
-        let summary = execute(plan, &mut judged, &inbox, &mut |_| {});
-        let expected = if is_interrupted {
-            Outcome::Cancelled(CancelCause::Signal(2))
-        } else {
-            Outcome::Succeeded
-        };
-        assert_eq!(outcome(&summary, B), expected);
-        assert_eq!(outcome(&summary, A), Outcome::Succeeded);
-    }
 }

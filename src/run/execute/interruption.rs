@@ -1,0 +1,185 @@
+//! The loop where something interrupts its commands: time limits, signals, and a run that is halted.
+
+use std::time::{Duration, Instant};
+
+use super::active::{Active, Phase};
+use super::alarm::Alarm;
+use super::run_loop::RunLoop;
+use super::{Executor, Settlement, Signal, StepEnd};
+use crate::run::event::{CancelCause, Failure, Reaction, RunEvent};
+use crate::run::turn::{Step, TurnIndex};
+
+/// How long a command that was killed is waited for. One that hangs in the kernel, or whose output
+/// nobody takes from us, may never end.
+const LAST_WAIT: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 5000 });
+
+/// A signal that follows an equal one faster than a person could send it is the same one, delivered
+/// to `orch` and again to its process group.
+pub(super) const ECHO: Duration = Duration::from_millis(30);
+
+impl<E: Executor> RunLoop<'_, E> {
+    /// Does what is due.
+    pub(super) fn alarm(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::Run => {
+                let (Some(timeout), false) = (self.timeout, self.schedule.is_over()) else {
+                    return; // the last turn has just ended
+                };
+                self.ending.get_or_insert(CancelCause::RunTimedOut(timeout));
+                self.halt();
+                let running = self.running();
+                (self.on_event)(&RunEvent::RunTimedOut {
+                    timeout,
+                    grace: self.grace,
+                    running: running.clone(),
+                });
+                for turn in running {
+                    self.overdue(turn, Failure::RunTimedOut(timeout));
+                }
+            }
+            Alarm::Attempt(turn, attempt) => {
+                let timeout = self.attempts[turn.get()].timeout;
+                let is_on_time = |active: &Active<_>| active.is_on_time(attempt, None);
+                let is_on_time = self.active.get(&turn).is_some_and(is_on_time);
+                let (Some(timeout), true) = (timeout, is_on_time) else {
+                    return; // it has ended, or is being ended
+                };
+                let grace = self.grace;
+                (self.on_event)(&RunEvent::TimedOut {
+                    turn,
+                    timeout,
+                    grace,
+                });
+                self.overdue(turn, Failure::TimedOut(timeout));
+            }
+            Alarm::Grace(turn, attempt) => {
+                if self.is_running(turn, attempt) {
+                    (self.on_event)(&RunEvent::Killed(turn));
+                    self.react(turn, Reaction::Kill, None);
+                }
+            }
+            Alarm::Lost(turn, attempt) => {
+                if self.is_running(turn, attempt) {
+                    let problem = "it was killed and has not ended";
+                    self.step_ended(
+                        turn,
+                        StepEnd {
+                            result: Err(Failure::Lost(problem.to_owned())),
+                            output_matches: false,
+                            output_lost: None,
+                        },
+                    );
+                }
+            }
+            Alarm::Retry(turn) => {
+                if let Some(active) = self.active.get(&turn)
+                    && !self.is_ending()
+                {
+                    let next = active.attempt + 1;
+                    self.start_attempt(turn, next);
+                }
+            }
+        }
+    }
+
+    /// Returns whether an attempt is running.
+    fn is_running(&self, turn: TurnIndex, attempt: u32) -> bool {
+        let active = self.active.get(&turn);
+        active.is_some_and(|active| active.is_running(attempt, None))
+    }
+
+    /// Interrupts a command that cannot succeed any more, and makes sure that it ends.
+    pub(super) fn overdue(&mut self, turn: TurnIndex, failure: Failure) {
+        let grace = self.grace;
+        let Some(active) = self.active.get_mut(&turn) else {
+            return;
+        };
+        let attempt = active.attempt;
+        if let Phase::Running {
+            overdue: overdue @ None,
+            ..
+        } = &mut active.phase
+        {
+            *overdue = Some(failure);
+            self.react(turn, Reaction::Interrupt, None);
+            if let Some(at) = Instant::now().checked_add(grace) {
+                self.alarms.set(at, Alarm::Grace(turn, attempt));
+            }
+        }
+    }
+
+    /// Interrupts, at most once, terminates or kills the command of a turn, if one is running.
+    fn react(&mut self, turn: TurnIndex, reaction: Reaction, signal: Option<&Signal>) {
+        let Some(active) = self.active.get_mut(&turn) else {
+            return;
+        };
+        active.phase.react(reaction, signal);
+        if reaction == Reaction::Kill && matches!(active.phase, Phase::Running { .. }) {
+            let alarm = Alarm::Lost(turn, active.attempt);
+            self.alarms.set(Instant::now() + LAST_WAIT, alarm);
+        }
+    }
+
+    /// Ends what waits for somebody outside once the run is being ended: questions, which are as if
+    /// they had never been asked, and what ended turns mean.
+    fn halt(&mut self) {
+        self.schedule.stop();
+        let is_question = |turn: TurnIndex, step: usize| {
+            matches!(
+                self.turns[turn.get()].steps.get(step),
+                Some(Step::Confirmation)
+            )
+        };
+        let asking: Vec<TurnIndex> = self
+            .active
+            .iter()
+            .filter(|(turn, active)| is_question(**turn, active.step))
+            .map(|(turn, _)| *turn)
+            .collect();
+        for turn in asking {
+            if let Some(mut active) = self.active.remove(&turn) {
+                active.phase.react(Reaction::Interrupt, None);
+                self.schedule.withdraw(turn);
+            }
+        }
+        for (turn, succeeded) in std::mem::take(&mut self.unsettled) {
+            self.settle(turn, succeeded, Settlement::by_itself(succeeded));
+        }
+    }
+
+    fn running(&self) -> Vec<TurnIndex> {
+        let is_running = |active: &Active<_>| matches!(active.phase, Phase::Running { .. });
+        let running = self.active.iter().filter(|(_, active)| is_running(active));
+        running.map(|(&turn, _)| turn).collect()
+    }
+
+    /// Reacts to a signal, each further one more severely.
+    pub(super) fn signal(&mut self, signal: &Signal) {
+        let is_echo = self.last_signal.is_some_and(|(number, at)| {
+            number == signal.number && signal.at.saturating_duration_since(at) < ECHO
+        });
+        self.last_signal = Some((signal.number, signal.at));
+        if is_echo {
+            return;
+        }
+        self.signals += 1;
+        self.summary.signal.get_or_insert(signal.number);
+        self.ending
+            .get_or_insert(CancelCause::Signal(signal.number));
+        self.halt();
+        let reaction = match self.signals {
+            1 => Reaction::Interrupt,
+            2 => Reaction::Terminate,
+            _ => Reaction::Kill,
+        };
+        let running = self.running();
+        (self.on_event)(&RunEvent::Interrupted {
+            signal: signal.number,
+            reaction,
+            running: running.clone(),
+        });
+        for turn in running {
+            self.react(turn, reaction, Some(signal));
+        }
+    }
+}
