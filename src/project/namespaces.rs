@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
-use crate::language::syntax::{Expr, ExprKind, Name};
+use crate::language::evaluate::{Budget, Call, Namespaces, Result, Value, evaluate_within};
+use crate::language::syntax::{Expr, ExprKind};
 use crate::project::discover::FileKind;
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::{DirectoryScope, Project};
@@ -172,8 +172,9 @@ impl Namespaces for StackNamespaces<'_> {
         name == "tm_fileexists"
     }
 
-    fn call(&self, name: &Name, arguments: &[Value]) -> Result {
-        let [Value::String(path)] = arguments else {
+    fn call(&self, call: &Call<'_>) -> Result {
+        let name = call.name;
+        let [Value::String(path)] = &*call.values()? else {
             let diagnostic = Diagnostic::error(
                 Code::WrongType,
                 format!("`{}` takes the path of a file", name.text),

@@ -3,6 +3,7 @@
 //! One door: [`evaluate`] takes an expression and [`Namespaces`] and gives a [`Value`] or a diagnostic
 //! that points at the part of the expression that is wrong. What namespaces exist is the caller's
 //! affair. Nothing is read and nothing is run, except by the functions that the scope allows.
+//! Only what decides the value is evaluated: functions get their arguments as written.
 //!
 //! Two deviations from HCL, both on purpose: division by zero is an error rather than infinity, and
 //! the work for one expression is bounded, so that a hostile file cannot occupy the machine.
@@ -21,7 +22,7 @@ use self::problem::fail;
 pub use self::value::Value;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{Expr, ExprKind, ForExpr, Name, Step, StepKind};
+use crate::language::syntax::{BinaryOperator, Expr, ExprKind, ForExpr, Name, Step, StepKind};
 use crate::source::Span;
 
 /// How much work evaluation may still do, in steps and bytes. Bounds what a hostile file can cost;
@@ -54,13 +55,45 @@ pub trait Namespaces {
         false
     }
 
-    /// Calls a function that exists.
+    /// Calls a function that exists. Its arguments have not been evaluated: a function may take some
+    /// of them only, or what is wrong with one for an answer.
     ///
     /// # Errors
     ///
     /// If the call is wrong.
-    fn call(&self, name: &Name, _arguments: &[Value]) -> Result {
-        unreachable!("there is no function `{}`", name.text)
+    fn call(&self, call: &Call<'_>) -> Result {
+        unreachable!("there is no function `{}`", call.name.text)
+    }
+}
+
+/// The call of a function, where it is written.
+pub struct Call<'a> {
+    /// The name of the function.
+    pub name: &'a Name,
+    /// The arguments, as written.
+    pub arguments: &'a [Expr],
+    scope: &'a Scope<'a>,
+}
+
+impl Call<'_> {
+    /// Evaluates an argument, or a part of one, where the call is written: with its namespaces and `for`
+    /// variables.
+    ///
+    /// # Errors
+    ///
+    /// A diagnostic for the first thing that is wrong.
+    pub fn evaluate(&self, argument: &Expr) -> Result {
+        self.scope.evaluate(argument)
+    }
+
+    /// Evaluates all arguments in order.
+    ///
+    /// # Errors
+    ///
+    /// A diagnostic for the first thing that is wrong.
+    pub fn values(&self) -> Result<Vec<Value>> {
+        let arguments = self.arguments.iter();
+        arguments.map(|argument| self.evaluate(argument)).collect()
     }
 }
 
@@ -168,6 +201,9 @@ impl Scope<'_> {
             }
             ExprKind::Binary(operator, operands) => {
                 let [left, right] = &**operands;
+                if let BinaryOperator::And | BinaryOperator::Or = operator {
+                    return self.logical(*operator, left, right);
+                }
                 let values = (self.evaluate(left)?, self.evaluate(right)?);
                 operators::binary(*operator, (&values.0, left.span), (&values.1, right.span))
             }
@@ -177,11 +213,11 @@ impl Scope<'_> {
                 if !self.namespaces.has_function(&name.text) {
                     return Err(Box::new(unknown_function(name)));
                 }
-                let values: Result<Vec<Value>> = arguments
-                    .iter()
-                    .map(|argument| self.evaluate(argument))
-                    .collect();
-                self.namespaces.call(name, &values?)
+                self.namespaces.call(&Call {
+                    name,
+                    arguments,
+                    scope: self,
+                })
             }
         }
     }
@@ -283,6 +319,18 @@ impl Scope<'_> {
         Ok(value)
     }
 
+    /// Evaluates `&&` or `||`, as Terraform does since 1.12: what the left side decides leaves the right
+    /// side alone.
+    fn logical(&self, operator: BinaryOperator, left: &Expr, right: &Expr) -> Result {
+        let decisive = operator == BinaryOperator::Or;
+        let value = operators::boolean(&self.evaluate(left)?, left.span)?;
+        if value == decisive {
+            return Ok(Value::Bool(decisive));
+        }
+        let value = operators::boolean(&self.evaluate(right)?, right.span)?;
+        Ok(Value::Bool(value))
+    }
+
     fn conditional(&self, [condition, yes, no]: &[Expr; 3]) -> Result {
         let value = self.evaluate(condition)?;
         let Some(holds) = value.to_bool() else {
@@ -295,7 +343,8 @@ impl Scope<'_> {
         };
         let (chosen, other) = if holds { (yes, no) } else { (no, yes) };
         let value = self.evaluate(chosen)?;
-        // Both results have one type: a number beside a string becomes a string.
+        // Both results have one type: a number beside a string becomes a string. That is all that the
+        // other one is needed for, so what is wrong with it does not matter.
         let Ok(other_value) = self.evaluate(other) else {
             return Ok(value);
         };

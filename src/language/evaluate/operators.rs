@@ -15,6 +15,7 @@ pub(super) fn unary(operator: UnaryOperator, operand: &Value, span: Span) -> Res
     })
 }
 
+/// Applies an operator that needs both of its operands.
 pub(super) fn binary(
     operator: BinaryOperator,
     (left, left_span): (&Value, Span),
@@ -24,16 +25,6 @@ pub(super) fn binary(
     match operator {
         Op::Eq => return Ok(Value::Bool(left == right)),
         Op::NotEq => return Ok(Value::Bool(left != right)),
-        Op::And => {
-            return Ok(Value::Bool(
-                boolean(left, left_span)? & boolean(right, right_span)?,
-            ));
-        }
-        Op::Or => {
-            return Ok(Value::Bool(
-                boolean(left, left_span)? | boolean(right, right_span)?,
-            ));
-        }
         _ => {}
     }
     let (left, right) = (number(left, left_span)?, number(right, right_span)?);
@@ -55,7 +46,9 @@ pub(super) fn binary(
         Op::Mul => left * right,
         Op::Div => left / right, // to a hundred digits; Terraform has some 150
         Op::Mod => left % right,
-        Op::Eq | Op::NotEq | Op::And | Op::Or => unreachable!("answered above"),
+        Op::Eq | Op::NotEq | Op::And | Op::Or => {
+            unreachable!("answered above, or before both sides were evaluated")
+        }
     };
     if is_sane(&result) {
         Ok(Value::Number(result.normalized()))
@@ -87,7 +80,8 @@ fn number(value: &Value, span: Span) -> Result<BigDecimal> {
     }
 }
 
-fn boolean(value: &Value, span: Span) -> Result<bool> {
+/// Returns the bool that a value is.
+pub(super) fn boolean(value: &Value, span: Span) -> Result<bool> {
     match value.to_bool() {
         Some(value) => Ok(value),
         None => fail(

@@ -13,6 +13,31 @@ impl Namespaces for Fixture {
     fn names(&self) -> Vec<&str> {
         vec!["env"]
     }
+
+    fn has_function(&self, name: &str) -> bool {
+        ["try", "can", "count", "place"].contains(&name)
+    }
+
+    /// Functions as Terraform has them, and two that show what a function is given.
+    fn call(&self, call: &Call<'_>) -> Result {
+        match &*call.name.text {
+            "try" => {
+                let mut values = call.arguments.iter().map(|it| call.evaluate(it));
+                let first = values.find_map(Result::ok);
+                first.ok_or_else(|| {
+                    let label = "no argument can be evaluated";
+                    Box::new(
+                        Diagnostic::error(Code::InvalidValue, "try").label(call.name.span, label),
+                    )
+                })
+            }
+            "can" => Ok(Value::Bool(call.evaluate(&call.arguments[0]).is_ok())),
+            "count" => Ok(Value::Number((call.values()?.len() as u64).into())),
+            _ => Ok(Value::Number(
+                u64::from(call.arguments[0].span.start).into(),
+            )),
+        }
+    }
 }
 
 /// Evaluates `text`; what comes out is written as JSON would, or as the drawn diagnostic.
@@ -69,6 +94,42 @@ fn equality_does_not_convert_but_logic_does() {
     assert_eq!(show("[1, 2] == [1, 2]"), "true");
     assert_eq!(show(r#""true" && !false"#), "true");
     assert_eq!(show(r#""2" < 10"#), "true");
+}
+
+#[test]
+fn only_what_decides_is_evaluated() {
+    for (text, expected) in [
+        ("false && nonsense", "false"),
+        ("true || nonsense", "true"),
+        ("false && 1", "false"),
+        ("\"false\" && nonsense", "false"),
+        ("true && false || true", "true"),
+        ("true ? 1 : nonsense", "1"),
+        ("false ? nonsense : 2", "2"),
+        (
+            "[for x in [1, 2] : x if x > 2 && nonsense_of(x) || true]",
+            "[1, 2]",
+        ),
+        ("try(nonsense, 1 / 0, 3, 1 / 0)", "3"),
+        ("[for x in [0, 2] : try(4 / x, \"none\")]", r#"["none", 2]"#),
+        ("can(nonsense)", "false"),
+        ("can(env.HOME) && !can(env.NOWHERE)", "true"),
+        ("count(1, 2)", "2"),
+        ("try(count(nonsense), \"wrong\")", r#""wrong""#),
+        ("place(  nonsense)", "12"),
+    ] {
+        assert_eq!(show(text), expected, "{text}");
+    }
+    for (text, problem) in [
+        ("true && nonsense", "unknown name `nonsense`"),
+        ("false || 1", "this operator needs bools"),
+        ("nonsense && false", "unknown name `nonsense`"),
+        ("1 && false", "this operator needs bools"),
+        ("count(1, nonsense)", "unknown name `nonsense`"),
+        ("try(1 / 0)", "no argument can be evaluated"),
+    ] {
+        assert!(show(text).contains(problem), "{text}: {}", show(text));
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use super::units::{File, Units};
 use crate::change::cause::{Place, Use, UseKind};
 use crate::change::inputs::chain::MAX_CHAIN;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Budget, Namespaces, Result, Value, evaluate_within};
-use crate::language::syntax::{Expr, Name};
+use crate::language::evaluate::{Budget, Call, Namespaces, Result, Value, evaluate_within};
+use crate::language::syntax::Expr;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
@@ -193,7 +193,8 @@ impl Namespaces for Names<'_, '_, '_> {
         FUNCTIONS.contains(&name)
     }
 
-    fn call(&self, name: &Name, arguments: &[Value]) -> Result {
+    fn call(&self, call: &Call<'_>) -> Result {
+        let (name, arguments) = (call.name, call.values()?);
         let mut texts = arguments.iter().map(|argument| match argument {
             Value::String(text) => Some(&**text),
             _ => None,
