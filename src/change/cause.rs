@@ -10,7 +10,7 @@ use crate::source::Span;
 
 /// Why a stack counts as changed: a file, and how the stack comes to depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
+pub struct ChangeCause {
     /// The file.
     pub file: ChangedFile,
     /// How one gets from the stack to the file; empty if the file is the stack's own.
@@ -21,7 +21,7 @@ pub struct Cause {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// Where it is.
-    pub place: InputPlace,
+    pub place: InputLocation,
     /// How one gets from the stack to it; empty for the stack's own directory.
     pub chain: Vec<Use>,
     /// A change of it, if there is one.
@@ -34,18 +34,18 @@ pub struct Input {
 
 /// Where an input is. What exists there is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum InputPlace {
+pub enum InputLocation {
     /// A file, or a directory with everything below it.
     Path(ProjectPath),
     /// The files that a pattern matches.
     Matching(Pattern),
 }
 
-impl fmt::Display for InputPlace {
+impl fmt::Display for InputLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InputPlace::Path(path) => write!(f, "{path}"),
-            InputPlace::Matching(pattern) => write!(f, "{pattern}"),
+            InputLocation::Path(path) => write!(f, "{path}"),
+            InputLocation::Matching(pattern) => write!(f, "{pattern}"),
         }
     }
 }
@@ -56,7 +56,7 @@ pub struct Use {
     /// What makes the file an input.
     pub kind: UseKind,
     /// Where that is written; of a link, the link itself.
-    pub place: Place,
+    pub place: Location,
 }
 
 /// What makes a file an input of a stack.
@@ -78,17 +78,17 @@ pub enum UseKind {
 
 /// A place in a file of the project, which need not be one of [`crate::source::Sources`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file.
     pub file: ProjectPath,
     /// The line, from 1, where it is known.
     pub line: Option<usize>,
 }
 
-impl Place {
+impl Location {
     pub(super) fn of(span: Span, project: &Project) -> Self {
         let (file, position) = project.sources.locate(span);
-        Place {
+        Location {
             file: file.path.clone(),
             line: Some(position.line),
         }
@@ -116,7 +116,7 @@ pub enum WhyUncounted {
         /// The entry, as written.
         entry: String,
         /// Where it is written.
-        place: Place,
+        place: Location,
     },
 }
 
@@ -125,7 +125,7 @@ impl WhyUncounted {
     pub(super) fn ignored(by: &Ignore, project: &Project) -> Self {
         WhyUncounted::Ignored {
             entry: by.written.value.clone(),
-            place: Place::of(by.written.span, project),
+            place: Location::of(by.written.span, project),
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::Base;
-use super::cause::{Cause, Place, Use};
+use super::cause::{ChangeCause, Location, Use};
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Tree};
 use super::named::{named, touch_named};
 use super::removed;
 use super::trigger::{self, Trigger};
-use super::triggers::{Reader, Triggers};
+use super::triggers::{TriggerReader, Triggers};
 use super::uncounted::{Counted, Ignores, Uncounted};
 use crate::git::{ChangedFile, Repository};
 use crate::path::ProjectPath;
@@ -24,7 +24,7 @@ pub struct Changes {
     /// Since when, and what is no more.
     pub since: Since,
     /// The stacks that have changed, each with one cause.
-    pub stacks: BTreeMap<StackIndex, Cause>,
+    pub stacks: BTreeMap<StackIndex, ChangeCause>,
     /// The stacks that somebody wants to count as changed, each with the first such trigger by path.
     pub triggered: BTreeMap<StackIndex, Trigger>,
     /// The stacks that somebody wants not to count as changed, whatever else says so, each with all
@@ -61,7 +61,7 @@ pub struct Since {
 
 /// How the working tree differs from HEAD, and what of that counts.
 #[derive(Debug, Default)]
-pub struct Uncommitted {
+pub struct UncommittedChanges {
     /// What is not committed.
     pub status: Vec<ChangedFile>,
     /// Which of it counts as changed.
@@ -82,10 +82,10 @@ pub fn find(
     listing: &Listing,
     repository: &Repository,
     base: Base,
-    uncommitted: Uncommitted,
+    uncommitted: UncommittedChanges,
     problems: &mut Problems,
 ) -> Result<Changes, ChangeError> {
-    let Uncommitted {
+    let UncommittedChanges {
         status,
         counted,
         same,
@@ -107,7 +107,7 @@ pub fn find(
     let directory = trigger::directory();
     let (files, triggers) = ChangedFiles::new(files).without(&directory);
     let removed = removed::removed(project, repository, &base.commit, &files, &status)?;
-    let reader = Reader {
+    let reader = TriggerReader {
         repository,
         head: head.as_ref(),
         status: &status,
@@ -155,11 +155,11 @@ pub(super) fn changed_stacks(
     listing: &Listing,
     files: &ChangedFiles,
     problems: &mut Problems,
-) -> Result<BTreeMap<StackIndex, Cause>, ChangeError> {
-    let mut changed: BTreeMap<StackIndex, Cause> = BTreeMap::new();
+) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
+    let mut changed: BTreeMap<StackIndex, ChangeCause> = BTreeMap::new();
     for file in files.iter() {
         for stack in files::stacks_of(file, &project.stacks) {
-            changed.entry(stack).or_insert_with(|| Cause {
+            changed.entry(stack).or_insert_with(|| ChangeCause {
                 file: file.clone(),
                 chain: Vec::new(),
             });
@@ -178,11 +178,11 @@ pub(super) fn changed_stacks(
         });
         match touched.next() {
             Some((touch, kind, span)) => {
-                let place = Place::of(span, project);
+                let place = Location::of(span, project);
                 let mut chain = vec![Use { kind, place }];
                 chain.extend(touch.links);
                 let file = touch.file.clone();
-                changed.insert(index, Cause { file, chain });
+                changed.insert(index, ChangeCause { file, chain });
             }
             None => others.push(index),
         }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::cause::{Input, Place, Use, UseKind};
+use super::cause::{Input, Location, Use, UseKind};
 use super::files::ChangedFiles;
 use super::find::changed_stacks;
 use super::listed::inputs_of;
@@ -53,7 +53,7 @@ pub(super) fn way(chain: &[Use]) -> String {
             UseKind::Import => "import",
             UseKind::Module(what) | UseKind::Read(what) | UseKind::Terragrunt(what) => what,
         };
-        let Place { file, line } = &step.place;
+        let Location { file, line } = &step.place;
         let line = line.map(|line| format!(":{line}"));
         format!(" > {kind} {file}{}", line.unwrap_or_default())
     });

@@ -22,11 +22,12 @@ mod triggers;
 mod uncounted;
 
 pub use cause::{
-    Cause, Input, InputPlace, Place, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
+    ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,
+    WhyUncounted,
 };
 pub use error::ChangeError;
 pub use files::ChangedFiles;
-pub use find::{Changes, Since, Uncommitted, find};
+pub use find::{Changes, Since, UncommittedChanges, find};
 pub use listed::{add_uncounted, inputs_of};
 pub use shared::{SharedData, shared_data};
 pub use uncounted::{Counted, Uncounted};

@@ -23,7 +23,7 @@ pub(super) struct Triggers {
 }
 
 /// What is needed to know besides the files.
-pub(super) struct Reader<'a> {
+pub(super) struct TriggerReader<'a> {
     pub(super) repository: &'a Repository,
     pub(super) head: Option<&'a CommitId>,
     /// Of all changed files, those that are not committed.
@@ -32,7 +32,7 @@ pub(super) struct Reader<'a> {
     pub(super) removed: &'a [ProjectPath],
 }
 
-impl Reader<'_> {
+impl TriggerReader<'_> {
     /// Reads the triggers among changed files, all of which lie in the directory of triggers, and adds
     /// what is wrong with them to `problems`.
     pub(super) fn read(

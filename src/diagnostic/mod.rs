@@ -159,7 +159,7 @@ pub fn sort(diagnostics: &mut Vec<Diagnostic>, sources: &Sources) {
 
 /// Whether to draw with colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum RenderStyle {
     /// No escape sequences.
     Plain,
     /// With the colours of a terminal.
@@ -167,7 +167,7 @@ pub enum Style {
 }
 
 /// Draws a diagnostic as rustc would, ending with a line feed.
-pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> String {
+pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: RenderStyle) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -187,8 +187,8 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> Strin
         labels = rest;
     }
     let renderer = match style {
-        Style::Plain => Renderer::plain(),
-        Style::Coloured => Renderer::styled(),
+        RenderStyle::Plain => Renderer::plain(),
+        RenderStyle::Coloured => Renderer::styled(),
     };
     if diagnostic.labels.is_empty() {
         // Without a source to stand below, notes would hang on a bar that leads nowhere.
@@ -311,7 +311,7 @@ mod tests {
         .label(span("aftr"), "not an attribute of `stack`")
         .label(span("stack"), "in this block")
         .did_you_mean("aftr", ["after", "before"]);
-        insta::assert_snapshot!(render(&diagnostic, &sources, Style::Plain), @r"
+        insta::assert_snapshot!(render(&diagnostic, &sources, RenderStyle::Plain), @r"
         error: unknown attribute `aftr` in `stack` block
          --> a/stack.tm:2:3
           |
@@ -329,7 +329,7 @@ mod tests {
         let (sources, span) = sources("a = \"\u{1b}[31mred\r\"");
         let diagnostic =
             Diagnostic::error(Code::Syntax, "bad \u{1b}[0m").label(span("red"), "x\u{7}");
-        let drawn = render(&diagnostic, &sources, Style::Plain);
+        let drawn = render(&diagnostic, &sources, RenderStyle::Plain);
         assert!(
             !drawn.chars().any(|c| c.is_control() && c != '\n'),
             "{drawn:?}"
@@ -346,7 +346,7 @@ mod tests {
         let drawn = render(
             &Diagnostic::error(Code::Syntax, "long").label(span("bad"), "here"),
             &sources,
-            Style::Plain,
+            RenderStyle::Plain,
         );
         assert!(drawn.len() < 2_000, "{}", drawn.len());
     }
@@ -356,7 +356,7 @@ mod tests {
         let (sources, span) = sources(&format!("near{}far", "x".repeat(1_000_000)));
         let diagnostic = Diagnostic::error(Code::Syntax, "long").label(span("far"), "here");
         let diagnostic = diagnostic.label(span("near"), "there");
-        let drawn = render(&diagnostic, &sources, Style::Plain);
+        let drawn = render(&diagnostic, &sources, RenderStyle::Plain);
         assert!(
             drawn.len() < 2_000 && drawn.contains("here"),
             "{}",

@@ -106,7 +106,7 @@ impl Expr {
             ExprKind::Traversal(base, steps) => {
                 base.each_call(visit);
                 for step in steps {
-                    if let StepKind::Index(index) = &step.kind {
+                    if let TraversalStepKind::Index(index) = &step.kind {
                         index.each_call(visit);
                     }
                 }
@@ -151,7 +151,7 @@ pub enum ExprKind {
     /// A bare word: the name of a namespace or of a `for` variable.
     Variable(Box<str>),
     /// `base.name[index]`
-    Traversal(Box<Expr>, Vec<Step>),
+    Traversal(Box<Expr>, Vec<TraversalStep>),
     /// `-x`, `!x`
     Unary(UnaryOperator, Box<Expr>),
     /// `x + y`
@@ -168,16 +168,16 @@ pub use hcl_edit::expr::{BinaryOperator, UnaryOperator};
 
 /// One step of a traversal, and its place.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct TraversalStep {
     /// The place.
     pub span: Span,
     /// What it does.
-    pub kind: StepKind,
+    pub kind: TraversalStepKind,
 }
 
 /// The kinds of traversal step.
 #[derive(Debug, Clone)]
-pub enum StepKind {
+pub enum TraversalStepKind {
     /// `.name`
     Attribute(Box<str>),
     /// `[expression]`, and the old form `.0`

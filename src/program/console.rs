@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use orch::change::base::Base;
-use orch::diagnostic::{self, Diagnostic, Style};
+use orch::diagnostic::{self, Diagnostic, RenderStyle};
 use orch::printable::printable_lines;
 use orch::report::{Filter, StreamWriter, StreamWriters};
 use orch::source::Sources;
@@ -49,8 +49,8 @@ pub(crate) fn diagnostics<'a>(
 ) {
     let stderr = io::stderr();
     let style = match AutoStream::choice(&stderr) {
-        ColorChoice::Never => Style::Plain,
-        _ => Style::Coloured,
+        ColorChoice::Never => RenderStyle::Plain,
+        _ => RenderStyle::Coloured,
     };
     let mut out = BufWriter::new(stderr.lock());
     for diagnostic in diagnostics {

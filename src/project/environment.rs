@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Result, Value};
+use crate::language::evaluate::{EvalResult, Value};
 use crate::project::Project;
 use crate::project::namespaces::{ProjectNamespaces, is_unset};
 use crate::project::stack::StackIndex;
@@ -140,7 +140,7 @@ impl<'p> Environments<'p> {
     }
 }
 
-fn variable(value: Value, span: Span, name: &str) -> Result<Option<String>> {
+fn variable(value: Value, span: Span, name: &str) -> EvalResult<Option<String>> {
     let problem = match value {
         Value::Null => return Ok(None),
         Value::String(text) if text.contains('\0') => "this text has a NUL character".to_owned(),

@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body, ExprKind};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
-use crate::project::discover::{self, FileKind, Files, Found, ParsedFile};
+use crate::project::discover::{self, DiscoveredFiles, FileKind, Files, ParsedFile};
 use crate::project::problems::Problems;
 use crate::project::top_level;
 use crate::source::{Span, Spanned};
@@ -38,7 +38,7 @@ pub(crate) struct Imports {
 /// Returns, by directory, what it imports. Directories that import nothing are missing.
 pub(crate) fn resolve(
     files: &Files,
-    found: &mut Found,
+    found: &mut DiscoveredFiles,
     problems: &mut Problems,
 ) -> HashMap<ProjectPath, Imports> {
     let parsed = found
@@ -55,7 +55,7 @@ pub(crate) fn resolve(
         .map(|directory| (directory.path.clone(), with_imports(&directory.files)))
         .filter(|(_, files)| !files.is_empty())
         .collect();
-    let mut resolver = Resolver {
+    let mut resolver = ImportResolver {
         files,
         found,
         problems,
@@ -94,9 +94,9 @@ fn with_imports(files: &[ParsedFile]) -> Vec<ParsedFile> {
         .collect()
 }
 
-struct Resolver<'a> {
+struct ImportResolver<'a> {
     files: &'a Files<'a>,
-    found: &'a mut Found,
+    found: &'a mut DiscoveredFiles,
     problems: &'a mut Problems,
     known: HashMap<ProjectPath, Arc<Body>>,
 }
@@ -110,7 +110,7 @@ struct Import<'a> {
     depth: usize,
 }
 
-impl Resolver<'_> {
+impl ImportResolver<'_> {
     fn problem(&mut self, diagnostic: Diagnostic) {
         self.problems.diagnostics.push(diagnostic);
     }

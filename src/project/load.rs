@@ -17,7 +17,7 @@ use crate::language::syntax::Block;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
-use crate::project::config::{self, ConfigLevel, EnvDefinition, Settings};
+use crate::project::config::{self, ConfigLevel, EnvDefinition, ProjectSettings};
 use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
 use crate::project::globals::GlobalDefinition;
 use crate::project::import::{Imported, Imports};
@@ -44,7 +44,7 @@ pub struct Project {
     /// What directories hand down, of those that hand down anything.
     pub scopes: HashMap<ProjectPath, DirectoryScope>,
     /// What the configuration says about the project as a whole.
-    pub settings: Settings,
+    pub settings: ProjectSettings,
     /// The files that a directory imports, also the patterns by which it does; only of directories
     /// that import any.
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
@@ -146,7 +146,11 @@ impl Project {
         })
     }
 
-    fn evaluate(files: &Files, mut found: discover::Found, problems: &mut Problems) -> Self {
+    fn evaluate(
+        files: &Files,
+        mut found: discover::DiscoveredFiles,
+        problems: &mut Problems,
+    ) -> Self {
         let imported = import::resolve(files, &mut found, problems);
         let evaluated: Vec<Evaluated> = found
             .directories
@@ -303,7 +307,7 @@ struct Evaluated {
     path: ProjectPath,
     stack: Option<Stack>,
     scope: DirectoryScope,
-    settings: Settings,
+    settings: ProjectSettings,
     diagnostics: Vec<Diagnostic>,
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Budget, Call, Namespaces, Result, Value, evaluate_within};
+use crate::language::evaluate::{Budget, Call, EvalResult, Namespaces, Value, evaluate_within};
 use crate::language::syntax::{Expr, ExprKind};
 use crate::project::discover::FileKind;
 use crate::project::stack::{Stack, StackIndex};
@@ -116,14 +116,14 @@ pub struct StackNamespaces<'p> {
     outer: &'p ProjectNamespaces<'p>,
     stack: &'p Stack,
     /// The globals that were asked for, by their first name, wrong ones too.
-    global: RefCell<BTreeMap<Arc<str>, Result<Option<Value>>>>,
+    global: RefCell<BTreeMap<Arc<str>, EvalResult<Option<Value>>>>,
     budget: Budget,
     /// The globals being worked out, to notice when one needs itself.
     evaluating: RefCell<Vec<String>>,
 }
 
 impl Namespaces for StackNamespaces<'_> {
-    fn get(&self, name: &str, rest: &[&str], span: Span) -> Result<Option<Value>> {
+    fn get(&self, name: &str, rest: &[&str], span: Span) -> EvalResult<Option<Value>> {
         Ok(Some(match (name, rest) {
             ("terramate" | "orch", _) => self.outer.metadata(self.stack),
             ("env", &[variable, ..]) => {
@@ -172,7 +172,7 @@ impl Namespaces for StackNamespaces<'_> {
         name == "tm_fileexists"
     }
 
-    fn call(&self, call: &Call<'_>) -> Result {
+    fn call(&self, call: &Call<'_>) -> EvalResult {
         let name = call.name;
         let [Value::String(path)] = &*call.values()? else {
             let diagnostic = Diagnostic::error(
@@ -214,12 +214,12 @@ impl<'p> StackNamespaces<'p> {
     /// # Errors
     ///
     /// A diagnostic for the first thing that is wrong.
-    pub fn evaluate(&self, expr: &Expr) -> Result {
+    pub fn evaluate(&self, expr: &Expr) -> EvalResult {
         evaluate_within(expr, self, &self.budget)
     }
 
     /// Works out the global whose first name is `first`, once; `None` if there is none.
-    fn global(&self, first: &str, span: Span) -> Result<Option<Value>> {
+    fn global(&self, first: &str, span: Span) -> EvalResult<Option<Value>> {
         if let Some(known) = self.global.borrow().get(first) {
             return known.clone();
         }
@@ -245,7 +245,7 @@ impl<'p> StackNamespaces<'p> {
         value
     }
 
-    fn merged(&self, first: &str) -> Result<Option<Value>> {
+    fn merged(&self, first: &str) -> EvalResult<Option<Value>> {
         let mut merged = None;
         for scope in self.scopes() {
             for definition in scope

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use crate::change::trigger::Trigger;
 use crate::change::{
-    Cause, Input, Place, Since, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
+    ChangeCause, Input, Location, Since, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
 };
 use crate::git::{ChangedFile, FileChange, FileState};
 
 /// Says which file makes a stack count as changed, and how one gets from the stack to the file.
-pub(super) fn cause_text(cause: &Cause) -> String {
+pub(super) fn cause_text(cause: &ChangeCause) -> String {
     let file = file_text(&cause.file);
     match chain_text(&cause.chain) {
         chain if chain.is_empty() => format!("changed: {file}"),
@@ -73,7 +73,7 @@ fn use_text(step: &Use) -> String {
     format!("{what} ({})", place_text(&step.place))
 }
 
-fn place_text(place: &Place) -> String {
+fn place_text(place: &Location) -> String {
     let file = place.file.relative();
     match place.line {
         Some(line) => format!("{file}:{line}"),
@@ -194,7 +194,7 @@ struct UseJson<'a> {
 }
 
 impl<'a> CauseJson<'a> {
-    pub(super) fn new(cause: &'a Cause) -> Self {
+    pub(super) fn new(cause: &'a ChangeCause) -> Self {
         CauseJson {
             rule: rule(&cause.chain),
             file: FileJson::new(&cause.file),

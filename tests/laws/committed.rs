@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use orch::diagnostic::{Style, render};
+use orch::diagnostic::{RenderStyle, render};
 use orch::git::{CommitTree, Repository};
 use orch::project::environment::Environments;
 use orch::project::{Problems, Project};
@@ -50,7 +50,7 @@ fn everything(project: &Project, problems: Problems) -> String {
         all += &match environments.of_stack(stack) {
             Ok(environment) => format!("{environment:?}\n"),
             Err(problems) => {
-                let draw = |problem| render(problem, &project.sources, Style::Plain);
+                let draw = |problem| render(problem, &project.sources, RenderStyle::Plain);
                 problems.iter().map(draw).collect()
             }
         };

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use orch::change::base::{Base, BaseRule};
 use orch::change::trigger::{Trigger, TriggerKind};
-use orch::change::{Cause, ChangedFiles, Changes, Since, Uncounted};
-use orch::diagnostic::{Diagnostic, Style, render};
+use orch::change::{ChangeCause, ChangedFiles, Changes, Since, Uncounted};
+use orch::diagnostic::{Diagnostic, RenderStyle, render};
 use orch::git::{ChangedFile, CommitId, FileChange, FileState};
 use orch::path::ProjectPath;
 use orch::project::stack::StackIndex;
@@ -50,7 +50,7 @@ impl Loaded {
         let shown: Vec<String> = problems
             .diagnostics
             .iter()
-            .map(|diagnostic| render(diagnostic, &project.sources, Style::Plain))
+            .map(|diagnostic| render(diagnostic, &project.sources, RenderStyle::Plain))
             .collect();
         assert!(shown.is_empty(), "{}", shown.concat());
         let mut problems = Vec::new();
@@ -164,7 +164,7 @@ impl Loaded {
                 state: FileState::Committed,
             };
             let chain = Vec::new();
-            (self.index(stack), Cause { file, chain })
+            (self.index(stack), ChangeCause { file, chain })
         };
         Changes {
             since: Since {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use orch::diagnostic::{Style, render, sort};
+use orch::diagnostic::{RenderStyle, render, sort};
 use orch::project::{Problems, Project};
 use orch::selection::graph::Graph;
 use orch::selection::reference::References;
@@ -46,7 +46,7 @@ pub(crate) fn seen(project: &Project, problems: Problems) -> String {
     sort(&mut diagnostics, &project.sources);
     let mut seen = String::new();
     for diagnostic in &diagnostics {
-        seen += &render(diagnostic, &project.sources, Style::Plain);
+        seen += &render(diagnostic, &project.sources, RenderStyle::Plain);
     }
     for error in &errors {
         seen += &format!("{error}\n");

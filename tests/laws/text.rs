@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use orch::diagnostic::{Diagnostic, Style, render};
+use orch::diagnostic::{Diagnostic, RenderStyle, render};
 use orch::language::evaluate::{NoNamespaces, evaluate};
 use orch::language::parse::parse;
 use orch::language::syntax::Body;
@@ -137,7 +137,7 @@ fn evaluate_all(body: &Body, problems: &mut Vec<Diagnostic>) {
 
 fn draw(problems: &[Diagnostic], sources: &Sources) -> Result<(), TestCaseError> {
     for problem in problems {
-        for style in [Style::Plain, Style::Coloured] {
+        for style in [RenderStyle::Plain, RenderStyle::Coloured] {
             let drawn = render(problem, sources, style);
             let message = printable_lines(&problem.message);
             let first = message.lines().next().unwrap_or_default();
@@ -147,7 +147,7 @@ fn draw(problems: &[Diagnostic], sources: &Sources) -> Result<(), TestCaseError>
                 .all(|c| c == '\n' || c == '\u{1b}' || !c.is_control());
             prop_assert!(is_clean, "{:?}", drawn);
             prop_assert!(
-                style == Style::Coloured || !drawn.contains('\u{1b}'),
+                style == RenderStyle::Coloured || !drawn.contains('\u{1b}'),
                 "{:?}",
                 drawn
             );

@@ -5,7 +5,7 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use super::chain::ChainBudget;
 use super::covered::Touch;
-use crate::change::cause::{Input, InputPlace, Use, UseKind};
+use crate::change::cause::{Input, InputLocation, Use, UseKind};
 use crate::git::ChangedFile;
 
 /// The inputs of one stack as they are found. A place that there are several ways of one kind to counts
@@ -14,7 +14,7 @@ use crate::git::ChangedFile;
 pub(in crate::change) struct Inputs {
     all: Vec<Input>,
     /// By kind of way and place, the index.
-    known: HashMap<(usize, InputPlace), usize>,
+    known: HashMap<(usize, InputLocation), usize>,
     budget: ChainBudget,
 }
 
@@ -22,7 +22,7 @@ impl Inputs {
     /// Adds an input that is reached by the way to a module and the steps from there.
     pub(in crate::change) fn add(
         &mut self,
-        place: InputPlace,
+        place: InputLocation,
         way: &[&Use],
         steps: &[Use],
         touch: Option<Touch>,

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::RwLock;
 
-use super::follow::{Links, Way};
-use crate::change::cause::{Place, Use, UseKind};
+use super::follow::{Links, ResolvedPath};
+use crate::change::cause::{Location, Use, UseKind};
 use crate::change::files::ChangedFiles;
 use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
@@ -38,7 +38,7 @@ pub(super) struct Covered<'a> {
 }
 
 /// A directory that links lead to.
-struct Reached {
+struct LinkedDirectory {
     directory: ProjectPath,
     /// What the pattern takes it for.
     name: ProjectPath,
@@ -59,7 +59,7 @@ impl<'a> Covered<'a> {
     }
 
     /// Returns the change of what links on the way to a path lead to.
-    pub(super) fn touch_beyond(&self, path: &ProjectPath, way: &Way) -> Option<Touch<'a>> {
+    pub(super) fn touch_beyond(&self, path: &ProjectPath, way: &ResolvedPath) -> Option<Touch<'a>> {
         if way.links.is_empty() {
             return None;
         }
@@ -109,7 +109,7 @@ impl<'a> Covered<'a> {
         pattern: Option<&Pattern>,
         seen: &mut HashSet<ProjectPath>,
     ) -> Option<Touch<'a>> {
-        let mut reached = vec![Reached {
+        let mut reached = vec![LinkedDirectory {
             directory: directory.clone(),
             name: directory.clone(),
             links: Vec::new(),
@@ -150,7 +150,7 @@ impl<'a> Covered<'a> {
                 if let Some(end) = way.end
                     && !link.is_at_or_below(&end)
                 {
-                    reached.push(Reached {
+                    reached.push(LinkedDirectory {
                         directory: end,
                         name,
                         links: way.links,
@@ -174,7 +174,7 @@ impl<'a> Covered<'a> {
         pattern: &Pattern,
         name: &ProjectPath,
         link: &ProjectPath,
-        way: &Way,
+        way: &ResolvedPath,
     ) -> Option<Touch<'a>> {
         // What a changed link led to before is not known: there may have been something to match.
         let passed = |count: usize| way.links[..count].iter().map(link_use).collect();
@@ -204,7 +204,7 @@ impl<'a> Covered<'a> {
 }
 
 /// Returns the links from the first directory to that of an index.
-fn chain(reached: &[Reached], mut index: usize) -> impl Iterator<Item = Use> {
+fn chain(reached: &[LinkedDirectory], mut index: usize) -> impl Iterator<Item = Use> {
     let mut ways = Vec::new();
     while index != 0 && ways.len() < MAX_TOLD {
         ways.push(&reached[index].links);
@@ -226,7 +226,7 @@ fn replace(path: &ProjectPath, from: &ProjectPath, to: &ProjectPath) -> ProjectP
 pub(super) fn link_use(link: &ProjectPath) -> Use {
     Use {
         kind: UseKind::Link,
-        place: Place {
+        place: Location {
             file: link.clone(),
             line: None,
         },

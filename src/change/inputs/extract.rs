@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use crate::diagnostic::Diagnostic;
 use crate::language::parse::parse_whole;
-use crate::language::syntax::{Block, Body, Expr, ExprKind, Name, StepKind, TemplatePart};
+use crate::language::syntax::{Block, Body, Expr, ExprKind, Name, TemplatePart, TraversalStepKind};
 use crate::path::ProjectPath;
 use crate::source::{FileId, Span};
 
@@ -25,7 +25,7 @@ pub(super) const READERS: [&str; 10] = [
 ];
 
 /// Something that a file names.
-pub(super) struct Named {
+pub(super) struct NamedInput {
     /// Where; unknown in JSON.
     pub(super) span: Option<Span>,
     pub(super) what: What,
@@ -44,7 +44,7 @@ pub(super) enum What {
 /// A call of a function that reads.
 pub(super) struct Read {
     pub(super) function: Box<str>,
-    pub(super) base: Base,
+    pub(super) base: PathBase,
     /// Relative to the base; of `fileset`, the directory.
     pub(super) path: Box<str>,
     /// The second argument of `fileset`.
@@ -53,7 +53,7 @@ pub(super) struct Read {
 
 /// What a path is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Base {
+pub(super) enum PathBase {
     /// The directory of the file.
     Module,
     /// The directory that Terraform is run in.
@@ -105,14 +105,14 @@ fn is_balanced(text: &[u8]) -> bool {
 /// # Errors
 ///
 /// A diagnostic for the first syntax error.
-pub(super) fn native(text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
+pub(super) fn native(text: &str) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     let body = parse_whole(FileId::UNPLACED, text)?;
     let mut named = Vec::new();
     for block in body.blocks("module") {
         if let Some(source) = block.body.attribute("source")
             && let Some(what) = module(name_of(block), &source.value)
         {
-            named.push(Named {
+            named.push(NamedInput {
                 span: Some(source.value.span),
                 what,
             });
@@ -127,9 +127,9 @@ fn name_of(block: &Block) -> &str {
     block.labels.first().map_or("", |label| &label.text)
 }
 
-fn reads(body: &Body, named: &mut Vec<Named>) {
+fn reads(body: &Body, named: &mut Vec<NamedInput>) {
     body.each_call(&mut |name, arguments| {
-        named.extend(read(name, arguments).map(|read| Named {
+        named.extend(read(name, arguments).map(|read| NamedInput {
             span: Some(name.span),
             what: What::Read(read),
         }));
@@ -141,7 +141,7 @@ pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
     let path = match literal(source) {
         Some(path) => path,
         None => match literal_path(source) {
-            Some((Base::Module, path)) => path,
+            Some((PathBase::Module, path)) => path,
             _ if is_elsewhere(source) => return None,
             _ => return Some(What::Unknown(name.into())),
         },
@@ -196,13 +196,13 @@ pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<Read> {
 
 /// Returns the path that an expression is made of, if it is made of text and places only, and lies
 /// neither at the root of the machine nor in the home directory.
-fn literal_path(expr: &Expr) -> Option<(Base, String)> {
+fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
     let parts = match &expr.kind {
         ExprKind::Template(parts) => parts.as_slice(),
         _ => {
             return place(expr).map(|base| (base, ".".to_owned())).or_else(|| {
                 let path = literal(expr)?;
-                is_relative(&path).then_some((Base::Root, path))
+                is_relative(&path).then_some((PathBase::Root, path))
             });
         }
     };
@@ -232,7 +232,7 @@ fn literal_path(expr: &Expr) -> Option<(Base, String)> {
         Some(base) if path.len() <= ProjectPath::MAX_BYTES => {
             Some((base, format!("./{}", path.trim_start_matches('/'))))
         }
-        None if is_relative(&path) => Some((Base::Root, path)),
+        None if is_relative(&path) => Some((PathBase::Root, path)),
         _ => None,
     }
 }
@@ -257,7 +257,7 @@ fn literal(expr: &Expr) -> Option<String> {
 }
 
 /// Returns what `path.module`, `path.root` and `path.cwd` mean.
-fn place(expr: &Expr) -> Option<Base> {
+fn place(expr: &Expr) -> Option<PathBase> {
     let ExprKind::Traversal(base, steps) = &expr.kind else {
         return None;
     };
@@ -268,9 +268,9 @@ fn place(expr: &Expr) -> Option<Base> {
         return None;
     };
     match (&**name, &step.kind) {
-        ("path", StepKind::Attribute(name)) => match &**name {
-            "module" => Some(Base::Module),
-            "root" | "cwd" => Some(Base::Root),
+        ("path", TraversalStepKind::Attribute(name)) => match &**name {
+            "module" => Some(PathBase::Module),
+            "root" | "cwd" => Some(PathBase::Root),
             _ => None,
         },
         _ => None,
@@ -279,8 +279,8 @@ fn place(expr: &Expr) -> Option<Base> {
 
 /// Returns what a file names as the tests read it.
 #[cfg(test)]
-pub(super) fn show(named: Vec<Named>) -> Vec<String> {
-    let show = |named: Named| match named.what {
+pub(super) fn show(named: Vec<NamedInput>) -> Vec<String> {
+    let show = |named: NamedInput| match named.what {
         What::Module(source) => format!("module {source}"),
         What::Unknown(name) => format!("unknown {name}"),
         What::Read(read) => {

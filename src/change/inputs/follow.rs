@@ -10,7 +10,7 @@ use std::sync::{Arc, RwLock};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::path::ProjectPath;
-use crate::project::discover::{Listed, Listing, is_cache};
+use crate::project::discover::{DirectoryListing, Listing, is_cache};
 
 /// Links on the way to one file, as the system limits them.
 const MAX_LINKS: usize = 40;
@@ -20,13 +20,13 @@ pub(super) struct Links<'a> {
     pub(super) root: &'a Path,
     pub(super) listing: &'a Listing,
     /// The directories that have links, by path.
-    pub(super) listed: Vec<(&'a ProjectPath, &'a Listed)>,
+    pub(super) listed: Vec<(&'a ProjectPath, &'a DirectoryListing)>,
     /// By directory that the walk left out, the links in it and below, by path.
     left_out: RwLock<HashMap<ProjectPath, Arc<[ProjectPath]>>>,
 }
 
 /// Where a path leads, by way of which links.
-pub(super) struct Way {
+pub(super) struct ResolvedPath {
     /// The links, in the order in which they are met.
     pub(super) links: Vec<ProjectPath>,
     /// The place without links; `None` if they lead out of the project or nowhere. What exists
@@ -34,7 +34,7 @@ pub(super) struct Way {
     pub(super) end: Option<ProjectPath>,
 }
 
-impl Way {
+impl ResolvedPath {
     /// Returns whether there is no end because there are too many links.
     pub(super) fn is_circle(&self) -> bool {
         self.links.len() > MAX_LINKS
@@ -75,8 +75,8 @@ impl<'a> Links<'a> {
     }
 
     /// Follows the links on the way to a path. The listing knows most of what is no link.
-    pub(super) fn follow(&self, path: &ProjectPath) -> Way {
-        let mut way = Way {
+    pub(super) fn follow(&self, path: &ProjectPath) -> ResolvedPath {
+        let mut way = ResolvedPath {
             links: Vec::new(),
             end: None,
         };
@@ -228,7 +228,7 @@ impl<'a> Links<'a> {
 /// Returns the links that lie in a directory.
 pub(super) fn links_in(
     directory: &ProjectPath,
-    listed: &Listed,
+    listed: &DirectoryListing,
 ) -> impl Iterator<Item = ProjectPath> {
     let names = listed.links.iter();
     names.map(|name| directory.join(&name.to_string_lossy()))

@@ -10,12 +10,12 @@ use rayon::prelude::*;
 
 use super::chain::MAX_CHAIN;
 use super::collected::Inputs;
-use super::node::Node;
+use super::node::InputNode;
 use super::terraform;
 use super::terragrunt;
 use super::tree::{Tree, place_read};
-use super::walk::Walk;
-use crate::change::cause::{Cause, Use};
+use super::walk::NodeWalk;
+use crate::change::cause::{ChangeCause, Use};
 use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
 
@@ -29,9 +29,9 @@ enum Approach {
 }
 
 /// All directories that the candidates use, and which of them a change gets to.
-pub(super) struct Graph<'a> {
+pub(super) struct InputGraph<'a> {
     /// The candidates first, in their order.
-    pub(super) nodes: Vec<Node<'a>>,
+    pub(super) nodes: Vec<InputNode<'a>>,
     /// Nodes by the directory that was read.
     by_path: HashMap<ProjectPath, usize>,
     /// What Terragrunt does with a candidate, by the candidate's node. Nodes of their own: whoever
@@ -43,10 +43,10 @@ pub(super) struct Graph<'a> {
     ways: Vec<Option<Approach>>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> InputGraph<'a> {
     /// Reads what the candidates use, and follows the changes through it.
     pub(super) fn new(tree: &Tree<'a>, candidates: &[ProjectPath], terragrunt: bool) -> Self {
-        let mut graph = Graph::read(tree, candidates, terragrunt);
+        let mut graph = InputGraph::read(tree, candidates, terragrunt);
         graph.propagate();
         graph
     }
@@ -62,7 +62,7 @@ impl<'a> Graph<'a> {
         &self,
         tree: &Tree<'a>,
         candidates: &[StackIndex],
-    ) -> BTreeMap<StackIndex, Cause> {
+    ) -> BTreeMap<StackIndex, ChangeCause> {
         let leads = self.leads_to_root_reads();
         let cause = |(index, &stack): (usize, &StackIndex)| {
             let unit = self.units.get(&index).copied();
@@ -87,14 +87,14 @@ impl<'a> Graph<'a> {
         } else {
             Vec::new()
         };
-        let mut graph = Graph {
+        let mut graph = InputGraph {
             nodes: Vec::with_capacity(candidates.len()),
             by_path: HashMap::new(),
             units: HashMap::with_capacity(units.len()),
             users: Vec::new(),
             ways: Vec::new(),
         };
-        let read_all = |level: &[ProjectPath]| -> Vec<Node<'a>> {
+        let read_all = |level: &[ProjectPath]| -> Vec<InputNode<'a>> {
             let read = |buffer: &mut Vec<u8>, path| terraform::node(tree, path, buffer);
             level.par_iter().map_init(Vec::new, read).collect()
         };
@@ -131,7 +131,7 @@ impl<'a> Graph<'a> {
     /// Finds out which nodes a change gets to, nearest first. Of several ways of one length, a node
     /// takes the one that is written first.
     fn propagate(&mut self) {
-        let own = |node: &Node| node.touch.as_ref().map(|_| Approach::Own);
+        let own = |node: &InputNode| node.touch.as_ref().map(|_| Approach::Own);
         self.ways = self.nodes.iter().map(own).collect();
         let mut reached: Vec<usize> = (0..self.nodes.len())
             .filter(|&node| self.ways[node].is_some())
@@ -157,7 +157,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Returns the change that gets to a node, and the way to it.
-    fn cause(&self, mut node: usize) -> Option<Cause> {
+    fn cause(&self, mut node: usize) -> Option<ChangeCause> {
         let mut chain = Vec::new();
         loop {
             let here = &self.nodes[node];
@@ -166,7 +166,7 @@ impl<'a> Graph<'a> {
                     let (steps, file) = here.touch.as_ref()?;
                     chain.extend_from_slice(steps);
                     let file = (*file).clone();
-                    return Some(Cause { file, chain });
+                    return Some(ChangeCause { file, chain });
                 }
                 Approach::Edge(edge) => {
                     let edge = &here.edges[edge];
@@ -181,7 +181,7 @@ impl<'a> Graph<'a> {
 
     /// Says of each node whether it, or a module below it, reads files relative to the stack.
     fn leads_to_root_reads(&self) -> Vec<bool> {
-        let has_any = |node: &Node| !node.root_reads.is_empty();
+        let has_any = |node: &InputNode| !node.root_reads.is_empty();
         let mut leads: Vec<bool> = self.nodes.iter().map(has_any).collect();
         let mut open: Vec<usize> = (0..leads.len()).filter(|&node| leads[node]).collect();
         while let Some(node) = open.pop() {
@@ -197,12 +197,12 @@ impl<'a> Graph<'a> {
 
     /// Returns the change of a file that a stack, or a module that it uses, reads relative to the
     /// stack.
-    fn root_read(&self, stack: usize, tree: &Tree<'a>, leads: &[bool]) -> Option<Cause> {
+    fn root_read(&self, stack: usize, tree: &Tree<'a>, leads: &[bool]) -> Option<ChangeCause> {
         if !leads[stack] {
             return None;
         }
         let directory = &self.nodes[stack].path;
-        let mut walk = Walk::new(stack);
+        let mut walk = NodeWalk::new(stack);
         while let Some(node) = walk.next(&self.nodes, |target| leads[target]) {
             for read in &self.nodes[node].root_reads {
                 let path = terraform::root_read(tree, directory, read);
@@ -214,7 +214,7 @@ impl<'a> Graph<'a> {
                 let mut chain: Vec<Use> = steps.chain([&read.step]).cloned().collect();
                 chain.extend(touch.links);
                 let file = touch.file.clone();
-                return Some(Cause { file, chain });
+                return Some(ChangeCause { file, chain });
             }
         }
         None
@@ -246,9 +246,9 @@ impl<'a> Graph<'a> {
         &self,
         start: usize,
         inputs: &mut Inputs,
-        add_others: impl Fn(&[&Use], &Node, &mut Inputs),
+        add_others: impl Fn(&[&Use], &InputNode, &mut Inputs),
     ) {
-        let mut walk = Walk::new(start);
+        let mut walk = NodeWalk::new(start);
         while let Some(index) = walk.next(&self.nodes, |_| true) {
             let way = walk.way(&self.nodes, index);
             let node = &self.nodes[index];

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::extract::{Named, What, module, read};
+use super::extract::{NamedInput, What, module, read};
 use super::text::span;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse_template;
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 /// # Errors
 ///
 /// A diagnostic for the first syntax error.
-pub(super) fn json(text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
+pub(super) fn json(text: &str) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     let json: Json = serde_json::from_str(text).map_err(|error| {
         let line = error.line().saturating_sub(1);
         let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
@@ -126,7 +126,7 @@ pub(super) fn json(text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
             if let Json::String(written) = source
                 && let Some(what) = template(written).and_then(|source| module(name, &source))
             {
-                named.push(Named { span: None, what });
+                named.push(NamedInput { span: None, what });
             }
         }
     }
@@ -134,11 +134,11 @@ pub(super) fn json(text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
     Ok(named)
 }
 
-fn reads(json: &Json, named: &mut Vec<Named>) {
+fn reads(json: &Json, named: &mut Vec<NamedInput>) {
     match json {
         Json::String(text) if is_template(text) && text.contains("file") => {
             let mut add = |name: &Name, arguments: &[Expr]| {
-                named.extend(read(name, arguments).map(|read| Named {
+                named.extend(read(name, arguments).map(|read| NamedInput {
                     span: None,
                     what: What::Read(read),
                 }));

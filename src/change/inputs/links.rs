@@ -7,9 +7,9 @@ use rayon::prelude::*;
 use super::collected::Inputs;
 use super::covered::{Touch, link_use};
 use super::follow::links_in;
-use super::node::{FoundInput, Node};
+use super::node::{FoundInput, InputNode};
 use super::tree::Tree;
-use crate::change::cause::{Cause, InputPlace};
+use crate::change::cause::{ChangeCause, InputLocation};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
@@ -20,13 +20,13 @@ pub(super) fn changed_stacks(
     tree: &Tree,
     stacks: &Stacks,
     is_wanted: impl Fn(StackIndex) -> bool + Sync,
-) -> BTreeMap<StackIndex, Cause> {
+) -> BTreeMap<StackIndex, ChangeCause> {
     let wanted = |directory: &ProjectPath| owner(stacks, directory).filter(|&it| is_wanted(it));
     let cause = |link: &ProjectPath| {
         let touch = tree.touch(link)?;
         let file = touch.file.clone();
         let chain = touch.links;
-        Some(Cause { file, chain })
+        Some(ChangeCause { file, chain })
     };
     let listed = tree.links().listed.par_iter().map(|&(directory, listed)| {
         let stack = wanted(directory)?;
@@ -38,7 +38,7 @@ pub(super) fn changed_stacks(
         let links = tree.links().links_on_disk(directory);
         Some((stack, links.iter().find_map(cause)?))
     });
-    let causes: Vec<Option<(StackIndex, Cause)>> = listed.chain(left_out).collect();
+    let causes: Vec<Option<(StackIndex, ChangeCause)>> = listed.chain(left_out).collect();
     let mut found = BTreeMap::new();
     for (stack, cause) in causes.into_iter().flatten() {
         found.entry(stack).or_insert(cause);
@@ -68,7 +68,7 @@ pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs
 }
 
 /// Takes into a node that something in its directory is no plain file, but a link in most cases.
-pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut Node<'a>) {
+pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut InputNode<'a>) {
     let touch = tree.touch(file);
     node.record(|| found(tree, file, touch.clone()));
     if let Some(touch) = touch {
@@ -98,7 +98,7 @@ fn found<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> V
         touch
     });
     let found = (first..=last).map(|at| FoundInput {
-        place: InputPlace::Path(stops[at].clone()),
+        place: InputLocation::Path(stops[at].clone()),
         steps: way.links[..at].iter().map(link_use).collect(),
         touch: touch.take_if(|_| at == touched),
     });

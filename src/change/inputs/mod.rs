@@ -32,7 +32,7 @@ pub(super) use self::collected::Inputs;
 pub(super) use self::covered::Touch;
 pub(super) use self::problems::InputProblems;
 pub(super) use self::tree::Tree;
-use crate::change::cause::Cause;
+use crate::change::cause::ChangeCause;
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
@@ -46,10 +46,10 @@ pub(super) fn changed_inputs(
     stacks: &Stacks,
     candidates: &[StackIndex],
     terragrunt: bool,
-) -> BTreeMap<StackIndex, Cause> {
+) -> BTreeMap<StackIndex, ChangeCause> {
     let directories = candidates.iter().map(|&stack| stacks[stack].path.clone());
     let directories: Vec<ProjectPath> = directories.collect();
-    let graph = graph::Graph::new(tree, &directories, terragrunt);
+    let graph = graph::InputGraph::new(tree, &directories, terragrunt);
     terraform::check_changed(tree, |directory| graph.has_read(directory));
     let mut found = graph.changed_stacks(tree, candidates);
     let by_links = links::changed_stacks(tree, stacks, |stack| {
@@ -68,7 +68,7 @@ pub(super) fn add_inputs(
     inputs: &mut Inputs,
 ) {
     let directory = stacks[stack].path.clone();
-    graph::Graph::new(tree, &[directory], terragrunt).add_inputs(tree, inputs);
+    graph::InputGraph::new(tree, &[directory], terragrunt).add_inputs(tree, inputs);
     links::add_inputs(tree, stacks, stack, inputs);
 }
 

@@ -5,18 +5,18 @@ use std::sync::atomic::AtomicBool;
 use super::chain::ChainBudget;
 use super::covered::Touch;
 use super::tree::{Module, Tree};
-use crate::change::cause::{InputPlace, Use};
+use crate::change::cause::{InputLocation, Use};
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
 /// A directory and what it uses.
-pub(super) struct Node<'a> {
+pub(super) struct InputNode<'a> {
     pub(super) path: ProjectPath,
     /// The first change that can be reached without another module, and how.
     pub(super) touch: Option<(Vec<Use>, &'a ChangedFile)>,
     /// Everything that can be reached without another module, if that is recorded.
-    record: Option<Record<'a>>,
+    record: Option<NodeInputs<'a>>,
     /// The modules it uses, in the order written.
     pub(super) edges: Vec<Edge>,
     /// Files that are another one for each stack.
@@ -25,14 +25,14 @@ pub(super) struct Node<'a> {
 
 /// The inputs of a node.
 #[derive(Default)]
-struct Record<'a> {
+struct NodeInputs<'a> {
     found: Vec<FoundInput<'a>>,
     budget: ChainBudget,
 }
 
 /// An input, from the node that it is one of.
 pub(super) struct FoundInput<'a> {
-    pub(super) place: InputPlace,
+    pub(super) place: InputLocation,
     /// How one gets to it from the node.
     pub(super) steps: Vec<Use>,
     pub(super) touch: Option<Touch<'a>>,
@@ -57,13 +57,13 @@ pub(super) struct RootRead {
     pub(super) is_warned_of: AtomicBool,
 }
 
-impl<'a> Node<'a> {
+impl<'a> InputNode<'a> {
     /// Starts a node without inputs.
     pub(super) fn new(tree: &Tree<'a>, path: ProjectPath) -> Self {
-        Node {
+        InputNode {
             path,
             touch: None,
-            record: tree.records.then(Record::default),
+            record: tree.records.then(NodeInputs::default),
             edges: Vec::new(),
             root_reads: Vec::new(),
         }
@@ -74,7 +74,7 @@ impl<'a> Node<'a> {
         &mut self,
         steps: &[Use],
         touch: Option<Touch<'a>>,
-        place: impl FnOnce() -> Option<InputPlace>,
+        place: impl FnOnce() -> Option<InputLocation>,
     ) {
         if let Some(record) = &mut self.record
             && let Some(place) = place()
@@ -95,7 +95,7 @@ impl<'a> Node<'a> {
         &mut self,
         steps: Vec<Use>,
         module: &Module<'a>,
-        place: impl FnOnce() -> Option<InputPlace>,
+        place: impl FnOnce() -> Option<InputLocation>,
     ) {
         self.input(&steps, module.touch.clone(), place);
         if let Ok(directory) = &module.directory

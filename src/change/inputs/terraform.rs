@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::extract::{self, Base, Named, Read, What};
+use super::extract::{self, NamedInput, PathBase, Read, What};
 use super::json::json;
 use super::links;
-use super::node::{Node, RootRead};
-use super::text::{self, Lines};
+use super::node::{InputNode, RootRead};
+use super::text::{self, LineStarts};
 use super::tree::{Absent, Tree, place_read};
-use crate::change::cause::{InputPlace, Place, Use, UseKind};
+use crate::change::cause::{InputLocation, Location, Use, UseKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
@@ -22,8 +22,12 @@ use crate::source::Span;
 
 /// Reads the files of a directory into a node. A directory that the walk has not seen is a module
 /// in a place that orch does not look for stacks in: what it has is read from disk.
-pub(super) fn node<'a>(tree: &Tree<'a>, directory: &ProjectPath, buffer: &mut Vec<u8>) -> Node<'a> {
-    let mut node = Node::new(tree, directory.clone());
+pub(super) fn node<'a>(
+    tree: &Tree<'a>,
+    directory: &ProjectPath,
+    buffer: &mut Vec<u8>,
+) -> InputNode<'a> {
+    let mut node = InputNode::new(tree, directory.clone());
     let from_disk;
     let files = if let Some(listed) = tree.listing().get(directory.as_str()) {
         &listed.files
@@ -56,12 +60,12 @@ pub(super) fn node<'a>(tree: &Tree<'a>, directory: &ProjectPath, buffer: &mut Ve
         }
         match named(name, text) {
             Ok(named) if named.is_empty() => {}
-            Ok(named) => File {
+            Ok(named) => TerraformFile {
                 tree,
                 directory,
                 path: &file,
                 text,
-                lines: Lines::new(text),
+                lines: LineStarts::new(text),
             }
             .add(named, &mut node),
             Err(diagnostic) => text::broken(tree, &file, text, *diagnostic),
@@ -91,7 +95,7 @@ pub(super) fn check_changed(tree: &Tree, has_read: impl Fn(&ProjectPath) -> bool
 }
 
 /// Returns what a file names.
-fn named(name: &OsStr, text: &str) -> Result<Vec<Named>, Box<Diagnostic>> {
+fn named(name: &OsStr, text: &str) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     if name.as_encoded_bytes().ends_with(b".json") {
         json(text)
     } else {
@@ -125,18 +129,18 @@ fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> Vec<(OsString, bool)> 
 }
 
 /// A file that names inputs.
-struct File<'f, 'a> {
+struct TerraformFile<'f, 'a> {
     tree: &'f Tree<'a>,
     directory: &'f ProjectPath,
     path: &'f ProjectPath,
     text: &'f str,
-    lines: Lines,
+    lines: LineStarts,
 }
 
-impl<'a> File<'_, 'a> {
-    fn add(&self, named: Vec<Named>, node: &mut Node<'a>) {
-        for Named { span, what } in named {
-            let place = Place {
+impl<'a> TerraformFile<'_, 'a> {
+    fn add(&self, named: Vec<NamedInput>, node: &mut InputNode<'a>) {
+        for NamedInput { span, what } in named {
+            let place = Location {
                 file: self.path.clone(),
                 line: span.map(|span| self.lines.at(span)),
             };
@@ -151,7 +155,13 @@ impl<'a> File<'_, 'a> {
         }
     }
 
-    fn module(&self, source: Box<str>, span: Option<Span>, place: Place, node: &mut Node<'a>) {
+    fn module(
+        &self,
+        source: Box<str>,
+        span: Option<Span>,
+        place: Location,
+        node: &mut InputNode<'a>,
+    ) {
         let directory = self.tree.links().resolve(self.directory, &source);
         let module = directory.map(|directory| (self.tree.module(&directory), directory));
         let absent = module
@@ -170,17 +180,17 @@ impl<'a> File<'_, 'a> {
             kind: UseKind::Module(source),
             place,
         };
-        node.module(vec![step], &module, || Some(InputPlace::Path(directory)));
+        node.module(vec![step], &module, || Some(InputLocation::Path(directory)));
     }
 
-    fn read(&self, read: Read, span: Option<Span>, place: Place, node: &mut Node<'a>) {
+    fn read(&self, read: Read, span: Option<Span>, place: Location, node: &mut InputNode<'a>) {
         let step = Use {
             kind: UseKind::Read(read.function),
             place,
         };
         let (path, pattern) = (read.path, read.pattern);
         match read.base {
-            Base::Module => {
+            PathBase::Module => {
                 let Some(place) = self.tree.links().resolve(self.directory, &path) else {
                     let diagnostic = outside(&path, span, self.path);
                     self.tree.problems.add(self.path, self.text, diagnostic);
@@ -190,7 +200,7 @@ impl<'a> File<'_, 'a> {
                 let place = || place_read(place, pattern.as_deref());
                 node.input(std::slice::from_ref(&step), touch, place);
             }
-            Base::Root => node.root_reads.push(RootRead {
+            PathBase::Root => node.root_reads.push(RootRead {
                 step,
                 span,
                 path,

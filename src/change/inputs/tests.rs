@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::*;
 use crate::change::fixtures::{check, files, load, project, way};
-use crate::diagnostic::{Style, render};
+use crate::diagnostic::{RenderStyle, render};
 use crate::project::Problems;
 
 /// Returns the stacks that have an input that changed, with the chains, and what is warned of.
@@ -32,7 +32,7 @@ fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
     let drawn = problems
         .diagnostics
         .iter()
-        .map(|diagnostic| render(diagnostic, &project.sources, Style::Plain));
+        .map(|diagnostic| render(diagnostic, &project.sources, RenderStyle::Plain));
     (found_changed, drawn.collect())
 }
 

@@ -114,13 +114,13 @@ pub(super) fn span(start: usize, end: usize) -> Span {
 }
 
 /// Where the lines of a text begin.
-pub(super) struct Lines(Vec<u32>);
+pub(super) struct LineStarts(Vec<u32>);
 
-impl Lines {
+impl LineStarts {
     /// Goes through a text, which is worth it for one that names an input.
     pub(super) fn new(text: &str) -> Self {
         let feeds = memchr_iter(b'\n', text.as_bytes());
-        Lines(feeds.map(|at| span(at, at).start).collect())
+        LineStarts(feeds.map(|at| span(at, at).start).collect())
     }
 
     /// Returns the line, from 1, at which a span starts.

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use super::covered::{Covered, Touch, link_use};
-use super::follow::{Links, Way};
+use super::follow::{Links, ResolvedPath};
 use super::problems::InputProblems;
-use crate::change::cause::{InputPlace, Use};
+use crate::change::cause::{InputLocation, Use};
 use crate::change::files::ChangedFiles;
 use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
@@ -95,7 +95,7 @@ impl<'a> Tree<'a> {
         self.touch_by_way(path, &self.links().follow(path))
     }
 
-    fn touch_by_way(&self, path: &ProjectPath, way: &Way) -> Option<Touch<'a>> {
+    fn touch_by_way(&self, path: &ProjectPath, way: &ResolvedPath) -> Option<Touch<'a>> {
         let direct = self.changed().touching(path).map(Touch::direct);
         direct
             .or_else(|| self.covered.touch_beyond(path, way))
@@ -220,10 +220,10 @@ impl<'a> Tree<'a> {
 }
 
 /// Returns what is read at a path, if it can be understood.
-pub(super) fn place_read(path: ProjectPath, pattern: Option<&str>) -> Option<InputPlace> {
+pub(super) fn place_read(path: ProjectPath, pattern: Option<&str>) -> Option<InputLocation> {
     match pattern {
-        Some(pattern) => pattern_of_set(&path, pattern).map(InputPlace::Matching),
-        None => Some(InputPlace::Path(path)),
+        Some(pattern) => pattern_of_set(&path, pattern).map(InputLocation::Matching),
+        None => Some(InputLocation::Path(path)),
     }
 }
 

@@ -3,19 +3,19 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::chain::MAX_CHAIN;
-use super::node::Node;
+use super::node::InputNode;
 use crate::change::cause::Use;
 
 /// Goes from one node to all that it uses, nearest first, each once.
-pub(super) struct Walk {
+pub(super) struct NodeWalk {
     start: usize,
     /// By node, how it was reached.
-    reached: HashMap<usize, Reached>,
+    reached: HashMap<usize, ReachedNode>,
     open: VecDeque<usize>,
 }
 
 /// How a node was reached.
-struct Reached {
+struct ReachedNode {
     user: usize,
     /// The index of the edge of the user.
     edge: usize,
@@ -25,9 +25,9 @@ struct Reached {
     kept: usize,
 }
 
-impl Walk {
+impl NodeWalk {
     pub(super) fn new(start: usize) -> Self {
-        Walk {
+        NodeWalk {
             start,
             reached: HashMap::new(),
             open: VecDeque::from([start]),
@@ -37,7 +37,7 @@ impl Walk {
     /// Goes on to the next node, and leaves out those that are not wanted.
     pub(super) fn next(
         &mut self,
-        nodes: &[Node],
+        nodes: &[InputNode],
         is_wanted: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let user = self.open.pop_front()?;
@@ -49,7 +49,7 @@ impl Walk {
                 continue;
             }
             let is_far = n_edges > MAX_CHAIN;
-            let reached = Reached {
+            let reached = ReachedNode {
                 user,
                 edge,
                 n_edges,
@@ -62,7 +62,7 @@ impl Walk {
     }
 
     /// Returns how one gets from the start to a node that has been reached.
-    pub(super) fn way<'n>(&self, nodes: &'n [Node], node: usize) -> Vec<&'n Use> {
+    pub(super) fn way<'n>(&self, nodes: &'n [InputNode], node: usize) -> Vec<&'n Use> {
         let mut at = self.reached.get(&node).map_or(node, |reached| reached.kept);
         let mut edges = Vec::new();
         while let Some(reached) = self.reached.get(&at) {

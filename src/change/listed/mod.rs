@@ -1,6 +1,6 @@
 //! All inputs of one stack, whether they have changed or not.
 
-use super::cause::{Input, InputPlace, Place, UncountedChange, Use, WhyUncounted};
+use super::cause::{Input, InputLocation, Location, UncountedChange, Use, WhyUncounted};
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Inputs, Touch, Tree};
@@ -81,7 +81,7 @@ fn list(
     let problems = InputProblems::default();
     let tree = Tree::new(&project.root, listing, changed, &problems).recording();
     let mut inputs = Inputs::default();
-    let own = InputPlace::Path(project.stacks[stack].path.clone());
+    let own = InputLocation::Path(project.stacks[stack].path.clone());
     let mut own_changes = changed.iter().filter(|file| {
         let mut concerned = files::stacks_of(file, &project.stacks);
         concerned.any(|concerned| concerned == stack)
@@ -89,12 +89,12 @@ fn list(
     inputs.add(own, &[], &[], own_changes.next().map(Touch::direct));
     for (kind, entry) in named(project, stack) {
         let place = match &entry.value {
-            Watch::File(path) => InputPlace::Path(path.clone()),
-            Watch::Pattern(pattern) => InputPlace::Matching(pattern.clone()),
+            Watch::File(path) => InputLocation::Path(path.clone()),
+            Watch::Pattern(pattern) => InputLocation::Matching(pattern.clone()),
         };
         let step = Use {
             kind,
-            place: Place::of(entry.span, project),
+            place: Location::of(entry.span, project),
         };
         inputs.add(place, &[], &[step], touch_named(&tree, &entry.value));
     }

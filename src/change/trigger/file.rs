@@ -10,12 +10,12 @@ use super::directory;
 use super::text::{self, Statement};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::ProjectPath;
-use crate::project::discover::{Limit, TextError, is_configuration, read_text};
+use crate::project::discover::{SizeLimit, TextError, is_configuration, read_text};
 use crate::project::{FileReadError, Problems};
 use crate::source::{FileId, SourceFile, Span};
 
 /// The largest trigger file that is read. Real ones have six lines.
-const LIMIT: Limit = Limit {
+const LIMIT: SizeLimit = SizeLimit {
     bytes: 1 << 20,
     help: "a trigger has one short block",
 };

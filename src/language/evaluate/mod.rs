@@ -17,12 +17,14 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use self::problem::Result;
+pub use self::problem::EvalResult;
 use self::problem::fail;
 pub use self::value::Value;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{BinaryOperator, Expr, ExprKind, ForExpr, Name, Step, StepKind};
+use crate::language::syntax::{
+    BinaryOperator, Expr, ExprKind, ForExpr, Name, TraversalStep, TraversalStepKind,
+};
 use crate::source::Span;
 
 /// How much work evaluation may still do, in steps and bytes. Bounds what a hostile file can cost;
@@ -45,7 +47,7 @@ pub trait Namespaces {
     /// # Errors
     ///
     /// If the name exists and its value is itself a wrong expression.
-    fn get(&self, name: &str, rest: &[&str], span: Span) -> Result<Option<Value>>;
+    fn get(&self, name: &str, rest: &[&str], span: Span) -> EvalResult<Option<Value>>;
 
     /// Returns the names that exist, for suggestions.
     fn names(&self) -> Vec<&str>;
@@ -61,7 +63,7 @@ pub trait Namespaces {
     /// # Errors
     ///
     /// If the call is wrong.
-    fn call(&self, call: &Call<'_>) -> Result {
+    fn call(&self, call: &Call<'_>) -> EvalResult {
         unreachable!("there is no function `{}`", call.name.text)
     }
 }
@@ -72,7 +74,7 @@ pub struct Call<'a> {
     pub name: &'a Name,
     /// The arguments, as written.
     pub arguments: &'a [Expr],
-    scope: &'a Scope<'a>,
+    scope: &'a EvalScope<'a>,
 }
 
 impl Call<'_> {
@@ -82,7 +84,7 @@ impl Call<'_> {
     /// # Errors
     ///
     /// A diagnostic for the first thing that is wrong.
-    pub fn evaluate(&self, argument: &Expr) -> Result {
+    pub fn evaluate(&self, argument: &Expr) -> EvalResult {
         self.scope.evaluate(argument)
     }
 
@@ -91,7 +93,7 @@ impl Call<'_> {
     /// # Errors
     ///
     /// A diagnostic for the first thing that is wrong.
-    pub fn values(&self) -> Result<Vec<Value>> {
+    pub fn values(&self) -> EvalResult<Vec<Value>> {
         let arguments = self.arguments.iter();
         arguments.map(|argument| self.evaluate(argument)).collect()
     }
@@ -103,7 +105,7 @@ impl Call<'_> {
 pub struct NoNamespaces(pub &'static str);
 
 impl Namespaces for NoNamespaces {
-    fn get(&self, name: &str, _rest: &[&str], span: Span) -> Result<Option<Value>> {
+    fn get(&self, name: &str, _rest: &[&str], span: Span) -> EvalResult<Option<Value>> {
         if !["env", "global", "let", "orch", "terramate"].contains(&name) {
             return Ok(None);
         }
@@ -125,7 +127,7 @@ impl Namespaces for NoNamespaces {
 /// # Errors
 ///
 /// A diagnostic for the first thing that is wrong.
-pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> Result {
+pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> EvalResult {
     evaluate_within(expr, namespaces, &Budget::default())
 }
 
@@ -134,8 +136,8 @@ pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> Result {
 /// # Errors
 ///
 /// A diagnostic for the first thing that is wrong.
-pub fn evaluate_within(expr: &Expr, namespaces: &dyn Namespaces, budget: &Budget) -> Result {
-    let scope = Scope {
+pub fn evaluate_within(expr: &Expr, namespaces: &dyn Namespaces, budget: &Budget) -> EvalResult {
+    let scope = EvalScope {
         namespaces,
         budget,
         variable: None,
@@ -146,11 +148,11 @@ pub fn evaluate_within(expr: &Expr, namespaces: &dyn Namespaces, budget: &Budget
 
 /// Where an expression is evaluated: the namespaces, the `for` variables in force, and how much work
 /// is left.
-struct Scope<'a> {
+struct EvalScope<'a> {
     namespaces: &'a dyn Namespaces,
     budget: &'a Budget,
     variable: Option<(&'a str, Value)>,
-    outer: Option<&'a Scope<'a>>,
+    outer: Option<&'a EvalScope<'a>>,
 }
 
 fn unknown_function(name: &Name) -> Diagnostic {
@@ -162,8 +164,8 @@ fn unknown_function(name: &Name) -> Diagnostic {
     .help("write the value itself, or compute it with operators, templates and `for`")
 }
 
-impl Scope<'_> {
-    fn evaluate(&self, expr: &Expr) -> Result {
+impl EvalScope<'_> {
+    fn evaluate(&self, expr: &Expr) -> EvalResult {
         self.spend(1, expr.span)?;
         match &expr.kind {
             ExprKind::Null => Ok(Value::Null),
@@ -183,7 +185,7 @@ impl Scope<'_> {
             }
             ExprKind::Template(parts) => self.template(parts),
             ExprKind::List(items) => {
-                let items: Result<Vec<Value>> =
+                let items: EvalResult<Vec<Value>> =
                     items.iter().map(|item| self.evaluate(item)).collect();
                 Ok(Value::list(items?))
             }
@@ -223,7 +225,7 @@ impl Scope<'_> {
     }
 
     /// Counts work done.
-    fn spend(&self, cost: u64, span: Span) -> Result<()> {
+    fn spend(&self, cost: u64, span: Span) -> EvalResult<()> {
         let Some(left) = self.budget.0.get().checked_sub(cost) else {
             return fail(
                 Code::Limit,
@@ -236,8 +238,8 @@ impl Scope<'_> {
         Ok(())
     }
 
-    fn with<'b>(&'b self, name: &'b str, value: Value) -> Scope<'b> {
-        Scope {
+    fn with<'b>(&'b self, name: &'b str, value: Value) -> EvalScope<'b> {
+        EvalScope {
             namespaces: self.namespaces,
             budget: self.budget,
             variable: Some((name, value)),
@@ -245,9 +247,9 @@ impl Scope<'_> {
         }
     }
 
-    fn variable(&self, name: &str, rest: &[&str], span: Span) -> Result {
+    fn variable(&self, name: &str, rest: &[&str], span: Span) -> EvalResult {
         let mut scope = Some(self);
-        while let Some(Scope {
+        while let Some(EvalScope {
             variable, outer, ..
         }) = scope
         {
@@ -270,13 +272,13 @@ impl Scope<'_> {
         }))
     }
 
-    fn traversal(&self, base: &Expr, steps: &[Step]) -> Result {
+    fn traversal(&self, base: &Expr, steps: &[TraversalStep]) -> EvalResult {
         let value = match &base.kind {
             ExprKind::Variable(name) => {
                 let rest: Vec<&str> = steps
                     .iter()
                     .map_while(|step| match &step.kind {
-                        StepKind::Attribute(name) => Some(&**name),
+                        TraversalStepKind::Attribute(name) => Some(&**name),
                         _ => None,
                     })
                     .collect();
@@ -287,19 +289,19 @@ impl Scope<'_> {
         self.steps(value, steps)
     }
 
-    fn steps(&self, mut value: Value, steps: &[Step]) -> Result {
+    fn steps(&self, mut value: Value, steps: &[TraversalStep]) -> EvalResult {
         for (index, step) in steps.iter().enumerate() {
             self.spend(1, step.span)?;
             value = match &step.kind {
-                StepKind::Attribute(name) => attribute(&value, name, step.span)?,
-                StepKind::Index(key) => element(&value, &self.evaluate(key)?, key.span)?,
-                StepKind::AttributeSplat | StepKind::FullSplat => {
+                TraversalStepKind::Attribute(name) => attribute(&value, name, step.span)?,
+                TraversalStepKind::Index(key) => element(&value, &self.evaluate(key)?, key.span)?,
+                TraversalStepKind::AttributeSplat | TraversalStepKind::FullSplat => {
                     let rest = &steps[index + 1..];
                     let taken = match step.kind {
-                        StepKind::FullSplat => rest.len(),
+                        TraversalStepKind::FullSplat => rest.len(),
                         _ => rest
                             .iter()
-                            .take_while(|step| matches!(step.kind, StepKind::Attribute(_)))
+                            .take_while(|step| matches!(step.kind, TraversalStepKind::Attribute(_)))
                             .count(),
                     };
                     let (each, rest) = rest.split_at(taken);
@@ -308,7 +310,7 @@ impl Scope<'_> {
                         Value::List(items) => items.to_vec(),
                         single => vec![single],
                     };
-                    let items: Result<Vec<Value>> = items
+                    let items: EvalResult<Vec<Value>> = items
                         .into_iter()
                         .map(|item| self.steps(item, each))
                         .collect();
@@ -321,7 +323,7 @@ impl Scope<'_> {
 
     /// Evaluates `&&` or `||`, as Terraform does since 1.12: what the left side decides leaves the right
     /// side alone.
-    fn logical(&self, operator: BinaryOperator, left: &Expr, right: &Expr) -> Result {
+    fn logical(&self, operator: BinaryOperator, left: &Expr, right: &Expr) -> EvalResult {
         let decisive = operator == BinaryOperator::Or;
         let value = operators::boolean(&self.evaluate(left)?, left.span)?;
         if value == decisive {
@@ -331,7 +333,7 @@ impl Scope<'_> {
         Ok(Value::Bool(value))
     }
 
-    fn conditional(&self, [condition, yes, no]: &[Expr; 3]) -> Result {
+    fn conditional(&self, [condition, yes, no]: &[Expr; 3]) -> EvalResult {
         let value = self.evaluate(condition)?;
         let Some(holds) = value.to_bool() else {
             return fail(
@@ -369,7 +371,7 @@ impl Scope<'_> {
         }
     }
 
-    fn key(&self, key: &Expr) -> Result<Arc<str>> {
+    fn key(&self, key: &Expr) -> EvalResult<Arc<str>> {
         let value = self.evaluate(key)?;
         match value.to_text() {
             Some(text) => Ok(text),
@@ -387,8 +389,8 @@ impl Scope<'_> {
         &self,
         (key_variable, value_variable): (Option<&str>, &str),
         collection: &Expr,
-        mut body: impl FnMut(&Scope) -> Result<()>,
-    ) -> Result<()> {
+        mut body: impl FnMut(&EvalScope) -> EvalResult<()>,
+    ) -> EvalResult<()> {
         let entries: Vec<(Value, Value)> = match self.evaluate(collection)? {
             Value::List(items) => {
                 let pairs = items
@@ -421,7 +423,7 @@ impl Scope<'_> {
         Ok(())
     }
 
-    fn for_expr(&self, for_expr: &ForExpr) -> Result {
+    fn for_expr(&self, for_expr: &ForExpr) -> EvalResult {
         let variables = (for_expr.key_variable.as_deref(), &*for_expr.value_variable);
         let mut list = Vec::new();
         let mut object: BTreeMap<Arc<str>, Vec<Value>> = BTreeMap::new();
@@ -474,7 +476,7 @@ impl Scope<'_> {
     }
 }
 
-fn attribute(value: &Value, name: &str, span: Span) -> Result {
+fn attribute(value: &Value, name: &str, span: Span) -> EvalResult {
     match value {
         Value::Object(object) => match object.get(name) {
             Some(value) => Ok(value.clone()),
@@ -496,7 +498,7 @@ fn attribute(value: &Value, name: &str, span: Span) -> Result {
     }
 }
 
-fn element(value: &Value, key: &Value, span: Span) -> Result {
+fn element(value: &Value, key: &Value, span: Span) -> EvalResult {
     match value {
         Value::Object(_) => match key.to_text() {
             Some(name) => attribute(value, &name, span),

@@ -2,13 +2,13 @@
 
 use bigdecimal::{BigDecimal, Zero};
 
-use super::problem::{Result, fail};
+use super::problem::{EvalResult, fail};
 use super::value::{Value, is_sane};
 use crate::diagnostic::Code;
 use crate::language::syntax::{BinaryOperator, UnaryOperator};
 use crate::source::Span;
 
-pub(super) fn unary(operator: UnaryOperator, operand: &Value, span: Span) -> Result {
+pub(super) fn unary(operator: UnaryOperator, operand: &Value, span: Span) -> EvalResult {
     Ok(match operator {
         UnaryOperator::Neg => Value::Number(-number(operand, span)?),
         UnaryOperator::Not => Value::Bool(!boolean(operand, span)?),
@@ -20,7 +20,7 @@ pub(super) fn binary(
     operator: BinaryOperator,
     (left, left_span): (&Value, Span),
     (right, right_span): (&Value, Span),
-) -> Result {
+) -> EvalResult {
     use BinaryOperator as Op;
     match operator {
         Op::Eq => return Ok(Value::Bool(left == right)),
@@ -62,7 +62,7 @@ pub(super) fn binary(
     }
 }
 
-fn number(value: &Value, span: Span) -> Result<BigDecimal> {
+fn number(value: &Value, span: Span) -> EvalResult<BigDecimal> {
     match value.to_number() {
         Some(number) if is_sane(&number) => Ok(number),
         Some(_) => fail(
@@ -81,7 +81,7 @@ fn number(value: &Value, span: Span) -> Result<BigDecimal> {
 }
 
 /// Returns the bool that a value is.
-pub(super) fn boolean(value: &Value, span: Span) -> Result<bool> {
+pub(super) fn boolean(value: &Value, span: Span) -> EvalResult<bool> {
     match value.to_bool() {
         Some(value) => Ok(value),
         None => fail(

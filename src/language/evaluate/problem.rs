@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 
 /// A value, or what is wrong with the expression.
-pub type Result<T = Value> = std::result::Result<T, Box<Diagnostic>>;
+pub type EvalResult<T = Value> = std::result::Result<T, Box<Diagnostic>>;
 
 /// Returns that something is wrong with an expression.
 pub(super) fn fail<T>(
@@ -13,7 +13,7 @@ pub(super) fn fail<T>(
     message: impl Into<String>,
     span: Span,
     label: impl Into<String>,
-) -> Result<T> {
+) -> EvalResult<T> {
     Err(Box::new(
         Diagnostic::error(code, message).label(span, label),
     ))

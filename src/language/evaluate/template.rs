@@ -1,14 +1,14 @@
 //! Strings with interpolations and directives.
 
-use super::Scope;
-use super::problem::{Result, fail};
+use super::EvalScope;
+use super::problem::{EvalResult, fail};
 use super::value::Value;
 use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, TemplatePart};
 
-impl Scope<'_> {
+impl EvalScope<'_> {
     /// Evaluates a template. One that is nothing but an interpolation keeps the type of its value.
-    pub(super) fn template(&self, parts: &[TemplatePart]) -> Result {
+    pub(super) fn template(&self, parts: &[TemplatePart]) -> EvalResult {
         if let [TemplatePart::Interpolation(expr)] = parts {
             return self.evaluate(expr);
         }
@@ -17,7 +17,7 @@ impl Scope<'_> {
         Ok(Value::string(text))
     }
 
-    fn append(&self, parts: &[TemplatePart], text: &mut String) -> Result<()> {
+    fn append(&self, parts: &[TemplatePart], text: &mut String) -> EvalResult<()> {
         for part in parts {
             match part {
                 TemplatePart::Literal(literal) => text.push_str(literal),
@@ -56,7 +56,7 @@ impl Scope<'_> {
         Ok(())
     }
 
-    fn interpolate(&self, expr: &Expr, text: &mut String) -> Result<()> {
+    fn interpolate(&self, expr: &Expr, text: &mut String) -> EvalResult<()> {
         let value = self.evaluate(expr)?;
         let Some(piece) = value.to_text() else {
             let label = format!(

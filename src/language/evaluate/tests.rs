@@ -1,12 +1,12 @@
 use super::*;
-use crate::diagnostic::{Style, render};
+use crate::diagnostic::{RenderStyle, render};
 use crate::path::ProjectPath;
 use crate::source::{SourceFile, Sources};
 
 struct Fixture;
 
 impl Namespaces for Fixture {
-    fn get(&self, name: &str, _rest: &[&str], _span: Span) -> Result<Option<Value>> {
+    fn get(&self, name: &str, _rest: &[&str], _span: Span) -> EvalResult<Option<Value>> {
         Ok((name == "env").then(|| Value::object([("HOME", Value::string("/home/me"))])))
     }
 
@@ -19,11 +19,11 @@ impl Namespaces for Fixture {
     }
 
     /// Functions as Terraform has them, and two that show what a function is given.
-    fn call(&self, call: &Call<'_>) -> Result {
+    fn call(&self, call: &Call<'_>) -> EvalResult {
         match &*call.name.text {
             "try" => {
                 let mut values = call.arguments.iter().map(|it| call.evaluate(it));
-                let first = values.find_map(Result::ok);
+                let first = values.find_map(EvalResult::ok);
                 first.ok_or_else(|| {
                     let label = "no argument can be evaluated";
                     Box::new(
@@ -53,7 +53,7 @@ fn show(text: &str) -> String {
         .and_then(|body| evaluate(&body.attributes[0].value, &Fixture));
     match value {
         Ok(value) => json(&value),
-        Err(diagnostic) => render(&diagnostic, &sources, Style::Plain),
+        Err(diagnostic) => render(&diagnostic, &sources, RenderStyle::Plain),
     }
 }
 

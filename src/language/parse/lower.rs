@@ -9,7 +9,8 @@ use hcl_edit::structure::{self, BlockLabel};
 use hcl_edit::template::{Directive, Element, Strip, Template};
 
 use crate::language::syntax::{
-    Attribute, Block, Body, Expr, ExprKind, ForExpr, Name, Step, StepKind, TemplatePart,
+    Attribute, Block, Body, Expr, ExprKind, ForExpr, Name, TemplatePart, TraversalStep,
+    TraversalStepKind,
 };
 use crate::source::{FileId, Span};
 
@@ -113,16 +114,18 @@ impl<'a> Lower<'a> {
                 ExprKind::Call(name, self.exprs(call.args.iter()))
             }
             Expression::Traversal(traversal) => {
-                let steps = traversal.operators.iter().map(|operator| Step {
+                let steps = traversal.operators.iter().map(|operator| TraversalStep {
                     span: self.span(operator),
                     kind: match operator.value() {
-                        TraversalOperator::AttrSplat(_) => StepKind::AttributeSplat,
-                        TraversalOperator::FullSplat(_) => StepKind::FullSplat,
+                        TraversalOperator::AttrSplat(_) => TraversalStepKind::AttributeSplat,
+                        TraversalOperator::FullSplat(_) => TraversalStepKind::FullSplat,
                         TraversalOperator::GetAttr(name) => {
-                            StepKind::Attribute(name.as_str().into())
+                            TraversalStepKind::Attribute(name.as_str().into())
                         }
-                        TraversalOperator::Index(index) => StepKind::Index(self.expr(index)),
-                        TraversalOperator::LegacyIndex(index) => StepKind::Index(Expr {
+                        TraversalOperator::Index(index) => {
+                            TraversalStepKind::Index(self.expr(index))
+                        }
+                        TraversalOperator::LegacyIndex(index) => TraversalStepKind::Index(Expr {
                             span: self.span(operator),
                             kind: ExprKind::Number(Box::new((*index.value()).into())),
                         }),

@@ -229,7 +229,7 @@ fn unbalanced(text: &str) -> Option<(usize, &'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Style, render};
+    use crate::diagnostic::{RenderStyle, render};
     use crate::path::ProjectPath;
     use crate::source::{SourceFile, Sources};
 
@@ -242,7 +242,7 @@ mod tests {
         });
         match parse(file, text) {
             Ok(_) => "fine".to_owned(),
-            Err(diagnostic) => render(&diagnostic, &sources, Style::Plain),
+            Err(diagnostic) => render(&diagnostic, &sources, RenderStyle::Plain),
         }
     }
 

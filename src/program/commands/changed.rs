@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use orch::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
-use orch::change::{self, Changes, Counted, Since, SwitchedOff, Uncommitted};
+use orch::change::{self, Changes, Counted, Since, SwitchedOff, UncommittedChanges};
 use orch::git::{ChangedFile, GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
@@ -190,7 +190,7 @@ impl Loaded {
             &self.listing,
             &read.repository,
             base,
-            Uncommitted {
+            UncommittedChanges {
                 status,
                 counted,
                 same: BTreeSet::new(),

@@ -42,13 +42,13 @@ pub struct Config {
     /// `timeout` and `retry` of `config.run`.
     pub attempts: AttemptSettings,
     /// What holds for the whole project; the defaults in every directory but the root.
-    pub settings: Settings,
+    pub settings: ProjectSettings,
 }
 
 /// Settings of the whole project.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
-pub struct Settings {
+pub struct ProjectSettings {
     /// `config.references = "strict"`: references that name nothing are errors.
     pub strict_references: bool,
     /// `config.git.default_remote`.
@@ -68,9 +68,9 @@ pub struct Settings {
     pub concurrency: Vec<Spanned<TagLimit>>,
 }
 
-impl Default for Settings {
+impl Default for ProjectSettings {
     fn default() -> Self {
-        Settings {
+        ProjectSettings {
             strict_references: false,
             default_remote: None,
             default_branch: None,
@@ -88,7 +88,7 @@ impl Default for Settings {
 pub enum ConfigLevel {
     /// The project root, where all settings hold.
     Root,
-    /// Any other directory, where only what [`Config`] has besides [`Settings`] holds.
+    /// Any other directory, where only what [`Config`] has besides [`ProjectSettings`] holds.
     Below,
 }
 

@@ -146,11 +146,11 @@ fn os_name(name: &[u8]) -> OsString {
 /// The files of a project.
 pub(crate) struct Files<'t> {
     pub(crate) root: &'t Path,
-    listed: Option<Listed<'t>>,
+    listed: Option<ListedTree<'t>>,
 }
 
 /// The files of a tree.
-struct Listed<'t> {
+struct ListedTree<'t> {
     tree: &'t dyn FileTree,
     index: Arc<TreeIndex>,
     /// The contents of configuration files, by id.
@@ -177,7 +177,7 @@ impl<'t> Files<'t> {
         let contents = tree.read(&ids, CONFIGURATION.bytes)?;
         let contents = ids.iter().map(|&id| id.to_owned()).zip(contents).collect();
         let index = Arc::new(TreeIndex::new(entries));
-        let listed = Some(Listed {
+        let listed = Some(ListedTree {
             tree,
             index,
             contents,
@@ -258,14 +258,14 @@ impl<'t> Files<'t> {
     }
 
     /// Walks through all directories, the files of each before its directories.
-    pub(super) fn walk(&self) -> Walk<'_> {
+    pub(super) fn walk(&self) -> FileWalk<'_> {
         let Some(listed) = &self.listed else {
             let directories_last =
                 |a: &DirEntry, b: &DirEntry| a.file_type().is_dir().cmp(&b.file_type().is_dir());
             let walk = WalkDir::new(self.root).min_depth(1);
-            return Walk::Disk(walk.sort_by(directories_last).into_iter());
+            return FileWalk::Disk(walk.sort_by(directories_last).into_iter());
         };
-        Walk::Tree {
+        FileWalk::Tree {
             index: &listed.index,
             open: vec![OpenDirectory::new(&listed.index, self.root, Vec::new())],
         }
@@ -273,7 +273,7 @@ impl<'t> Files<'t> {
 }
 
 /// A walk through the files of a project.
-pub(super) enum Walk<'f> {
+pub(super) enum FileWalk<'f> {
     Disk(walkdir::IntoIter),
     Tree {
         index: &'f TreeIndex,
@@ -298,27 +298,27 @@ impl OpenDirectory {
     }
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// Does not go into the directory that came last, or not on in that of the file that came last.
     pub(super) fn skip_current_dir(&mut self) {
         match self {
-            Walk::Disk(walk) => walk.skip_current_dir(),
-            Walk::Tree { open, .. } => _ = open.pop(),
+            FileWalk::Disk(walk) => walk.skip_current_dir(),
+            FileWalk::Tree { open, .. } => _ = open.pop(),
         }
     }
 }
 
-impl Iterator for Walk<'_> {
-    type Item = Result<Entry, (Option<PathBuf>, io::Error)>;
+impl Iterator for FileWalk<'_> {
+    type Item = Result<WalkEntry, (Option<PathBuf>, io::Error)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Walk::Disk(walk) => Some(walk.next()?.map(Entry::Disk).map_err(|error| {
+            FileWalk::Disk(walk) => Some(walk.next()?.map(WalkEntry::Disk).map_err(|error| {
                 let path = error.path().map(Path::to_path_buf);
                 let source = error.into_io_error();
                 (path, source.unwrap_or_else(|| io::Error::other("loop")))
             })),
-            Walk::Tree { index, open } => loop {
+            FileWalk::Tree { index, open } => loop {
                 let depth = open.len();
                 let directory = open.last_mut()?;
                 let Some((name, kind)) = directory.rest.next() else {
@@ -334,14 +334,14 @@ impl Iterator for Walk<'_> {
                     relative.extend(name.as_encoded_bytes());
                     open.push(OpenDirectory::new(index, &path, relative));
                 }
-                return Some(Ok(Entry::Tree { path, kind, depth }));
+                return Some(Ok(WalkEntry::Tree { path, kind, depth }));
             },
         }
     }
 }
 
 /// An entry that a walk comes to.
-pub(super) enum Entry {
+pub(super) enum WalkEntry {
     Disk(DirEntry),
     Tree {
         path: PathBuf,
@@ -350,40 +350,40 @@ pub(super) enum Entry {
     },
 }
 
-impl Entry {
+impl WalkEntry {
     pub(super) fn kind(&self) -> FileKind {
         match self {
-            Entry::Disk(entry) => FileKind::of(entry.file_type()),
-            Entry::Tree { kind, .. } => *kind,
+            WalkEntry::Disk(entry) => FileKind::of(entry.file_type()),
+            WalkEntry::Tree { kind, .. } => *kind,
         }
     }
 
     pub(super) fn name(&self) -> &OsStr {
         match self {
-            Entry::Disk(entry) => entry.file_name(),
-            Entry::Tree { path, .. } => path.file_name().unwrap_or_default(),
+            WalkEntry::Disk(entry) => entry.file_name(),
+            WalkEntry::Tree { path, .. } => path.file_name().unwrap_or_default(),
         }
     }
 
     pub(super) fn path(&self) -> &Path {
         match self {
-            Entry::Disk(entry) => entry.path(),
-            Entry::Tree { path, .. } => path,
+            WalkEntry::Disk(entry) => entry.path(),
+            WalkEntry::Tree { path, .. } => path,
         }
     }
 
     pub(super) fn into_path(self) -> PathBuf {
         match self {
-            Entry::Disk(entry) => entry.into_path(),
-            Entry::Tree { path, .. } => path,
+            WalkEntry::Disk(entry) => entry.into_path(),
+            WalkEntry::Tree { path, .. } => path,
         }
     }
 
     /// Returns how many directories below the root it is; from 1.
     pub(super) fn depth(&self) -> usize {
         match self {
-            Entry::Disk(entry) => entry.depth(),
-            Entry::Tree { depth, .. } => *depth,
+            WalkEntry::Disk(entry) => entry.depth(),
+            WalkEntry::Tree { depth, .. } => *depth,
         }
     }
 }

@@ -24,14 +24,14 @@ const CACHES: [&str; 3] = [".git", ".terraform", ".terragrunt-cache"];
 /// The directories that a walk went through, dot directories and other projects left out.
 #[derive(Debug, Default)]
 pub struct Listing {
-    pub(super) directories: HashMap<ProjectPath, Listed>,
+    pub(super) directories: HashMap<ProjectPath, DirectoryListing>,
     /// The dot directories and those with a mark, by path; without caches.
     pub(super) left_out: Vec<ProjectPath>,
 }
 
 /// What one directory has, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct DirectoryListing {
     /// The files of Terraform and Terragrunt, each with whether it is a plain file, not a
     /// link or worse.
     pub(crate) files: Vec<(OsString, bool)>,
@@ -41,7 +41,7 @@ pub(crate) struct Listed {
 
 impl Listing {
     /// Returns what a directory has; `None` if the walk did not go through it.
-    pub(crate) fn get(&self, directory: &str) -> Option<&Listed> {
+    pub(crate) fn get(&self, directory: &str) -> Option<&DirectoryListing> {
         self.directories.get(directory)
     }
 
@@ -51,7 +51,7 @@ impl Listing {
     }
 
     /// Returns the directories that have links, by path.
-    pub(crate) fn with_links(&self) -> Vec<(&ProjectPath, &Listed)> {
+    pub(crate) fn with_links(&self) -> Vec<(&ProjectPath, &DirectoryListing)> {
         let all = self.directories.iter();
         let mut found: Vec<_> = all.filter(|(_, listed)| !listed.links.is_empty()).collect();
         found.sort_unstable_by_key(|&(path, _)| path);
@@ -59,7 +59,7 @@ impl Listing {
     }
 }
 
-impl Listed {
+impl DirectoryListing {
     /// Takes an entry that is no directory in, if it is of interest.
     pub(super) fn add(&mut self, name: &OsStr, kind: FileKind) {
         if is_terraform(name) || name == TERRAGRUNT_FILE || name == TERRAGRUNT_JSON_FILE {

@@ -26,13 +26,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) use files::{FileKind, Files, TreeIndex};
 pub use files::{FileTree, TreeEntry};
 pub use listing::Listing;
-pub(crate) use listing::{Listed, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform};
+pub(crate) use listing::{
+    DirectoryListing, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform,
+};
 pub use names::{is_configuration, is_skip_mark};
 pub use root::{RootRule, RootUnknown, find_root};
 pub(crate) use root::{declares_root, git_top_level};
 use tracing::{debug, trace};
 
-pub(crate) use self::text::{Limit, TextError, read_text};
+pub(crate) use self::text::{SizeLimit, TextError, read_text};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse;
 use crate::language::syntax::Body;
@@ -45,7 +47,7 @@ const BATCH: usize = 32;
 
 /// What [`read`] found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct DiscoveredFiles {
     /// The text of every file.
     pub sources: Sources,
     /// The directories that have configuration files, by path.
@@ -75,22 +77,25 @@ pub struct ParsedFile {
 }
 
 /// Reads all configuration files of the project, on the pool of threads that this is called on.
-pub(crate) fn read(files: &Files, problems: &mut Problems) -> Found {
-    read_project(Reader::new(files, 0), problems).0
+pub(crate) fn read(files: &Files, problems: &mut Problems) -> DiscoveredFiles {
+    read_project(ProjectReader::new(files, 0), problems).0
 }
 
 /// Does what [`read`] does, and lists what else there is.
-pub(crate) fn read_with_listing(files: &Files, problems: &mut Problems) -> (Found, Listing) {
-    let reader = Reader {
+pub(crate) fn read_with_listing(
+    files: &Files,
+    problems: &mut Problems,
+) -> (DiscoveredFiles, Listing) {
+    let reader = ProjectReader {
         lists: true,
-        ..Reader::new(files, 0)
+        ..ProjectReader::new(files, 0)
     };
     read_project(reader, problems)
 }
 
-fn read_project(reader: Reader, problems: &mut Problems) -> (Found, Listing) {
+fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFiles, Listing) {
     rayon::scope(|scope| reader.walk(scope));
-    let mut found = Found::default();
+    let mut found = DiscoveredFiles::default();
     let gathered = reader
         .gathered
         .into_inner()
@@ -133,10 +138,10 @@ fn read_project(reader: Reader, problems: &mut Problems) -> (Found, Listing) {
 pub(crate) fn read_one(
     files: &Files,
     path: &ProjectPath,
-    found: &mut Found,
+    found: &mut DiscoveredFiles,
     problems: &mut Problems,
 ) -> Option<ParsedFile> {
-    let reader = Reader::new(files, found.sources.len());
+    let reader = ProjectReader::new(files, found.sources.len());
     let mut gathered = Gathered::default();
     let file = reader.read_file(&path.to_host(files.root), false, &mut gathered);
     for (path, problem) in gathered.sorted(&mut found.sources).problems {
@@ -145,7 +150,7 @@ pub(crate) fn read_one(
     file
 }
 
-impl Found {
+impl DiscoveredFiles {
     fn add(&mut self, path: ProjectPath, problem: Problem, problems: &mut Problems) {
         self.broken.push(path);
         match problem {
@@ -156,7 +161,7 @@ impl Found {
 }
 
 /// What the tasks of a walk share.
-struct Reader<'a> {
+struct ProjectReader<'a> {
     root: &'a Path,
     files: &'a Files<'a>,
     /// Whether to list what is not configuration.
@@ -169,7 +174,7 @@ struct Reader<'a> {
 struct Gathered {
     sources: Vec<(FileId, SourceFile)>,
     directories: Vec<Directory>,
-    listed: Vec<(ProjectPath, Listed)>,
+    listed: Vec<(ProjectPath, DirectoryListing)>,
     left_out: Vec<ProjectPath>,
     nested_projects: Vec<ProjectPath>,
     /// With the file or directory that has it.
@@ -187,13 +192,13 @@ struct DirectoryFiles {
     /// The configuration files, each with whether it is a plain file, not a link or worse.
     configuration: Vec<(PathBuf, bool)>,
     /// The directory and what it has besides, if that is asked for.
-    listed: Option<(PathBuf, Listed)>,
+    listed: Option<(PathBuf, DirectoryListing)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ProjectReader<'a> {
     fn new(files: &'a Files<'a>, n_files: usize) -> Self {
         let next_file = u32::try_from(n_files).expect("fewer than four billion files");
-        Reader {
+        ProjectReader {
             root: files.root,
             files,
             lists: false,
@@ -216,7 +221,7 @@ impl<'a> Reader<'a> {
         let mut root_is_marked = false;
         let listed = |directory: &Path| {
             let lists = self.lists;
-            lists.then(|| (directory.to_path_buf(), Listed::default()))
+            lists.then(|| (directory.to_path_buf(), DirectoryListing::default()))
         };
         let mut files = DirectoryFiles {
             listed: listed(self.root),

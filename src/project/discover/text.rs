@@ -5,14 +5,14 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// How large a file may be.
-pub(crate) struct Limit {
+pub(crate) struct SizeLimit {
     pub(crate) bytes: u32,
     /// What to do about a larger one.
     pub(crate) help: &'static str,
 }
 
 /// The limit of configuration files. Real ones are a few kilobytes.
-pub(crate) const CONFIGURATION: Limit = Limit {
+pub(crate) const CONFIGURATION: SizeLimit = SizeLimit {
     bytes: 16 << 20,
     help: "split it, or give it another name if it is not configuration",
 };
@@ -40,7 +40,7 @@ pub(crate) fn read_text(
     host: &Path,
     plain: bool,
     root: Option<&Path>,
-    limit: &Limit,
+    limit: &SizeLimit,
 ) -> Result<String, TextError> {
     if !plain {
         let target = dunce::canonicalize(host).map_err(TextError::Io)?;
@@ -71,7 +71,7 @@ pub(crate) fn read_text(
 }
 
 /// Returns that a file is larger than its limit.
-pub(super) fn too_large(limit: &Limit) -> TextError {
+pub(super) fn too_large(limit: &SizeLimit) -> TextError {
     TextError::Refused {
         why: format!("is larger than {} MiB", limit.bytes >> 20),
         help: limit.help,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::earlier::EarlierRun;
 use crate::change::base::{Base, BaseRule};
-use crate::change::{self, ChangeError, Changes, Counted, SwitchedOff, Uncommitted};
+use crate::change::{self, ChangeError, Changes, Counted, SwitchedOff, UncommittedChanges};
 use crate::git::{ChangedFile, CommitId, FileChange, FileState, GitError, Repository, blob_id};
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
@@ -158,7 +158,7 @@ impl EarlierRun {
             reason: format!("HEAD of run {}", header.run),
         };
         let repository = tree.repository;
-        let uncommitted = Uncommitted {
+        let uncommitted = UncommittedChanges {
             status,
             counted,
             same,

@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 pub use self::filter::{Named, Obstacle, PathFilter, Query, Scope};
 use self::wants::Wants;
 use crate::change::trigger::Trigger;
-use crate::change::{Cause, Since};
+use crate::change::{ChangeCause, Since};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::project::tag::TagFilter;
@@ -68,7 +68,7 @@ impl fmt::Display for Reach {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// It has changed.
-    Changed(Cause),
+    Changed(ChangeCause),
     /// A trigger wants it to count as changed.
     Triggered(Trigger),
     /// It lies at or below the directory, or is the stack at it.

@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use self::names::{Names, Role, Visit};
 use self::reading::Reading;
-use self::units::File;
+use self::units::UnitFile;
 pub(super) use self::units::Units;
 use super::extract::READERS;
-use super::node::Node;
-use crate::change::cause::InputPlace;
+use super::node::InputNode;
+use crate::change::cause::InputLocation;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Expr};
 use crate::path::ProjectPath;
@@ -34,7 +34,7 @@ const OWN_READERS: [&str; 3] = [
 ];
 
 /// Reads what Terragrunt does in a stack; `None` if it does nothing there.
-pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Node<'a>> {
+pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<InputNode<'a>> {
     let listed = units.tree.listing().get(stack.as_str())?;
     let has = |wanted| listed.files.iter().any(|(name, _)| name == wanted);
     if !has(TERRAGRUNT_FILE) {
@@ -46,7 +46,7 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Nod
     let mut reading = Reading {
         units,
         stack,
-        node: Node::new(units.tree, stack.clone()),
+        node: InputNode::new(units.tree, stack.clone()),
         open: VecDeque::from([Visit {
             file: stack.join(TERRAGRUNT_FILE),
             role: Role::Own,
@@ -70,7 +70,7 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Nod
     Some(reading.node)
 }
 
-fn visit_file(reading: &mut Reading, file: &File, visit: &Visit) {
+fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
     let mut names = Names::new(reading.units, reading.stack, file, visit);
     for include in file.body.blocks("include") {
         self::include(reading, include, &mut names);
@@ -135,7 +135,7 @@ fn found_in_parents(reading: &mut Reading, span: Span, arguments: &[Expr], names
             let touch = tree.touch(&place);
             if touch.is_some() || tree.records {
                 let steps = names.steps("find_in_parent_folders", span);
-                let place = || Some(InputPlace::Path(place));
+                let place = || Some(InputLocation::Path(place));
                 reading.node.input(&steps, touch, place);
             }
         }

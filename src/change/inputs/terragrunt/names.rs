@@ -4,11 +4,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use super::units::{File, Units};
-use crate::change::cause::{Place, Use, UseKind};
+use super::units::{UnitFile, Units};
+use crate::change::cause::{Location, Use, UseKind};
 use crate::change::inputs::chain::MAX_CHAIN;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Budget, Call, Namespaces, Result, Value, evaluate_within};
+use crate::language::evaluate::{Budget, Call, EvalResult, Namespaces, Value, evaluate_within};
 use crate::language::syntax::Expr;
 use crate::path::ProjectPath;
 use crate::source::Span;
@@ -58,14 +58,14 @@ pub(super) struct Visit {
 pub(super) struct Names<'n, 't, 'a> {
     units: &'n Units<'t, 'a>,
     stack: &'n ProjectPath,
-    pub(super) file: &'n File,
+    pub(super) file: &'n UnitFile,
     pub(super) visit: &'n Visit,
     /// The directories of what the file includes, by label.
     pub(super) includes: Vec<(Box<str>, ProjectPath)>,
     file_directory: ProjectPath,
     budget: Budget,
     depth: Cell<usize>,
-    locals: RefCell<HashMap<String, Result>>,
+    locals: RefCell<HashMap<String, EvalResult>>,
 }
 
 /// Returns the file names that `find_in_parent_folders` looks for.
@@ -82,7 +82,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
     pub(super) fn new(
         units: &'n Units<'t, 'a>,
         stack: &'n ProjectPath,
-        file: &'n File,
+        file: &'n UnitFile,
         visit: &'n Visit,
     ) -> Self {
         Names {
@@ -132,7 +132,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         let mut steps: Vec<Use> = steps.cloned().collect();
         steps.push(Use {
             kind: UseKind::Terragrunt(what.into()),
-            place: Place {
+            place: Location {
                 file: self.file.path.clone(),
                 line: Some(self.file.lines.at(span)),
             },
@@ -140,7 +140,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         steps
     }
 
-    fn local(&self, name: &str, span: Span) -> Result {
+    fn local(&self, name: &str, span: Span) -> EvalResult {
         if let Some(known) = self.locals.borrow().get(name) {
             return known.clone();
         }
@@ -168,14 +168,14 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
 }
 
 /// Gives up on an expression; nobody sees why.
-fn unknown<T>(span: Span) -> Result<T> {
+fn unknown<T>(span: Span) -> EvalResult<T> {
     Err(Box::new(
         Diagnostic::warning(Code::UnavailableName, "unknown").label(span, ""),
     ))
 }
 
 impl Namespaces for Names<'_, '_, '_> {
-    fn get(&self, name: &str, rest: &[&str], span: Span) -> Result<Option<Value>> {
+    fn get(&self, name: &str, rest: &[&str], span: Span) -> EvalResult<Option<Value>> {
         match (name, rest) {
             ("local", [first, ..]) => {
                 let value = self.local(first, span)?;
@@ -193,7 +193,7 @@ impl Namespaces for Names<'_, '_, '_> {
         FUNCTIONS.contains(&name)
     }
 
-    fn call(&self, call: &Call<'_>) -> Result {
+    fn call(&self, call: &Call<'_>) -> EvalResult {
         let (name, arguments) = (call.name, call.values()?);
         let mut texts = arguments.iter().map(|argument| match argument {
             Value::String(text) => Some(&**text),

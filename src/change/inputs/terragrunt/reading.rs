@@ -4,8 +4,8 @@ use std::collections::{HashSet, VecDeque};
 
 use super::names::{Names, Role, Visit};
 use super::units::Units;
-use crate::change::cause::InputPlace;
-use crate::change::inputs::node::Node;
+use crate::change::cause::InputLocation;
+use crate::change::inputs::node::InputNode;
 use crate::language::syntax::Expr;
 use crate::path::ProjectPath;
 use crate::source::Span;
@@ -14,7 +14,7 @@ use crate::source::Span;
 pub(super) struct Reading<'r, 't, 'a> {
     pub(super) units: &'r Units<'t, 'a>,
     pub(super) stack: &'r ProjectPath,
-    pub(super) node: Node<'a>,
+    pub(super) node: InputNode<'a>,
     pub(super) open: VecDeque<Visit>,
     pub(super) seen: HashSet<ProjectPath>,
 }
@@ -49,7 +49,7 @@ impl Reading<'_, '_, '_> {
             self.node.input(&steps, touch, || {
                 let exists = |path| units.exists(path);
                 let is_meant = is_touched || exists(path) || !places.iter().any(exists);
-                is_meant.then(|| InputPlace::Path(path.clone()))
+                is_meant.then(|| InputLocation::Path(path.clone()))
             });
             if let Some(role) = role
                 && found.is_none()

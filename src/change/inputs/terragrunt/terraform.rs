@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::reading::Reading;
-use crate::change::cause::InputPlace;
+use crate::change::cause::InputLocation;
 use crate::change::inputs::extract;
 use crate::change::inputs::terraform::absent_module;
 use crate::change::inputs::tree::Absent;
@@ -77,7 +77,7 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
     let any = modules.iter().any(|(_, module)| module.directory.is_ok());
     for (place, module) in modules {
         let is_meant = module.touch.is_some() || module.directory.is_ok() || !any;
-        let place = || is_meant.then_some(InputPlace::Path(place));
+        let place = || is_meant.then_some(InputLocation::Path(place));
         reading.node.module(steps.clone(), &module, place);
     }
     if let Some(absent) = absent.filter(|_| !any) {

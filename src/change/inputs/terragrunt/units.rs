@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
-use crate::change::inputs::text::{self, Lines};
+use crate::change::inputs::text::{self, LineStarts};
 use crate::change::inputs::tree::Tree;
 use crate::language::parse::parse_whole;
 use crate::language::syntax::Body;
@@ -19,17 +19,17 @@ pub(in crate::change::inputs) struct Units<'t, 'a> {
     /// The root of the repository as text: the project's own or one above.
     pub(super) repository: String,
     /// The files that stacks share; `None` for those that cannot be read.
-    shared: RwLock<HashMap<ProjectPath, Option<Arc<File>>>>,
+    shared: RwLock<HashMap<ProjectPath, Option<Arc<UnitFile>>>>,
     /// Which files exist that a stack below could find.
     parents: RwLock<HashMap<ProjectPath, bool>>,
 }
 
 /// A file of Terragrunt's.
-pub(super) struct File {
+pub(super) struct UnitFile {
     pub(super) path: ProjectPath,
     pub(super) text: String,
     pub(super) body: Body,
-    pub(super) lines: Lines,
+    pub(super) lines: LineStarts,
 }
 
 impl<'t, 'a> Units<'t, 'a> {
@@ -48,7 +48,7 @@ impl<'t, 'a> Units<'t, 'a> {
     }
 
     /// Returns a file that several stacks may read, which is read once; `None` if it cannot be read.
-    pub(super) fn shared(&self, path: &ProjectPath) -> Option<Arc<File>> {
+    pub(super) fn shared(&self, path: &ProjectPath) -> Option<Arc<UnitFile>> {
         let known = self
             .shared
             .read()
@@ -64,16 +64,16 @@ impl<'t, 'a> Units<'t, 'a> {
     }
 
     /// Reads a file; `None` if it cannot be read, which has been said then.
-    pub(super) fn parse(&self, path: &ProjectPath) -> Option<File> {
+    pub(super) fn parse(&self, path: &ProjectPath) -> Option<UnitFile> {
         let mut buffer = Vec::new();
         let host = path.to_host(self.tree.root());
         let text = text::read(self.tree, path, &host, false, &mut buffer)?;
         match parse_whole(FileId::UNPLACED, text) {
-            Ok(body) => Some(File {
+            Ok(body) => Some(UnitFile {
                 path: path.clone(),
                 text: text.to_owned(),
                 body,
-                lines: Lines::new(text),
+                lines: LineStarts::new(text),
             }),
             Err(diagnostic) => {
                 text::broken(self.tree, path, text, *diagnostic);

@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
-use crate::diagnostic::{Style, render};
+use crate::diagnostic::{RenderStyle, render};
 use crate::path::ProjectPath;
 use crate::project::Problems;
 use crate::source::{SourceFile, Sources};
@@ -17,7 +17,7 @@ fn parsed(text: &str) -> String {
             let (mut all, mut sources) = (Problems::default(), Sources::default());
             all.add_file(SourceFile { path, text }, problems);
             all.settle(&mut sources);
-            let draw = |problem| render(problem, &sources, Style::Plain);
+            let draw = |problem| render(problem, &sources, RenderStyle::Plain);
             all.diagnostics.iter().map(draw).collect()
         }
     }
