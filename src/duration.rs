@@ -30,7 +30,7 @@ pub fn exact(duration: Duration) -> String {
     }
 }
 
-/// Formats a measured duration with the precision that people want: `0.3s`, `2m 05s`, `1h 02m`.
+/// Formats a measured duration with the precision that people need: `0.3s`, `2m 05s`, `1h 02m`.
 pub fn show(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -2,7 +2,7 @@
 //!
 //! A [`ProjectPath`] is what the user sees and what stacks are named by: absolute inside the project,
 //! `/`-separated on every platform, free of `.` and `..`.
-//! Nothing here knows whether anything exists at a path.
+//! This module does not know whether anything exists at a path.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct ProjectPath(Arc<str>);
 pub struct LeavesProject;
 
 impl ProjectPath {
-    /// The longest path that is worth looking at: no system has a file with a longer one.
+    /// The longest path that is looked up: no system has a file with a longer one.
     pub(crate) const MAX_BYTES: usize = 4096;
 
     /// Returns the project root, `/`.

@@ -1,7 +1,7 @@
 //! Globs over the files of the project, for `watch`, `ignore` and what Terraform reads.
 //!
 //! `*`, `?` and `[…]` match within one component, `**` any number of components, `{a,b}` either.
-//! A pattern is matched as text: nothing here knows what exists at a path.
+//! Patterns are matched as text; this module does not know what exists at a path.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -27,7 +27,7 @@ pub enum BadPattern {
     /// It climbs above the project root.
     #[error("climbs above the project root")]
     LeavesProject,
-    /// Its brackets or braces make no sense.
+    /// Its brackets or braces are malformed.
     #[error("{0}")]
     Syntax(String),
 }
@@ -66,7 +66,7 @@ impl Pattern {
     ///
     /// If it is not a pattern, or leads out of the project.
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
-        // Only what stands before the first wildcard is a path; `..` after one has no meaning.
+        // Only the part before the first wildcard is a path; `..` after one has no meaning.
         let literal = written
             .split_inclusive('/')
             .take_while(|component| !Self::is_pattern(component) && component.ends_with('/'))

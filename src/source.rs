@@ -1,6 +1,6 @@
 //! Configuration files as text, and places in them.
 //!
-//! Knows lines and columns, but not what the text means.
+//! This module knows lines and columns, but not what the text means.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::path::ProjectPath;
 pub struct FileId(pub(crate) u32);
 
 impl FileId {
-    /// Stands for the file in the places of a text that is not among the [`Sources`] yet.
+    /// The file of spans in a text that is not among the [`Sources`] yet.
     pub(crate) const UNPLACED: FileId = FileId(u32::MAX);
 }
 
-/// A stretch of a configuration file, as byte offsets into its text.
+/// A range of a configuration file, as byte offsets into its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The file.
@@ -83,7 +83,7 @@ impl SourceFile {
 pub struct Sources(Vec<SourceFile>);
 
 impl Sources {
-    /// Adds a file, and returns its id.
+    /// Adds a file and returns its id.
     pub fn add(&mut self, file: SourceFile) -> FileId {
         let id = FileId(u32::try_from(self.0.len()).expect("fewer than four billion files"));
         self.0.push(file);

@@ -1,11 +1,11 @@
-//! The codes of diagnostics: names for programs, by what a user has to do about a problem.
+//! The codes of diagnostics: names for programs, by what a user has to do to fix a problem.
 //!
 //! A code is part of the JSON format: it keeps its name and its meaning. Messages share a
 //! code where the problems are fixed in the same way.
 
 use std::fmt;
 
-/// Defines [`Code`] from one table, so that no code is without a name and a description.
+/// Defines [`Code`] from one table, so that every code has a name and a description.
 macro_rules! codes {
     ($($variant:ident, $name:literal, $description:literal;)*) => {
         /// What kind of problem a diagnostic reports.
@@ -18,7 +18,7 @@ macro_rules! codes {
             /// All codes, by subject.
             pub const ALL: &[Code] = &[$(Code::$variant,)*];
 
-            /// Returns the name that JSON has.
+            /// Returns the name used in JSON.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Code::$variant => $name,)*

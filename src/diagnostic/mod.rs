@@ -1,6 +1,6 @@
 //! Problems in the user's configuration, as data, and how they are drawn.
 //!
-//! A [`Diagnostic`] is collected, never thrown: a stage goes on after a problem, and all problems of
+//! A [`Diagnostic`] is collected, never thrown: a stage continues after a problem, and all problems of
 //! all files are shown together. Only [`render`] knows the crate that draws them.
 
 mod code;
@@ -17,7 +17,7 @@ use crate::source::{Sources, Span};
 pub enum Severity {
     /// Nothing can be run.
     Error,
-    /// Suspicious; `orch validate` takes it for an error.
+    /// Something suspicious; `orch validate` treats it as an error.
     Warning,
 }
 
@@ -30,17 +30,17 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// What is wrong, in one phrase.
     pub message: String,
-    /// Where; the first is the place itself, the others give context.
+    /// Where it is: the first label is the place itself, the others give context.
     pub labels: Vec<Label>,
     /// The file, for problems of a file that has no text to point at.
     pub file: Option<ProjectPath>,
-    /// Facts that belong to the problem.
+    /// Facts about the problem.
     pub notes: Vec<String>,
-    /// Ways out.
+    /// Ways to fix it.
     pub help: Vec<String>,
 }
 
-/// A place, and what is to be said there.
+/// A place, and what to say about it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
     /// The place.
@@ -94,7 +94,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a way out.
+    /// Adds a way to fix it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
@@ -120,8 +120,8 @@ impl Diagnostic {
     }
 }
 
-/// Returns the candidate that `written` was probably meant to be: another text of which at most a
-/// third of the characters differ, not counting case; the first of equals.
+/// Returns the candidate that `written` was probably meant to be: a different text of which at
+/// most a third of the characters differ, ignoring case; of equally close ones, the first.
 pub fn closest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -131,7 +131,7 @@ pub fn closest<'a>(
     let folded = written.to_lowercase();
     candidates
         .into_iter()
-        // A glance at the length spares most of the comparisons, which are slow.
+        // Comparisons are slow, and the length rules out most of them.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .filter(|candidate| *candidate != written)
         .map(|candidate| {
@@ -143,8 +143,8 @@ pub fn closest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Puts diagnostics in the order in which they are shown: by file, then position; what has no place
-/// comes first. Drops exact repetitions, which arise where several directories import one file.
+/// Puts diagnostics in the order in which they are shown: by file, then position; those without a
+/// place come first. Drops exact duplicates, which arise where several directories import one file.
 pub fn sort(diagnostics: &mut Vec<Diagnostic>, sources: &Sources) {
     diagnostics.sort_by_cached_key(|diagnostic| {
         let place = diagnostic.labels.first().map(|label| {
@@ -176,7 +176,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: RenderStyle) ->
     let mut group = Group::with_title(level.primary_title(title));
     let mut labels = diagnostic.labels.as_slice();
     while let Some(first) = labels.first() {
-        // Labels of one file that follow each other share its snippet.
+        // Consecutive labels of one file share its snippet.
         let count = labels
             .iter()
             .take_while(|label| label.span.file == first.span.file)
@@ -191,7 +191,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, style: RenderStyle) ->
         RenderStyle::Coloured => Renderer::styled(),
     };
     if diagnostic.labels.is_empty() {
-        // Without a source to stand below, notes would hang on a bar that leads nowhere.
+        // Without a source above them, notes would hang on a bar that leads nowhere.
         let mut drawn = renderer.render(&[group]);
         let notes = diagnostic.notes.iter().map(|note| ("note", note));
         let help = diagnostic.help.iter().map(|help| ("help", help));
@@ -215,7 +215,7 @@ const MAX_LINE: usize = 2_000;
 /// Bytes of context kept on either side of a label on a very long line.
 const CONTEXT: usize = 200;
 
-/// Returns where the first of some labels begins and the last one ends.
+/// Returns where the first label begins and the last one ends.
 fn extent(labels: &[Label]) -> (usize, usize) {
     let ranges = || labels.iter().map(|label| label.span.range());
     let first = ranges().map(|range| range.start).min();
@@ -230,12 +230,12 @@ fn snippet<'a>(
 ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let file = sources.file(labels[0].span.file);
     let text = file.text.as_str();
-    // The drawing crate looks at all it is given, so it gets the lines concerned and no more; of a
-    // line of megabytes, the part around the labels.
+    // The drawing crate scans all the text it is given, so it gets only the relevant lines; of a line
+    // of megabytes, only the part around the labels.
     let (mut labels, (mut first, mut last)) = (labels, extent(labels));
     let is_long = |line: &str| line.len() > MAX_LINE;
     if text[first..last].lines().any(is_long) {
-        // Further places are not worth a line that fills many screens.
+        // Further labels are not worth a line that fills many screens.
         labels = &labels[..1];
         (first, last) = extent(labels);
         last = last.min(text.floor_char_boundary(first + MAX_LINE));
@@ -268,7 +268,8 @@ fn snippet<'a>(
         .annotations(annotations.collect::<Vec<_>>())
 }
 
-/// Replaces what must not reach a terminal by as many spaces as it has bytes, so that offsets hold.
+/// Replaces characters that must not reach a terminal with as many spaces as they have bytes, so that
+/// offsets stay valid.
 fn blanked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

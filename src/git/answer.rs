@@ -1,4 +1,4 @@
-//! The answers of the `git` program, taken apart.
+//! Parses the answers of the `git` program.
 
 use super::{FileChange, GitError, command_line};
 
@@ -9,7 +9,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes the answer to a command apart.
+    /// Starts to parse the answer to a command.
     pub(super) fn new(answer: &'a [u8], arguments: &[&str]) -> Self {
         Fields {
             rest: answer,
@@ -25,7 +25,7 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
-    /// Fails because a field makes no sense.
+    /// Returns the error for a field that makes no sense.
     pub(super) fn unexpected(&self, field: &[u8]) -> GitError {
         let start = &field[..field.len().min(200)];
         GitError::Unexpected {

@@ -1,4 +1,4 @@
-//! The ids of contents, as git has them.
+//! The ids that git gives to contents.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use git2::{ObjectType, Oid};
 
-/// The id that stands for nothing, as git writes it.
+/// The id that git writes for no object.
 const NOTHING: &str = "0000000000000000000000000000000000000000";
 
-/// Returns the id of the blob that git would store for what is at a place, without any filters; that
-/// of nothing consists of zeros. Returns `None` where there is something that is no blob, as a
-/// directory, or that cannot be read.
+/// Returns the id of the blob that git would store for the file or link at a place, without filters;
+/// all zeros if nothing is there. Returns `None` for anything else, such as a directory, and for what
+/// cannot be read.
 pub fn blob_id(place: &Path) -> Option<String> {
     let metadata = match place.symlink_metadata() {
         Ok(metadata) => metadata,

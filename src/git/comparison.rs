@@ -87,7 +87,7 @@ impl TreeComparison<'_> {
     }
 }
 
-/// The order of entries in a tree: by name, where the name of a directory ends in a slash.
+/// Compares entries in the order of a tree: by name, where the name of a directory ends in a slash.
 fn tree_order(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
     let key = |entry: &TreeEntry<'_>| (mode(entry) == FileMode::Tree).then_some(b'/');
     let bytes = |entry| {
@@ -99,7 +99,7 @@ fn tree_order(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
     bytes(a).cmp(bytes(b))
 }
 
-/// Returns what an entry is; the odd modes of old repositories are made regular.
+/// Returns what an entry is; the odd modes of old repositories are normalised.
 pub(super) fn mode(entry: &TreeEntry<'_>) -> FileMode {
     match entry.filemode() & 0o170_000 {
         0o040_000 => FileMode::Tree,

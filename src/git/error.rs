@@ -1,4 +1,4 @@
-//! Why git did not answer, and how its commands are shown.
+//! Errors of git, and how its commands are shown.
 
 use std::io;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub enum GitError {
 
 /// Returns a command of git as a user would type it in a shell.
 pub fn command_line<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> String {
-    // `shell_words` quotes `=`, which no shell minds in an option.
+    // `shell_words` quotes `=`, which needs no quotes in an option.
     let quoted = |word: &str| match word.split_once('=') {
         Some((option, value)) if option.starts_with("--") => {
             format!(
@@ -66,7 +66,7 @@ pub fn command_line<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> St
 }
 
 impl GitError {
-    /// Returns the command that git itself advises: it makes git trust a repository of another user's.
+    /// Returns the command that git itself suggests to make it trust another user's repository.
     pub fn remedy(&self) -> Option<String> {
         let GitError::Failed { stderr, .. } = self else {
             return None;

@@ -5,7 +5,7 @@ use crate::path::ProjectPath;
 /// A file that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangedFile {
-    /// Where it is. Bytes that are not UTF-8 are replaced: no path of a stack has any.
+    /// Where it is. Bytes that are not UTF-8 are replaced; no stack's path has any.
     pub path: ProjectPath,
     /// What happened to it.
     pub change: FileChange,
@@ -16,17 +16,17 @@ pub struct ChangedFile {
 /// What happened to a file. A file that is renamed is deleted in one place and added in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileChange {
-    /// It was not there.
+    /// It did not exist before.
     Added,
-    /// It is gone.
+    /// It no longer exists.
     Deleted,
     /// Its content or its permissions differ.
     Modified,
-    /// A file became a link, or the like.
+    /// Its type has changed, for example from a file to a link.
     Retyped,
     /// A merge has left it in conflict.
     Conflicted,
-    /// It is a repository of its own, at another commit or with changes inside: a submodule.
+    /// It is a submodule, at another commit or with changes inside.
     Repository,
 }
 

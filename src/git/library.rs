@@ -15,7 +15,7 @@ use super::{
 use crate::path::ProjectPath;
 use crate::project::discover::TreeEntry;
 
-/// The directories that a search for the repository does not leave.
+/// The directories that a search for the repository does not go above.
 const NO_CEILINGS: &[&str] = &[];
 
 /// A repository as libgit2 sees it.
@@ -65,7 +65,7 @@ impl Library {
         let flags = RepositoryOpenFlags::NO_SEARCH;
         let repository = git2::Repository::open_ext(directory, flags, NO_CEILINGS)?;
         if is_same(repository.path(), directory) {
-            // The directory was taken for a repository itself: its `.git` is none.
+            // libgit2 took the directory itself for a repository: its `.git` is not one.
             let message = format!("`{}` is broken", directory.join(".git").display());
             return Err(Error::new(
                 ErrorCode::NotFound,
@@ -309,7 +309,7 @@ impl Library {
         Ok(ignored)
     }
 
-    /// Adds submodules that have moved or changed although git is told to ignore them: libgit2's
+    /// Adds submodules that have moved or changed although git is configured to ignore them: libgit2's
     /// status leaves them out and has no option to include them.
     fn add_ignored_submodules(
         &self,

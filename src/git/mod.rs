@@ -1,12 +1,12 @@
 //! What `orch` asks of git: commits, how they are related, and which files differ.
 //!
-//! libgit2 answers first, in this process. Where it cannot (it does not read reftables or sparse and
-//! split indexes, and fetches nothing for a partial clone), the `git` program is asked; where there
-//! is no such program, libgit2's error stands. The status is asked for the other way round; see
+//! libgit2 is asked first, in this process. Where it cannot answer (it reads neither reftables nor
+//! sparse or split indexes, and fetches nothing for a partial clone), the `git` program is asked; if
+//! there is none, libgit2's error is reported. For the status, the order is reversed; see
 //! [`Repository::status`].
 //!
-//! Only [`Repository::fetch`] writes to the repository, and nothing here knows what a base or a stack
-//! is.
+//! Only [`Repository::fetch`] writes to the repository. This module does not know what a base or a
+//! stack is.
 
 mod answer;
 mod blob;
@@ -39,7 +39,7 @@ use crate::project::discover;
 pub struct CommitId(String);
 
 impl CommitId {
-    /// Takes the name of a commit, which must be a hexadecimal number.
+    /// Makes an id from the name of a commit; `None` if it is not a hexadecimal number.
     pub fn new(digits: &str) -> Option<Self> {
         let is_name = !digits.is_empty() && is_hexadecimal(digits);
         is_name.then(|| CommitId(digits.to_ascii_lowercase()))
@@ -110,7 +110,7 @@ impl Repository {
         })
     }
 
-    /// Asks libgit2, and where it cannot answer, the `git` program.
+    /// Asks libgit2 and, if it cannot answer, the `git` program.
     fn ask<T>(
         &self,
         library: impl FnOnce(&Library) -> Result<T, git2::Error>,
@@ -125,7 +125,7 @@ impl Repository {
         })
     }
 
-    /// Returns the commit that a revision means, or `None` if it means none that is present.
+    /// Returns the commit that a revision names, or `None` if that commit is not present.
     ///
     /// # Errors
     ///
@@ -170,13 +170,13 @@ impl Repository {
     }
 
     /// Returns where the history of a commit ends: at commits without parents, and at those whose
-    /// parents a shallow clone lacks.
+    /// parents are missing from a shallow clone.
     ///
     /// # Errors
     ///
     /// If git cannot answer.
     pub fn ends(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
-        // libgit2 has the parents that are lacking, and nobody needs this who cannot fetch.
+        // libgit2 reports the missing parents, too, and only users who can fetch need this.
         self.program.ends(commit)
     }
 
@@ -207,7 +207,7 @@ impl Repository {
         self.ask(Library::remotes, Program::remotes)
     }
 
-    /// Returns the branch that a remote's HEAD was seen at, if it was seen.
+    /// Returns the branch that a remote's HEAD pointed to when it was last seen, if it was.
     ///
     /// # Errors
     ///
@@ -277,9 +277,9 @@ impl Repository {
     /// Returns the files of the project that differ between HEAD, the index and the working tree, in
     /// any order. What git ignores is not among them.
     ///
-    /// Here git itself comes first, if it is there: libgit2 loses rules that take files out of
-    /// `.gitignore` again and runs no filters (large files, encryption), so it misses files and
-    /// invents changes; and with tens of thousands of files it takes twice the time.
+    /// The `git` program is asked first, if there is one: libgit2 ignores some negated rules of
+    /// `.gitignore` and runs no filters (large files, encryption), so it misses files and reports
+    /// changes that do not exist; and with tens of thousands of files it takes twice as long.
     ///
     /// # Errors
     ///
@@ -292,12 +292,12 @@ impl Repository {
         self.rough_status()
     }
 
-    /// Like [`Self::status`], but libgit2 comes first: where a file too many or too few does no harm, no
-    /// program is started.
+    /// Like [`Self::status`], but asks libgit2 first: where an extra or a missing file does no harm, this
+    /// avoids starting a program.
     ///
     /// # Errors
     ///
-    /// If git cannot tell.
+    /// If git cannot answer.
     pub fn rough_status(&self) -> Result<Vec<ChangedFile>, GitError> {
         self.ask(
             |library| library.status(&self.prefix),
@@ -308,7 +308,7 @@ impl Repository {
     /// Returns which of some new files of the project git ignores, in the order asked for. It does not
     /// matter whether git knows the files.
     ///
-    /// As with [`Self::status`], which does without them, git itself comes first.
+    /// As in [`Self::status`], which leaves these files out, the `git` program is asked first.
     ///
     /// # Errors
     ///
@@ -327,8 +327,8 @@ impl Repository {
         )
     }
 
-    /// Returns the files of a commit that lie in the given directories of the project, not below
-    /// them: for each directory their names, sorted. Links and submodules do not count as files.
+    /// Returns the files of a commit that lie directly in the given directories of the project: for
+    /// each directory, their names, sorted. Links and submodules do not count as files.
     ///
     /// # Errors
     ///
@@ -348,7 +348,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If git cannot answer, as when one of the files does not exist.
+    /// If git cannot answer, for example because one of the files does not exist.
     pub fn read(&self, commit: &CommitId, files: &[ProjectPath]) -> Result<Vec<Vec<u8>>, GitError> {
         self.ask(
             |library| library.read(commit, &self.prefix, files),
@@ -379,7 +379,7 @@ impl Repository {
         if !self.is_shallow()? {
             return Ok(false);
         }
-        // A commit at which a shallow clone is cut off still tells its parents.
+        // A commit at which a shallow clone is cut off still names its parents.
         for end in self.ends(of)? {
             if self.parents(&end)?.contains(commit) {
                 return Ok(true);
@@ -419,7 +419,7 @@ fn project_path(path: &[u8], prefix: &str) -> Option<ProjectPath> {
         "" => path,
         prefix => path.strip_prefix(prefix.as_bytes())?.strip_prefix(b"/")?,
     };
-    // A nested repository that git does not know is given with a slash at its end.
+    // git gives a nested repository that it does not track with a trailing slash.
     let inside = inside.strip_suffix(b"/").unwrap_or(inside);
     Some(ProjectPath::from_normal(&format!(
         "/{}",

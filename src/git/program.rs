@@ -296,7 +296,7 @@ impl Program {
         // To look into the index takes git a thousand times as long.
         let arguments = ["check-ignore", "-z", "--stdin", "--no-index"];
         let mut prepared = self.prepare(&arguments);
-        // This command takes `*` for what it is anyway, and stumbles over being told to.
+        // This command takes `*` literally anyway, and fails if it is asked to.
         prepared.command.env_remove("GIT_LITERAL_PATHSPECS");
         let text = prepared.text.clone();
         let output = prepared.output_for(&requests, "\0")?;

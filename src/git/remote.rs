@@ -17,8 +17,8 @@ impl Program {
         let arguments = ["ls-remote", "--", remote, &reference];
         let mut prepared = self.prepare(&arguments);
         prepared.command.env("GIT_TERMINAL_PROMPT", "0");
-        // ssh asks at the terminal whatever stdin is. Where users have chosen how ssh is started, it
-        // is theirs to keep it from asking.
+        // ssh prompts at the terminal regardless of stdin. Users who choose how ssh is started have to
+        // keep it from prompting themselves.
         let is_chosen = ["GIT_SSH", "GIT_SSH_COMMAND"]
             .iter()
             .any(|name| std::env::var_os(name).is_some());
@@ -49,7 +49,7 @@ impl Program {
     }
 }
 
-/// Finds a reference in the answer of `git ls-remote`; fails with the line that makes no sense, if
+/// Finds a reference in the answer of `git ls-remote`; fails with the first malformed line, if
 /// there is one.
 fn tip<'a>(answer: &'a [u8], reference: &str) -> Result<Option<CommitId>, &'a [u8]> {
     let mut found = None;
@@ -60,7 +60,7 @@ fn tip<'a>(answer: &'a [u8], reference: &str) -> Result<Option<CommitId>, &'a [u
         if !matches!(id.len(), 40 | 64) || !is_hexadecimal(id) {
             return Err(line);
         }
-        // A pattern also names what merely ends like this.
+        // A pattern also matches names that merely end like this.
         if name == reference {
             found = Some(CommitId(id.to_ascii_lowercase()));
         }

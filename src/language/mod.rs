@@ -1,6 +1,7 @@
 //! Text to values: the syntax of configuration files, and the expressions in it.
 //!
-//! This room knows neither files nor stacks: whoever evaluates an expression says what its names mean.
+//! This module knows neither files nor stacks: the caller defines what the names in an expression
+//! mean.
 
 pub mod evaluate;
 pub mod parse;

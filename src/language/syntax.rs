@@ -1,8 +1,8 @@
 //! Configuration as written: blocks, attributes and expressions, each with its place.
 //!
-//! A small tree of our own. The parser's tree keeps every comment and blank and is some thirty times
-//! the size of the text, so [`crate::language::parse`] turns it into this one while it still has the file at
-//! hand. Nothing here knows what a block means or what an expression evaluates to.
+//! The parser's tree keeps every comment and blank and is about thirty times the size of the text, so
+//! [`crate::language::parse`] converts it to this smaller one as soon as a file is parsed. This module
+//! does not know what a block means or what an expression evaluates to.
 
 use bigdecimal::BigDecimal;
 
@@ -20,7 +20,7 @@ pub struct Name {
 /// What stands between the braces of a block, or in a whole file.
 #[derive(Debug, Clone, Default)]
 pub struct Body {
-    /// `name = expression`, in the order written; names are unique, the parser sees to that.
+    /// `name = expression`, in the order written; the parser ensures that names are unique.
     pub attributes: Vec<Attribute>,
     /// Nested blocks, in the order written.
     pub blocks: Vec<Block>,
@@ -42,7 +42,7 @@ pub struct Block {
     pub kind: Name,
     /// The labels.
     pub labels: Vec<Name>,
-    /// The content; left empty for top-level blocks that `orch` accepts and does not use.
+    /// The content; empty for top-level blocks that `orch` accepts but does not use.
     pub body: Body,
 }
 
@@ -195,7 +195,7 @@ pub struct ForExpr {
     pub key_variable: Option<Box<str>>,
     /// The variable for values.
     pub value_variable: Box<str>,
-    /// What is gone through.
+    /// The collection to iterate over.
     pub collection: Expr,
     /// For an object: the key of each entry.
     pub key: Option<Expr>,
@@ -203,7 +203,7 @@ pub struct ForExpr {
     pub value: Expr,
     /// Whether values of equal keys are grouped into lists (`...`).
     pub grouping: bool,
-    /// Which elements take part.
+    /// Selects the elements to include.
     pub condition: Option<Expr>,
 }
 
@@ -229,9 +229,9 @@ pub enum TemplatePart {
         key_variable: Option<Box<str>>,
         /// The variable for values.
         value_variable: Box<str>,
-        /// What is gone through.
+        /// The collection to iterate over.
         collection: Expr,
-        /// The text of each round.
+        /// The text of each iteration.
         body: Vec<TemplatePart>,
     },
 }

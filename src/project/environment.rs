@@ -25,7 +25,7 @@ pub struct SharedProblem {
     pub stacks: Vec<StackIndex>,
 }
 
-/// Works out environments, one stack at a time.
+/// Computes environments, one stack at a time.
 #[derive(Debug)]
 pub struct Environments<'p> {
     project: &'p Project,
@@ -33,7 +33,7 @@ pub struct Environments<'p> {
 }
 
 impl<'p> Environments<'p> {
-    /// Prepares for a project and the environment that `orch` was started in.
+    /// Makes one for a project and the environment that `orch` was started in.
     pub fn new(
         project: &'p Project,
         host_environment: impl Iterator<Item = (String, String)>,
@@ -44,9 +44,9 @@ impl<'p> Environments<'p> {
         }
     }
 
-    /// Returns the environments of stacks, and what is wrong: one diagnostic for each place, as the first
-    /// stack has it, with all stacks that have it. A definition is handed down to many stacks, and a
-    /// mistake in it is one mistake, though each stack may word it differently.
+    /// Returns the environments of stacks, and the problems: one diagnostic for each place, worded for the
+    /// first stack, with all stacks that have it. Many stacks inherit a definition, and a mistake in it
+    /// is one mistake, though the wording may differ by stack.
     pub fn of_stacks(
         &self,
         stacks: impl IntoIterator<Item = StackIndex>,
@@ -68,7 +68,7 @@ impl<'p> Environments<'p> {
                     .entry((diagnostic.code, place))
                     .or_insert(problems.len());
                 match problems.get_mut(index) {
-                    // One mistake in a global concerns each variable that uses it.
+                    // A mistake in a global affects each variable that uses it.
                     Some(known) if known.stacks.last() == Some(&stack) => {}
                     Some(known) => known.stacks.push(stack),
                     None => problems.push(SharedProblem {
@@ -119,7 +119,7 @@ impl<'p> Environments<'p> {
         }
     }
 
-    /// The variables that tell a command where it runs.
+    /// Returns the variables that tell a command where it runs.
     fn identity(&self, stack: StackIndex) -> Environment {
         let stack = &self.project.stacks[stack];
         let tags: Vec<&str> = stack.tags().collect();

@@ -1,7 +1,7 @@
 //! `globals` blocks: values that directories hand down to the stacks below them.
 //!
-//! They are collected here and evaluated by [`crate::project::namespaces`], for one stack at a time and only
-//! when an expression asks for one.
+//! This module collects them; [`crate::project::namespaces`] evaluates them, for one stack at a time
+//! and only when an expression uses one.
 
 use std::collections::HashMap;
 
@@ -20,8 +20,8 @@ pub struct GlobalDefinition {
     pub span: Span,
 }
 
-/// Collects the `globals` blocks of a directory, outermost paths first: what is local overrides what
-/// is imported, and what is deeper overrides what is above.
+/// Collects the `globals` blocks of a directory, outermost paths first: local definitions override
+/// imported ones, and deeper ones override those above.
 pub(crate) fn read<'a>(
     imported: impl Iterator<Item = &'a Block>,
     local: impl Iterator<Item = &'a Block>,
@@ -46,7 +46,7 @@ pub(crate) fn read<'a>(
         seen.insert(definition.path.clone(), definition.span);
         definitions.push(definition);
     }
-    // Stable: of equal depth, what is imported comes first and is overridden.
+    // The sort is stable: at equal depth, imported definitions come first and are overridden.
     definitions.sort_by_key(|definition| definition.path.len());
     definitions
 }

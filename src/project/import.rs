@@ -1,9 +1,9 @@
 //! `import` blocks: which further files a directory's configuration consists of.
 //!
-//! Rules as in Terramate: `source` is a literal path, relative to the importing file or absolute in
+//! The rules are Terramate's: `source` is a literal path, relative to the importing file or absolute in
 //! the project, with `*`, `?` and `[…]` in single components; a file counts once per importing
 //! directory; a directory imports neither from itself nor from the directories above it, whose
-//! configuration it has anyway. Unlike there, "above" goes by whole components.
+//! configuration it inherits anyway. Unlike in Terramate, "above" compares whole components.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ struct ImportResolver<'a> {
 /// The imports of one directory.
 struct Import<'a> {
     directory: &'a ProjectPath,
-    /// The files taken in, and where each was first asked for.
+    /// The imported files, and where each was first imported.
     seen: HashMap<ProjectPath, Span>,
     imports: Imports,
     depth: usize,

@@ -1,8 +1,7 @@
-//! The whole project in memory: what discovery, parsing and evaluation give together.
+//! Loads the whole project: discovery, parsing and evaluation together.
 //!
-//! [`Project::load`] is the arrow from a root directory to [`Stacks`]. It never stops at a problem:
-//! it adds everything that is wrong to the caller's [`Problems`], and whoever uses the stacks looks
-//! there first.
+//! [`Project::load`] turns a root directory into [`Stacks`]. It never stops at a problem: it adds all
+//! problems to the caller's [`Problems`], which must be checked before the stacks are used.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,7 +25,8 @@ use crate::project::stack::{self, Stack, StackIndex, Stacks, Watch};
 use crate::project::{globals, import, top_level};
 use crate::source::{Sources, Spanned};
 
-/// Threads that read and parse. More than processors: on a cold disk they wait.
+/// The minimum of threads that read and parse, which may exceed the processors: on a cold disk they
+/// wait.
 const MIN_THREADS: usize = 8;
 
 /// Parsing and evaluation nest up to the parser's limits; this leaves room even in unoptimised builds.
@@ -41,18 +41,18 @@ pub struct Project {
     pub sources: Sources,
     /// All stacks.
     pub stacks: Stacks,
-    /// What directories hand down, of those that hand down anything.
+    /// What directories hand down; only those that hand down anything.
     pub scopes: HashMap<ProjectPath, DirectoryScope>,
     /// What the configuration says about the project as a whole.
     pub settings: ProjectSettings,
-    /// The files that a directory imports, also the patterns by which it does; only of directories
-    /// that import any.
+    /// The files that a directory imports, and the patterns by which it does; only directories that
+    /// import any.
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
-    /// Files and directories of which not everything is known, for the reasons below.
+    /// Files and directories that could not be read or parsed completely.
     pub broken: Vec<ProjectPath>,
-    /// The files, where they are not on disk.
+    /// The files, if they are not on disk.
     pub(crate) tree: Option<Arc<TreeIndex>>,
 }
 
@@ -62,7 +62,7 @@ pub enum LoadTreeError {
     /// The tree could not be read.
     #[error(transparent)]
     Tree(#[from] io::Error),
-    /// Not a single thread could be started.
+    /// No thread could be started.
     #[error("failed to start the threads that read files")]
     Threads(#[from] rayon::ThreadPoolBuildError),
 }
@@ -76,7 +76,7 @@ pub struct DirectoryScope {
     pub globals: Vec<GlobalDefinition>,
     /// `config.change_detection.ignore`: changed files that do not count.
     pub ignore: Vec<Ignore>,
-    /// The `run` block of the stack, and `config.run` for what that does not say.
+    /// The `run` block of the stack, and `config.run` for what it does not set.
     pub attempts: AttemptSettings,
 }
 
@@ -103,7 +103,7 @@ impl Project {
     ///
     /// # Errors
     ///
-    /// If not a single thread can be started.
+    /// If no thread can be started.
     pub fn load(root: &Path, problems: &mut Problems) -> Result<Self, rayon::ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
             let files = Files::on_disk(root);
@@ -112,11 +112,11 @@ impl Project {
         }))
     }
 
-    /// Does what [`Self::load`] does, and lists what else the project has.
+    /// Does what [`Self::load`] does, and also lists the project's other files.
     ///
     /// # Errors
     ///
-    /// If not a single thread can be started.
+    /// If no thread can be started.
     pub fn load_with_listing(
         root: &Path,
         problems: &mut Problems,
@@ -128,12 +128,12 @@ impl Project {
         }))
     }
 
-    /// Reads and evaluates the project as a tree has it, such as that of a commit. Only what lies
-    /// outside of `root` is looked up on disk.
+    /// Reads and evaluates the project in a tree, such as that of a commit. Only files outside `root` are
+    /// looked up on disk.
     ///
     /// # Errors
     ///
-    /// If the tree cannot be read, or not a single thread can be started.
+    /// If the tree cannot be read, or no thread can be started.
     pub fn load_tree(
         root: &Path,
         tree: &dyn FileTree,
@@ -233,8 +233,7 @@ impl Project {
             .filter_map(|directory| self.scopes.get(directory))
     }
 
-    /// Returns what a stack allows its command: `timeout` and `retry`, each as the nearest directory
-    /// says that says anything.
+    /// Returns the `timeout` and `retry` of a stack, each from the nearest directory that sets it.
     pub fn attempts_of(&self, stack: StackIndex) -> Attempts {
         let mut settings = AttemptSettings::default();
         for scope in self.scopes_of(&self.stacks[stack].path) {
@@ -280,12 +279,12 @@ pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
         let builder = rayon::ThreadPoolBuilder::new().num_threads(n_threads);
         builder.stack_size(STACK_BYTES).build()
     };
-    // Where memory or processes are limited, one thread does it too.
+    // Where memory or processes are limited, one thread is enough.
     build(processors.max(MIN_THREADS)).or_else(|_| build(1))
 }
 
-/// Returns the directories that have a `stack` block in a tree, by path. What is wrong with the files
-/// does not matter: what could not be read then was no stack then.
+/// Returns the directories that have a `stack` block in a tree, by path. Problems in the files do
+/// not matter: a directory that could not be read then was no stack then.
 pub(crate) fn stacks_of_tree(
     root: &Path,
     tree: &dyn FileTree,
@@ -362,8 +361,8 @@ impl Evaluated {
     }
 }
 
-/// Resolves an entry of `config.change_detection.ignore`. One without a `/` is the name of files
-/// anywhere below; none concerns files outside its directory.
+/// Resolves an entry of `config.change_detection.ignore`. An entry without a `/` names files
+/// at any depth; no entry applies to files outside its directory.
 fn ignored(
     entry: &Spanned<String>,
     directory: &ProjectPath,

@@ -1,7 +1,7 @@
 //! The project in memory: which files it has, and what they say about it and its stacks.
 //!
-//! [`Project::load`] is the arrow from a root directory to [`stack::Stacks`]. What git knows about
-//! the files, which stacks are wanted and how they are run is not known here.
+//! [`Project::load`] turns a root directory into [`stack::Stacks`]. This module does not know what git
+//! knows about the files, which stacks are selected, or how they are run.
 
 pub mod attempt;
 pub mod config;

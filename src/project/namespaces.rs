@@ -1,8 +1,8 @@
 //! What names mean in expressions that are evaluated for a stack: `terramate` and its twin `orch`
 //! (metadata of project and stack), `env` (the host's environment) and `global`.
 //!
-//! Everything is worked out when an expression asks for it, and for that stack alone. Of functions
-//! there is one so far, `tm_fileexists`.
+//! A name is evaluated only when an expression uses it, and for that stack alone. There is one function
+//! so far, `tm_fileexists`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::source::Span;
 /// How many globals may refer to each other in a row.
 const MAX_GLOBAL_DEPTH: usize = 32;
 
-/// What is the same for all stacks of a project.
+/// The namespaces that all stacks of a project share.
 #[derive(Debug)]
 pub struct ProjectNamespaces<'p> {
     project: &'p Project,
@@ -102,7 +102,7 @@ impl<'p> ProjectNamespaces<'p> {
             ),
             ("stacks", Value::object([("list", self.stack_list.clone())])),
             ("stack", Value::object(own)),
-            // Older names of the same.
+            // Older names for the same values.
             ("name", Value::string(&*stack.name)),
             ("path", Value::string(path)),
             ("description", Value::string(description)),
@@ -115,10 +115,10 @@ impl<'p> ProjectNamespaces<'p> {
 pub struct StackNamespaces<'p> {
     outer: &'p ProjectNamespaces<'p>,
     stack: &'p Stack,
-    /// The globals that were asked for, by their first name, wrong ones too.
+    /// The globals evaluated so far, by their first name, including those that failed.
     global: RefCell<BTreeMap<Arc<str>, EvalResult<Option<Value>>>>,
     budget: Budget,
-    /// The globals being worked out, to notice when one needs itself.
+    /// The globals being evaluated, to detect one that needs itself.
     evaluating: RefCell<Vec<String>>,
 }
 
@@ -196,7 +196,7 @@ impl Namespaces for StackNamespaces<'_> {
 }
 
 impl<'p> StackNamespaces<'p> {
-    /// The directories whose globals apply, the root first.
+    /// Returns the directories whose globals apply, the root first.
     fn scopes(&self) -> Vec<&'p DirectoryScope> {
         let mut scopes: Vec<&DirectoryScope> =
             self.outer.project.scopes_of(&self.stack.path).collect();
@@ -209,7 +209,7 @@ impl<'p> StackNamespaces<'p> {
         definitions.map(|definition| &*definition.path[0]).collect()
     }
 
-    /// Works out an expression of this stack.
+    /// Evaluates an expression for this stack.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ impl<'p> StackNamespaces<'p> {
         evaluate_within(expr, self, &self.budget)
     }
 
-    /// Works out the global whose first name is `first`, once; `None` if there is none.
+    /// Evaluates the global whose first name is `first`, once; `None` if there is none.
     fn global(&self, first: &str, span: Span) -> EvalResult<Option<Value>> {
         if let Some(known) = self.global.borrow().get(first) {
             return known.clone();
@@ -265,7 +265,7 @@ impl<'p> StackNamespaces<'p> {
     }
 }
 
-/// Puts a value at a path of nested objects, making objects on the way; `None` removes.
+/// Puts a value at a path of nested objects, creating objects on the way; `None` removes it.
 fn place(target: &mut Option<Value>, path: &[Box<str>], value: Option<Value>) {
     let Some((name, rest)) = path.split_first() else {
         *target = value;
@@ -283,7 +283,7 @@ fn place(target: &mut Option<Value>, path: &[Box<str>], value: Option<Value>) {
     *target = Some(Value::Object(Arc::new(object)));
 }
 
-/// Says whether an expression is the bare word `unset`, which removes a definition from above.
+/// Returns whether an expression is the bare word `unset`, which removes a definition from above.
 pub(crate) fn is_unset(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Variable(name) if &**name == "unset")
 }

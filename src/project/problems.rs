@@ -1,7 +1,7 @@
-//! What is wrong with a project, collected while it is read.
+//! The problems of a project, collected while it is read.
 //!
-//! Whoever reads something takes the project as it is and a list of problems to add to. Nothing here
-//! decides what a problem means for a command.
+//! Functions that read take the project and a list of problems to add to. The command decides what a
+//! problem means for it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,10 +21,10 @@ pub struct FileReadError {
     pub source: io::Error,
 }
 
-/// Everything that is wrong, as far as it has been read.
+/// All problems found so far.
 #[derive(Debug, Default)]
 pub struct Problems {
-    /// What is wrong with the configuration, and with what the project is asked about.
+    /// Problems in the configuration and in the user's queries.
     pub diagnostics: Vec<Diagnostic>,
     /// What could not be read.
     pub errors: Vec<FileReadError>,
@@ -32,7 +32,7 @@ pub struct Problems {
     files: BTreeMap<ProjectPath, Vec<FileProblems>>,
 }
 
-/// What is wrong with one text of a file; a trigger may have another one in HEAD.
+/// The problems in one text of a file; a trigger may have a different text in HEAD.
 #[derive(Debug)]
 struct FileProblems {
     /// Empty if no diagnostic points into it.
@@ -41,10 +41,10 @@ struct FileProblems {
 }
 
 impl Problems {
-    /// Adds what is wrong with a file that is not configuration, such as a trigger or a module of
-    /// Terraform. The places in the diagnostics need not name a file: they all mean this one.
+    /// Adds the problems of a file that is not configuration, such as a trigger or a Terraform module. The
+    /// spans in the diagnostics need not name a file: they all refer to this one.
     ///
-    /// Drops what has been said about the same file before.
+    /// Replaces earlier diagnostics about the same file.
     pub fn add_file(&mut self, source: SourceFile, diagnostics: Vec<Diagnostic>) {
         if diagnostics.is_empty() {
             return;

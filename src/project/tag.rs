@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Says what is wrong with a tag, if anything.
+/// Returns what is wrong with a tag, if anything.
 pub fn tag_problem(tag: &str) -> Option<&'static str> {
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_inner = |c: char| is_end(c) || matches!(c, '-' | '_' | '.' | '/');
@@ -21,7 +21,7 @@ pub fn tag_problem(tag: &str) -> Option<&'static str> {
     }
 }
 
-/// A wish for stacks by their tags: any of several groups, each of which wants all its tags.
+/// Selects stacks by their tags: a stack matches if it carries all tags of at least one group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TagFilter {
     any: Vec<Vec<String>>,
@@ -62,17 +62,17 @@ impl TagFilter {
         Ok(TagFilter { any })
     }
 
-    /// Says whether the filter has no alternatives at all.
+    /// Returns whether the filter has no alternatives at all.
     pub fn is_empty(&self) -> bool {
         self.any.is_empty()
     }
 
-    /// Returns the alternatives, each the tags that it wants together.
+    /// Returns the alternatives, each as the tags that it requires together.
     pub fn alternatives(&self) -> impl Iterator<Item = &[String]> {
         self.any.iter().map(Vec::as_slice)
     }
 
-    /// Says whether a stack with these tags is meant. `has` tells whether it carries a tag.
+    /// Returns whether a stack matches; `has` returns whether it carries a tag.
     pub fn matches(&self, has: impl Fn(&str) -> bool) -> bool {
         self.any.iter().any(|all| all.iter().all(|tag| has(tag)))
     }

@@ -1,4 +1,4 @@
-//! What may stand outside of any block of a configuration file.
+//! What a configuration file may hold at its top level.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::Body;

@@ -2,7 +2,7 @@
 
 use semver::{Prerelease, Version};
 
-/// Comparisons that a version must all pass.
+/// Comparisons, all of which a version must pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint(Vec<Comparison>);
 
@@ -10,7 +10,7 @@ pub struct Constraint(Vec<Comparison>);
 struct Comparison {
     operator: Operator,
     version: Version,
-    /// How many of the three numbers were written, which decides what `~>` lets grow.
+    /// How many of the three numbers were written, which decides what `~>` allows to grow.
     written: usize,
 }
 
@@ -50,7 +50,7 @@ impl Constraint {
             .map(Constraint)
     }
 
-    /// Says whether a version passes. A prerelease passes only if they are allowed, or if a
+    /// Returns whether a version passes. A prerelease passes only if they are allowed, or if a
     /// comparison itself names a prerelease of the same version.
     pub fn allows(&self, version: &Version, allow_prereleases: bool) -> bool {
         let named = self.0.iter().any(|comparison| {

@@ -1,4 +1,4 @@
-//! What the `git` program says about the files of a commit.
+//! The files of a commit, as the `git` program reports them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -105,7 +105,7 @@ impl Program {
             names.entry(directory).or_default();
         }
         for entry in self.tree(commit, prefix)? {
-            // A name that is not UTF-8 could not be asked for, and no stack has one.
+            // A name that is not UTF-8 cannot be requested, and no stack has one.
             let Ok(file) = str::from_utf8(&entry.path) else {
                 continue;
             };
@@ -133,7 +133,8 @@ impl Program {
         prefix: &str,
         files: &[ProjectPath],
     ) -> Result<Vec<Vec<u8>>, GitError> {
-        // The batch form ends requests with line feeds, which a name may contain; names go by id.
+        // The batch form ends requests with line feeds, which a name may contain, so files are
+        // requested by id.
         let ids = files.iter().map(|file| {
             let name = format!("{commit}:{}", repository_path(file, prefix));
             if name.contains('\n') {
@@ -158,8 +159,8 @@ impl Program {
     }
 }
 
-/// Returns the file or link that `git ls-tree` tells of, as `100644 blob id` and a path of the repository,
-/// if it is one and lies in the project.
+/// Returns the entry that `git ls-tree` lists as `100644 blob id` and a path in the repository, if it
+/// is a file or link in the project.
 fn tree_entry(head: &[u8], path: &[u8], prefix: &str) -> Option<TreeEntry> {
     let head = str::from_utf8(head).ok()?;
     let [mode, _, id] = head.split(' ').collect::<Vec<_>>()[..] else {

@@ -1,9 +1,9 @@
-//! Expressions to values, with numbers, conversions and ordering as Terraform has them.
+//! Evaluates expressions, with Terraform's numbers, conversions and ordering.
 //!
-//! One door: [`evaluate`] takes an expression and [`Namespaces`] and gives a [`Value`] or a diagnostic
-//! that points at the part of the expression that is wrong. What namespaces exist is the caller's
-//! affair. Nothing is read and nothing is run, except by the functions that the scope allows.
-//! Only what decides the value is evaluated: functions get their arguments as written.
+//! [`evaluate`] takes an expression and [`Namespaces`] and returns a [`Value`] or a diagnostic that
+//! points at the part of the expression that is wrong. The caller decides which namespaces exist.
+//! Evaluation reads and runs nothing, except through the functions that the scope allows. It evaluates
+//! only what decides the value: functions get their arguments as written.
 //!
 //! Two deviations from HCL, both on purpose: division by zero is an error rather than infinity, and
 //! the work for one expression is bounded, so that a hostile file cannot occupy the machine.
@@ -27,8 +27,8 @@ use crate::language::syntax::{
 };
 use crate::source::Span;
 
-/// How much work evaluation may still do, in steps and bytes. Bounds what a hostile file can cost;
-/// shared by expressions that need each other.
+/// How much work evaluation may still do, in steps and bytes. Limits what a hostile file can cost;
+/// expressions that need each other share it.
 #[derive(Debug)]
 pub struct Budget(Cell<u64>);
 
@@ -41,24 +41,24 @@ impl Default for Budget {
 /// What names mean.
 pub trait Namespaces {
     /// Returns the value of a top-level name, such as `terramate`, or `None` if there is no such
-    /// name here. `rest` holds the attribute names that follow it, so that only what is asked for
-    /// needs to be worked out.
+    /// name here. `rest` holds the attribute names that follow it, so that only what is needed
+    /// is evaluated.
     ///
     /// # Errors
     ///
-    /// If the name exists and its value is itself a wrong expression.
+    /// If the name exists and its value cannot be evaluated.
     fn get(&self, name: &str, rest: &[&str], span: Span) -> EvalResult<Option<Value>>;
 
     /// Returns the names that exist, for suggestions.
     fn names(&self) -> Vec<&str>;
 
-    /// Says whether there is a function of that name here.
+    /// Returns whether there is a function of that name here.
     fn has_function(&self, _name: &str) -> bool {
         false
     }
 
-    /// Calls a function that exists. Its arguments have not been evaluated: a function may take some
-    /// of them only, or what is wrong with one for an answer.
+    /// Calls a function that exists. Its arguments have not been evaluated: a function may use only
+    /// some of them, or treat an error in one as an answer.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ pub trait Namespaces {
     }
 }
 
-/// The call of a function, where it is written.
+/// A function call and the scope it is written in.
 pub struct Call<'a> {
     /// The name of the function.
     pub name: &'a Name,
@@ -99,8 +99,8 @@ impl Call<'_> {
     }
 }
 
-/// No namespaces at all: what the `stack` block and the project configuration are evaluated with.
-/// The text says where, for the message.
+/// No namespaces at all, for the `stack` block and the project configuration. The text names the
+/// place in messages.
 #[derive(Debug, Clone, Copy)]
 pub struct NoNamespaces(pub &'static str);
 
@@ -131,7 +131,7 @@ pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> EvalResult {
     evaluate_within(expr, namespaces, &Budget::default())
 }
 
-/// Evaluates an expression at the cost of a budget that others share.
+/// Evaluates an expression within a budget that others share.
 ///
 /// # Errors
 ///
@@ -321,8 +321,8 @@ impl EvalScope<'_> {
         Ok(value)
     }
 
-    /// Evaluates `&&` or `||`, as Terraform does since 1.12: what the left side decides leaves the right
-    /// side alone.
+    /// Evaluates `&&` or `||` as Terraform has done since 1.12: the right side is evaluated only if the
+    /// left side does not decide.
     fn logical(&self, operator: BinaryOperator, left: &Expr, right: &Expr) -> EvalResult {
         let decisive = operator == BinaryOperator::Or;
         let value = operators::boolean(&self.evaluate(left)?, left.span)?;
@@ -345,8 +345,8 @@ impl EvalScope<'_> {
         };
         let (chosen, other) = if holds { (yes, no) } else { (no, yes) };
         let value = self.evaluate(chosen)?;
-        // Both results have one type: a number beside a string becomes a string. That is all that the
-        // other one is needed for, so what is wrong with it does not matter.
+        // Both results have one type: a number beside a string becomes a string. The other
+        // result is needed only for its type, so errors in it do not matter.
         let Ok(other_value) = self.evaluate(other) else {
             return Ok(value);
         };

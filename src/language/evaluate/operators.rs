@@ -80,7 +80,7 @@ fn number(value: &Value, span: Span) -> EvalResult<BigDecimal> {
     }
 }
 
-/// Returns the bool that a value is.
+/// Converts an operand to a bool.
 pub(super) fn boolean(value: &Value, span: Span) -> EvalResult<bool> {
     match value.to_bool() {
         Some(value) => Ok(value),

@@ -1,4 +1,4 @@
-//! What evaluation gives: a value, or what is wrong.
+//! The result of an evaluation: a value or a diagnostic.
 
 use super::value::Value;
 use crate::diagnostic::{Code, Diagnostic};
@@ -7,7 +7,7 @@ use crate::source::Span;
 /// A value, or what is wrong with the expression.
 pub type EvalResult<T = Value> = std::result::Result<T, Box<Diagnostic>>;
 
-/// Returns that something is wrong with an expression.
+/// Fails with an error in an expression.
 pub(super) fn fail<T>(
     code: Code,
     message: impl Into<String>,

@@ -7,7 +7,7 @@ use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, TemplatePart};
 
 impl EvalScope<'_> {
-    /// Evaluates a template. One that is nothing but an interpolation keeps the type of its value.
+    /// Evaluates a template. A single interpolation keeps the type of its value.
     pub(super) fn template(&self, parts: &[TemplatePart]) -> EvalResult {
         if let [TemplatePart::Interpolation(expr)] = parts {
             return self.evaluate(expr);

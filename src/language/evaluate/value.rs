@@ -43,7 +43,7 @@ impl Value {
         ))
     }
 
-    /// Names the type for a message: "a string", "null", ….
+    /// Returns the name of the type for a message: "a string", "null", ….
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -85,7 +85,7 @@ impl Value {
     }
 }
 
-/// Says whether a number can be worked with: between 10^-1000 and 10^1000.
+/// Returns whether a number can be worked with: between 10^-1000 and 10^1000.
 pub(super) fn is_sane(number: &BigDecimal) -> bool {
     let exponent = number.fractional_digit_count();
     let digits = i64::try_from(number.digits()).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! From the parser's tree to our own.
+//! Converts the parser's tree to [`syntax`](crate::language::syntax).
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -36,7 +36,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Lowers a body; of blocks that `keep` does not want, only the head.
+    /// Lowers a body; of blocks that `keep` rejects, only the head.
     pub(super) fn body(&self, body: &structure::Body, keep: fn(&structure::Block) -> bool) -> Body {
         let mut lowered = Body::default();
         for structure in body {
@@ -59,7 +59,7 @@ impl<'a> Lower<'a> {
         lowered
     }
 
-    /// Lowers what stands between the quotes of a string.
+    /// Lowers the text between the quotes of a string.
     pub(super) fn template(&self, template: &Template) -> Vec<TemplatePart> {
         self.elements(template.iter(), Edges::QUOTED)
     }
@@ -164,8 +164,8 @@ impl<'a> Lower<'a> {
         Expr { span, kind }
     }
 
-    /// Reads the number from the text: the parser has rounded fractions to 64 bits. One whose
-    /// exponent is beyond all reason becomes one that evaluation refuses.
+    /// Reads the number from the text: the parser has rounded fractions to 64 bits. A number
+    /// with an absurd exponent becomes one that evaluation refuses.
     fn number(&self, span: Span) -> BigDecimal {
         let number = BigDecimal::from_str(&self.text[span.range()]);
         number.unwrap_or_else(|_| BigDecimal::new(1.into(), i64::MAX))
@@ -269,12 +269,12 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// What `~` marks around a template do to the text at its two ends.
+/// How `~` marks around a template strip the text at its two ends.
 #[derive(Clone, Copy)]
 struct Edges {
     trim_start: bool,
     trim_end: bool,
-    /// In a heredoc `~` reaches to the end of the line only, in a quoted string over all white space.
+    /// In a heredoc, `~` strips up to the end of the line; in a quoted string, all white space.
     by_line: bool,
 }
 
@@ -290,7 +290,7 @@ impl Edges {
     };
 }
 
-/// Whether the text after this element loses its leading white space.
+/// Returns whether the text after this element loses its leading white space.
 fn strips_after(element: &Element) -> bool {
     match element {
         Element::Literal(_) => false,
@@ -302,7 +302,7 @@ fn strips_after(element: &Element) -> bool {
     }
 }
 
-/// Whether the text before this element loses its trailing white space.
+/// Returns whether the text before this element loses its trailing white space.
 fn strips_before(element: &Element) -> bool {
     match element {
         Element::Literal(_) => false,
@@ -333,7 +333,7 @@ fn trim_end(text: &str, by_line: bool) -> &str {
     &text[..line + text[line..].trim_end().len()]
 }
 
-/// Returns a stretch of a file.
+/// Returns a span of a file.
 pub(super) fn span(file: FileId, range: &Range<usize>) -> Span {
     let offset = |at: usize| u32::try_from(at).expect("files are far below 4 GB");
     Span {

@@ -1,7 +1,7 @@
 //! Text to [`syntax`](crate::language::syntax): the only user of the HCL parser.
 //!
-//! Each file is parsed once, in the task that read it, and what `orch` has no use for is dropped at
-//! once: the content of top-level blocks such as `generate_hcl` is checked for syntax and forgotten.
+//! Each file is parsed once, in the task that reads it, and what `orch` does not use is dropped at
+//! once: the content of top-level blocks such as `generate_hcl` is only checked for syntax.
 //! The parser stops at the first syntax error of a file, so a file gives at most one.
 
 mod lower;
@@ -39,7 +39,7 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     Ok(lowered)
 }
 
-/// Parses a file of another language that is HCL, and keeps everything.
+/// Parses a file of another HCL-based language and keeps all of it.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub(crate) fn parse_whole(file: FileId, text: &str) -> Result<Body, Box<Diagnost
     parse_keeping(file, text, |_| true)
 }
 
-/// Parses what stands between the quotes of a string; `None` if it has a syntax error.
+/// Parses the text between the quotes of a string; `None` if it has a syntax error.
 pub(crate) fn parse_template(file: FileId, text: &str) -> Option<Vec<TemplatePart>> {
     let template = template::Template::from_str(text).ok()?;
     Some(Lower::new(file, text).template(&template))
@@ -141,7 +141,7 @@ fn one_line_block(text: &str, offset: usize, brace: Span, here: Span) -> Diagnos
 }
 
 /// Finds the bracket or quote that is never closed, or that closes nothing, which the parser reports
-/// far from its place. Strings, comments and heredocs are skipped roughly; a wrong guess only
+/// far from where it is. Strings, comments and heredocs are skipped roughly; a wrong guess only
 /// affects a hint.
 fn unbalanced(text: &str) -> Option<(usize, &'static str, String)> {
     let bytes = text.as_bytes();

@@ -1,7 +1,7 @@
 //! Reads what the configuration says about attempts: `timeout` and `retry { … }`.
 //!
-//! They stand in the `run` block of a `stack`, and in `config.run`. What is inherited from where is
-//! not known here.
+//! They occur in the `run` block of a `stack` and in `config.run`. This module does not know what is
+//! inherited from where.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::source::{Span, Spanned};
 /// The attributes of a `retry` block.
 const RETRY: [&str; 4] = ["attempts", "backoff", "on_exit", "on_output"];
 
-/// Reads the `run` block of a `stack`. What is wrong goes to `problems`, and counts as not said.
+/// Reads the `run` block of a `stack`. Errors go to `problems`, and a wrong setting
+/// counts as not set.
 pub(crate) fn run(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSettings {
     let mut settings = AttemptSettings::default();
     no_labels(block, problems);
@@ -139,7 +140,7 @@ fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value>
     }
 }
 
-/// Understands a whole number in a range.
+/// Converts a value to a whole number in a range.
 pub(crate) fn whole(value: &Value, from: u32, to: u32) -> Option<u32> {
     let Value::Number(_) = value else {
         return None;
@@ -148,7 +149,7 @@ pub(crate) fn whole(value: &Value, from: u32, to: u32) -> Option<u32> {
     (from..=to).contains(&number).then_some(number)
 }
 
-/// Describes a value that should have been something else.
+/// Describes a value of the wrong type for a label.
 pub(crate) fn this_is(value: &Value) -> String {
     match (value, value.to_text()) {
         (Value::Number(_), Some(text)) if text.len() <= 20 => format!("this is {text}"),

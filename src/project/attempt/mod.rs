@@ -1,7 +1,7 @@
 //! How long a command may take in a stack, and when it is tried again.
 //!
-//! What the configuration says about it is an [`AttemptSettings`]; `block` reads that. What becomes of
-//! a command that runs is not known here.
+//! What the configuration says about it is an [`AttemptSettings`]; `block` reads that. This
+//! module does not run commands.
 
 pub(crate) mod block;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use regex::bytes::{Regex, RegexSet};
 
-/// What a stack allows its command.
+/// The time and the attempts that a stack allows its command.
 #[derive(Debug, Clone, Default)]
 pub struct Attempts {
     /// How long one attempt may take.
@@ -28,7 +28,7 @@ impl Attempts {
     }
 }
 
-/// What one directory says about attempts, for the stacks at and below it.
+/// What one directory sets about attempts, for the stacks at and below it.
 #[derive(Debug, Clone, Default)]
 pub struct AttemptSettings {
     /// `timeout`.
@@ -42,12 +42,12 @@ pub struct AttemptSettings {
 pub enum Timeout {
     /// No longer than this.
     After(Duration),
-    /// As long as it likes, whatever a directory above says: `null`.
+    /// Without a limit, whatever a directory above says: `null`.
     Never,
 }
 
 impl AttemptSettings {
-    /// Adds what is said further away, where nothing is said here.
+    /// Fills in what is not set here from a directory further up.
     #[must_use]
     pub fn or(self, outer: &AttemptSettings) -> Self {
         AttemptSettings {
@@ -56,7 +56,7 @@ impl AttemptSettings {
         }
     }
 
-    /// Returns whether nothing is said.
+    /// Returns whether nothing is set.
     pub fn is_empty(&self) -> bool {
         self.timeout.is_none() && self.retry.is_none()
     }
@@ -85,20 +85,20 @@ pub struct Retry {
     pub backoff: Duration,
     /// Exit statuses after which it is worth trying again.
     pub on_exit: Vec<i32>,
-    /// What a line of output has if it is worth trying again.
+    /// Patterns of output lines after which it is worth trying again.
     pub on_output: RegexSet,
 }
 
-/// The time before the second attempt where none is given.
+/// The default time before the second attempt.
 pub const DEFAULT_BACKOFF: Duration = Duration::from_secs(10);
 
-/// The most attempts that there can be.
+/// The maximum number of attempts.
 pub const MAX_ATTEMPTS: u32 = 100;
 
-/// The longest time between two attempts, unless the first one is longer already.
+/// The longest time between two attempts, unless the first one is already longer.
 pub const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
-/// Understands patterns of output.
+/// Compiles patterns of output.
 ///
 /// # Errors
 ///
@@ -116,7 +116,7 @@ pub fn patterns<T: AsRef<str>>(texts: &[T]) -> Result<RegexSet, (usize, String)>
     RegexSet::new(texts).map_err(|error| (texts.len() - 1, one_line(&error.to_string())))
 }
 
-/// Leaves the drawing out of the explanation of a broken pattern.
+/// Returns the explanation of a broken pattern without its drawing.
 fn one_line(explanation: &str) -> String {
     let last = explanation.lines().last().unwrap_or_default();
     let text = last.strip_prefix("error: ").unwrap_or(last);

@@ -1,9 +1,9 @@
-//! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses of them.
+//! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses.
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
 //! hold for the project and belong in its root; only `config.run.env`, `timeout` and `retry` of
 //! `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
-//! concern code generation, cloud or telemetry are checked and not used.
+//! concern code generation, cloud or telemetry are checked but not used.
 
 mod run;
 mod safeguards;
@@ -55,11 +55,11 @@ pub struct ProjectSettings {
     pub default_remote: Option<String>,
     /// `config.git.default_branch`.
     pub default_branch: Option<String>,
-    /// `config.disable_safeguards` and what else switches safeguards.
+    /// `config.disable_safeguards` and the other settings that switch safeguards.
     pub safeguards: SafeguardSettings,
-    /// `config.change_detection.git.untracked`: files that git does not know count.
+    /// `config.change_detection.git.untracked`: untracked files count.
     pub untracked: bool,
-    /// `config.change_detection.git.uncommitted`: what is not committed counts.
+    /// `config.change_detection.git.uncommitted`: uncommitted changes count.
     pub uncommitted: bool,
     /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
     pub terragrunt: bool,
@@ -86,9 +86,9 @@ impl Default for ProjectSettings {
 /// Which directory a block belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigLevel {
-    /// The project root, where all settings hold.
+    /// The project root, where all settings apply.
     Root,
-    /// Any other directory, where only what [`Config`] has besides [`ProjectSettings`] holds.
+    /// Any other directory, where only the parts of [`Config`] besides [`ProjectSettings`] apply.
     Below,
 }
 
@@ -277,7 +277,7 @@ impl ConfigReader<'_> {
                 settings.strict_references = *value == Value::string("strict");
             }
             ("config", "disable_safeguards") => configured.disabled = safeguards::keywords(value),
-            // Nothing else can be in this list.
+            // This list can hold nothing else.
             ("config", "enable_safeguards") if !safeguards::keywords(value).is_empty() => {
                 switch(Safeguard::GitOutOfSync);
             }

@@ -1,5 +1,5 @@
-//! The safeguards, by name, and what the configuration says about them. What violates one is not
-//! known here.
+//! The safeguards, by name, and what the configuration says about them. This
+//! module does not check them.
 
 use std::collections::HashMap;
 
@@ -34,8 +34,8 @@ impl Safeguard {
 pub enum SafeguardKeyword {
     /// Every safeguard.
     All,
-    /// No safeguard: whatever the configuration says, every safeguard is on that no other keyword of
-    /// the list names.
+    /// No safeguard: every safeguard is on that no other keyword of the list names, whatever the
+    /// configuration says.
     None,
     /// The three safeguards about git.
     Git,
@@ -85,12 +85,12 @@ impl SafeguardKeyword {
         }
     }
 
-    /// Returns the keyword that a text is; `None` if it is none.
+    /// Parses a keyword; `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|keyword| keyword.name() == text)
     }
 
-    /// Returns whether it names a safeguard.
+    /// Returns whether the keyword covers a safeguard.
     pub(crate) fn includes(self, safeguard: Safeguard) -> bool {
         match self {
             SafeguardKeyword::All | SafeguardKeyword::Git => true,
@@ -105,7 +105,7 @@ impl SafeguardKeyword {
 pub struct SafeguardSettings {
     /// `config.disable_safeguards`.
     pub disabled: Vec<SafeguardKeyword>,
-    /// `config.enable_safeguards`, `config.git.check_untracked` and the like.
+    /// `config.enable_safeguards`, `config.git.check_untracked` and similar settings.
     pub switched: Vec<(Safeguard, bool)>,
 }
 
@@ -121,8 +121,8 @@ pub(super) fn keywords(value: &Value) -> Vec<SafeguardKeyword> {
     known.collect()
 }
 
-/// The old switches for single safeguards cannot stand beside the list that replaced them, and
-/// none can be disabled and enabled.
+/// Checks that the old switches for single safeguards are not set beside the list that replaced them,
+/// and that no safeguard is both disabled and enabled.
 pub(super) fn check(
     configured: &SafeguardSettings,
     seen: &HashMap<String, Span>,
@@ -152,8 +152,8 @@ pub(super) fn check(
     }
 }
 
-/// Returns what is wrong if two attributes of `config` are set that exclude each other; each is given
-/// with its label.
+/// Returns a diagnostic if two mutually exclusive attributes of `config` are set; each is given with
+/// its label.
 fn exclusion(
     one: (&str, &str),
     other: (&str, &str),

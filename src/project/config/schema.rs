@@ -11,7 +11,7 @@ pub(super) enum Type {
     OneOf(&'static [&'static str]),
     Strings,
     StringsOf(&'static [&'static str]),
-    /// Read by code of its own.
+    /// Read by its own code.
     Own,
 }
 
@@ -49,7 +49,7 @@ const fn open_block(name: &'static str) -> Schema {
 
 pub(super) const RUN: &str = "config.run";
 
-/// Its content is known where it is read.
+/// The block whose content is checked where it is read.
 pub(super) const RUN_RETRY: &str = "config.run.retry";
 
 pub(super) const RUN_ENV: &str = "config.run.env";

@@ -1,7 +1,7 @@
 //! Where the files of a project are read from: the disk, or a tree such as that of a commit.
 //!
 //! A tree is listed once, and the text of all its configuration files is read in one go. Links in it
-//! are not followed. What a file means is not known here.
+//! are not followed. This module does not know what a file means.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -39,7 +39,7 @@ pub trait FileTree: Sync {
 pub struct TreeEntry {
     /// The path from the project root, `/`-separated; names are bytes.
     pub path: Vec<u8>,
-    /// What its content is asked for by.
+    /// The id by which its content is read.
     pub id: String,
     /// Whether it is a symbolic link.
     pub is_link: bool,
@@ -51,7 +51,7 @@ pub(crate) enum FileKind {
     Directory,
     File,
     Link,
-    /// A pipe, a device or the like.
+    /// A pipe, a device or another special file.
     Other,
 }
 
@@ -163,7 +163,7 @@ impl<'t> Files<'t> {
         Files { root, listed: None }
     }
 
-    /// Returns the files of a tree, which is taken for what lies at the root.
+    /// Returns the files of a tree, which stands for the content of the root.
     pub(crate) fn of_tree(root: &'t Path, tree: &'t dyn FileTree) -> io::Result<Self> {
         let entries = tree.entries()?;
         let is_wanted = |entry: &&TreeEntry| {
@@ -204,7 +204,7 @@ impl<'t> Files<'t> {
         }
     }
 
-    /// Returns whether there is anything at a path, be it a link that leads nowhere.
+    /// Returns whether there is anything at a path, even a broken link.
     pub(crate) fn exists(&self, path: &ProjectPath) -> bool {
         match &self.listed {
             None => path.to_host(self.root).symlink_metadata().is_ok(),
@@ -281,7 +281,7 @@ pub(super) enum FileWalk<'f> {
     },
 }
 
-/// A directory that a walk goes through.
+/// A directory that a walk is reading.
 pub(super) struct OpenDirectory {
     host: PathBuf,
     relative: Vec<u8>,
@@ -299,7 +299,7 @@ impl OpenDirectory {
 }
 
 impl FileWalk<'_> {
-    /// Does not go into the directory that came last, or not on in that of the file that came last.
+    /// Skips the directory that came last, or the rest of the directory of the file that came last.
     pub(super) fn skip_current_dir(&mut self) {
         match self {
             FileWalk::Disk(walk) => walk.skip_current_dir(),
@@ -340,7 +340,7 @@ impl Iterator for FileWalk<'_> {
     }
 }
 
-/// An entry that a walk comes to.
+/// An entry that a walk visits.
 pub(super) enum WalkEntry {
     Disk(DirEntry),
     Tree {

@@ -1,7 +1,7 @@
-//! What a walk met besides configuration: the files that Terraform and Terragrunt read, and links.
+//! What a walk finds besides configuration: the files that Terraform and Terragrunt read, and links.
 //!
-//! Kept only for whoever asks, by directory and by name, since a large project has tens of thousands.
-//! What the files say is not known here.
+//! It is kept only on request, by directory and by name, since a large project has tens of thousands
+//! of these files. This module does not know what they say.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -15,10 +15,10 @@ const ENDINGS: [&str; 4] = [".tf", ".tofu", ".tf.json", ".tofu.json"];
 /// The file that makes a directory a unit of Terragrunt.
 pub(crate) const TERRAGRUNT_FILE: &str = "terragrunt.hcl";
 
-/// What makes a directory a unit in JSON, unless the other file does.
+/// The JSON file that makes a directory a unit, unless it has the other file.
 pub(crate) const TERRAGRUNT_JSON_FILE: &str = "terragrunt.hcl.json";
 
-/// Directories that git and others keep things in that nobody wrote.
+/// Directories in which git and other tools keep generated files.
 const CACHES: [&str; 3] = [".git", ".terraform", ".terragrunt-cache"];
 
 /// The directories that a walk went through, dot directories and other projects left out.
@@ -29,13 +29,13 @@ pub struct Listing {
     pub(super) left_out: Vec<ProjectPath>,
 }
 
-/// What one directory has, by name.
+/// What one directory holds, by name.
 #[derive(Debug, Default)]
 pub(crate) struct DirectoryListing {
-    /// The files of Terraform and Terragrunt, each with whether it is a plain file, not a
-    /// link or worse.
+    /// The files of Terraform and Terragrunt, each with whether it is a plain file rather than a
+    /// link or a special file.
     pub(crate) files: Vec<(OsString, bool)>,
-    /// The symbolic links, to whatever.
+    /// The symbolic links, whatever they point to.
     pub(crate) links: Vec<OsString>,
 }
 
@@ -45,7 +45,7 @@ impl Listing {
         self.directories.get(directory)
     }
 
-    /// Returns the directories of the project that the walk did not enter, by path, save caches.
+    /// Returns the directories of the project that the walk did not enter, by path, except caches.
     pub(crate) fn left_out(&self) -> &[ProjectPath] {
         &self.left_out
     }
@@ -60,7 +60,7 @@ impl Listing {
 }
 
 impl DirectoryListing {
-    /// Takes an entry that is no directory in, if it is of interest.
+    /// Adds an entry that is not a directory, if it is relevant.
     pub(super) fn add(&mut self, name: &OsStr, kind: FileKind) {
         if is_terraform(name) || name == TERRAGRUNT_FILE || name == TERRAGRUNT_JSON_FILE {
             self.files.push((name.to_owned(), kind == FileKind::File));
@@ -76,7 +76,7 @@ impl DirectoryListing {
         self.links.sort_unstable();
     }
 
-    /// Says whether there is a link of that name.
+    /// Returns whether there is a link of that name.
     pub(crate) fn has_link(&self, name: &str) -> bool {
         let name = OsStr::new(name);
         let found = self.links.binary_search_by(|link| (**link).cmp(name));
@@ -84,12 +84,12 @@ impl DirectoryListing {
     }
 }
 
-/// Says whether a directory of that name has nothing that anybody wrote.
+/// Returns whether a directory of that name holds only generated files.
 pub(crate) fn is_cache(name: &OsStr) -> bool {
     CACHES.iter().any(|cache| name == OsStr::new(cache))
 }
 
-/// Says whether Terraform or its fork reads a file of that name.
+/// Returns whether Terraform or its fork reads a file of that name.
 pub(crate) fn is_terraform(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     let mut endings = ENDINGS.iter().map(|ending| ending.as_bytes());

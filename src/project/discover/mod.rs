@@ -2,14 +2,14 @@
 //!
 //! One thread walks the tree and hands the configuration files of each directory to a
 //! pool of threads, which read and parse them; so waiting for a cold disk and parsing overlap.
-//! Results are sorted afterwards: what the threads do first never shows.
+//! Results are sorted afterwards, so the order in which threads finish never shows.
 //!
-//! Skipped: dot directories, directories with a `.tmskip` or `.orchskip`, and whatever another
+//! The walk skips dot directories, directories with a `.tmskip` or `.orchskip`, and whatever another
 //! project owns (a directory below the root that says `orch { root = true }`). Symbolic links to
 //! directories are not followed, so loops of links cannot occur; links to files are.
 //!
-//! Knows what a configuration file is called and that one may declare a root; knows nothing else of
-//! what files mean.
+//! This module knows what a configuration file is called and that one may declare a root, and nothing
+//! else about what files mean.
 
 mod files;
 mod listing;
@@ -54,7 +54,7 @@ pub struct DiscoveredFiles {
     pub directories: Vec<Directory>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
-    /// Files and directories of which not everything is known, for the reasons below.
+    /// Files and directories that could not be read or parsed completely.
     pub broken: Vec<ProjectPath>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn read(files: &Files, problems: &mut Problems) -> DiscoveredFiles {
     read_project(ProjectReader::new(files, 0), problems).0
 }
 
-/// Does what [`read`] does, and lists what else there is.
+/// Does what [`read`] does, and also lists other files.
 pub(crate) fn read_with_listing(
     files: &Files,
     problems: &mut Problems,
@@ -133,8 +133,8 @@ fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFi
     (found, listing)
 }
 
-/// Reads one more file, which need not have a configuration file's name: what an import names.
-/// Where that fails, the reason is added to `problems`.
+/// Reads an imported file, which need not have the name of a configuration file. If that fails, adds
+/// the reason to `problems`.
 pub(crate) fn read_one(
     files: &Files,
     path: &ProjectPath,
@@ -160,7 +160,7 @@ impl DiscoveredFiles {
     }
 }
 
-/// What the tasks of a walk share.
+/// The state that the tasks of a walk share.
 struct ProjectReader<'a> {
     root: &'a Path,
     files: &'a Files<'a>,
@@ -177,7 +177,7 @@ struct Gathered {
     listed: Vec<(ProjectPath, DirectoryListing)>,
     left_out: Vec<ProjectPath>,
     nested_projects: Vec<ProjectPath>,
-    /// With the file or directory that has it.
+    /// Each with its file or directory.
     problems: Vec<(ProjectPath, Problem)>,
 }
 
@@ -189,9 +189,10 @@ enum Problem {
 /// What the walk found in one directory.
 #[derive(Default)]
 struct DirectoryFiles {
-    /// The configuration files, each with whether it is a plain file, not a link or worse.
+    /// The configuration files, each with whether it is a plain file rather than a link or a special
+    /// file.
     configuration: Vec<(PathBuf, bool)>,
-    /// The directory and what it has besides, if that is asked for.
+    /// The directory and its other files, if they are to be listed.
     listed: Option<(PathBuf, DirectoryListing)>,
 }
 
@@ -410,7 +411,7 @@ impl<'a> ProjectReader<'a> {
         (self.nearest(host), Problem::Unreadable(error))
     }
 
-    /// Returns the place itself, or the nearest one above it that can be named.
+    /// Returns the path itself, or the nearest one above it that can be named.
     fn nearest(&self, host: &Path) -> ProjectPath {
         let mut places = host
             .ancestors()
@@ -442,7 +443,7 @@ impl Gathered {
             .sort_unstable_by(|a, b| a.path.cmp(&b.path));
         self.left_out.sort_unstable();
         self.nested_projects.sort_unstable();
-        // Stable: of one directory, problems arise in one task.
+        // The sort is stable: all problems of one directory arise in one task.
         self.problems.sort_by(|(a, _), (b, _)| a.cmp(b));
         self
     }

@@ -1,4 +1,4 @@
-//! Where the project begins.
+//! Finds the project root.
 
 use std::fs;
 use std::io::Read;
@@ -19,7 +19,7 @@ pub enum RootRule {
     Git,
     /// Its own files set `required_version`.
     RequiredVersion,
-    /// Nothing says where the project begins, so it is the working directory.
+    /// Nothing marks the root, so it is the working directory.
     WorkingDirectory,
 }
 
@@ -40,9 +40,9 @@ pub struct RootUnknown {
 ///
 /// # Errors
 ///
-/// If nothing marks the root and a file above the working directory cannot be understood: had it
-/// marked the root, constraints and settings would be lost without a word. In all other cases such a
-/// file belongs to the project, and loading it tells what is wrong.
+/// If nothing marks the root and a file above the working directory cannot be understood: if it
+/// marked the root, constraints and settings would be lost silently. In all other cases, such a file
+/// belongs to the project, and loading the project reports what is wrong.
 pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUnknown> {
     let mut git = None;
     let mut required_version = None;
@@ -72,20 +72,20 @@ pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUn
 
 /// Returns the nearest directory at or above this one that git calls a top level.
 ///
-/// Goes by `.git` alone: git itself also takes a directory for a repository that merely looks like
-/// one from inside, which anyone can commit, with a configuration that runs programs.
+/// Only `.git` counts: git itself also accepts a directory that merely looks like a repository from
+/// inside, which anyone can commit, with a configuration that runs programs.
 pub(crate) fn git_top_level(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|above| is_git_top_level(above))
 }
 
-/// Says whether git would call this directory a top level: it has a repository, or a file that
+/// Returns whether git would call this directory a top level: it has a repository, or a file that
 /// points to one as worktrees and submodules do. Reading it ourselves keeps commands that need no
 /// history independent of git.
 fn is_git_top_level(directory: &Path) -> bool {
     let git = directory.join(".git");
     let points_elsewhere = || {
         let mut start = Vec::new();
-        // Only a plain file is opened: a pipe would be waited for.
+        // Only a plain file is opened: opening a pipe would block.
         let read = git.is_file()
             && fs::File::open(&git)
                 .and_then(|file| file.take(7).read_to_end(&mut start))
@@ -125,7 +125,7 @@ fn root_declarations(directory: &Path) -> RootDeclarations {
                     problem,
                 };
                 let other = found.unknown.take();
-                // The first by name, whatever the directory's own order is.
+                // The first by name, whatever order the directory lists them in.
                 found.unknown = other
                     .into_iter()
                     .chain([unknown])
@@ -161,7 +161,7 @@ fn project_blocks(body: &Body) -> impl Iterator<Item = &Body> {
     blocks.map(|block| &block.body)
 }
 
-/// Says whether a file makes its directory the root of a project.
+/// Returns whether a file makes its directory the root of a project.
 pub(crate) fn declares_root(body: &Body) -> bool {
     project_blocks(body)
         .filter_map(|block| block.attribute("root"))

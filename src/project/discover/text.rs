@@ -25,7 +25,7 @@ pub(crate) enum TextError {
         text: String,
         offset: u32,
     },
-    /// The reason goes on from the name of the file.
+    /// The reason continues a sentence that begins with the name of the file.
     Refused {
         why: String,
         help: &'static str,
@@ -34,8 +34,8 @@ pub(crate) enum TextError {
 
 /// Reads a configuration file, without a byte order mark.
 ///
-/// What is not a plain file is looked at first: opening a pipe would wait for ever, and a link must
-/// not lead out of the project `root`, whose diagnostics would show lines of foreign files.
+/// Anything but a plain file is checked first: opening a pipe would block for ever, and a link must
+/// not lead out of the project `root`, or diagnostics would show lines of foreign files.
 pub(crate) fn read_text(
     host: &Path,
     plain: bool,
@@ -70,7 +70,7 @@ pub(crate) fn read_text(
     decode(bytes)
 }
 
-/// Returns that a file is larger than its limit.
+/// Returns the error for a file that is larger than its limit.
 pub(super) fn too_large(limit: &SizeLimit) -> TextError {
     TextError::Refused {
         why: format!("is larger than {} MiB", limit.bytes >> 20),

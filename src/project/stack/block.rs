@@ -1,4 +1,4 @@
-//! From a `stack` block to a [`Stack`]: types, defaults and checks of its attributes.
+//! Turns a `stack` block into a [`Stack`]: the types, defaults and checks of its attributes.
 
 use std::collections::HashMap;
 
@@ -34,8 +34,8 @@ const RUN: &str = "run";
 /// Longest `id`, in characters.
 const MAX_ID: usize = 64;
 
-/// Evaluates the `stack` block of the directory `path`. What is wrong goes to `problems`; the stack
-/// that comes back has the defaults in its place.
+/// Evaluates the `stack` block of the directory `path`. Errors go to `problems`; the stack has the
+/// defaults for wrong attributes.
 pub(crate) fn from_block(
     block: &Block,
     path: &ProjectPath,
@@ -124,7 +124,8 @@ pub(crate) fn from_block(
 }
 
 /// Reads the `run` block in the `stack` block of a directory, which holds for the stacks nested in it
-/// as well. What is wrong goes to `problems`, and counts as not said.
+/// as well. Errors go to `problems`, and a wrong setting
+/// counts as not set.
 pub(crate) fn attempts(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSettings {
     let mut blocks = block.body.blocks(RUN);
     let Some(first) = blocks.next() else {
@@ -170,7 +171,7 @@ fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spann
     match value(attribute, problems)? {
         Value::String(text) if text.is_empty() => None,
         Value::String(text) if text.contains('\0') => {
-            // It could not be handed to a command.
+            // It could not be passed to a command.
             let message = format!("`{}` has a NUL character", attribute.name.text);
             problems.push(
                 Diagnostic::error(Code::InvalidValue, message).label(span, "no text has one"),
@@ -188,7 +189,7 @@ fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spann
     }
 }
 
-/// Evaluates an attribute that must be a list of different strings; `null` counts as not set.
+/// Evaluates an attribute that must be a list of distinct strings; `null` counts as not set.
 fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned<String>> {
     let whole = attribute.value.span;
     let items = match value(attribute, problems) {

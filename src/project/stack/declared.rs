@@ -1,6 +1,6 @@
 //! Which `stack` blocks a directory has, and what they say together.
 //!
-//! A stack has one block. Beside one in a file that Terramate reads too, a second block in an
+//! A stack has one block. If that is in a file that Terramate also reads, a second block in an
 //! `.orch.hcl` file adds what only `orch` understands.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use crate::project::discover::ParsedFile;
 /// The ending of files that Terramate does not read.
 const OWN_ENDING: &str = ".orch.hcl";
 
-/// Returns the `stack` block of a directory, of which these are the files. What is wrong goes to
+/// Returns the `stack` block of a directory with these files. Errors go to
 /// `problems`.
 pub(crate) fn declared<'f>(
     files: &'f [ParsedFile],

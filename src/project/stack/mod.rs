@@ -1,8 +1,8 @@
-//! Stacks: what the rest of `orch` talks about.
+//! Stacks, and the look-ups that the other stages need.
 //!
-//! [`Stack`] is a stack as its block says, with the place of everything that a message may want to
-//! point at. [`Stacks`] is all of them, in path order, with the look-ups that the other stages need.
-//! What a reference names is not known here; see [`crate::selection::reference`].
+//! A [`Stack`] holds what its block says, with the place of everything that a message may point at.
+//! [`Stacks`] holds all of them in path order. This module does not resolve references; see
+//! [`crate::selection::reference`].
 
 mod block;
 mod declared;
@@ -46,7 +46,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Says whether the stack carries a tag. The empty text, though allowed as a tag, never matches.
+    /// Returns whether the stack carries a tag. The empty text, though allowed as a tag, never matches.
     pub fn has_tag(&self, tag: &str) -> bool {
         !tag.is_empty() && self.tags.iter().any(|own| own.value == tag)
     }
@@ -81,7 +81,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Takes the stacks in, in any order.
+    /// Collects stacks, given in any order.
     pub fn new(mut stacks: Vec<Stack>) -> Self {
         stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let mut by_path = HashMap::with_capacity(stacks.len());
@@ -108,7 +108,7 @@ impl Stacks {
         self.in_path_order.len()
     }
 
-    /// Says whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.in_path_order.is_empty()
     }
@@ -150,11 +150,11 @@ impl Stacks {
             .chain(below.map(|(_, index)| StackIndex::new(index)))
     }
 
-    /// Returns the stacks that a tag filter means, in path order.
+    /// Returns the stacks that a tag filter matches, in path order.
     pub fn tagged(&self, filter: &TagFilter) -> Vec<StackIndex> {
         let mut found: Vec<StackIndex> = Vec::new();
         for tags in filter.alternatives() {
-            // Start from the rarest tag, so that a filter costs no more than what it can match.
+            // Start from the rarest tag, so that a filter's cost is bounded by what it can match.
             let lists: Option<Vec<&Vec<StackIndex>>> =
                 tags.iter().map(|tag| self.by_tag.get(tag)).collect();
             let Some(rarest) =
@@ -178,7 +178,7 @@ impl Stacks {
         self.by_tag.get(tag).map_or(&[], Vec::as_slice)
     }
 
-    /// Says whether any stack carries a tag.
+    /// Returns whether any stack carries a tag.
     pub fn has_tag(&self, tag: &str) -> bool {
         self.by_tag.contains_key(tag)
     }

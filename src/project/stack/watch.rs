@@ -1,4 +1,4 @@
-//! What `watch` names: files that belong to a stack though they lie elsewhere.
+//! What `watch` names: files outside a stack's directory that belong to it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -31,7 +31,7 @@ impl fmt::Display for Watch {
     }
 }
 
-/// Resolves an entry of the `watch` of the stack at `stack`. What is wrong goes to `problems`.
+/// Resolves an entry of the `watch` of the stack at `stack`. Errors go to `problems`.
 pub(super) fn watched(
     entry: &Spanned<String>,
     stack: &ProjectPath,
