@@ -8,12 +8,12 @@ use crate::pattern::Pattern;
 use crate::project::{Ignore, Project};
 use crate::source::Span;
 
-/// Why a stack counts as changed: a file, and how the stack comes to depend on it.
+/// Why a stack counts as changed: a file, and how the stack depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeCause {
     /// The file.
     pub file: ChangedFile,
-    /// How one gets from the stack to the file; empty if the file is the stack's own.
+    /// The steps from the stack to the file; empty if the file is the stack's own.
     pub chain: Vec<Use>,
 }
 
@@ -22,7 +22,7 @@ pub struct ChangeCause {
 pub struct Input {
     /// Where it is.
     pub place: InputLocation,
-    /// How one gets from the stack to it; empty for the stack's own directory.
+    /// The steps from the stack to it; empty for the stack's own directory.
     pub chain: Vec<Use>,
     /// A change of it, if there is one.
     pub change: Option<ChangedFile>,
@@ -32,7 +32,7 @@ pub struct Input {
     pub uncounted: Vec<UncountedChange>,
 }
 
-/// Where an input is. What exists there is not known.
+/// Where an input is, whether or not anything exists there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputLocation {
     /// A file, or a directory with everything below it.
@@ -111,7 +111,7 @@ pub struct UncountedChange {
 pub enum WhyUncounted {
     /// Changes of its state are switched off.
     Off(SwitchedOff),
-    /// This entry of `config.change_detection.ignore` means the file.
+    /// This entry of `config.change_detection.ignore` matches the file.
     Ignored {
         /// The entry, as written.
         entry: String,
@@ -121,7 +121,7 @@ pub enum WhyUncounted {
 }
 
 impl WhyUncounted {
-    /// Returns that an entry ignores the file.
+    /// Returns the reason for a file that an entry ignores.
     pub(super) fn ignored(by: &Ignore, project: &Project) -> Self {
         WhyUncounted::Ignored {
             entry: by.written.value.clone(),

@@ -12,7 +12,7 @@ pub enum ChangeError {
     /// The files of a commit could not be read.
     #[error(transparent)]
     Tree(#[from] LoadTreeError),
-    /// Not a single thread could be started.
+    /// No thread could be started.
     #[error("failed to start the threads that read files")]
     Threads(#[from] rayon::ThreadPoolBuildError),
 }

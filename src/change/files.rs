@@ -12,7 +12,7 @@ pub struct ChangedFiles {
 }
 
 impl ChangedFiles {
-    /// Takes files in, in any order. Of several changes of one file, the one that has come furthest
+    /// Collects files, given in any order. Of several changes of one file, the one that has got furthest
     /// counts.
     pub fn new(mut files: Vec<ChangedFile>) -> Self {
         files.sort_unstable_by(|a, b| (&a.path, a.state).cmp(&(&b.path, b.state)));
@@ -27,7 +27,7 @@ impl ChangedFiles {
         self.in_path_order.iter()
     }
 
-    /// Says whether nothing differs.
+    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.in_path_order.is_empty()
     }
@@ -68,27 +68,27 @@ impl ChangedFiles {
         places.find_map(|place| self.at(place))
     }
 
-    /// Takes out those at or below a directory.
+    /// Splits off the files at or below a directory.
     pub(super) fn without(self, directory: &ProjectPath) -> (Self, Self) {
         let is_there = |file: &ChangedFile| file.path.is_at_or_below(directory);
         self.partition(|file| !is_there(file))
     }
 
-    /// Takes out those that are not to be kept.
+    /// Splits off the files that are not to be kept.
     pub(super) fn partition(self, keep: impl FnMut(&ChangedFile) -> bool) -> (Self, Self) {
         let (kept, others) = self.in_path_order.into_iter().partition(keep);
         let files = |in_path_order| ChangedFiles { in_path_order };
         (files(kept), files(others))
     }
 
-    /// Leaves out those that are among others.
+    /// Removes the files that are also among `others`.
     pub(super) fn except(mut self, others: &ChangedFiles) -> Self {
         self.in_path_order
             .retain(|file| others.at(file.path.as_str()).is_none());
         self
     }
 
-    /// Takes in others.
+    /// Adds `others`.
     pub(super) fn and(mut self, others: ChangedFiles) -> Self {
         self.in_path_order.extend(others.in_path_order);
         ChangedFiles::new(self.in_path_order)

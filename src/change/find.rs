@@ -21,14 +21,14 @@ use crate::project::{self, Problems, Project};
 /// The stacks that have changed since a base.
 #[derive(Debug, Clone)]
 pub struct Changes {
-    /// Since when, and what is no more.
+    /// The base, and the stacks that have been removed since.
     pub since: Since,
     /// The stacks that have changed, each with one cause.
     pub stacks: BTreeMap<StackIndex, ChangeCause>,
-    /// The stacks that somebody wants to count as changed, each with the first such trigger by path.
+    /// The stacks that a trigger marks as changed, each with the first such trigger by path.
     pub triggered: BTreeMap<StackIndex, Trigger>,
-    /// The stacks that somebody wants not to count as changed, whatever else says so, each with all
-    /// such triggers by path.
+    /// The stacks that a trigger marks as unchanged, which overrides everything else, each with all such
+    /// triggers by path.
     pub dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
     /// The files that differ from the base, without those that are ignored and without triggers.
     pub files: ChangedFiles,
@@ -53,30 +53,29 @@ impl Changes {
 pub struct Since {
     /// The base.
     pub base: Base,
-    /// The stacks that the base had and that are no more, by path.
+    /// The stacks that have been removed since the base, by path.
     pub removed: Vec<ProjectPath>,
-    /// Whether files of the repository outside of the project differ too: these select nothing.
+    /// Whether files of the repository outside the project differ too; these select nothing.
     pub outside: bool,
 }
 
-/// How the working tree differs from HEAD, and what of that counts.
+/// How the working tree differs from HEAD, and which of the differences count.
 #[derive(Debug, Default)]
 pub struct UncommittedChanges {
     /// What is not committed.
     pub status: Vec<ChangedFile>,
     /// Which of it counts as changed.
     pub counted: Counted,
-    /// Files that have not changed since the base, although git says so: they were what they are
-    /// before they were committed.
+    /// Files that git reports as changed although they are as they were at the base.
     pub same: BTreeSet<ProjectPath>,
 }
 
-/// Finds what has changed since `base`: in commits up to HEAD, and in the working tree. Adds what is
-/// suspicious to `problems`.
+/// Finds what has changed since `base`: in commits up to HEAD, and in the working tree. Adds warnings
+/// to `problems`.
 ///
 /// # Errors
 ///
-/// If git cannot tell the differences, or no thread can be started.
+/// If git cannot determine the differences, or no thread can be started.
 pub fn find(
     project: &Project,
     listing: &Listing,
@@ -127,8 +126,8 @@ pub fn find(
         ignored: ignored.and(off_ignored),
         triggers: off_triggers.except(&triggers),
     };
-    // Even if nothing in the project has changed, what stacks use outside of it may have: then it is
-    // said that this cannot be seen.
+    // Even if nothing in the project has changed, what stacks use outside it may have: a warning
+    // then says that such changes cannot be seen.
     let stacks = if files.is_empty() && !outside {
         BTreeMap::new()
     } else {

@@ -1,5 +1,5 @@
-//! What the tests of changes share: projects on disk, changed files, and the law that ties changes to
-//! inputs.
+//! Fixtures of the tests of changes: projects on disk, changed files, and the law that connects changes
+//! and inputs.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(super) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     directory
 }
 
-/// Loads a project, whatever is wrong with it.
+/// Loads a project and ignores its problems.
 pub(super) fn load(root: &Path) -> (Project, Listing) {
     Project::load_with_listing(root, &mut Problems::default()).unwrap()
 }
@@ -60,8 +60,8 @@ pub(super) fn way(chain: &[Use]) -> String {
     steps.collect()
 }
 
-/// Checks that a stack has changed if and only if one of its inputs has, that what is told of the
-/// stack is told of an input, too, and that changes make no other input.
+/// Checks that a stack has changed if and only if one of its inputs has, that the cause reported for
+/// the stack is also reported for an input, and that changes do not add other inputs.
 pub(super) fn check(project: &Project, listing: &Listing, files: &ChangedFiles) {
     let mut problems = Problems::default();
     let changed = changed_stacks(project, listing, files, &mut problems).unwrap();

@@ -1,9 +1,9 @@
-//! From changed files to changed stacks, each with the file and the rule that ties them.
+//! Turns changed files into changed stacks, each with the file and the rule that connects them.
 //!
 //! A stack has changed if one of its own files has (the nearest stack at or above a file owns it), a
 //! file that it watches or imports, or one that its Terraform or Terragrunt files use; `inputs` knows
-//! these. Which files have changed is git's affair, and since which commit that of [`crate::change::base`].
-//! Trigger files are none of these: they concern the stack that they name, and nothing else.
+//! these. Git determines which files have changed, and [`crate::change::base`] since which commit.
+//! Trigger files are different: they concern only the stack that they name.
 
 pub mod base;
 mod cause;

@@ -1,7 +1,7 @@
-//! Stacks that the base had and the tree no longer has.
+//! Finds stacks that exist in the base but no longer in the tree.
 //!
-//! A stack is gone when its block is, its directory, or when a mark above it now keeps it out of the
-//! project. Only directories where a change can have done that are looked at in the base.
+//! A stack is removed when its block or its directory is, or when a mark above it now keeps it out of
+//! the project. Only directories where a change may have done that are examined in the base.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(super) fn removed(
             is_here && is_configuration(file.path.basename().as_ref())
         })
     };
-    // A sparse checkout leaves stacks out that HEAD still has: those are not gone.
+    // A sparse checkout omits stacks that HEAD still has; those are not removed.
     let is_hidden = |directory: &ProjectPath| hidden.iter().any(|it| directory.is_at_or_below(it));
     let unsure = gone.iter();
     let unsure = unsure.filter(|directory| !is_hidden(directory) && !is_uncommitted(directory));
@@ -74,7 +74,7 @@ fn stacks(
     if directories.is_empty() && trees.is_empty() {
         return Ok(BTreeSet::new());
     }
-    // What lies above decides whether a directory belongs to the project.
+    // The directories above decide whether a directory belongs to the project.
     let mut read = directories.clone();
     for directory in directories.iter().chain(trees) {
         read.extend(directory.ancestors().map(ProjectPath::from_normal));

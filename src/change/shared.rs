@@ -1,6 +1,6 @@
 //! Whether stacks share data: Terramate's `input` blocks, Terragrunt's `dependency`.
 //!
-//! Which stacks share what is not known here.
+//! This module does not know which stacks share what.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use walkdir::{DirEntry, WalkDir};
 use crate::path::ProjectPath;
 use crate::project::Project;
 
-/// A block by which a stack gets data of another one.
+/// A block by which a stack gets data from another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedData {
     /// The file.

@@ -10,19 +10,19 @@ use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 
-/// Triggers of what is no stack that are named; the others are only counted.
+/// The maximum number of triggers without a stack that are named; the others are only counted.
 const MAX_STRAYS: usize = 20;
 
 /// What triggers ask for.
 #[derive(Default)]
 pub(super) struct Triggers {
-    /// Of each stack the first by path: it is reason enough.
+    /// The first trigger of each stack by path; one is enough.
     pub(super) triggered: BTreeMap<StackIndex, Trigger>,
-    /// Of each stack all, by path: each of them alone is in the way.
+    /// All triggers of each stack, by path: any one of them suffices.
     pub(super) dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
 }
 
-/// What is needed to know besides the files.
+/// Reads triggers, with what it needs besides the files.
 pub(super) struct TriggerReader<'a> {
     pub(super) repository: &'a Repository,
     pub(super) head: Option<&'a CommitId>,
@@ -44,7 +44,7 @@ impl TriggerReader<'_> {
         let mut triggers = Triggers::default();
         let mut strays = Vec::new();
         for file in files.iter() {
-            // A file that a commit deletes may be there again.
+            // A file that a commit deletes may exist again.
             let latest = self.status.at(file.path.as_str()).unwrap_or(file);
             if latest.change == FileChange::Deleted {
                 continue;
@@ -92,7 +92,7 @@ impl TriggerReader<'_> {
         if !trigger::is_nameable(path, problems) {
             return Ok(TriggerFile::NoTrigger);
         }
-        // Nobody has deleted it, so the checkout leaves it out.
+        // It has not been deleted, so the checkout omits it.
         let parent = path.parent().unwrap_or_else(ProjectPath::root);
         let Some(head) = self.head else {
             return Ok(TriggerFile::Nothing);
@@ -118,7 +118,7 @@ impl Triggers {
     }
 }
 
-/// Warns of triggers of what is no stack, given with their files by path.
+/// Warns of triggers for paths that are no stacks, given with their files by path.
 fn warn_of_strays(
     project: &Project,
     strays: &[(ProjectPath, ProjectPath)],

@@ -10,12 +10,12 @@ use crate::git::{ChangedFile, FileChange, FileState};
 use crate::project::stack::StackIndex;
 use crate::project::{Ignore, Problems, Project};
 
-/// Which changes count besides those that are committed: all that nothing switches off.
+/// Which uncommitted changes count: all that nothing switches off.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counted {
-    /// What switches files off that git does not know.
+    /// What switches off untracked files.
     pub untracked: Option<SwitchedOff>,
-    /// What switches off what differs from HEAD.
+    /// What switches off uncommitted changes.
     pub uncommitted: Option<SwitchedOff>,
 }
 
@@ -30,8 +30,8 @@ impl Counted {
     }
 }
 
-/// The files that differ from the base and do not count. A file is in one of these at most, and not
-/// if another change of it counts.
+/// The files that differ from the base and do not count. A file is in at most one of these lists, and
+/// in none if another change of it counts.
 #[derive(Debug, Clone, Default)]
 pub struct Uncounted {
     /// Which changes are switched off.
@@ -54,7 +54,7 @@ impl Uncounted {
     /// Returns the first file by which a stack would count as triggered if the file counted.
     pub fn trigger_of(&self, project: &Project, stack: StackIndex) -> Option<&ChangedFile> {
         let path = &project.stacks[stack].path;
-        // What is wrong with a file that does not count is nobody's concern.
+        // Problems in a file that does not count are not reported.
         let mut unheeded = Problems::default();
         let mut files = self.triggers.iter();
         files.find(|file| {
@@ -82,7 +82,7 @@ impl<'p> Ignores<'p> {
         )
     }
 
-    /// Returns the nearest entry that means a file.
+    /// Returns the nearest entry that matches a file.
     pub(super) fn find(&self, file: &ChangedFile) -> Option<&'p Ignore> {
         let mut entries = file
             .path
@@ -95,7 +95,7 @@ impl<'p> Ignores<'p> {
         })
     }
 
-    /// Takes out what is ignored.
+    /// Splits off the files that are ignored.
     pub(super) fn split(&self, files: ChangedFiles) -> (ChangedFiles, ChangedFiles) {
         if self.0.is_empty() {
             return (files, ChangedFiles::default());

@@ -259,7 +259,7 @@ impl Repository {
         )
     }
 
-    /// Returns whether files of the repository that lie outside of the project differ between two commits.
+    /// Returns whether files of the repository that lie outside the project differ between two commits.
     ///
     /// # Errors
     ///

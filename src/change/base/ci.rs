@@ -1,7 +1,7 @@
-//! What a CI provider says about the commits that it builds.
+//! What a CI provider reports about the commits that it builds.
 //!
-//! Pure: takes variables and the text of the event file, and returns what the provider knows. It
-//! doesn't know whether the clone has any of these commits.
+//! This module takes variables and the text of the event file, and returns what the provider knows. It
+//! does not know whether the clone has any of these commits.
 //!
 //! Sources: the documentation of each provider's predefined variables, and of GitHub's webhook
 //! events, which the event file holds.
@@ -61,14 +61,14 @@ pub enum CiUnclear {
     },
 }
 
-/// Returns what the provider that runs `orch` says; `None` outside of CI.
+/// Returns what the provider that runs `orch` says; `None` outside CI.
 ///
 /// `variable` looks up the environment, where an empty value counts as unset, and `read` reads a file.
 ///
 /// # Errors
 ///
-/// If the provider's answer can't be understood: falling back would compare with another commit than
-/// the provider shows.
+/// If the provider's answer cannot be understood: a fallback would compare with a different commit
+/// than the provider shows.
 pub fn context(
     variable: impl Fn(&str) -> Option<String>,
     read: impl Fn(&str) -> Result<String, String>,

@@ -31,13 +31,13 @@ impl Finder<'_> {
             return Ok(self.base(commit, BaseRule::Named, format!("--base {revision}")));
         }
         let mut problem = format!("there is no revision `{revision}`");
-        // Which of several remotes is meant is not the question here.
+        // Ambiguity between several remotes does not matter here.
         let remote = match self.remote() {
             Err(BaseUnknown::Refused { .. }) => None,
             remote => remote?,
         };
         if let Some(remote) = &remote {
-            // As `git switch` does: a branch that is not here is that of the remote.
+            // As in `git switch`, a branch that does not exist locally means the remote's.
             let qualified = format!("{remote}/{revision}");
             let reference = format!("refs/remotes/{qualified}");
             if let Some(commit) = self.repository.commit(&reference)? {
@@ -61,7 +61,7 @@ impl Finder<'_> {
     /// Returns the remedy for a revision that is not in the clone; `None` if there is none.
     fn remedy_for_name(&self, revision: &str, remote: &str) -> Result<Option<Remedy>, BaseUnknown> {
         let is_shallow = self.repository.is_shallow()?;
-        // `v1~2` cannot be known before `v1` is.
+        // `v1~2` cannot be resolved before `v1` is present.
         let name = revision.split(['~', '^', ':']).next().unwrap_or(revision);
         let known = match name {
             "" => None,
@@ -85,8 +85,8 @@ impl Finder<'_> {
         Ok(Some(match branch {
             Some(branch) => self.fetch_one(remote, &[&refspec(remote, branch)])?,
             None if looks_like_commit => self.fetch_commit(remote, name)?,
-            // All tags would be fetched to one depth, and all branches be cut there. Which of the two
-            // it is only the remote knows.
+            // Otherwise all tags would be fetched to one depth, and all branches cut there. Only the
+            // remote knows whether it is a tag or a branch.
             None if is_shallow && is_version(name) => self.fetch_one(remote, &["tag", name])?,
             None if is_shallow => self.fetch_one(remote, &[&refspec(remote, name)])?,
             None => Remedy::all(remote),
@@ -96,7 +96,7 @@ impl Finder<'_> {
     /// Returns the remedy that fetches one commit, branch or tag; in a shallow clone, without its
     /// history.
     fn fetch_one(&self, remote: &str, what: &[&str]) -> Result<Remedy, BaseUnknown> {
-        // In a complete clone, a depth would make it shallow.
+        // In a complete clone, a depth would make the clone shallow.
         let depth = if self.repository.is_shallow()? {
             &["--depth=1"][..]
         } else {
@@ -140,8 +140,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns commits of a remote whose history is what a shallow clone lacks of HEAD's: HEAD itself,
-    /// or where the history ends if commits were made here that the remote need not have.
+    /// Returns the commits of a remote whose history contains what a shallow clone lacks of HEAD's: HEAD
+    /// itself, or the ends of the history if there are local commits that the remote may not have.
     fn head_on(&self, remote: &str) -> Result<Vec<CommitId>, BaseUnknown> {
         let is_of_remote = match self.repository.branch()? {
             Some(branch) => {
@@ -169,8 +169,8 @@ impl Finder<'_> {
         let remote = self.remote()?;
         let mut missing = None;
         let mut found = Vec::new();
-        // The branch may have moved on since the provider looked, and so may be a better answer:
-        // HEAD may have merged what the branch gained. But once it has HEAD itself, it tells nothing.
+        // The branch may have moved since the provider looked, which can make it a better answer: HEAD
+        // may have merged the new commits. But once the branch contains HEAD, it is no use.
         if let (Some(branch), Some(remote)) = (&target.branch, &remote) {
             match self
                 .repository
@@ -257,7 +257,7 @@ impl Finder<'_> {
         let Some(base) = self.repository.merge_base(&self.head, &tip)? else {
             return self.unrelated(&tip, &shown, remote.as_deref());
         };
-        // A provider that builds a commit of the default branch may come late: the branch has moved.
+        // A provider may build a commit of the default branch after the branch has moved.
         if base == self.head
             && let (Some(ci), true) = (&self.query.ci, built == Some(&branch))
         {

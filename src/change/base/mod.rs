@@ -1,9 +1,9 @@
 //! The base: the commit that changes are measured from, and why it is that one.
 //!
-//! The first of these that applies: the revision that the user names; what the CI provider knows;
-//! on the default branch at the remote's tip, the first parent of HEAD; the merge base of HEAD and
-//! the default branch. Where the base cannot be known, `orch` refuses and says what to do about it:
-//! a guess would silently select everything or nothing.
+//! It is the first of these that applies: the revision that the user names; what the CI provider
+//! knows; on the default branch at the remote's tip, the first parent of HEAD; the merge base of HEAD
+//! and the default branch. If the base cannot be determined, `orch` refuses and says what to do: a guess
+//! would silently select everything or nothing.
 
 pub mod ci;
 mod finder;
@@ -69,10 +69,10 @@ pub struct BaseQuery {
     pub branch: Option<String>,
 }
 
-/// The base cannot be known.
+/// Why the base cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseUnknown {
-    /// The clone does not have what it takes.
+    /// The clone lacks commits or references that are needed.
     #[error("{problem}")]
     Refused {
         /// What is missing.
@@ -92,7 +92,7 @@ pub enum BaseUnknown {
 ///
 /// # Errors
 ///
-/// If it cannot be known.
+/// If it cannot be determined.
 pub fn find(repository: &Repository, query: &BaseQuery) -> Result<Base, BaseUnknown> {
     let Some(head) = repository.commit("HEAD")? else {
         let is_unborn = match repository.branch()? {
@@ -147,7 +147,7 @@ impl fmt::Display for RemoteBranch {
 ///
 /// # Errors
 ///
-/// If it cannot be known.
+/// If it cannot be determined.
 pub fn default_branch(
     repository: &Repository,
     query: &BaseQuery,

@@ -1,8 +1,8 @@
-//! How a base is refused: what is missing, then the way out.
+//! Builds the error for a base that cannot be determined: what is missing, then the remedy.
 
 use super::{BaseUnknown, Remedy};
 
-/// A refusal that still lacks its way out.
+/// A refusal that still lacks its remedy.
 pub(super) struct Refusal(String);
 
 /// Begins a refusal with what is missing.
@@ -11,7 +11,7 @@ pub(super) fn refuse(problem: impl Into<String>) -> Refusal {
 }
 
 impl Refusal {
-    /// Refuses, with what makes the base known.
+    /// Refuses, with a remedy that provides the base.
     pub(super) fn remedy<T>(self, remedy: Remedy) -> Result<T, BaseUnknown> {
         Err(BaseUnknown::Refused {
             problem: self.0,

@@ -1,12 +1,12 @@
-//! What to do about a base that cannot be known.
+//! What to do about a base that cannot be determined.
 //!
-//! Knows which `git fetch` it takes, for the user or for `--fetch`, but runs nothing.
+//! This module knows which `git fetch` is needed, for the user or for `--fetch`, but runs nothing.
 
 use std::iter;
 
 use crate::git::{self, CommitId};
 
-/// What to do so that the base can be known.
+/// What to do so that the base can be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
     /// `git fetch` with these arguments.
@@ -15,7 +15,7 @@ pub enum Remedy {
     History {
         /// The remote to fetch it from.
         remote: String,
-        /// A refspec that was never fetched.
+        /// A refspec that has never been fetched.
         missing: Option<String>,
         /// The commits whose history is needed.
         of: Vec<String>,
@@ -43,7 +43,7 @@ impl Remedy {
         }
     }
 
-    /// Returns the command to show to the user, which is enough at once, whatever it costs.
+    /// Returns the command to show to the user, which suffices in one step, however much it fetches.
     pub fn command(&self) -> Option<String> {
         let arguments = match self {
             Remedy::Fetch(arguments) => arguments.clone(),

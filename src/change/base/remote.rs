@@ -1,4 +1,4 @@
-//! The remote and the branch that changes are measured from if nothing better is known.
+//! The default remote and branch, from which changes are measured if nothing better is known.
 
 use super::refusal::refuse;
 use super::{BaseQuery, BaseUnknown, is_branch_name};
@@ -71,7 +71,7 @@ pub(super) fn default_branch(
     Ok("main".to_owned())
 }
 
-/// Returns the usual names of default branches, for where nothing says which it is.
+/// Returns the usual names of default branches, for repositories that do not say which it is.
 pub(super) fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {
     let configured = repository.config("init.defaultBranch")?;
     let mut names: Vec<String> = configured.into_iter().collect();

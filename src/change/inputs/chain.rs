@@ -1,13 +1,13 @@
-//! How many steps of the chains that lead to inputs are kept.
+//! Limits how many steps of the chains that lead to inputs are kept.
 
 use crate::change::cause::Use;
 
-/// Steps of one chain that are kept. Nobody reads more, and a hostile project has a chain of thousands
-/// for each of thousands of stacks.
+/// The maximum number of steps kept of one chain. Nobody reads more, and a hostile project can have a
+/// chain of thousands for each of thousands of stacks.
 pub(super) const MAX_CHAIN: usize = 256;
 
-/// Steps of all chains together that are kept. A hostile project has a long chain for each of many
-/// inputs.
+/// The maximum number of steps kept of all chains together. A hostile project can have a long chain
+/// for each of many inputs.
 const MAX_STEPS: usize = 1 << 18;
 
 /// Counts the steps that are kept.

@@ -8,8 +8,8 @@ use super::covered::Touch;
 use crate::change::cause::{Input, InputLocation, Use, UseKind};
 use crate::git::ChangedFile;
 
-/// The inputs of one stack as they are found. A place that there are several ways of one kind to counts
-/// once, with the shortest of those by which it has changed.
+/// The inputs of one stack as they are found. A place that can be reached by several ways of one kind
+/// counts once, with the shortest way by which it has changed.
 #[derive(Default)]
 pub(in crate::change) struct Inputs {
     all: Vec<Input>,
@@ -61,7 +61,7 @@ impl Inputs {
         }
     }
 
-    /// Returns the input that is the same, whatever has changed there.
+    /// Returns the same input, whatever has changed there.
     pub(in crate::change) fn same(&self, input: &Input) -> Option<&Input> {
         let key = (rank(input.chain.last()), input.place.clone());
         self.known.get(&key).map(|&index| &self.all[index])

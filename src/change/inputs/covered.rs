@@ -10,10 +10,10 @@ use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 
-/// Links of a chain that are told.
+/// The maximum number of links of a chain that are reported.
 const MAX_TOLD: usize = 256;
 
-/// A changed file that is met on the way to an input.
+/// A changed file on the way to an input.
 #[derive(Clone)]
 pub(in crate::change) struct Touch<'a> {
     pub(in crate::change) file: &'a ChangedFile,
@@ -22,7 +22,7 @@ pub(in crate::change) struct Touch<'a> {
 }
 
 impl<'a> Touch<'a> {
-    /// A changed file that is met without a link.
+    /// Makes a touch by a changed file that is reached without links.
     pub(in crate::change) fn direct(file: &'a ChangedFile) -> Self {
         let links = Vec::new();
         Touch { file, links }
@@ -40,16 +40,16 @@ pub(super) struct Covered<'a> {
 /// A directory that links lead to.
 struct LinkedDirectory {
     directory: ProjectPath,
-    /// What the pattern takes it for.
+    /// The path that the pattern sees.
     name: ProjectPath,
-    /// The links that lead here from the directory before.
+    /// The links that lead here from the previous directory.
     links: Vec<ProjectPath>,
-    /// The index of the directory before; one's own for the first.
+    /// The index of the previous directory; the first one has its own.
     from: usize,
 }
 
 impl<'a> Covered<'a> {
-    /// Starts to look.
+    /// Starts without having looked anything up.
     pub(super) fn new(links: Links<'a>, changed: &'a ChangedFiles) -> Self {
         Covered {
             links,
@@ -58,14 +58,14 @@ impl<'a> Covered<'a> {
         }
     }
 
-    /// Returns the change of what links on the way to a path lead to.
+    /// Returns the change behind links on the way to a path.
     pub(super) fn touch_beyond(&self, path: &ProjectPath, way: &ResolvedPath) -> Option<Touch<'a>> {
         if way.links.is_empty() {
             return None;
         }
         let mut stops = way.links.iter().chain(&way.end).enumerate();
         stops.find_map(|(passed, stop)| {
-            // A link to a directory around it does not say what is used of that directory.
+            // A link to a directory that contains it does not say what of that directory is used.
             let file = if path.is_at_or_below(stop) {
                 self.changed.touching_above(stop)?
             } else {
@@ -76,8 +76,8 @@ impl<'a> Covered<'a> {
         })
     }
 
-    /// Returns the change that links in a directory or below it lead to, by way of whatever further
-    /// links lie there.
+    /// Returns the change that links in a directory or below it lead to, directly or through further
+    /// links.
     pub(super) fn touch(&self, directory: &ProjectPath) -> Option<Touch<'a>> {
         self.links.links_below(directory).next()?;
         let known = self.known.read().expect("no task panics");
@@ -89,20 +89,20 @@ impl<'a> Covered<'a> {
         let touch = self.search(directory, None, &mut seen);
         let mut known = self.known.write().expect("no task panics");
         if touch.is_none() {
-            // No link that was met leads to a change, then.
+            // None of the links seen leads to a change.
             known.extend(seen.into_iter().map(|link| (link, None)));
         }
         known.insert(directory.clone(), touch.clone());
         touch
     }
 
-    /// Returns the change that links lead to which a pattern matches, or below which it does.
+    /// Returns the change behind links that a pattern matches, or below which it matches.
     pub(super) fn touch_matching(&self, pattern: &Pattern) -> Option<Touch<'a>> {
         self.search(pattern.directory(), Some(pattern), &mut HashSet::new())
     }
 
-    /// Goes through the links in a directory, then through those where they lead; each once, so that
-    /// circles end.
+    /// Visits the links in a directory, then those in the directories that they lead to; each once, so
+    /// that circles end.
     fn search(
         &self,
         directory: &ProjectPath,
@@ -146,7 +146,7 @@ impl<'a> Covered<'a> {
                         links: links.take(MAX_TOLD).collect(),
                     });
                 }
-                // A link to a directory around it does not say what is used of that directory.
+                // A link to a directory that contains it does not say what of that directory is used.
                 if let Some(end) = way.end
                     && !link.is_at_or_below(&end)
                 {
@@ -176,7 +176,7 @@ impl<'a> Covered<'a> {
         link: &ProjectPath,
         way: &ResolvedPath,
     ) -> Option<Touch<'a>> {
-        // What a changed link led to before is not known: there may have been something to match.
+        // The old target of a changed link is not known; something there may have matched.
         let passed = |count: usize| way.links[..count].iter().map(link_use).collect();
         let mut stops = way.links.iter().enumerate();
         let by_link =

@@ -1,6 +1,6 @@
 //! What one file of Terraform names: modules and files, as written.
 //!
-//! Nothing is looked up here.
+//! This module looks nothing up.
 
 use memchr::memmem;
 
@@ -60,8 +60,8 @@ pub(super) enum PathBase {
     Root,
 }
 
-/// Says whether a native file need be parsed. Most need not: no word in them could open a `module`
-/// block or call a function that reads, and their brackets and quotes look complete.
+/// Returns whether a native file has to be parsed. Most do not: no word in them could open a `module`
+/// block or call a function that reads a file, and their brackets and quotes look balanced.
 pub(super) fn is_worth_parsing(text: &str) -> bool {
     has_module(text.as_bytes()) || has_reader(text.as_bytes()) || !is_balanced(text.as_bytes())
 }
@@ -79,7 +79,7 @@ fn has_reader(text: &[u8]) -> bool {
     memmem::find_iter(text, "file").any(|at| {
         let mut rest = text[at..].iter().skip_while(|byte| is_word(**byte));
         let next = rest.find(|byte| !byte.is_ascii_whitespace());
-        // What a comment hides is not worth finding out.
+        // Looking behind a comment is not worth the effort.
         matches!(next, Some(b'(' | b'/' | b'#'))
     })
 }
@@ -136,7 +136,7 @@ fn reads(body: &Body, named: &mut Vec<NamedInput>) {
     });
 }
 
-/// Returns what the source of a module names; `None` if that is elsewhere.
+/// Returns what the source of a module names; `None` if the module is elsewhere.
 pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
     let path = match literal(source) {
         Some(path) => path,
@@ -151,7 +151,7 @@ pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
     is_local(path).then(|| What::Module(path.into()))
 }
 
-/// Says whether a source begins with text that makes it no directory relative to the file, whatever
+/// Returns whether a source begins with text that rules out a directory relative to the file, whatever
 /// follows.
 fn is_elsewhere(source: &Expr) -> bool {
     let ExprKind::Template(parts) = &source.kind else {
@@ -167,7 +167,7 @@ fn is_elsewhere(source: &Expr) -> bool {
     !may_be_local && !matches!(&*start, "" | "." | "..")
 }
 
-/// Says whether a source is a directory relative to the file.
+/// Returns whether a source is a directory relative to the file.
 pub(super) fn is_local(source: &str) -> bool {
     let starts = ["./", "../"].iter().any(|start| source.starts_with(start));
     (starts || matches!(source, "." | "..")) && source.len() <= ProjectPath::MAX_BYTES
@@ -227,7 +227,7 @@ fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
         }
     }
     match base {
-        // `${path.module}x` names a sibling, which nobody means.
+        // `${path.module}x` names a sibling, which is surely not intended.
         Some(_) if !path.is_empty() && !path.starts_with('/') => None,
         Some(base) if path.len() <= ProjectPath::MAX_BYTES => {
             Some((base, format!("./{}", path.trim_start_matches('/'))))
@@ -277,7 +277,7 @@ fn place(expr: &Expr) -> Option<PathBase> {
     }
 }
 
-/// Returns what a file names as the tests read it.
+/// Formats what a file names, for tests.
 #[cfg(test)]
 pub(super) fn show(named: Vec<NamedInput>) -> Vec<String> {
     let show = |named: NamedInput| match named.what {

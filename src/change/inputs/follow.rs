@@ -1,6 +1,6 @@
 //! Where paths lead by way of symbolic links, and which links there are.
 //!
-//! What has changed is not known here.
+//! This module does not know what has changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +12,7 @@ use walkdir::{DirEntry, WalkDir};
 use crate::path::ProjectPath;
 use crate::project::discover::{DirectoryListing, Listing, is_cache};
 
-/// Links on the way to one file, as the system limits them.
+/// The maximum number of links on the way to one file, as in the operating system.
 const MAX_LINKS: usize = 40;
 
 /// The links of the project; shared by all threads.
@@ -27,10 +27,10 @@ pub(super) struct Links<'a> {
 
 /// Where a path leads, by way of which links.
 pub(super) struct ResolvedPath {
-    /// The links, in the order in which they are met.
+    /// The links, in the order in which they are followed.
     pub(super) links: Vec<ProjectPath>,
-    /// The place without links; `None` if they lead out of the project or nowhere. What exists
-    /// there is not known.
+    /// The path without links, whether or not it exists; `None` if they lead out of the project or
+    /// nowhere.
     pub(super) end: Option<ProjectPath>,
 }
 
@@ -42,7 +42,7 @@ impl ResolvedPath {
 }
 
 impl<'a> Links<'a> {
-    /// Starts to look.
+    /// Starts without having looked anything up.
     pub(super) fn new(root: &'a Path, listing: &'a Listing) -> Self {
         Links {
             root,
@@ -52,8 +52,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the place that a relative path leads to from a directory, which may be by way of the
-    /// directories around the project.
+    /// Returns the place that a relative path leads to from a directory, possibly through
+    /// directories above the project.
     pub(super) fn resolve(&self, directory: &ProjectPath, written: &str) -> Option<ProjectPath> {
         let inside = directory.resolve(written).ok();
         inside.or_else(|| {
@@ -74,7 +74,7 @@ impl<'a> Links<'a> {
         is_inside.then(|| ProjectPath::from_normal(inside))
     }
 
-    /// Follows the links on the way to a path. The listing knows most of what is no link.
+    /// Follows the links on the way to a path. Most paths without links are known from the listing.
     pub(super) fn follow(&self, path: &ProjectPath) -> ResolvedPath {
         let mut way = ResolvedPath {
             links: Vec::new(),
@@ -105,7 +105,7 @@ impl<'a> Links<'a> {
             }
             let inside = if target.is_absolute() {
                 let inside = target.strip_prefix(self.root).map(Path::to_path_buf);
-                // The root is free of links; what an absolute target is written with need not be.
+                // The root is free of links; an absolute target as written need not be.
                 let inside = inside.ok().or_else(|| {
                     let target = dunce::canonicalize(&target).ok()?;
                     target.strip_prefix(self.root).map(Path::to_path_buf).ok()

@@ -1,8 +1,8 @@
 //! The graph of stacks and modules, and how a change goes through it.
 //!
 //! A node is a directory; an edge leads from a directory to a module that it uses. The graph is read
-//! level by level, each level in parallel, from the candidates on. Modules that a change touches are
-//! where it ends, unless inputs are recorded: what they use makes no difference any more.
+//! level by level, each level in parallel, from the candidates on. Reading stops
+//! at modules that a change touches, unless inputs are recorded: what they use makes no difference.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,7 +19,7 @@ use crate::change::cause::{ChangeCause, Use};
 use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
 
-/// How a change gets to a node.
+/// How a change reaches a node.
 #[derive(Clone, Copy)]
 enum Approach {
     /// By an input of its own.
@@ -28,14 +28,14 @@ enum Approach {
     Edge(usize),
 }
 
-/// All directories that the candidates use, and which of them a change gets to.
+/// All directories that the candidates use, and which of them a change reaches.
 pub(super) struct InputGraph<'a> {
     /// The candidates first, in their order.
     pub(super) nodes: Vec<InputNode<'a>>,
     /// Nodes by the directory that was read.
     by_path: HashMap<ProjectPath, usize>,
-    /// What Terragrunt does with a candidate, by the candidate's node. Nodes of their own: whoever
-    /// uses a stack as a module has nothing to do with its Terragrunt.
+    /// The nodes for Terragrunt's part of a candidate, by the candidate's node. They are separate: a
+    /// stack that uses another as a module does not depend on its Terragrunt files.
     pub(super) units: HashMap<usize, usize>,
     /// By node, the nodes that use it.
     users: Vec<Vec<usize>>,
@@ -51,13 +51,13 @@ impl<'a> InputGraph<'a> {
         graph
     }
 
-    /// Says whether the files of a directory have been read.
+    /// Returns whether the files of a directory have been read.
     pub(super) fn has_read(&self, directory: &ProjectPath) -> bool {
         self.by_path.contains_key(directory)
     }
 
-    /// Returns the candidates that a change gets to, each with the shortest way to one. They are
-    /// given once more, as stacks.
+    /// Returns the candidates that a change reaches, each with the shortest way to a change. The
+    /// candidates are passed again, as stacks.
     pub(super) fn changed_stacks(
         &self,
         tree: &Tree<'a>,
@@ -128,7 +128,7 @@ impl<'a> InputGraph<'a> {
         graph
     }
 
-    /// Finds out which nodes a change gets to, nearest first. Of several ways of one length, a node
+    /// Determines which nodes a change reaches, nearest first. Of several ways of one length, a node
     /// takes the one that is written first.
     fn propagate(&mut self) {
         let own = |node: &InputNode| node.touch.as_ref().map(|_| Approach::Own);
@@ -156,7 +156,7 @@ impl<'a> InputGraph<'a> {
         }
     }
 
-    /// Returns the change that gets to a node, and the way to it.
+    /// Returns the change that reaches a node, and the way to it.
     fn cause(&self, mut node: usize) -> Option<ChangeCause> {
         let mut chain = Vec::new();
         loop {
@@ -179,7 +179,7 @@ impl<'a> InputGraph<'a> {
         }
     }
 
-    /// Says of each node whether it, or a module below it, reads files relative to the stack.
+    /// Returns for each node whether it, or a module below it, reads files relative to the stack.
     fn leads_to_root_reads(&self) -> Vec<bool> {
         let has_any = |node: &InputNode| !node.root_reads.is_empty();
         let mut leads: Vec<bool> = self.nodes.iter().map(has_any).collect();

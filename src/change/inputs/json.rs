@@ -13,7 +13,7 @@ use crate::language::parse::parse_template;
 use crate::language::syntax::{Expr, ExprKind, Name};
 use crate::source::FileId;
 
-/// A value, as far as it can name something.
+/// A value, reduced to what can name something.
 enum Json {
     String(Box<str>),
     Array(Vec<Json>),
@@ -113,7 +113,7 @@ pub(super) fn json(text: &str) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
         let at = start + error.column().saturating_sub(1);
         let at = text.floor_char_boundary(at);
         let message = error.to_string();
-        // The place is shown, not told.
+        // The label shows the place, so the message omits it.
         let message = message.split(" at line ").next().unwrap_or_default();
         Box::new(Diagnostic::error(Code::Syntax, "syntax error").label(span(at, at), message))
     })?;

@@ -1,4 +1,4 @@
-//! The symbolic links of stacks: what they lead to is as good as part of the stack.
+//! The symbolic links of stacks: what they lead to counts as part of the stack.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::project::stack::{StackIndex, Stacks};
 
 /// Returns the wanted stacks that have a link to something that changed, each with the first such
 /// link by path, those in directories that the walk left out last. A link belongs to the nearest
-/// stack at or above it; one that leads out of the project, or round in a circle, leads to nothing.
+/// stack at or above it; one that leads out of the project, or in a circle, leads to nothing.
 pub(super) fn changed_stacks(
     tree: &Tree,
     stacks: &Stacks,
@@ -67,7 +67,7 @@ pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs
     }
 }
 
-/// Takes into a node that something in its directory is no plain file, but a link in most cases.
+/// Adds to a node what something in its directory leads to that is not a plain file, usually a link.
 pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut InputNode<'a>) {
     let touch = tree.touch(file);
     node.record(|| found(tree, file, touch.clone()));
@@ -87,7 +87,7 @@ fn found<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> V
     let way = tree.links().follow(link);
     let stops: Vec<&ProjectPath> = way.links.iter().chain(&way.end).collect();
     let last = stops.len() - 1;
-    // One that leads nowhere is no input, unless a change around it counts all the same.
+    // A link that leads nowhere is no input, unless a change above it counts.
     let is_around = |touch: &Touch| !touch.file.path.is_at_or_below(link);
     let is_nowhere = last == 0 && touch.as_ref().is_some_and(is_around);
     let first = usize::from(!is_nowhere);

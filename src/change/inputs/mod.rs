@@ -1,14 +1,15 @@
-//! Which stacks have an input that changed, and by which chain one gets from the stack to it; and all
-//! inputs of one stack, found on the same way.
+//! Finds the stacks that have a changed input, with the chain from the stack to it, and all inputs of
+//! one stack in the same way.
 //!
 //! Inputs are the modules that a stack's Terraform files name, the files that they read, what
 //! symbolic links lead to, and what Terragrunt reads. All of it is a guess at what another tool will
-//! do, so whatever cannot be understood is a warning and never an error.
+//! do, so anything that cannot be understood causes a warning, never an error.
 //!
 //! Each file is read once. A change goes through the graph of modules once, from the directories it
-//! touches back to the stacks; only what means another file for each stack is looked at per stack.
+//! touches back to the stacks; only paths that name a different file for each stack are resolved
+//! per stack.
 //!
-//! Not known here: how files came to be changed, and which stacks the other rules have found.
+//! This module does not know how files changed, or which stacks the other rules have found.
 
 mod chain;
 mod collected;
@@ -39,8 +40,8 @@ use crate::project::stack::{StackIndex, Stacks};
 /// Finds the candidates that have an input that changed, each with the shortest way to one, on the
 /// pool of threads that this is called on. The candidates must be in path order.
 ///
-/// Changed files of Terraform are checked whether a candidate needs them or not: who has just broken
-/// one wants to know.
+/// Changed Terraform files are checked whether or not a candidate needs them: the user who has just
+/// broken one wants to know.
 pub(super) fn changed_inputs(
     tree: &Tree,
     stacks: &Stacks,
@@ -59,7 +60,8 @@ pub(super) fn changed_inputs(
     found
 }
 
-/// Adds what a stack uses, on the pool of threads that this is called on. The tree must record.
+/// Adds what a stack uses, on the pool of threads that this is called on. The tree must be
+/// recording.
 pub(super) fn add_inputs(
     tree: &Tree,
     stacks: &Stacks,

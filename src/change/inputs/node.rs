@@ -19,7 +19,7 @@ pub(super) struct InputNode<'a> {
     record: Option<NodeInputs<'a>>,
     /// The modules it uses, in the order written.
     pub(super) edges: Vec<Edge>,
-    /// Files that are another one for each stack.
+    /// Reads that name a different file for each stack.
     pub(super) root_reads: Vec<RootRead>,
 }
 
@@ -30,10 +30,10 @@ struct NodeInputs<'a> {
     budget: ChainBudget,
 }
 
-/// An input, from the node that it is one of.
+/// An input, as seen from its node.
 pub(super) struct FoundInput<'a> {
     pub(super) place: InputLocation,
-    /// How one gets to it from the node.
+    /// The steps to it from the node.
     pub(super) steps: Vec<Use>,
     pub(super) touch: Option<Touch<'a>>,
 }
@@ -53,7 +53,7 @@ pub(super) struct RootRead {
     pub(super) span: Option<Span>,
     pub(super) path: Box<str>,
     pub(super) pattern: Option<Box<str>>,
-    /// Whether it has been said that the path leads out of the project.
+    /// Whether a warning has said that the path leads out of the project.
     pub(super) is_warned_of: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl<'a> InputNode<'a> {
         }
     }
 
-    /// Adds an input, and what touches it. Where it is matters only if inputs are recorded.
+    /// Adds an input and the change that touches it. Its place matters only if inputs are recorded.
     pub(super) fn input(
         &mut self,
         steps: &[Use],
@@ -90,7 +90,7 @@ impl<'a> InputNode<'a> {
         }
     }
 
-    /// Adds a module that is used. Where it is matters only if inputs are recorded.
+    /// Adds a module that is used. Its place matters only if inputs are recorded.
     pub(super) fn module(
         &mut self,
         steps: Vec<Use>,

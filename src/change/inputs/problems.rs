@@ -1,4 +1,4 @@
-//! What is wrong with the files that name inputs, gathered from all threads.
+//! Problems in the files that name inputs, gathered from all threads.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -8,7 +8,8 @@ use crate::path::ProjectPath;
 use crate::project::Problems;
 use crate::source::SourceFile;
 
-/// Problems of one file that are shown. More of them help nobody, and a hostile file has a million.
+/// The maximum number of problems shown for one file. More help nobody, and a hostile file has a
+/// million.
 const MAX_PER_FILE: usize = 50;
 
 /// Problems by file; one that is found several times counts once.

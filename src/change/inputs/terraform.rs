@@ -21,7 +21,7 @@ use crate::project::discover::is_terraform;
 use crate::source::Span;
 
 /// Reads the files of a directory into a node. A directory that the walk has not seen is a module
-/// in a place that orch does not look for stacks in: what it has is read from disk.
+/// in a place that is not searched for stacks; its files are listed from disk.
 pub(super) fn node<'a>(
     tree: &Tree<'a>,
     directory: &ProjectPath,
@@ -35,7 +35,7 @@ pub(super) fn node<'a>(
         from_disk = files_on_disk(tree, directory);
         &from_disk
     };
-    // What the rules before have seen need not be looked for again.
+    // What the earlier rules have seen need not be looked for again.
     let any_changed = tree.changed().below(directory).next().is_some();
     let mut host = directory.to_host(tree.root());
     for (name, plain) in files {
@@ -211,7 +211,7 @@ impl<'a> TerraformFile<'_, 'a> {
     }
 }
 
-/// Returns the place that is read relative to a stack, or says that it lies outside of the project.
+/// Returns the place that is read relative to a stack, or warns that it lies outside the project.
 pub(super) fn root_read(tree: &Tree, stack: &ProjectPath, read: &RootRead) -> Option<ProjectPath> {
     let path = tree.links().resolve(stack, &read.path);
     if path.is_none() {
@@ -220,14 +220,14 @@ pub(super) fn root_read(tree: &Tree, stack: &ProjectPath, read: &RootRead) -> Op
     path
 }
 
-/// Says of a file that is read relative to a stack that it lies outside of the project; once.
+/// Warns, once, that a file that is read relative to a stack lies outside the project.
 fn warn_of_root_read(tree: &Tree, read: &RootRead) {
     if read.is_warned_of.swap(true, Ordering::Relaxed) {
         return;
     }
     let file = &read.step.place.file;
     let mut buffer = Vec::new();
-    // The text has been let go of: hardly any file needs it again.
+    // The text has been dropped: hardly any file needs it again.
     let host = file.to_host(tree.root());
     if let Some(text) = text::read(tree, file, &host, false, &mut buffer) {
         let diagnostic = outside(&read.path, read.span, file);
@@ -264,7 +264,7 @@ fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
     diagnostic.note("changes there cannot be seen")
 }
 
-/// Says that the directory of a module is not where its source says.
+/// Warns that the directory of a module is not where its source says.
 pub(super) fn absent_module(
     source: &str,
     absent: Absent,

@@ -18,13 +18,13 @@ const MAX_NATIVE_BYTES: u64 = 2 << 20;
 /// The largest file in JSON that is read.
 const MAX_JSON_BYTES: u64 = 16 << 20;
 
-/// What makes a broken file matter.
+/// Why a broken file matters.
 const CONSEQUENCE: &str = "changes of what this file uses cannot be seen";
 
-/// Reads a file into a buffer, or says what is wrong with it. `None` if it is a link that leads to
-/// no file, or no longer there: nothing to read.
+/// Reads a file into a buffer, or warns about what is wrong with it. Returns `None` if there is nothing
+/// to read, because the file is gone or is a link that leads to no file.
 ///
-/// What is not a plain file is looked at first: opening a pipe would wait for ever.
+/// Anything but a plain file is checked first: opening a pipe would block for ever.
 pub(super) fn read<'b>(
     tree: &Tree,
     file: &ProjectPath,
@@ -103,7 +103,7 @@ pub(super) fn broken(tree: &Tree, file: &ProjectPath, text: &str, diagnostic: Di
     tree.problems.add(file, text, diagnostic);
 }
 
-/// Returns a stretch of a text.
+/// Returns a span of a text.
 pub(super) fn span(start: usize, end: usize) -> Span {
     let offset = |at: usize| u32::try_from(at).expect("the size is limited");
     Span {
@@ -117,7 +117,7 @@ pub(super) fn span(start: usize, end: usize) -> Span {
 pub(super) struct LineStarts(Vec<u32>);
 
 impl LineStarts {
-    /// Goes through a text, which is worth it for one that names an input.
+    /// Finds the lines of a text, which pays only if the text names an input.
     pub(super) fn new(text: &str) -> Self {
         let feeds = memchr_iter(b'\n', text.as_bytes());
         LineStarts(feeds.map(|at| span(at, at).start).collect())

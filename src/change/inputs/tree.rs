@@ -45,7 +45,7 @@ pub(super) enum Absent {
 }
 
 impl<'a> Tree<'a> {
-    /// Starts to look.
+    /// Starts without having looked anything up.
     pub(in crate::change) fn new(
         root: &'a Path,
         listing: &'a Listing,
@@ -74,7 +74,7 @@ impl<'a> Tree<'a> {
         self.covered.links.root
     }
 
-    /// Returns what the walk met.
+    /// Returns what the walk found.
     pub(super) fn listing(&self) -> &'a Listing {
         self.covered.links.listing
     }
@@ -191,7 +191,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Returns the module of a directory, looked at once.
+    /// Returns the module of a directory, which is examined once.
     pub(super) fn module(&self, directory: &ProjectPath) -> Arc<Module<'a>> {
         let known = self.modules.read().expect("no task panics");
         if let Some(module) = known.get(directory) {
@@ -229,6 +229,6 @@ pub(super) fn place_read(path: ProjectPath, pattern: Option<&str>) -> Option<Inp
 
 /// Returns the pattern that `fileset` takes, if it is one.
 fn pattern_of_set(directory: &ProjectPath, pattern: &str) -> Option<Pattern> {
-    // A leading slash has no meaning here: the pattern goes on from the directory.
+    // A leading slash has no meaning here: the pattern continues from the directory.
     Pattern::new(directory, pattern.trim_start_matches('/')).ok()
 }

@@ -6,7 +6,7 @@ use super::chain::MAX_CHAIN;
 use super::node::InputNode;
 use crate::change::cause::Use;
 
-/// Goes from one node to all that it uses, nearest first, each once.
+/// Visits all nodes that one node uses, nearest first, each once.
 pub(super) struct NodeWalk {
     start: usize,
     /// By node, how it was reached.
@@ -34,7 +34,7 @@ impl NodeWalk {
         }
     }
 
-    /// Goes on to the next node, and leaves out those that are not wanted.
+    /// Returns the next node, and skips those that are not wanted.
     pub(super) fn next(
         &mut self,
         nodes: &[InputNode],
@@ -61,7 +61,7 @@ impl NodeWalk {
         Some(user)
     }
 
-    /// Returns how one gets from the start to a node that has been reached.
+    /// Returns the way from the start to a node that has been reached.
     pub(super) fn way<'n>(&self, nodes: &'n [InputNode], node: usize) -> Vec<&'n Use> {
         let mut at = self.reached.get(&node).map_or(node, |reached| reached.kept);
         let mut edges = Vec::new();

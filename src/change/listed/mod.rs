@@ -16,7 +16,7 @@ use crate::project::{self, Problems, Project};
 /// use count whether or not the modules around them have changed. With `changed`, a stack has changed
 /// if and only if one of its inputs has.
 ///
-/// Adds what is suspicious to `problems`, unless it is among them already.
+/// Adds warnings to `problems`, unless they are already there.
 ///
 /// # Errors
 ///
@@ -34,8 +34,8 @@ pub fn inputs_of(
     Ok(inputs.in_order())
 }
 
-/// Adds to the inputs of a stack what differs there and does not count, of each kind of reason one
-/// file. First is one that would count if it were committed.
+/// Adds to the inputs of a stack the changes there that do not count, one file for each kind of reason.
+/// A file that would count if it were committed comes first.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ pub fn add_uncounted(
         if files.is_empty() {
             continue;
         }
-        // What is wrong with files that do not count is not told.
+        // Problems in files that do not count are not reported.
         let (touched, _) = list(project, listing, files, stack)?;
         for input in &mut *inputs {
             let change = touched.same(input).and_then(|touched| {
@@ -71,7 +71,7 @@ pub fn add_uncounted(
     Ok(())
 }
 
-/// Lists what a stack depends on, and what is suspicious there.
+/// Lists what a stack depends on, with warnings.
 fn list(
     project: &Project,
     listing: &Listing,

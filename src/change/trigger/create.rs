@@ -34,18 +34,18 @@ pub enum NotCreated {
     },
 }
 
-/// The triggers that were created, by path, and the error that ended it, if there was one.
+/// The triggers that were created, by path, and the error that ended the creation, if any.
 #[derive(Debug)]
 pub struct Created {
     /// Their files.
     pub files: Vec<ProjectPath>,
-    /// The error that ended it.
+    /// The error that ended the creation.
     pub error: Option<NotCreated>,
 }
 
 /// Creates a trigger for each of some stacks of the project at `root`.
 ///
-/// Links are not followed: nothing is written outside of the project.
+/// Links are not followed: nothing is written outside the project.
 pub fn create(root: &Path, stacks: &[ProjectPath], kind: TriggerKind, reason: &str) -> Created {
     let mut created = Created {
         files: Vec::new(),
@@ -85,7 +85,7 @@ fn create_one(
     match File::create_new(&host).and_then(|mut file| file.write_all(text.as_bytes())) {
         Ok(()) => Ok(path),
         Err(source) => {
-            // Half a trigger would be a broken one.
+            // A partly written trigger would be broken.
             _ = fs::remove_file(host);
             Err(NotCreated::Io { path, source })
         }

@@ -1,4 +1,4 @@
-//! Trigger files on disk, where anyone may have put anything.
+//! Reads trigger files from disk, where anything may lie.
 
 use std::fs::{self, FileType};
 use std::io;
@@ -24,13 +24,13 @@ const LIMIT: SizeLimit = SizeLimit {
 pub(crate) enum TriggerFile {
     /// No file.
     Nothing,
-    /// A file that is not a trigger. If it should not be there, there is a diagnostic already.
+    /// A file that is not a trigger. If it does not belong there, a diagnostic already says so.
     NoTrigger,
     /// A trigger.
     Trigger(Statement),
 }
 
-/// Reads a trigger file, and adds what is wrong with it to `problems`.
+/// Reads a trigger file and adds its problems to `problems`.
 ///
 /// Links are not followed: git does not know what is behind them.
 pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> TriggerFile {
@@ -157,7 +157,7 @@ fn not_a_file(file: &ProjectPath, kind: FileType, problems: &mut Problems) -> Tr
     refuse(diagnostic.help(help), problems)
 }
 
-/// Reports something that should be a directory and is not.
+/// Names a file that should be a directory but is not.
 pub(super) fn what(kind: FileType) -> &'static str {
     if kind.is_symlink() {
         "a symbolic link"

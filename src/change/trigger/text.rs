@@ -141,7 +141,7 @@ fn check_rest(block: &Block, problems: &mut Vec<Diagnostic>) {
     keyword(block, "context", &["stack"], problems);
 }
 
-/// Evaluates an attribute that must be there.
+/// Evaluates a required attribute.
 fn value(
     block: &Block,
     name: &str,
@@ -171,7 +171,7 @@ fn wrong_type(name: &str, wanted: &str, found: &Value, span: Span) -> Diagnostic
     diagnostic.label(span, format!("this is {}", found.type_name()))
 }
 
-/// Returns an attribute that must be one of some bare words, if it is there.
+/// Returns an attribute that must be one of a few bare words, if it is set.
 fn keyword<'w>(
     block: &Block,
     name: &str,
@@ -185,7 +185,7 @@ fn keyword<'w>(
     let diagnostic = Diagnostic::error(Code::InvalidValue, wanted);
     problems.push(match &value.kind {
         ExprKind::Variable(word) => match find(word) {
-            // Parentheses make an expression of it.
+            // Parentheses turn it into an expression.
             Some(word) if value.span.range().len() > word.len() => diagnostic
                 .label(value.span, "this is no bare word")
                 .help(format!("write it without parentheses: `{name} = {word}`")),

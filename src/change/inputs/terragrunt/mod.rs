@@ -2,7 +2,7 @@
 //! the module that it runs.
 //!
 //! What a file says depends on the stack that reads it, so only its syntax is kept. Dependencies on
-//! other units are no inputs: that another unit changed says nothing about this one.
+//! other units are not inputs: a change of another unit does not change this one.
 
 mod names;
 mod reading;

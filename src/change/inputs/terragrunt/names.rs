@@ -1,4 +1,4 @@
-//! What can be worked out of Terragrunt's expressions without running it: text, locals that are
+//! What can be evaluated of Terragrunt's expressions without running it: text, locals that are
 //! text, and the functions that name places.
 
 use std::cell::{Cell, RefCell};
@@ -33,7 +33,7 @@ const CONFIGURATIONS: [&str; 2] = ["terragrunt.hcl", "root.hcl"];
 /// How many locals may refer to each other in a row.
 const MAX_LOCAL_DEPTH: usize = 32;
 
-/// How a file takes part in what a stack does.
+/// How a stack uses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// It is the stack's own.
@@ -72,7 +72,7 @@ pub(super) struct Names<'n, 't, 'a> {
 pub(super) fn wanted(written: Option<&str>) -> Vec<&str> {
     match written {
         None => CONFIGURATIONS.to_vec(),
-        // As a path from the root it would be found whatever the directory is.
+        // An absolute path would be found from every directory.
         Some(name) if name.is_empty() || name.starts_with('/') => Vec::new(),
         Some(name) => vec![name],
     }
@@ -98,7 +98,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         }
     }
 
-    /// Returns the text that an expression gives, if it can be worked out.
+    /// Returns the text that an expression gives, if it can be evaluated.
     pub(super) fn text(&self, expr: &Expr) -> Option<String> {
         match evaluate_within(expr, self, &self.budget) {
             Ok(Value::String(text)) => Some(text.to_string()),
@@ -167,7 +167,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
     }
 }
 
-/// Gives up on an expression; nobody sees why.
+/// Gives up on an expression; the diagnostic is never shown.
 fn unknown<T>(span: Span) -> EvalResult<T> {
     Err(Box::new(
         Diagnostic::warning(Code::UnavailableName, "unknown").label(span, ""),

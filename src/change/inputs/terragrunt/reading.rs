@@ -1,4 +1,4 @@
-//! The reading of all files of one stack: what is met goes into a node.
+//! Reads all files of one stack into a node.
 
 use std::collections::{HashSet, VecDeque};
 

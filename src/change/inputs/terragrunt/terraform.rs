@@ -52,7 +52,7 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
     let Some(text) = names.text(&source.value) else {
         return;
     };
-    // `?ref=…` means nothing for a directory, and `//` parts what is copied from what is run.
+    // `?ref=…` has no meaning for a directory, and `//` separates what is copied from what is run.
     let path = text.split('?').next().unwrap_or_default();
     let is_local = extract::is_local(path) || path.starts_with('/');
     if !is_local || path.len() > ProjectPath::MAX_BYTES {
@@ -64,7 +64,7 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
     let mut modules = Vec::new();
     for base in names.bases() {
         let Some(directory) = reading.units.locate(path, base) else {
-            // Another directory of the machine is none of our business.
+            // Other directories of the machine do not matter.
             if !path.starts_with('/') || reading.units.is_in_repository(path) {
                 absent = absent.or(Some(Absent::Outside));
             }

@@ -1,4 +1,4 @@
-//! What the reading of all stacks shares: the files of Terragrunt, and where paths of it lead.
+//! Terragrunt files that stacks share, and where Terragrunt's paths lead.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(in crate::change::inputs) struct Units<'t, 'a> {
     parents: RwLock<HashMap<ProjectPath, bool>>,
 }
 
-/// A file of Terragrunt's.
+/// A Terragrunt file.
 pub(super) struct UnitFile {
     pub(super) path: ProjectPath,
     pub(super) text: String,
@@ -63,7 +63,7 @@ impl<'t, 'a> Units<'t, 'a> {
         })
     }
 
-    /// Reads a file; `None` if it cannot be read, which has been said then.
+    /// Reads a file; `None`, after a warning, if it cannot be read.
     pub(super) fn parse(&self, path: &ProjectPath) -> Option<UnitFile> {
         let mut buffer = Vec::new();
         let host = path.to_host(self.tree.root());
