@@ -10,7 +10,7 @@ use super::json::{FORMAT, OriginJson, ProblemsJson};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
-use crate::selection::graph::{Arrow, End, Graph};
+use crate::selection::graph::{Arrow, ArrowEnd, Graph};
 use crate::selection::select::Selection;
 
 /// What is to be drawn.
@@ -19,7 +19,7 @@ pub struct Drawing<'a> {
     project: &'a Project,
     selection: &'a Selection,
     /// The selected stacks in path order, then groups.
-    nodes: Vec<End>,
+    nodes: Vec<ArrowEnd>,
     arrows: Vec<Arrow>,
 }
 
@@ -28,10 +28,10 @@ impl<'a> Drawing<'a> {
     pub fn new(project: &'a Project, graph: &Graph, selection: &'a Selection) -> Self {
         let mut arrows = graph.arrows(|stack| selection.contains(stack));
         arrows.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
-        let mut nodes: Vec<End> = selection.stacks().map(End::Stack).collect();
+        let mut nodes: Vec<ArrowEnd> = selection.stacks().map(ArrowEnd::Stack).collect();
         let ends = arrows.iter().flat_map(|arrow| [&arrow.from, &arrow.to]);
-        let mut groups: Vec<End> = ends
-            .filter(|end| matches!(end, End::Group(..)))
+        let mut groups: Vec<ArrowEnd> = ends
+            .filter(|end| matches!(end, ArrowEnd::Group(..)))
             .cloned()
             .collect();
         groups.sort();
@@ -50,11 +50,11 @@ impl<'a> Drawing<'a> {
     }
 
     /// Names a node, uniquely: stacks by their path, which a group's name cannot be.
-    fn id(&self, end: &End) -> String {
+    fn id(&self, end: &ArrowEnd) -> String {
         match end {
-            End::Stack(stack) => self.path(*stack).to_owned(),
-            End::Group(number, name) if name.is_empty() => format!("part {number}"),
-            End::Group(_, name) => name.clone(),
+            ArrowEnd::Stack(stack) => self.path(*stack).to_owned(),
+            ArrowEnd::Group(number, name) if name.is_empty() => format!("part {number}"),
+            ArrowEnd::Group(_, name) => name.clone(),
         }
     }
 
@@ -97,9 +97,9 @@ pub fn write_dot(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
     writeln!(out, "  node [shape = box]")?;
     for node in &drawing.nodes {
         let shape = match node {
-            End::Stack(_) => "",
-            End::Group(_, name) if name.is_empty() => " [shape = point]",
-            End::Group(..) => " [shape = folder, style = dashed]",
+            ArrowEnd::Stack(_) => "",
+            ArrowEnd::Group(_, name) if name.is_empty() => " [shape = point]",
+            ArrowEnd::Group(..) => " [shape = folder, style = dashed]",
         };
         writeln!(out, "  {}{shape}", quoted(&drawing.id(node)))?;
     }
@@ -156,12 +156,12 @@ pub fn write_mermaid(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> 
         escaped
     };
     writeln!(out, "flowchart LR")?;
-    let position = |end: &End| drawing.nodes.binary_search(end).unwrap_or_default();
+    let position = |end: &ArrowEnd| drawing.nodes.binary_search(end).unwrap_or_default();
     for (index, node) in drawing.nodes.iter().enumerate() {
         let label = escaped(&drawing.id(node));
         match node {
-            End::Stack(_) => writeln!(out, "  n{index}[\"{label}\"]")?,
-            End::Group(..) => writeln!(out, "  n{index}([\"{label}\"])")?,
+            ArrowEnd::Stack(_) => writeln!(out, "  n{index}[\"{label}\"]")?,
+            ArrowEnd::Group(..) => writeln!(out, "  n{index}([\"{label}\"])")?,
         }
     }
     let mut in_cycle = Vec::new();
@@ -199,7 +199,7 @@ pub fn write_graph_json(
     problems: &Problems,
 ) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct GraphJson<'a> {
         format: u32,
         #[serde(flatten)]
         since: Option<SinceJson<'a>>,
@@ -227,13 +227,13 @@ pub fn write_graph_json(
         cycle: bool,
     }
     let nodes = drawing.nodes.iter().map(|node| match node {
-        End::Stack(stack) => NodeJson {
+        ArrowEnd::Stack(stack) => NodeJson {
             id: drawing.id(node),
             kind: "stack",
             path: Some(drawing.path(*stack)),
             name: Some(&drawing.project.stacks[*stack].name),
         },
-        End::Group(..) => NodeJson {
+        ArrowEnd::Group(..) => NodeJson {
             id: drawing.id(node),
             kind: "group",
             path: None,
@@ -251,7 +251,7 @@ pub fn write_graph_json(
         via: arrow.via.iter().map(|&stack| drawing.path(stack)).collect(),
         cycle: arrow.in_cycle,
     });
-    let document = Document {
+    let document = GraphJson {
         format: FORMAT,
         since: drawing.selection.since().map(SinceJson::new),
         nodes: nodes.collect(),

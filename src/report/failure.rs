@@ -4,28 +4,28 @@ use std::time::Duration;
 
 use crate::duration;
 use crate::printable::printable;
-use crate::record::journal::Failure;
+use crate::record::journal::FailureRecord;
 
 /// Returns how a command failed, given after how long: `after 3.2s`.
-pub(super) fn failed(failure: &Failure, after: &str) -> String {
+pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
     let exact = |milliseconds: u64| duration::exact(Duration::from_millis(milliseconds));
     let how = match failure {
-        Failure::Exited { status } => format!("exit status {status}"),
-        Failure::Signalled { signal } => format!("ended by {}", signal_name(*signal)),
+        FailureRecord::Exited { status } => format!("exit status {status}"),
+        FailureRecord::Signalled { signal } => format!("ended by {}", signal_name(*signal)),
         // Its limit is no measured time, and the two side by side would read as one.
-        Failure::TimedOut { timeout_ms } => {
+        FailureRecord::TimedOut { timeout_ms } => {
             format!("took longer than {}, ended", exact(*timeout_ms))
         }
-        Failure::RunTimedOut { timeout_ms } => {
+        FailureRecord::RunTimedOut { timeout_ms } => {
             format!("the run took longer than {}, ended", exact(*timeout_ms))
         }
-        Failure::NotStarted { problem } => format!("could not be started: {problem}"),
-        Failure::WantedTerminal => {
+        FailureRecord::NotStarted { problem } => format!("could not be started: {problem}"),
+        FailureRecord::WantedTerminal => {
             "asked for the terminal (commands have it only in the foreground, with `-j 1 --output live`)"
                 .to_owned()
         }
-        Failure::Lost { problem } => format!("its end is unknown: {problem}"),
-        Failure::Other(failure) => match failure["kind"].as_str() {
+        FailureRecord::Lost { problem } => format!("its end is unknown: {problem}"),
+        FailureRecord::Other(failure) => match failure["kind"].as_str() {
             Some(kind) => format!("`{kind}`, which this orch does not know,"),
             None => "in a way that this orch does not know,".to_owned(),
         },

@@ -125,14 +125,14 @@ pub fn write_diagnostics(
     is_valid: bool,
 ) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct ValidationJson<'a> {
         format: u32,
         valid: bool,
         stacks: Vec<PathJson<'a>>,
         #[serde(flatten)]
         problems: ProblemsJson<'a>,
     }
-    let document = Document {
+    let document = ValidationJson {
         format: FORMAT,
         valid: is_valid,
         stacks: if is_valid {
@@ -160,7 +160,7 @@ pub fn write_refusal(
     command: Option<&str>,
 ) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct RefusalJson<'a> {
         format: u32,
         refused: RefusedJson<'a>,
         stacks: [(); 0],
@@ -172,7 +172,7 @@ pub fn write_refusal(
         problem: &'a str,
         command: Option<&'a str>,
     }
-    let document = Document {
+    let document = RefusalJson {
         format: FORMAT,
         refused: RefusedJson { problem, command },
         stacks: [],
@@ -400,7 +400,7 @@ pub fn write_environments(
     environments: &[(StackIndex, Environment)],
 ) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct EnvironmentListJson<'a> {
         format: u32,
         #[serde(flatten)]
         since: Option<SinceJson<'a>>,
@@ -418,7 +418,7 @@ pub fn write_environments(
         path: project.stacks[*stack].path.as_str(),
         env,
     });
-    let document = Document {
+    let document = EnvironmentListJson {
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: stacks.collect(),

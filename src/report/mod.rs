@@ -19,7 +19,7 @@ pub use json::{
 };
 pub use reasons::reason_text;
 pub use run::{
-    Filter, Folding, Groups, Lines, Progress, RunLogs, RunText, StreamWriter, StreamWriters,
+    Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter, StreamWriters,
 };
 pub use runs::{
     ListedRun, ShownRun, local_time, write_run, write_run_json, write_run_refusal_json, write_runs,

@@ -6,8 +6,8 @@ use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
-use crate::selection::graph::{Origin, Step, Towards};
-use crate::selection::select::{Reason, Scope};
+use crate::selection::graph::{NeighbourStep, Origin, Towards};
+use crate::selection::select::{DirectoryMatch, Reason};
 use crate::source::{Sources, Span};
 
 /// Says why a stack is selected.
@@ -39,10 +39,10 @@ pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> Strin
 }
 
 /// Says how a directory limits a selection.
-pub(super) fn directory_text(directory: &ProjectPath, scope: Scope) -> String {
+pub(super) fn directory_text(directory: &ProjectPath, scope: DirectoryMatch) -> String {
     match scope {
-        Scope::Recursive => format!("at or below {directory}"),
-        Scope::Exact => format!("the stack at {directory}"),
+        DirectoryMatch::Recursive => format!("at or below {directory}"),
+        DirectoryMatch::Exact => format!("the stack at {directory}"),
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn direction(towards: Towards) -> &'static str {
 /// Says how a neighbour is reached, from its own point of view.
 pub(super) fn step_text(
     towards: Towards,
-    step: &Step,
+    step: &NeighbourStep,
     stacks: &Stacks,
     sources: &Sources,
 ) -> String {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 pub use self::json::{write_run_json, write_run_refusal_json, write_runs_json};
 pub use self::text::{local_time, write_run, write_runs};
-use crate::record::journal::{Brief, ReadError, Record, RunState, StackState};
+use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
 
 /// A run in a list.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct ListedRun {
 #[derive(Debug)]
 pub struct ShownRun {
     /// What its journal says.
-    pub record: Record,
+    pub record: RunRecord,
     /// How it went.
     pub state: RunState,
     /// Where its journal and logs are.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::project::config::TagLimit;
-use crate::record::journal::{self, Counts, Ended, Entry, Event, Finished};
+use crate::record::journal::{self, Counts, Ended, Event, Finished, JournalEntry};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
@@ -24,8 +24,8 @@ pub fn milliseconds(duration: Duration) -> u64 {
 }
 
 /// Returns the line of a journal for an event, or nothing where its header says it.
-pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<Entry> {
-    let mut entry = Entry::new(at, event(happened, turns)?);
+pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<JournalEntry> {
+    let mut entry = JournalEntry::new(at, event(happened, turns)?);
     let (turn, step) = match happened {
         RunEvent::Added { turn, .. }
         | RunEvent::Started { turn, .. }
@@ -131,16 +131,16 @@ fn ended(ending: &Ending, turns: &Turns) -> Ended {
         Outcome::Failed(failure) => (Some(failure.into()), None),
         Outcome::Skipped { cause } => {
             let stack = path(*cause);
-            (None, Some(journal::Cause::Failed { stack }))
+            (None, Some(journal::CauseRecord::Failed { stack }))
         }
         Outcome::Cancelled(cause) => {
             let cause = match *cause {
-                CancelCause::Failed(stack) => journal::Cause::Failed { stack: path(stack) },
-                CancelCause::Signal(signal) => journal::Cause::Signal { signal },
-                CancelCause::RunTimedOut(timeout) => journal::Cause::RunTimedOut {
+                CancelCause::Failed(stack) => journal::CauseRecord::Failed { stack: path(stack) },
+                CancelCause::Signal(signal) => journal::CauseRecord::Signal { signal },
+                CancelCause::RunTimedOut(timeout) => journal::CauseRecord::RunTimedOut {
                     timeout_ms: milliseconds(timeout),
                 },
-                CancelCause::Stuck => journal::Cause::Stuck,
+                CancelCause::Stuck => journal::CauseRecord::Stuck,
             };
             (None, Some(cause))
         }
@@ -155,56 +155,56 @@ fn ended(ending: &Ending, turns: &Turns) -> Ended {
     }
 }
 
-impl From<&Outcome> for journal::Outcome {
+impl From<&Outcome> for journal::OutcomeRecord {
     fn from(outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Succeeded => journal::Outcome::Succeeded,
-            Outcome::Failed(_) => journal::Outcome::Failed,
-            Outcome::Skipped { .. } => journal::Outcome::Skipped,
-            Outcome::Cancelled(_) => journal::Outcome::Cancelled,
+            Outcome::Succeeded => journal::OutcomeRecord::Succeeded,
+            Outcome::Failed(_) => journal::OutcomeRecord::Failed,
+            Outcome::Skipped { .. } => journal::OutcomeRecord::Skipped,
+            Outcome::Cancelled(_) => journal::OutcomeRecord::Cancelled,
         }
     }
 }
 
-impl From<&Failure> for journal::Failure {
+impl From<&Failure> for journal::FailureRecord {
     fn from(failure: &Failure) -> Self {
         match failure {
-            Failure::Exited(status) => journal::Failure::Exited { status: *status },
-            Failure::Signalled(signal) => journal::Failure::Signalled { signal: *signal },
-            Failure::TimedOut(timeout) => journal::Failure::TimedOut {
+            Failure::Exited(status) => journal::FailureRecord::Exited { status: *status },
+            Failure::Signalled(signal) => journal::FailureRecord::Signalled { signal: *signal },
+            Failure::TimedOut(timeout) => journal::FailureRecord::TimedOut {
                 timeout_ms: milliseconds(*timeout),
             },
-            Failure::RunTimedOut(timeout) => journal::Failure::RunTimedOut {
+            Failure::RunTimedOut(timeout) => journal::FailureRecord::RunTimedOut {
                 timeout_ms: milliseconds(*timeout),
             },
-            Failure::NotStarted(problem) => journal::Failure::NotStarted {
+            Failure::NotStarted(problem) => journal::FailureRecord::NotStarted {
                 problem: problem.clone(),
             },
-            Failure::WantedTerminal => journal::Failure::WantedTerminal,
-            Failure::Lost(problem) => journal::Failure::Lost {
+            Failure::WantedTerminal => journal::FailureRecord::WantedTerminal,
+            Failure::Lost(problem) => journal::FailureRecord::Lost {
                 problem: problem.clone(),
             },
         }
     }
 }
 
-impl From<Reaction> for journal::Reaction {
+impl From<Reaction> for journal::ReactionRecord {
     fn from(reaction: Reaction) -> Self {
         match reaction {
-            Reaction::Interrupt => journal::Reaction::Interrupt,
-            Reaction::Terminate => journal::Reaction::Terminate,
-            Reaction::Kill => journal::Reaction::Kill,
+            Reaction::Interrupt => journal::ReactionRecord::Interrupt,
+            Reaction::Terminate => journal::ReactionRecord::Terminate,
+            Reaction::Kill => journal::ReactionRecord::Kill,
         }
     }
 }
 
-impl From<&RunSettings> for journal::Settings {
+impl From<&RunSettings> for journal::SettingsRecord {
     fn from(settings: &RunSettings) -> Self {
-        let limits = settings.limits.iter().map(|limit| journal::TagLimit {
+        let limits = settings.limits.iter().map(|limit| journal::TagLimitRecord {
             tag: limit.tag.clone(),
             at_once: limit.at_once.get(),
         });
-        journal::Settings {
+        journal::SettingsRecord {
             on_error: settings.on_error().into(),
             jobs: settings.jobs().get(),
             limits: limits.collect(),
@@ -222,7 +222,7 @@ impl From<&RunSettings> for journal::Settings {
 impl RunSettings {
     /// Returns the settings that a journal names. `on_error` is not among them: a word that only a
     /// later `orch` knows matters only where nothing else is said.
-    pub fn recorded(settings: &journal::Settings) -> Self {
+    pub fn recorded(settings: &journal::SettingsRecord) -> Self {
         let limits = settings.limits.iter().filter_map(|limit| {
             Some(TagLimit {
                 tag: limit.tag.clone(),
@@ -244,11 +244,11 @@ impl RunSettings {
     }
 }
 
-impl From<Direction> for journal::Direction {
+impl From<Direction> for journal::DirectionRecord {
     fn from(direction: Direction) -> Self {
         match direction {
-            Direction::Forward => journal::Direction::Forward,
-            Direction::Reverse => journal::Direction::Reverse,
+            Direction::Forward => journal::DirectionRecord::Forward,
+            Direction::Reverse => journal::DirectionRecord::Reverse,
         }
     }
 }
@@ -259,21 +259,21 @@ impl Direction {
     /// # Errors
     ///
     /// The word, if only a later `orch` knows it.
-    pub fn recorded(direction: &journal::Direction) -> Result<Self, &str> {
+    pub fn recorded(direction: &journal::DirectionRecord) -> Result<Self, &str> {
         match direction {
-            journal::Direction::Forward => Ok(Direction::Forward),
-            journal::Direction::Reverse => Ok(Direction::Reverse),
-            journal::Direction::Other(word) => Err(word),
+            journal::DirectionRecord::Forward => Ok(Direction::Forward),
+            journal::DirectionRecord::Reverse => Ok(Direction::Reverse),
+            journal::DirectionRecord::Other(word) => Err(word),
         }
     }
 }
 
-impl From<OnError> for journal::OnError {
+impl From<OnError> for journal::OnErrorRecord {
     fn from(on_error: OnError) -> Self {
         match on_error {
-            OnError::Stop => journal::OnError::Stop,
-            OnError::SkipDependents => journal::OnError::SkipDependents,
-            OnError::Continue => journal::OnError::Continue,
+            OnError::Stop => journal::OnErrorRecord::Stop,
+            OnError::SkipDependents => journal::OnErrorRecord::SkipDependents,
+            OnError::Continue => journal::OnErrorRecord::Continue,
         }
     }
 }
@@ -284,12 +284,12 @@ impl OnError {
     /// # Errors
     ///
     /// The word, if only a later `orch` knows it.
-    pub fn recorded(on_error: &journal::OnError) -> Result<Self, &str> {
+    pub fn recorded(on_error: &journal::OnErrorRecord) -> Result<Self, &str> {
         match on_error {
-            journal::OnError::Stop => Ok(OnError::Stop),
-            journal::OnError::SkipDependents => Ok(OnError::SkipDependents),
-            journal::OnError::Continue => Ok(OnError::Continue),
-            journal::OnError::Other(word) => Err(word),
+            journal::OnErrorRecord::Stop => Ok(OnError::Stop),
+            journal::OnErrorRecord::SkipDependents => Ok(OnError::SkipDependents),
+            journal::OnErrorRecord::Continue => Ok(OnError::Continue),
+            journal::OnErrorRecord::Other(word) => Err(word),
         }
     }
 }

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use tracing::debug;
 
 use crate::record::journal::{
-    Header, Holder, Journal, Liveness, Locking, ProjectLock, Record, RecordFolder, Runs, Unusable,
+    Header, Holder, Journal, Liveness, Locking, ProjectLock, RecordFolder, RunRecord, Runs,
+    Unusable,
 };
 use crate::run::event::{RunEvent, Sink, Turns};
 use crate::run::journaled;
@@ -54,7 +55,7 @@ pub enum Busy {
         /// Who holds the lock, if they say so.
         holder: Option<Holder>,
         /// The record of the run, if it was killed.
-        killed: Option<Box<Record>>,
+        killed: Option<Box<RunRecord>>,
         /// Whether it goes on elsewhere.
         is_elsewhere: bool,
     },

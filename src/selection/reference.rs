@@ -112,7 +112,7 @@ impl References {
     /// and a reference that names nothing, which is an error if the project says
     /// `references = "strict"`.
     pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
-        let mut resolver = Resolver {
+        let mut resolver = ReferenceResolver {
             project,
             references: References::default(),
             groups_by_filter: HashMap::new(),
@@ -212,7 +212,7 @@ impl Reference {
     }
 }
 
-struct Resolver<'a> {
+struct ReferenceResolver<'a> {
     project: &'a Project,
     references: References,
     groups_by_filter: HashMap<TagFilter, TagGroupIndex>,
@@ -220,7 +220,7 @@ struct Resolver<'a> {
     problems: &'a mut Vec<Diagnostic>,
 }
 
-impl Resolver<'_> {
+impl ReferenceResolver<'_> {
     fn resolve(
         &mut self,
         from: StackIndex,

@@ -82,7 +82,7 @@ pub struct Why {
     /// Flags to leave out. That alone selects the stack if no obstacle is a filter.
     pub in_the_way: Vec<BlockingFlag>,
     /// What would select it, then, besides passing the filters.
-    pub ways: Vec<Way>,
+    pub ways: Vec<Alternative>,
 }
 
 /// A flag that takes stacks away, whatever selects them.
@@ -96,7 +96,7 @@ pub enum BlockingFlag {
 
 /// Something that would select a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum Alternative {
     /// To select this stack, which wants it there.
     Wants(StackIndex, Span),
     /// To select this stack, which it names there in `wanted_by`.
@@ -106,12 +106,12 @@ pub enum Way {
     Neighbour(Reach, StackIndex, Option<Reach>),
 }
 
-impl Way {
+impl Alternative {
     /// Returns whether this is what has selected the stack.
     fn is(&self, reason: &Reason) -> bool {
         match (self, reason) {
-            (Way::Wants(_, way), Reason::Wants(_, taken))
-            | (Way::WantedBy(_, way), Reason::WantedBy(_, taken)) => way == taken,
+            (Alternative::Wants(_, way), Reason::Wants(_, taken))
+            | (Alternative::WantedBy(_, way), Reason::WantedBy(_, taken)) => way == taken,
             _ => false,
         }
     }
@@ -226,7 +226,7 @@ impl Question<'_> {
     }
 
     /// Returns the references by which another stack would bring this one along.
-    fn wanted(&self) -> Vec<Way> {
+    fn wanted(&self) -> Vec<Alternative> {
         let Question {
             project: Project { stacks, .. },
             references,
@@ -240,12 +240,12 @@ impl Question<'_> {
             match reference.kind {
                 ReferenceKind::Wants => {
                     let names_it = references.names(reference, stack, stacks);
-                    (names_it && can_be_selected(from)).then_some(Way::Wants(from, span))
+                    (names_it && can_be_selected(from)).then_some(Alternative::Wants(from, span))
                 }
                 ReferenceKind::WantedBy if from == stack => {
                     let named = references.named(reference, stacks);
                     let named = named.into_iter().find(|&named| can_be_selected(named))?;
-                    Some(Way::WantedBy(named, span))
+                    Some(Alternative::WantedBy(named, span))
                 }
                 _ => None,
             }
@@ -254,7 +254,7 @@ impl Question<'_> {
     }
 
     /// Returns the flags that would bring the stack along with one that is selected.
-    fn by_neighbours(&self) -> Vec<Way> {
+    fn by_neighbours(&self) -> Vec<Alternative> {
         // These flags start from what is selected without any of them.
         let without;
         let start = if self.query.neighbours.is_empty() {
@@ -284,7 +284,11 @@ impl Question<'_> {
             };
             let mut reaches = self.query.neighbours.iter();
             let is_same = |it: &&Reach| (it.verb, it.towards) == (reach.verb, reach.towards);
-            Some(Way::Neighbour(reach, other, reaches.find(is_same).copied()))
+            Some(Alternative::Neighbour(
+                reach,
+                other,
+                reaches.find(is_same).copied(),
+            ))
         });
         ways.collect()
     }

@@ -15,7 +15,9 @@ use orch::project::tag::TagFilter;
 use orch::project::{Problems, Project};
 use orch::selection::graph::{Graph, Towards};
 use orch::selection::reference::References;
-use orch::selection::select::{Named, PathFilter, Query, Reach, Scope, Selection, Verb, select};
+use orch::selection::select::{
+    DirectoryMatch, NamedStacks, PathFilter, Query, Reach, Selection, Verb, select,
+};
 use orch::source::Span;
 use tempfile::TempDir;
 
@@ -101,7 +103,7 @@ impl Loaded {
                 let line = self.model.line(query, stack)?;
                 Some((self.index(stack), line))
             });
-            Named {
+            NamedStacks {
                 source: "a list".to_owned(),
                 lines: lines.collect(),
             }
@@ -121,9 +123,9 @@ impl Loaded {
         Query {
             changed: query.changes.as_ref().map(|changes| self.changes(changes)),
             scope: if query.recursive {
-                Scope::Recursive
+                DirectoryMatch::Recursive
             } else {
-                Scope::Exact
+                DirectoryMatch::Exact
             },
             globs: query.globs.iter().map(filter).collect(),
             named,

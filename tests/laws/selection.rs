@@ -1,6 +1,6 @@
 //! Which stacks are selected, and why, or why not.
 
-use orch::selection::graph::{Step, Towards};
+use orch::selection::graph::{NeighbourStep, Towards};
 use orch::selection::select::{Obstacle, Reason};
 use orch::source::Span;
 use proptest::prelude::*;
@@ -107,7 +107,7 @@ impl Scene {
         start: &Set,
         towards: Towards,
         stack: usize,
-        step: &Step,
+        step: &NeighbourStep,
     ) -> Result<(), TestCaseError> {
         let other = self.loaded.number(step.from);
         let (from, to, name) = match towards {

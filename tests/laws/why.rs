@@ -2,8 +2,8 @@
 
 use orch::path::ProjectPath;
 use orch::project::stack::StackIndex;
-use orch::selection::select::{Named, Obstacle, Query, Verb, select};
-use orch::selection::why::{BlockingFlag, Question, Way, Why};
+use orch::selection::select::{NamedStacks, Obstacle, Query, Verb, select};
+use orch::selection::why::{Alternative, BlockingFlag, Question, Why};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
@@ -65,7 +65,7 @@ impl Scene {
     /// A query for one stack and what it brings along.
     fn only(stack: StackIndex) -> Query {
         Query {
-            named: Some(Named {
+            named: Some(NamedStacks {
                 source: "a list".to_owned(),
                 lines: [(stack, 1)].into(),
             }),
@@ -95,7 +95,7 @@ impl Scene {
         }
         for way in &why.ways {
             match way {
-                Way::Wants(other, _) | Way::WantedBy(other, _) => {
+                Alternative::Wants(other, _) | Alternative::WantedBy(other, _) => {
                     let wanting = Query {
                         neighbours: freed.neighbours.clone(),
                         exclude: freed.exclude.clone(),
@@ -103,7 +103,7 @@ impl Scene {
                     };
                     prop_assert!(self.selects(&wanting, stack));
                 }
-                Way::Neighbour(reach, other, instead) => {
+                Alternative::Neighbour(reach, other, instead) => {
                     prop_assert_eq!(reach.verb, Verb::Include);
                     prop_assert!(self.selects(&freed, *other), "it is said to be selected");
                     let mut query = freed.clone();

@@ -12,7 +12,7 @@ use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
 use orch::selection::graph::Towards;
 use orch::selection::select::{
-    Named, Obstacle, PathFilter, Query, Reach, Scope, Selection, Verb, select,
+    DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query, Reach, Selection, Verb, select,
 };
 use tracing::info;
 
@@ -30,7 +30,7 @@ pub(super) struct Filters {
     change: Option<ChangeQuery>,
     tags: Vec<TagFilter>,
     no_tags: Vec<String>,
-    scope: Scope,
+    scope: DirectoryMatch,
     globs: Vec<String>,
     exclude: Vec<String>,
     stacks_from: Option<NameList>,
@@ -59,9 +59,9 @@ impl Filters {
         };
         let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
         let scope = if args.no_recursive {
-            Scope::Exact
+            DirectoryMatch::Exact
         } else {
-            Scope::Recursive
+            DirectoryMatch::Recursive
         };
         Ok(Filters {
             change,
@@ -195,7 +195,7 @@ impl Loaded {
     /// Understands the flags in the project; asks git what has changed, if that is wanted.
     pub(super) fn query(&mut self, filters: Filters) -> Result<Query> {
         let is_stack = self.project.stacks.at(self.directory.as_str()).is_some();
-        if filters.scope == Scope::Exact && !is_stack {
+        if filters.scope == DirectoryMatch::Exact && !is_stack {
             let message = format!(
                 "--no-recursive needs a stack, and `{}` is not one",
                 self.directory
@@ -325,7 +325,7 @@ impl Loaded {
     }
 
     /// Finds the stacks that a list names.
-    fn named(&self, list: NameList) -> Result<Named> {
+    fn named(&self, list: NameList) -> Result<NamedStacks> {
         let NameList { source, text } = list;
         let stacks = &self.project.stacks;
         let mut lines: HashMap<StackIndex, usize> = HashMap::new();
@@ -380,7 +380,7 @@ impl Loaded {
                 verbs.0, verbs.1
             ));
         }
-        Ok(Named { source, lines })
+        Ok(NamedStacks { source, lines })
     }
 
     /// Says why there is no stack at a place.
@@ -409,8 +409,8 @@ impl Loaded {
         let directory = &query.directory;
         let shown = printable(directory.as_str());
         let place = match query.scope {
-            Scope::Recursive => format!("at or below `{shown}`"),
-            Scope::Exact => format!("at `{shown}`"),
+            DirectoryMatch::Recursive => format!("at or below `{shown}`"),
+            DirectoryMatch::Exact => format!("at `{shown}`"),
         };
         if stacks.is_empty() {
             let mut message = format!("there are no stacks in `{}`", self.project.root.display());

@@ -13,7 +13,7 @@ use crate::program::commands::command_line::Cli;
 use crate::program::console::stdout;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
-use crate::program::help::{Style, TOPICS, Topic};
+use crate::program::help::{TOPICS, Topic, TopicStyle};
 
 /// How wide a topic is where nothing else is known.
 const WIDTH: usize = 80;
@@ -39,9 +39,9 @@ pub(super) fn help(args: &HelpArgs) -> Result<ExitStatus> {
             (Some(text), _) => text,
             (None, [topic]) if let Some(topic) = Topic::find(topic) => {
                 let style = if is_plain {
-                    Style::Plain
+                    TopicStyle::Plain
                 } else {
-                    Style::Terminal
+                    TopicStyle::Terminal
                 };
                 topic.text(width(), style)
             }

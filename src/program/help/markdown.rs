@@ -3,29 +3,29 @@
 
 /// A part of a topic.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum TopicBlock {
     Heading {
         level: usize,
-        text: Vec<Span>,
+        text: Vec<TopicSpan>,
     },
-    Paragraph(Vec<Span>),
+    Paragraph(Vec<TopicSpan>),
     /// Each item with its mark, `-` or `1.`.
-    List(Vec<(String, Vec<Span>)>),
+    List(Vec<(String, Vec<TopicSpan>)>),
     /// Rows of cells, the first of which are the headings.
-    Table(Vec<Vec<Vec<Span>>>),
+    Table(Vec<Vec<Vec<TopicSpan>>>),
     Code(Vec<String>),
 }
 
 /// A part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Span {
+pub(super) enum TopicSpan {
     Text(String),
     Code(String),
     Emphasis(String),
 }
 
 /// Reads the blocks of a text.
-pub(super) fn parse(markdown: &str) -> Vec<Block> {
+pub(super) fn parse(markdown: &str) -> Vec<TopicBlock> {
     let mut blocks = Vec::new();
     let mut lines = markdown.lines().peekable();
     // The lines of the paragraph that is being read, without the breaks between its sentences.
@@ -43,16 +43,18 @@ pub(super) fn parse(markdown: &str) -> Vec<Block> {
             continue;
         }
         if !paragraph.is_empty() {
-            blocks.push(Block::Paragraph(spans(&std::mem::take(&mut paragraph))));
+            blocks.push(TopicBlock::Paragraph(spans(&std::mem::take(
+                &mut paragraph,
+            ))));
         }
         if line.starts_with("```") {
             let code = lines.by_ref().take_while(|line| !line.starts_with("```"));
-            blocks.push(Block::Code(code.map(str::to_owned).collect()));
+            blocks.push(TopicBlock::Code(code.map(str::to_owned).collect()));
         } else if line.starts_with('#') {
             let text = line.trim_start_matches('#');
             let level = line.len() - text.len();
             let text = spans(text.trim());
-            blocks.push(Block::Heading { level, text });
+            blocks.push(TopicBlock::Heading { level, text });
         } else if line.starts_with('|') {
             let row = cells(line);
             if row.iter().all(|cell| cell == "---") {
@@ -60,19 +62,19 @@ pub(super) fn parse(markdown: &str) -> Vec<Block> {
             }
             let row = row.iter().map(|cell| spans(cell)).collect();
             match blocks.last_mut() {
-                Some(Block::Table(rows)) => rows.push(row),
-                _ => blocks.push(Block::Table(vec![row])),
+                Some(TopicBlock::Table(rows)) => rows.push(row),
+                _ => blocks.push(TopicBlock::Table(vec![row])),
             }
         } else if let Some((mark, text)) = item(line) {
             let item = (mark.to_owned(), spans(text));
             match blocks.last_mut() {
-                Some(Block::List(items)) => items.push(item),
-                _ => blocks.push(Block::List(vec![item])),
+                Some(TopicBlock::List(items)) => items.push(item),
+                _ => blocks.push(TopicBlock::List(vec![item])),
             }
         }
     }
     if !paragraph.is_empty() {
-        blocks.push(Block::Paragraph(spans(&paragraph)));
+        blocks.push(TopicBlock::Paragraph(spans(&paragraph)));
     }
     blocks
 }
@@ -96,7 +98,7 @@ fn cells(line: &str) -> Vec<String> {
 }
 
 /// Splits a text where code and emphasis begin and end.
-fn spans(text: &str) -> Vec<Span> {
+fn spans(text: &str) -> Vec<TopicSpan> {
     let mut spans = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find(['`', '*']) {
@@ -105,17 +107,17 @@ fn spans(text: &str) -> Vec<Span> {
             break;
         };
         if start > 0 {
-            spans.push(Span::Text(rest[..start].to_owned()));
+            spans.push(TopicSpan::Text(rest[..start].to_owned()));
         }
         let inner = rest[start + 1..][..length].to_owned();
         spans.push(match mark {
-            "`" => Span::Code(inner),
-            _ => Span::Emphasis(inner),
+            "`" => TopicSpan::Code(inner),
+            _ => TopicSpan::Emphasis(inner),
         });
         rest = &rest[start + length + 2..];
     }
     if !rest.is_empty() {
-        spans.push(Span::Text(rest.to_owned()));
+        spans.push(TopicSpan::Text(rest.to_owned()));
     }
     spans
 }
@@ -124,20 +126,20 @@ fn spans(text: &str) -> Vec<Span> {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Vec<Span> {
-        vec![Span::Text(text.to_owned())]
+    fn text(text: &str) -> Vec<TopicSpan> {
+        vec![TopicSpan::Text(text.to_owned())]
     }
 
     #[test]
     fn lines_of_a_paragraph_are_one_text() {
         let blocks = parse("# A title\n\nOne\ntwo.\n\nThree.");
         let expected = [
-            Block::Heading {
+            TopicBlock::Heading {
                 level: 1,
                 text: text("A title"),
             },
-            Block::Paragraph(text("One two.")),
-            Block::Paragraph(text("Three.")),
+            TopicBlock::Paragraph(text("One two.")),
+            TopicBlock::Paragraph(text("Three.")),
         ];
         assert_eq!(blocks, expected);
     }
@@ -145,11 +147,11 @@ mod tests {
     #[test]
     fn code_and_emphasis_are_spans() {
         let expected = [
-            Span::Text("a ".to_owned()),
-            Span::Code("*.md".to_owned()),
-            Span::Text(" is ".to_owned()),
-            Span::Emphasis("b".to_owned()),
-            Span::Text(", 2 * 2".to_owned()),
+            TopicSpan::Text("a ".to_owned()),
+            TopicSpan::Code("*.md".to_owned()),
+            TopicSpan::Text(" is ".to_owned()),
+            TopicSpan::Emphasis("b".to_owned()),
+            TopicSpan::Text(", 2 * 2".to_owned()),
         ];
         assert_eq!(spans("a `*.md` is *b*, 2 * 2"), expected);
     }
@@ -158,7 +160,7 @@ mod tests {
     fn tables_have_rows_of_cells() {
         let blocks = parse("| a | b |\n| --- | --- |\n| c | d \\| e |\n");
         let rows = vec![vec![text("a"), text("b")], vec![text("c"), text("d | e")]];
-        assert_eq!(blocks, [Block::Table(rows)]);
+        assert_eq!(blocks, [TopicBlock::Table(rows)]);
     }
 
     #[test]
@@ -166,9 +168,9 @@ mod tests {
         let item = |mark: &str, item: &str| (mark.to_owned(), text(item));
         let blocks = parse("- a\n- b\n\ntext\n\n1. c\n2. d\n");
         let expected = [
-            Block::List(vec![item("-", "a"), item("-", "b")]),
-            Block::Paragraph(text("text")),
-            Block::List(vec![item("1.", "c"), item("2.", "d")]),
+            TopicBlock::List(vec![item("-", "a"), item("-", "b")]),
+            TopicBlock::Paragraph(text("text")),
+            TopicBlock::List(vec![item("1.", "c"), item("2.", "d")]),
         ];
         assert_eq!(blocks, expected);
     }
@@ -177,6 +179,6 @@ mod tests {
     fn code_keeps_its_lines() {
         let blocks = parse("```sh\n# no heading\n\n- no item\n```\n");
         let lines = ["# no heading", "", "- no item"].map(str::to_owned);
-        assert_eq!(blocks, [Block::Code(lines.to_vec())]);
+        assert_eq!(blocks, [TopicBlock::Code(lines.to_vec())]);
     }
 }

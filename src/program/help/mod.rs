@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use orch::diagnostic::Code;
 
-pub(crate) use self::text::Style;
+pub(crate) use self::text::TopicStyle;
 
 /// Something to read about.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Topic {
     }
 
     /// Returns the topic as text of this width.
-    pub(crate) fn text(&self, width: usize, style: Style) -> String {
+    pub(crate) fn text(&self, width: usize, style: TopicStyle) -> String {
         text::render(&markdown::parse(&self.markdown()), width, style)
     }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn topics_use_no_markdown_that_is_not_understood() {
         for topic in &TOPICS {
-            let plain = topic.text(80, Style::Plain);
+            let plain = topic.text(80, TopicStyle::Plain);
             let code_aside: String = plain.split('`').step_by(2).collect();
             for noise in ["**", "](", "\n#", "| --- |", "\\|"] {
                 assert!(!code_aside.contains(noise), "{noise:?} in {}", topic.name);

@@ -3,10 +3,10 @@
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
 use super::Topic;
-use super::markdown::{Block, Span};
+use super::markdown::{TopicBlock, TopicSpan};
 
 /// Writes a man page of section 7.
-pub(super) fn render(topic: &Topic, blocks: &[Block]) -> Vec<u8> {
+pub(super) fn render(topic: &Topic, blocks: &[TopicBlock]) -> Vec<u8> {
     let mut page = Roff::default();
     let name = format!("orch-{}", topic.name);
     let source = concat!("orch ", env!("CARGO_PKG_VERSION"));
@@ -17,22 +17,22 @@ pub(super) fn render(topic: &Topic, blocks: &[Block]) -> Vec<u8> {
     for block in blocks {
         match block {
             // The name of the page says it.
-            Block::Heading { level: 1, .. } => {}
-            Block::Heading { text, .. } => {
+            TopicBlock::Heading { level: 1, .. } => {}
+            TopicBlock::Heading { text, .. } => {
                 let text = text.iter().map(plain).collect::<String>();
                 page.control("SH", [text.to_uppercase().as_str()]);
             }
-            Block::Paragraph(spans) => {
+            TopicBlock::Paragraph(spans) => {
                 page.control("PP", []);
                 page.text(inlines(spans));
             }
-            Block::List(items) => {
+            TopicBlock::List(items) => {
                 for (mark, spans) in items {
                     page.control("IP", [mark.as_str(), "4"]);
                     page.text(inlines(spans));
                 }
             }
-            Block::Table(rows) => {
+            TopicBlock::Table(rows) => {
                 for row in rows.iter().skip(1) {
                     let Some((explanation, explained)) = row.split_last() else {
                         continue;
@@ -49,7 +49,7 @@ pub(super) fn render(topic: &Topic, blocks: &[Block]) -> Vec<u8> {
                     page.text(inlines(explanation));
                 }
             }
-            Block::Code(lines) => {
+            TopicBlock::Code(lines) => {
                 page.control("PP", []);
                 page.control("RS", ["4"]);
                 page.control("nf", []);
@@ -64,17 +64,17 @@ pub(super) fn render(topic: &Topic, blocks: &[Block]) -> Vec<u8> {
     page.render().into_bytes()
 }
 
-fn inlines(spans: &[Span]) -> Vec<Inline> {
-    let inline = |span: &Span| match span {
-        Span::Text(text) => roman(text.as_str()),
-        Span::Code(text) => bold(text.as_str()),
-        Span::Emphasis(text) => italic(text.as_str()),
+fn inlines(spans: &[TopicSpan]) -> Vec<Inline> {
+    let inline = |span: &TopicSpan| match span {
+        TopicSpan::Text(text) => roman(text.as_str()),
+        TopicSpan::Code(text) => bold(text.as_str()),
+        TopicSpan::Emphasis(text) => italic(text.as_str()),
     };
     spans.iter().map(inline).collect()
 }
 
-fn plain(span: &Span) -> &str {
+fn plain(span: &TopicSpan) -> &str {
     match span {
-        Span::Text(text) | Span::Code(text) | Span::Emphasis(text) => text,
+        TopicSpan::Text(text) | TopicSpan::Code(text) | TopicSpan::Emphasis(text) => text,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::markdown::{Block, Span};
+use super::markdown::{TopicBlock, TopicSpan};
 
 const BOLD: anstyle::Style = anstyle::Style::new().bold();
 
@@ -11,7 +11,7 @@ const INDENT: usize = 4;
 
 /// Whether there is anything besides characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum TopicStyle {
     /// Headings and code are bold.
     Terminal,
     /// Headings stand in capitals, code in backticks.
@@ -19,22 +19,22 @@ pub(crate) enum Style {
 }
 
 /// Writes blocks as lines of at most this width, code aside.
-pub(super) fn render(blocks: &[Block], width: usize, style: Style) -> String {
+pub(super) fn render(blocks: &[TopicBlock], width: usize, style: TopicStyle) -> String {
     let mut out = String::new();
     for block in blocks {
         if !out.is_empty() {
             out.push('\n');
         }
         match block {
-            Block::Heading { text, .. } => {
+            TopicBlock::Heading { text, .. } => {
                 let text = plain(text);
                 _ = match style {
-                    Style::Terminal => writeln!(out, "{BOLD}{text}{BOLD:#}"),
-                    Style::Plain => writeln!(out, "{}", text.to_uppercase()),
+                    TopicStyle::Terminal => writeln!(out, "{BOLD}{text}{BOLD:#}"),
+                    TopicStyle::Plain => writeln!(out, "{}", text.to_uppercase()),
                 };
             }
-            Block::Paragraph(spans) => fill(&mut out, spans, 0, 0, width, style),
-            Block::List(items) => {
+            TopicBlock::Paragraph(spans) => fill(&mut out, spans, 0, 0, width, style),
+            TopicBlock::List(items) => {
                 let indent = items.iter().map(|(mark, _)| mark.len() + 1).max();
                 let indent = indent.unwrap_or_default();
                 for (mark, spans) in items {
@@ -42,8 +42,8 @@ pub(super) fn render(blocks: &[Block], width: usize, style: Style) -> String {
                     fill(&mut out, spans, indent, indent, width, style);
                 }
             }
-            Block::Table(rows) => table(&mut out, rows, width, style),
-            Block::Code(lines) => {
+            TopicBlock::Table(rows) => table(&mut out, rows, width, style),
+            TopicBlock::Code(lines) => {
                 for line in lines {
                     _ = match line.as_str() {
                         "" => writeln!(out),
@@ -57,14 +57,14 @@ pub(super) fn render(blocks: &[Block], width: usize, style: Style) -> String {
 }
 
 /// Writes a table as a list: what is explained on one line, the explanation below it.
-fn table(out: &mut String, rows: &[Vec<Vec<Span>>], width: usize, style: Style) {
+fn table(out: &mut String, rows: &[Vec<Vec<TopicSpan>>], width: usize, style: TopicStyle) {
     for row in rows.iter().skip(1) {
         let Some((explanation, explained)) = row.split_last() else {
             continue;
         };
         let cells = explained.iter().filter(|cell| !cell.is_empty());
         let explained = cells.cloned().collect::<Vec<_>>();
-        let explained = explained.join(&Span::Text(", ".to_owned()));
+        let explained = explained.join(&TopicSpan::Text(", ".to_owned()));
         out.push_str("  ");
         fill(out, &explained, 2, 2, width, style);
         _ = write!(out, "{:1$}", "", 2 + INDENT);
@@ -75,11 +75,11 @@ fn table(out: &mut String, rows: &[Vec<Vec<Span>>], width: usize, style: Style) 
 /// Writes words, the first at this column and those of further lines after this indent.
 fn fill(
     out: &mut String,
-    spans: &[Span],
+    spans: &[TopicSpan],
     mut column: usize,
     indent: usize,
     width: usize,
-    style: Style,
+    style: TopicStyle,
 ) {
     let mut is_first = true;
     for (shown, length) in words(spans, style) {
@@ -98,13 +98,13 @@ fn fill(
 }
 
 /// Splits spans at blanks into words, each with its width; code is one word, with what sticks to it.
-fn words(spans: &[Span], style: Style) -> Vec<(String, usize)> {
+fn words(spans: &[TopicSpan], style: TopicStyle) -> Vec<(String, usize)> {
     let mut words: Vec<(String, usize)> = Vec::new();
     // Whether the next word continues the last one.
     let mut sticks = false;
     for span in spans {
         let (pieces, ends_open): (Vec<(String, usize)>, bool) = match span {
-            Span::Text(text) => {
+            TopicSpan::Text(text) => {
                 if text.starts_with(' ') {
                     sticks = false;
                 }
@@ -112,9 +112,9 @@ fn words(spans: &[Span], style: Style) -> Vec<(String, usize)> {
                 let pieces = pieces.map(|piece| (piece.to_owned(), piece.chars().count()));
                 (pieces.collect(), !text.ends_with(' '))
             }
-            Span::Code(text) | Span::Emphasis(text) => {
+            TopicSpan::Code(text) | TopicSpan::Emphasis(text) => {
                 let marks = match (span, style) {
-                    (Span::Code(_), Style::Plain) => 2,
+                    (TopicSpan::Code(_), TopicStyle::Plain) => 2,
                     _ => 0,
                 };
                 let length = text.chars().count() + marks;
@@ -137,18 +137,18 @@ fn words(spans: &[Span], style: Style) -> Vec<(String, usize)> {
 }
 
 /// Returns a span as it is shown.
-fn word(span: &Span, style: Style) -> String {
+fn word(span: &TopicSpan, style: TopicStyle) -> String {
     match (span, style) {
-        (Span::Code(code), Style::Terminal) => format!("{BOLD}{code}{BOLD:#}"),
-        (Span::Code(code), Style::Plain) => format!("`{code}`"),
-        (Span::Text(text) | Span::Emphasis(text), _) => text.clone(),
+        (TopicSpan::Code(code), TopicStyle::Terminal) => format!("{BOLD}{code}{BOLD:#}"),
+        (TopicSpan::Code(code), TopicStyle::Plain) => format!("`{code}`"),
+        (TopicSpan::Text(text) | TopicSpan::Emphasis(text), _) => text.clone(),
     }
 }
 
 /// Returns spans without their marks.
-fn plain(spans: &[Span]) -> String {
-    let text = |span: &Span| match span {
-        Span::Text(text) | Span::Code(text) | Span::Emphasis(text) => text.clone(),
+fn plain(spans: &[TopicSpan]) -> String {
+    let text = |span: &TopicSpan| match span {
+        TopicSpan::Text(text) | TopicSpan::Code(text) | TopicSpan::Emphasis(text) => text.clone(),
     };
     spans.iter().map(text).collect()
 }
@@ -174,17 +174,17 @@ Some words,
 
     a long line of code
 ";
-        assert_eq!(render(&blocks, 14, Style::Plain), expected);
+        assert_eq!(render(&blocks, 14, TopicStyle::Plain), expected);
     }
 
     #[test]
     fn a_table_is_a_list_of_explanations() {
         let blocks = parse("| flag | | |\n| --- | --- | --- |\n| `-a` | b | does it |\n");
         assert_eq!(
-            render(&blocks, 80, Style::Plain),
+            render(&blocks, 80, TopicStyle::Plain),
             "  `-a`, b\n      does it\n"
         );
         let bold = "  \u{1b}[1m-a\u{1b}[0m, b\n      does it\n";
-        assert_eq!(render(&blocks, 80, Style::Terminal), bold);
+        assert_eq!(render(&blocks, 80, TopicStyle::Terminal), bold);
     }
 }

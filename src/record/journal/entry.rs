@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// When it happened.
     pub at: Timestamp,
     /// Which turn of its stack this is about, from 1; absent for the first.
@@ -28,10 +28,10 @@ pub struct Entry {
     pub event: Event,
 }
 
-impl Entry {
+impl JournalEntry {
     /// Returns a line about the first turn of a stack, or about the whole run.
     pub fn new(at: Timestamp, event: Event) -> Self {
-        Entry {
+        JournalEntry {
             at,
             turn: None,
             operation: None,
@@ -56,7 +56,7 @@ pub enum Event {
     Retrying {
         stack: String,
         attempt: u32,
-        failure: Failure,
+        failure: FailureRecord,
         elapsed_ms: u64,
         wait_ms: u64,
     },
@@ -79,7 +79,7 @@ pub enum Event {
     /// `orch` was asked to stop.
     Interrupted {
         signal: i32,
-        reaction: Reaction,
+        reaction: ReactionRecord,
         running: Vec<String>,
     },
     /// It is known how a stack ended.
@@ -122,7 +122,7 @@ fn unknown_event<'de, D: Deserializer<'de>>(
 /// What `orch` does about a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reaction {
+pub enum ReactionRecord {
     /// Nothing new starts, and each running command is interrupted.
     Interrupt,
     /// The running commands are asked to terminate.
@@ -140,13 +140,13 @@ pub struct Ended {
     /// The stack.
     pub stack: String,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: OutcomeRecord,
     /// How it failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
+    pub failure: Option<FailureRecord>,
     /// Why it did not run, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cause>,
+    pub cause: Option<CauseRecord>,
     /// The time from the first attempt to the end of the last.
     pub elapsed_ms: u64,
     /// How often its command was started.
@@ -156,7 +156,7 @@ pub struct Ended {
 /// How a stack ended, in a word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum OutcomeRecord {
     /// Its command succeeded.
     Succeeded,
     /// Its command did not succeed.
@@ -170,15 +170,15 @@ pub enum Outcome {
     Other(String),
 }
 
-impl Outcome {
+impl OutcomeRecord {
     /// Returns the word.
     pub fn word(&self) -> &str {
         match self {
-            Outcome::Succeeded => "succeeded",
-            Outcome::Failed => "failed",
-            Outcome::Skipped => "skipped",
-            Outcome::Cancelled => "cancelled",
-            Outcome::Other(word) => word,
+            OutcomeRecord::Succeeded => "succeeded",
+            OutcomeRecord::Failed => "failed",
+            OutcomeRecord::Skipped => "skipped",
+            OutcomeRecord::Cancelled => "cancelled",
+            OutcomeRecord::Other(word) => word,
         }
     }
 }
@@ -187,7 +187,7 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it; times are in ms")]
-pub enum Failure {
+pub enum FailureRecord {
     Exited {
         status: i32,
     },
@@ -216,7 +216,7 @@ pub enum Failure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it; times are in ms")]
-pub enum Cause {
+pub enum CauseRecord {
     /// Another stack failed; a skipped one runs after it.
     Failed {
         stack: String,
@@ -257,13 +257,13 @@ pub struct Counts {
 
 impl Counts {
     /// Counts one more stack that has ended like this.
-    pub fn add(&mut self, outcome: &Outcome) {
+    pub fn add(&mut self, outcome: &OutcomeRecord) {
         match outcome {
-            Outcome::Succeeded => self.succeeded += 1,
-            Outcome::Failed => self.failed += 1,
-            Outcome::Skipped => self.skipped += 1,
-            Outcome::Cancelled => self.cancelled += 1,
-            Outcome::Other(_) => {}
+            OutcomeRecord::Succeeded => self.succeeded += 1,
+            OutcomeRecord::Failed => self.failed += 1,
+            OutcomeRecord::Skipped => self.skipped += 1,
+            OutcomeRecord::Cancelled => self.cancelled += 1,
+            OutcomeRecord::Other(_) => {}
         }
     }
 }

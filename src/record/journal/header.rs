@@ -38,9 +38,9 @@ pub struct Header {
     #[serde(default)]
     pub left_out: Vec<String>,
     /// Which way the run goes.
-    pub direction: Direction,
+    pub direction: DirectionRecord,
     /// How it goes, as far as flags said so.
-    pub settings: Settings,
+    pub settings: SettingsRecord,
     /// What changes were measured from, if only changed stacks were wanted.
     pub base: Option<BaseRecord>,
     /// The commit of HEAD, if there is one.
@@ -58,7 +58,7 @@ pub struct Header {
 /// Which way a run goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum DirectionRecord {
     /// Along the constraints.
     Forward,
     /// Against them.
@@ -71,7 +71,7 @@ pub enum Direction {
 /// What happens after a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnError {
+pub enum OnErrorRecord {
     /// Nothing new starts.
     Stop,
     /// What runs after the failed stack is skipped.
@@ -95,14 +95,14 @@ pub struct UncommittedFile {
 
 /// How a run goes, as far as flags said so.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Settings {
+pub struct SettingsRecord {
     /// What happens after a failure.
-    pub on_error: OnError,
+    pub on_error: OnErrorRecord,
     /// How many commands run at once.
     pub jobs: usize,
     /// How many with a tag.
     #[serde(default)]
-    pub limits: Vec<TagLimit>,
+    pub limits: Vec<TagLimitRecord>,
     /// How long an attempt may take.
     pub timeout_ms: Option<u64>,
     /// How long the run may take.
@@ -123,7 +123,7 @@ pub struct Settings {
 
 /// At most this many stacks with a tag run at once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TagLimit {
+pub struct TagLimitRecord {
     /// The tag.
     pub tag: String,
     /// How many.

@@ -26,15 +26,18 @@ mod record;
 mod runs;
 mod write;
 
-pub use self::entry::{Cause, Counts, Ended, Entry, Event, Failure, Finished, Outcome, Reaction};
+pub use self::entry::{
+    CauseRecord, Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord,
+    ReactionRecord,
+};
 pub use self::folder::{RecordFolder, Unusable};
 pub use self::header::{
-    Argument, BaseRecord, Direction, FORMAT, Header, OnError, Settings, TagLimit, UncommittedFile,
-    arguments,
+    Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, SettingsRecord,
+    TagLimitRecord, UncommittedFile, arguments,
 };
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::read::ReadError;
-pub use self::record::{AttemptRecord, Record, StackRecord, StackState, Stop, StopCause};
+pub use self::record::{AttemptRecord, RunRecord, StackRecord, StackState, Stop, StopCause};
 pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs};
 pub use self::write::Journal;
 

@@ -9,10 +9,10 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 
 use serde::Deserialize;
 
-use super::entry::{Entry, Event, Finished};
+use super::entry::{Event, Finished, JournalEntry};
 use super::folder::Unusable;
 use super::header::{FORMAT, Header};
-use super::record::{Record, StackState};
+use super::record::{RunRecord, StackState};
 
 /// The longest journal that is read: that of a hundred thousand stacks has less than a tenth of it.
 pub(super) const MAX_BYTES: u64 = 512 << 20;
@@ -58,9 +58,9 @@ pub enum ReadError {
 /// # Errors
 ///
 /// If it has no header, a later `orch` wrote it, or a line other than the last is damaged.
-pub(super) fn read(file: File) -> Result<Record, ReadError> {
-    let mut lines = Lines::new(file)?;
-    let mut record = Record::new(lines.header()?);
+pub(super) fn read(file: File) -> Result<RunRecord, ReadError> {
+    let mut lines = JournalLines::new(file)?;
+    let mut record = RunRecord::new(lines.header()?);
     let mut positions = HashMap::new();
     for (position, stack) in record.stacks.iter().enumerate() {
         positions.insert(stack.path.clone(), position);
@@ -78,7 +78,7 @@ pub(super) fn read(file: File) -> Result<Record, ReadError> {
 
 /// Reads the header alone, and how the run ended if the last line says so.
 pub(super) fn read_ends(file: File) -> Result<(Header, Option<Finished>), ReadError> {
-    let mut lines = Lines::new(file)?;
+    let mut lines = JournalLines::new(file)?;
     let header = lines.header()?;
     let begin = lines.input.stream_position()?;
     let file = lines.input.get_mut().get_mut();
@@ -87,25 +87,25 @@ pub(super) fn read_ends(file: File) -> Result<(Header, Option<Finished>), ReadEr
     let mut tail = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut tail)?;
     let last = tail.trim_ascii_end().rsplit(|&byte| byte == b'\n').next();
-    let entry: Option<Entry> = last.and_then(|line| serde_json::from_slice(line).ok());
+    let entry: Option<JournalEntry> = last.and_then(|line| serde_json::from_slice(line).ok());
     Ok(match entry.map(|entry| entry.event) {
         Some(Event::Finished(finished)) => (header, Some(finished)),
         _ => (header, None),
     })
 }
 
-struct Lines {
+struct JournalLines {
     input: BufReader<io::Take<File>>,
     buffer: Vec<u8>,
     number: usize,
 }
 
-impl Lines {
+impl JournalLines {
     fn new(file: File) -> Result<Self, ReadError> {
         if file.metadata()?.len() > MAX_BYTES {
             return Err(ReadError::TooLong);
         }
-        Ok(Lines {
+        Ok(JournalLines {
             // It may be growing.
             input: BufReader::with_capacity(64 << 10, file.take(MAX_BYTES)),
             buffer: Vec::new(),
@@ -140,7 +140,7 @@ impl Lines {
     }
 
     /// Reads the next entry; `None` at the end, or where only a part of one was written.
-    fn entry(&mut self) -> Result<Option<Entry>, ReadError> {
+    fn entry(&mut self) -> Result<Option<JournalEntry>, ReadError> {
         let is_whole = self.next()?;
         match serde_json::from_slice(&self.buffer) {
             Ok(entry) => Ok(Some(entry)),

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::entry::{Counts, Ended, Entry, Event, Failure, Finished, Outcome, Reaction};
+use super::entry::{
+    Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord, ReactionRecord,
+};
 use super::header::Header;
 
 /// What a journal says.
 #[derive(Debug)]
-pub struct Record {
+pub struct RunRecord {
     /// What the run was to do.
     pub header: Header,
     /// What became of each stack, in the order of the run.
@@ -42,7 +44,7 @@ pub enum StopCause {
         /// Its number.
         signal: i32,
         /// What `orch` did about it.
-        reaction: Reaction,
+        reaction: ReactionRecord,
     },
     /// The run took longer than this.
     TimedOut {
@@ -96,7 +98,7 @@ pub struct AttemptRecord {
     /// How long it took, if it has ended.
     pub elapsed: Option<Duration>,
     /// How it failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<FailureRecord>,
     /// How long `orch` waited before the next attempt, if one was to follow.
     pub wait: Option<Duration>,
     /// The limit that it exceeded, for which it was interrupted.
@@ -110,15 +112,15 @@ pub struct AttemptRecord {
 impl StackState {
     /// Returns whether its command has succeeded.
     pub fn is_success(&self) -> bool {
-        self.outcome() == Some(&Outcome::Succeeded)
+        self.outcome() == Some(&OutcomeRecord::Succeeded)
     }
 
     /// Returns whether its command has failed.
     pub fn is_failure(&self) -> bool {
-        self.outcome() == Some(&Outcome::Failed)
+        self.outcome() == Some(&OutcomeRecord::Failed)
     }
 
-    fn outcome(&self) -> Option<&Outcome> {
+    fn outcome(&self) -> Option<&OutcomeRecord> {
         match self {
             StackState::Ended(ended) => Some(&ended.outcome),
             _ => None,
@@ -126,10 +128,10 @@ impl StackState {
     }
 }
 
-impl Record {
+impl RunRecord {
     /// Returns what a journal says that has only its header.
     pub(super) fn new(header: Header) -> Self {
-        Record {
+        RunRecord {
             stacks: header
                 .order
                 .iter()
@@ -144,8 +146,8 @@ impl Record {
 
     /// Adds a line, given the position of each stack, to which those of added turns are added. Lines
     /// about other stacks that are not in the order of the run were not written by `orch`.
-    pub(super) fn add(&mut self, entry: Entry, positions: &mut HashMap<String, usize>) {
-        let Entry {
+    pub(super) fn add(&mut self, entry: JournalEntry, positions: &mut HashMap<String, usize>) {
+        let JournalEntry {
             at,
             turn,
             operation: _,

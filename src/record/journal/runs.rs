@@ -13,7 +13,7 @@ use super::entry::{Counts, Ended, Finished};
 use super::folder::{RecordFolder, Unusable, failed};
 use super::header::{Header, arguments};
 use super::read::{ReadError, read, read_ends};
-use super::record::{Record, StackState};
+use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
 
 /// Where the runs are, below `.orch`.
@@ -261,7 +261,7 @@ impl Runs {
     /// # Errors
     ///
     /// If it cannot be read or understood.
-    pub fn record(&self, id: &str) -> Result<Record, ReadError> {
+    pub fn record(&self, id: &str) -> Result<RunRecord, ReadError> {
         let mut record = read(self.open(id)?)?;
         // Whatever the journal says: it is found by the folder that it lies in.
         id.clone_into(&mut record.header.run);

@@ -19,9 +19,9 @@ fn header(run: &str, command: &str) -> Header {
         command: vec![Argument(command.into())],
         order: ["/a", "/b", "/größe"].map(str::to_owned).to_vec(),
         left_out: Vec::new(),
-        direction: Direction::Forward,
-        settings: Settings {
-            on_error: OnError::Stop,
+        direction: DirectionRecord::Forward,
+        settings: SettingsRecord {
+            on_error: OnErrorRecord::Stop,
             jobs: 1,
             limits: Vec::new(),
             timeout_ms: None,
@@ -40,7 +40,7 @@ fn header(run: &str, command: &str) -> Header {
     }
 }
 
-fn ended(stack: &str, outcome: Outcome, elapsed_ms: u64) -> Entry {
+fn ended(stack: &str, outcome: OutcomeRecord, elapsed_ms: u64) -> JournalEntry {
     let event = Event::Ended(Ended {
         stack: stack.to_owned(),
         outcome,
@@ -50,7 +50,7 @@ fn ended(stack: &str, outcome: Outcome, elapsed_ms: u64) -> Entry {
         attempts: 1,
     });
     let at = jiff::Timestamp::UNIX_EPOCH;
-    Entry::new(at, event)
+    JournalEntry::new(at, event)
 }
 
 /// A run id; the later ones sort after the earlier ones.
@@ -71,7 +71,9 @@ fn a_journal_reads_back_wherever_it_was_torn() {
     let file = journal.folder().join(write::FILE);
     let header_length = fs::read(&file).unwrap().len();
     for stack in ["/a", "/b", "/größe"] {
-        journal.write(&ended(stack, Outcome::Succeeded, 1)).unwrap();
+        journal
+            .write(&ended(stack, OutcomeRecord::Succeeded, 1))
+            .unwrap();
     }
     drop(journal);
     let whole = fs::read(&file).unwrap();
@@ -97,12 +99,18 @@ fn what_could_not_be_written_is_written_later() {
     let path = journal.folder().join(write::FILE);
     let whole = journal.file.try_clone().unwrap();
     journal.file = fs::File::open(&path).unwrap(); // for reading only
-    assert!(journal.write(&ended("/a", Outcome::Succeeded, 1)).is_err());
+    assert!(
+        journal
+            .write(&ended("/a", OutcomeRecord::Succeeded, 1))
+            .is_err()
+    );
     journal.file = whole;
     // A part of a line that got as far as the disk.
     let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
     std::io::Write::write_all(&mut torn, b"{\"at\":").unwrap();
-    journal.write(&ended("/b", Outcome::Failed, 1)).unwrap();
+    journal
+        .write(&ended("/b", OutcomeRecord::Failed, 1))
+        .unwrap();
     let record = Runs::find(place).unwrap().record(&id(1)).unwrap();
     assert_eq!((record.counts().succeeded, record.counts().failed), (1, 1));
 }
@@ -110,30 +118,30 @@ fn what_could_not_be_written_is_written_later() {
 #[test]
 fn past_durations_are_the_newest_of_the_same_command() {
     let (_root, place) = project();
-    let run = |number: usize, command: &str, entries: &[Entry]| {
+    let run = |number: usize, command: &str, entries: &[JournalEntry]| {
         let mut journal = Journal::create(&place, &header(&id(number), command)).unwrap();
         for entry in entries {
             journal.write(entry).unwrap();
         }
     };
-    run(0, "plan", &[ended("/größe", Outcome::Succeeded, 9)]);
+    run(0, "plan", &[ended("/größe", OutcomeRecord::Succeeded, 9)]);
     run(
         1,
         "plan",
         &[
-            ended("/a", Outcome::Succeeded, 1),
-            ended("/b", Outcome::Succeeded, 2),
+            ended("/a", OutcomeRecord::Succeeded, 1),
+            ended("/b", OutcomeRecord::Succeeded, 2),
         ],
     );
     run(
         2,
         "plan",
         &[
-            ended("/a", Outcome::Succeeded, 3),
-            ended("/b", Outcome::Failed, 4),
+            ended("/a", OutcomeRecord::Succeeded, 3),
+            ended("/b", OutcomeRecord::Failed, 4),
         ],
     );
-    run(3, "apply", &[ended("/a", Outcome::Succeeded, 5)]);
+    run(3, "apply", &[ended("/a", OutcomeRecord::Succeeded, 5)]);
     for number in 4..11 {
         run(number, "apply", &[]);
     }
@@ -221,7 +229,7 @@ fn a_new_run_is_above_all_others() {
 }
 
 /// Reads a journal of a header and further lines as a run's.
-fn read(header: &Header, lines: &[&str]) -> Result<Record, ReadError> {
+fn read(header: &Header, lines: &[&str]) -> Result<RunRecord, ReadError> {
     let (_root, place) = project();
     let journal = Journal::create(&place, header).unwrap();
     let path = journal.folder().join(write::FILE);
@@ -247,7 +255,7 @@ fn what_a_later_orch_adds_is_kept() {
     let mut entries = Vec::new();
     for line in lines {
         let text = format!("{{\"at\":\"1970-01-01T00:00:00Z\",{line}}}");
-        let entry: Entry = serde_json::from_str(&text).unwrap();
+        let entry: JournalEntry = serde_json::from_str(&text).unwrap();
         let written: serde_json::Value = serde_json::to_value(&entry).unwrap();
         let original: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(written, original);
@@ -262,8 +270,8 @@ fn what_a_later_orch_adds_is_kept() {
     );
 
     let mut header = header(&id(1), "x");
-    header.direction = Direction::Other("inside-out".to_owned());
-    header.settings.on_error = OnError::Other("ask".to_owned());
+    header.direction = DirectionRecord::Other("inside-out".to_owned());
+    header.settings.on_error = OnErrorRecord::Other("ask".to_owned());
     let record = read(&header, &lines).unwrap();
     assert_eq!(record.header.direction, header.direction);
     assert_eq!(record.header.settings.on_error, header.settings.on_error);
@@ -274,7 +282,7 @@ fn what_a_later_orch_adds_is_kept() {
     assert_eq!(ended(0).outcome.word(), "destroyed");
     assert!(!record.stacks[0].state.is_success());
     let failure = ended(1).failure.as_ref().unwrap();
-    assert!(matches!(failure, Failure::Other(failure) if failure["node"] == 7));
+    assert!(matches!(failure, FailureRecord::Other(failure) if failure["node"] == 7));
 }
 
 #[test]
@@ -336,10 +344,12 @@ fn a_run_is_named_by_its_age_or_by_a_part_of_its_id() {
 fn an_added_turn_decides_how_its_stack_ends() {
     let (_root, place) = project();
     let mut journal = Journal::create(&place, &header(&id(1), "x")).unwrap();
-    journal.write(&ended("/a", Outcome::Failed, 1)).unwrap();
+    journal
+        .write(&ended("/a", OutcomeRecord::Failed, 1))
+        .unwrap();
     for stack in ["/a", "/not/selected"] {
         let stack = stack.to_owned();
-        let mut added = Entry::new(jiff::Timestamp::UNIX_EPOCH, Event::Added { stack });
+        let mut added = JournalEntry::new(jiff::Timestamp::UNIX_EPOCH, Event::Added { stack });
         added.turn = Some(2);
         journal.write(&added).unwrap();
     }
@@ -351,7 +361,7 @@ fn an_added_turn_decides_how_its_stack_ends() {
     };
     for stack in ["/a", "/not/selected"] {
         assert_eq!(state(stack), StackState::Waiting, "so it is left to do");
-        let mut done = ended(stack, Outcome::Succeeded, 1);
+        let mut done = ended(stack, OutcomeRecord::Succeeded, 1);
         done.turn = Some(2);
         journal.write(&done).unwrap();
         assert!(state(stack).is_success());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::entry::Entry;
+use super::entry::JournalEntry;
 use super::folder::{RecordFolder, Unusable, failed};
 use super::header::Header;
 
@@ -66,7 +66,7 @@ impl Journal {
     /// # Errors
     ///
     /// If the file does not have this entry, or one before it.
-    pub fn write(&mut self, entry: &Entry) -> io::Result<()> {
+    pub fn write(&mut self, entry: &JournalEntry) -> io::Result<()> {
         self.line(entry)
     }
 

@@ -1,7 +1,7 @@
 //! What a run shows while it goes on, and in the end.
 //!
 //! [`RunText`] has the words; the others bring them and what commands printed in order: whole groups
-//! ([`Groups`]), lines with a prefix ([`Lines`]), what is going on ([`Progress`]). All of it goes
+//! ([`Groups`]), lines with a prefix ([`PrefixedLines`]), what is going on ([`Progress`]). All of it goes
 //! through [`StreamWriters`], which know what the two streams take.
 
 mod folding;
@@ -14,7 +14,7 @@ mod writers;
 
 pub use folding::Folding;
 pub use groups::{Groups, RunLogs};
-pub use prefixed::Lines;
+pub use prefixed::PrefixedLines;
 pub use progress::Progress;
 pub use terminal::Filter;
 pub use text::RunText;

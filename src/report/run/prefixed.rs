@@ -7,18 +7,18 @@ const LONGEST_LINE: usize = 64 << 10;
 
 /// Makes complete lines of a stream that comes in pieces, each with the same text in front.
 #[derive(Debug)]
-pub struct Lines {
+pub struct PrefixedLines {
     prefix: Vec<u8>,
     /// The beginning of a line that has not ended.
     begun: Vec<u8>,
     is_for_terminal: bool,
 }
 
-impl Lines {
+impl PrefixedLines {
     /// Begins with nothing. `prefix` is written in front of each line as it is. On a
     /// terminal, no line may colour the next one, which is another command's, or hide its prefix.
     pub fn new(prefix: String, is_for_terminal: bool) -> Self {
-        Lines {
+        PrefixedLines {
             prefix: prefix.into_bytes(),
             begun: Vec::new(),
             is_for_terminal,
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn lines(pieces: &[&[u8]]) -> Vec<u8> {
-        let mut lines = Lines::new("/a | ".to_owned(), false);
+        let mut lines = PrefixedLines::new("/a | ".to_owned(), false);
         let mut out = Vec::new();
         for piece in pieces {
             lines.add(piece, &mut out);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn on_a_terminal_no_line_touches_another_or_its_prefix() {
-        let mut lines = Lines::new("/a | ".to_owned(), true);
+        let mut lines = PrefixedLines::new("/a | ".to_owned(), true);
         let mut out = Vec::new();
         lines.add(b"10%\r20%\r\n\x1b[31mred\n\rx\n", &mut out);
         assert_eq!(

@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use super::{ListedRun, ShownRun};
 use crate::record::journal::{
-    Argument, AttemptRecord, Cause, Counts, Failure, Header, Reaction, StackState, Stop, StopCause,
+    Argument, AttemptRecord, CauseRecord, Counts, FailureRecord, Header, ReactionRecord,
+    StackState, Stop, StopCause,
 };
 use crate::report::json::FORMAT;
 
 #[derive(Serialize)]
-struct ListJson<'a> {
+struct RunListJson<'a> {
     format: u32,
     runs: Vec<ListedJson<'a>>,
 }
@@ -67,7 +68,7 @@ pub fn write_runs_json(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<(
             problem: Some(error.to_string()),
         },
     });
-    let list = ListJson {
+    let list = RunListJson {
         format: FORMAT,
         runs: runs.collect(),
     };
@@ -89,7 +90,7 @@ struct RunJson<'a> {
     header: &'a Header,
     /// What stopped the run before its end.
     stops: Vec<StopJson<'a>>,
-    stacks: Vec<StackJson<'a>>,
+    stacks: Vec<StackRecordJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -103,8 +104,13 @@ struct StopJson<'a> {
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum StopCauseJson<'a> {
-    Signal { signal: i32, reaction: &'a Reaction },
-    TimedOut { timeout_ms: u64 },
+    Signal {
+        signal: i32,
+        reaction: &'a ReactionRecord,
+    },
+    TimedOut {
+        timeout_ms: u64,
+    },
 }
 
 impl<'a> From<&'a Stop> for StopJson<'a> {
@@ -127,13 +133,13 @@ impl<'a> From<&'a Stop> for StopJson<'a> {
 }
 
 #[derive(Serialize)]
-struct StackJson<'a> {
+struct StackRecordJson<'a> {
     path: &'a str,
     state: &'a str,
     attempts: u32,
     elapsed_ms: Option<u64>,
-    failure: Option<&'a Failure>,
-    cause: Option<&'a Cause>,
+    failure: Option<&'a FailureRecord>,
+    cause: Option<&'a CauseRecord>,
     /// The attempts one by one.
     history: Vec<AttemptJson<'a>>,
 }
@@ -143,7 +149,7 @@ struct AttemptJson<'a> {
     attempt: u32,
     at: String,
     elapsed_ms: Option<u128>,
-    failure: Option<&'a Failure>,
+    failure: Option<&'a FailureRecord>,
     /// How long `orch` was to wait before the next one.
     wait_ms: Option<u128>,
     /// The limit that it exceeded.
@@ -182,7 +188,7 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
             StackState::Started { attempt, .. } => (*attempt, None),
             StackState::Ended(ended) => (ended.attempts, Some(ended)),
         };
-        StackJson {
+        StackRecordJson {
             path: &stack.path,
             state: run.word(&stack.state),
             attempts,

@@ -10,8 +10,8 @@ use super::{ListedRun, ShownRun};
 use crate::duration;
 use crate::printable::{command_line, printable};
 use crate::record::journal::{
-    Argument, AttemptRecord, Brief, Cause, Counts, Direction, Ended, Header, Outcome, Reaction,
-    RunState, StackRecord, StackState, Stop, StopCause,
+    Argument, AttemptRecord, Brief, CauseRecord, Counts, DirectionRecord, Ended, Header,
+    OutcomeRecord, ReactionRecord, RunState, StackRecord, StackState, Stop, StopCause,
 };
 use crate::report::failure::{failed, signal_name};
 
@@ -151,9 +151,9 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         lines.push(("resumes", shown(resumed)));
     }
     match &header.direction {
-        Direction::Forward => {}
-        Direction::Reverse => lines.push(("order", "reverse".to_owned())),
-        Direction::Other(word) => lines.push(("order", shown(word))),
+        DirectionRecord::Forward => {}
+        DirectionRecord::Reverse => lines.push(("order", "reverse".to_owned())),
+        DirectionRecord::Other(word) => lines.push(("order", shown(word))),
     }
     if let Some(base) = &header.base {
         lines.push(("base", shown(&format!("{}: {}", base.commit, base.reason))));
@@ -193,10 +193,10 @@ fn stopped(stop: &Stop) -> String {
     match &stop.cause {
         StopCause::Signal { signal, reaction } => {
             let reaction = match reaction {
-                Reaction::Interrupt => "commands were interrupted",
-                Reaction::Terminate => "commands were terminated",
-                Reaction::Kill => "commands were killed",
-                Reaction::Other(word) => &printable(word),
+                ReactionRecord::Interrupt => "commands were interrupted",
+                ReactionRecord::Terminate => "commands were terminated",
+                ReactionRecord::Kill => "commands were killed",
+                ReactionRecord::Other(word) => &printable(word),
             };
             format!("{at} by {}: {reaction}", signal_name(*signal))
         }
@@ -268,21 +268,21 @@ fn ending(ended: &Ended) -> String {
         (Some(failure), _) => failed(failure, &format!("after {elapsed}")),
         (None, None) => elapsed,
         (None, Some(cause)) => match cause {
-            Cause::Failed { stack } if ended.outcome == Outcome::Skipped => {
+            CauseRecord::Failed { stack } if ended.outcome == OutcomeRecord::Skipped => {
                 format!("runs after {}, which failed", printable(stack))
             }
-            Cause::Failed { stack } => {
+            CauseRecord::Failed { stack } => {
                 format!("the run stopped when {} failed", printable(stack))
             }
-            Cause::Signal { signal } => {
+            CauseRecord::Signal { signal } => {
                 format!("the run was interrupted by {}", signal_name(*signal))
             }
-            Cause::RunTimedOut { timeout_ms } => format!(
+            CauseRecord::RunTimedOut { timeout_ms } => format!(
                 "the run took longer than {}",
                 duration::exact(Duration::from_millis(*timeout_ms))
             ),
-            Cause::Stuck => "nothing ran before it, and it could not start".to_owned(),
-            Cause::Other(cause) => match cause["kind"].as_str() {
+            CauseRecord::Stuck => "nothing ran before it, and it could not start".to_owned(),
+            CauseRecord::Other(cause) => match cause["kind"].as_str() {
                 Some(kind) => format!("`{}`, which this orch does not know", printable(kind)),
                 None => "for a reason that this orch does not know".to_owned(),
             },

@@ -82,7 +82,7 @@ pub fn write_why_after_json(
     problems: &Problems,
 ) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct WhyAfterJson<'a> {
         format: u32,
         path: &'a str,
         after: &'a str,
@@ -113,7 +113,7 @@ pub fn write_why_after_json(
         origin: OriginJson::new(&link.origin, &project.sources),
     };
     let links = chain.as_ref().or(reverse.as_ref());
-    let document = Document {
+    let document = WhyAfterJson {
         format: FORMAT,
         path: ordered.path(*later),
         after: ordered.path(*earlier),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Remedy, Story, flag_text, obstacle_kind};
+use super::{FilterRemedy, Story, flag_text, obstacle_kind};
 use crate::change::trigger::Trigger;
 use crate::project::Problems;
 use crate::project::stack::StackIndex;
@@ -14,7 +14,7 @@ use crate::report::json::{FORMAT, OriginJson, ProblemsJson};
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
 use crate::selection::graph::{Origin, Relative};
 use crate::selection::select::Obstacle;
-use crate::selection::why::{Question, Way};
+use crate::selection::why::{Alternative, Question};
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
@@ -176,17 +176,17 @@ fn neighbours<'a>(
     direct.chain(through).collect()
 }
 
-fn remedy_json(remedy: Remedy) -> RemedyJson {
-    let Remedy { kind, detail, flag } = remedy;
+fn remedy_json(remedy: FilterRemedy) -> RemedyJson {
+    let FilterRemedy { kind, detail, flag } = remedy;
     RemedyJson { kind, detail, flag }
 }
 
-fn way_json<'a>(way: &Way, story: &Story<'a>) -> WayJson<'a> {
+fn way_json<'a>(way: &Alternative, story: &Story<'a>) -> WayJson<'a> {
     let path = |stack: StackIndex| Some(story.question.project.stacks[stack].path.as_str());
     let (kind, stack, span) = match way {
-        Way::Wants(by, span) => ("wants", path(*by), Some(*span)),
-        Way::WantedBy(named, span) => ("wanted_by", path(*named), Some(*span)),
-        Way::Neighbour(_, selected, _) => ("neighbour", path(*selected), None),
+        Alternative::Wants(by, span) => ("wants", path(*by), Some(*span)),
+        Alternative::WantedBy(named, span) => ("wanted_by", path(*named), Some(*span)),
+        Alternative::Neighbour(_, selected, _) => ("neighbour", path(*selected), None),
     };
     let place = span.map(|span| story.question.project.sources.file_and_line(span));
     WayJson {
@@ -194,8 +194,8 @@ fn way_json<'a>(way: &Way, story: &Story<'a>) -> WayJson<'a> {
         detail: story.way_text(way),
         stack,
         flag: match way {
-            Way::Neighbour(reach, ..) => Some(reach.to_string()),
-            Way::Wants(..) | Way::WantedBy(..) => None,
+            Alternative::Neighbour(reach, ..) => Some(reach.to_string()),
+            Alternative::Wants(..) | Alternative::WantedBy(..) => None,
         },
         file: place.map(|(file, _)| file),
         line: place.map(|(_, line)| line),

@@ -16,8 +16,8 @@ use crate::git::ChangedFile;
 use crate::pattern::Pattern;
 use crate::project::Project;
 use crate::project::stack::Stack;
-use crate::selection::select::{Obstacle, Scope};
-use crate::selection::why::{BlockingFlag, Question, Way, Why};
+use crate::selection::select::{DirectoryMatch, Obstacle};
+use crate::selection::why::{Alternative, BlockingFlag, Question, Why};
 
 /// A story and what it answers.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl<'a> Story<'a> {
     }
 
     /// Returns what would make a filter let the stack pass; `None` for what is no filter.
-    fn remedy(&self, obstacle: &Obstacle) -> Option<Remedy> {
+    fn remedy(&self, obstacle: &Obstacle) -> Option<FilterRemedy> {
         let path = self.stack().path.as_str();
         let change = self.change_text();
         let flag = match obstacle {
@@ -172,10 +172,10 @@ impl<'a> Story<'a> {
                     format!("{none}, and {change}")
                 }
             }
-            Obstacle::Directory(_, Scope::Recursive) => {
+            Obstacle::Directory(_, DirectoryMatch::Recursive) => {
                 format!("a start in {path}, or in a directory above it")
             }
-            Obstacle::Directory(_, Scope::Exact) => {
+            Obstacle::Directory(_, DirectoryMatch::Exact) => {
                 format!("a start in {path}, or above it without --no-recursive")
             }
             Obstacle::Globs => match &flag {
@@ -193,7 +193,7 @@ impl<'a> Story<'a> {
             | Obstacle::Neighbour(..)
             | Obstacle::Unreached(_) => return None,
         };
-        Some(Remedy {
+        Some(FilterRemedy {
             kind: obstacle_kind(obstacle),
             detail,
             flag: flag.map(|(flag, value)| format!("{flag}={value}")),
@@ -224,31 +224,31 @@ impl<'a> Story<'a> {
     }
 
     /// Returns what would make all filters let the stack pass; empty if it is selected or they do.
-    fn remedies(&self) -> Vec<Remedy> {
+    fn remedies(&self) -> Vec<FilterRemedy> {
         let obstacles = self.why.obstacles.iter();
         obstacles
             .filter_map(|obstacle| self.remedy(obstacle))
             .collect()
     }
 
-    fn way_text(&self, way: &Way) -> String {
+    fn way_text(&self, way: &Alternative) -> String {
         let Project {
             stacks, sources, ..
         } = self.question.project;
         match way {
-            Way::Wants(by, span) => {
+            Alternative::Wants(by, span) => {
                 format!(
                     "selecting {}, which wants it ({})",
                     stacks[*by].path,
                     sources.line(*span)
                 )
             }
-            Way::WantedBy(named, span) => format!(
+            Alternative::WantedBy(named, span) => format!(
                 "selecting {}, which it names in `wanted_by` ({})",
                 stacks[*named].path,
                 sources.line(*span)
             ),
-            Way::Neighbour(reach, selected, instead) => {
+            Alternative::Neighbour(reach, selected, instead) => {
                 let direction = direction(reach.towards);
                 let selected = &stacks[*selected].path;
                 let instead = instead.map_or_else(String::new, |it| format!(" instead of {it}"));
@@ -259,7 +259,7 @@ impl<'a> Story<'a> {
 }
 
 /// What would make a filter let a stack pass.
-struct Remedy {
+struct FilterRemedy {
     kind: &'static str,
     detail: String,
     /// The flag, where a flag does it.

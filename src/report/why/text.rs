@@ -36,7 +36,7 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     let reasons = reasons.map(|reason| reason_text(reason, &project.stacks, &project.sources));
     let obstacles = story.why.obstacles.iter();
     let obstacles = obstacles.map(|obstacle| story.obstacle_text(obstacle));
-    lines(out, reasons.chain(obstacles).map(Line::One))?;
+    lines(out, reasons.chain(obstacles).map(SectionLine::One))?;
     inputs(out, story)?;
     let Why {
         after,
@@ -51,18 +51,18 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
 }
 
 /// A line of a section, or two that belong together.
-enum Line {
+enum SectionLine {
     One(String),
     Two(String, String),
 }
 
-fn lines(out: &mut impl Write, lines: impl Iterator<Item = Line>) -> io::Result<()> {
+fn lines(out: &mut impl Write, lines: impl Iterator<Item = SectionLine>) -> io::Result<()> {
     let mut more = 0;
     for (number, line) in lines.enumerate() {
         match line {
             _ if number >= MAX_LINES => more += 1,
-            Line::One(line) => writeln!(out, "  {}", printable(&line))?,
-            Line::Two(line, below) => {
+            SectionLine::One(line) => writeln!(out, "  {}", printable(&line))?,
+            SectionLine::Two(line, below) => {
                 writeln!(out, "  {}\n    {}", printable(&line), printable(&below))?;
             }
         }
@@ -112,17 +112,17 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
             chain => format!("{place}, {chain}"),
         };
         match (&input.change, input.uncounted.first()) {
-            (None, None) => Line::One(what),
+            (None, None) => SectionLine::One(what),
             (None, Some(change)) => {
                 let below = format!("differs, but does not count: {}", uncounted_text(change));
-                Line::Two(what, below)
+                SectionLine::Two(what, below)
             }
             (Some(file), _) => {
                 let mut below = format!("changed: {}", file_text(file));
                 if !input.links.is_empty() {
                     below += &format!(", {}", chain_text(&input.links));
                 }
-                Line::Two(what, below)
+                SectionLine::Two(what, below)
             }
         }
     };
@@ -148,7 +148,7 @@ fn constraints(
             "not selected"
         };
         let path = &project.stacks[stack].path;
-        Line::One(format!(
+        SectionLine::One(format!(
             "{path}, {}, {selected}",
             origins_text(origins, &project.sources)
         ))
@@ -159,7 +159,7 @@ fn constraints(
         let (path, via) = (path(&relative.stack), via.join(" and "));
         let origins = origins_text(&relative.origins, &project.sources);
         let are = if relative.via.len() == 1 { "is" } else { "are" };
-        Line::Two(
+        SectionLine::Two(
             format!("{path}, through {via}, which {are} not selected"),
             origins,
         )
@@ -177,22 +177,25 @@ fn ways(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
             return Ok(());
         }
         writeln!(out, "\nwhat would select it as well")?;
-        return lines(out, ways.map(Line::One));
+        return lines(out, ways.map(SectionLine::One));
     }
     writeln!(out, "\nwhat would select it")?;
     let remedies = remedies.into_iter().map(|remedy| remedy.detail);
     let remedies = remedies.collect::<Vec<String>>().join("; and ");
     if why.in_the_way.is_empty() {
-        return lines(out, std::iter::once(remedies).chain(ways).map(Line::One));
+        return lines(
+            out,
+            std::iter::once(remedies).chain(ways).map(SectionLine::One),
+        );
     }
     let in_the_way: Vec<String> = why.in_the_way.iter().map(flag_text).collect();
     let in_the_way = format!("leaving out {}", in_the_way.join(" and "));
     if remedies.is_empty() {
-        return lines(out, std::iter::once(Line::One(in_the_way)));
+        return lines(out, std::iter::once(SectionLine::One(in_the_way)));
     }
     let ways = std::iter::once(remedies).chain(ways);
     lines(
         out,
-        ways.map(|way| Line::One(format!("{in_the_way}, and {way}"))),
+        ways.map(|way| SectionLine::One(format!("{in_the_way}, and {way}"))),
     )
 }

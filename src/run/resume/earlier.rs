@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::project::stack::{StackIndex, Stacks};
 use crate::record::journal::{
-    BaseRecord, FindError, Header, Liveness, ReadError, Record, RecordFolder, Runs, Unusable,
+    BaseRecord, FindError, Header, Liveness, ReadError, RecordFolder, RunRecord, Runs, Unusable,
 };
 use crate::run::order::{Direction, Order};
 use crate::selection::graph::Graph;
@@ -15,7 +15,7 @@ use crate::selection::select::Selection;
 #[derive(Debug)]
 pub struct EarlierRun {
     /// What its journal says.
-    pub record: Record,
+    pub record: RunRecord,
     /// The run that the user named, if this is another one that resumed it.
     pub named: Option<String>,
     /// The stacks that have succeeded in it, and in those that it resumed itself.
@@ -126,9 +126,9 @@ fn newest_of<'r>(runs: &'r Runs, named: &'r str) -> &'r str {
 
 /// Returns the stacks that have succeeded in a run, and in those that it resumed as far as they are
 /// still on record.
-fn succeeded(runs: &Runs, record: &Record) -> HashSet<String> {
+fn succeeded(runs: &Runs, record: &RunRecord) -> HashSet<String> {
     let mut succeeded = HashSet::new();
-    let mut add = |record: &Record| {
+    let mut add = |record: &RunRecord| {
         let stacks = record.stacks.iter();
         let done = stacks.filter(|stack| stack.state.is_success());
         succeeded.extend(done.map(|stack| stack.path.clone()));

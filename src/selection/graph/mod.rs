@@ -24,7 +24,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 pub use cycle::{Cycle, Cycles, Hop};
 pub use digest::digest;
-pub use neighbours::{Step, Towards};
+pub use neighbours::{NeighbourStep, Towards};
 pub use precedence::Precedence;
 pub use waves::Wave;
 
@@ -180,11 +180,11 @@ impl Graph {
         arrows
     }
 
-    fn end(&self, node: NodeIndex) -> End {
+    fn end(&self, node: NodeIndex) -> ArrowEnd {
         match &self.graph[node] {
-            Node::Stack(stack) => End::Stack(*stack),
-            Node::Group(name) => End::Group(node.index(), name.clone()),
-            Node::Part => End::Group(node.index(), String::new()),
+            Node::Stack(stack) => ArrowEnd::Stack(*stack),
+            Node::Group(name) => ArrowEnd::Group(node.index(), name.clone()),
+            Node::Part => ArrowEnd::Group(node.index(), String::new()),
         }
     }
 
@@ -284,9 +284,9 @@ struct Route {
 #[derive(Debug, Clone)]
 pub struct Arrow {
     /// What runs earlier.
-    pub from: End,
+    pub from: ArrowEnd,
     /// What runs later.
-    pub to: End,
+    pub to: ArrowEnd,
     /// Who says so; none where a group is tied to its stacks.
     pub origins: Vec<Origin>,
     /// The unselected stacks in between.
@@ -297,7 +297,7 @@ pub struct Arrow {
 
 /// What an arrow connects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
+pub enum ArrowEnd {
     /// A stack.
     Stack(StackIndex),
     /// A group, by a number of its own and its name; parts of a group have no name.

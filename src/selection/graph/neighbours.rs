@@ -21,7 +21,7 @@ pub enum Towards {
 
 /// How a stack is reached from another one, in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct NeighbourStep {
     /// The other stack: one of those that the search began with, or one that it had reached before.
     pub from: StackIndex,
     /// Who says that one of the two runs before the other.
@@ -42,8 +42,8 @@ impl Graph {
         start: impl IntoIterator<Item = StackIndex>,
         towards: Towards,
         depth: Option<NonZeroU32>,
-    ) -> BTreeMap<StackIndex, Step> {
-        let mut reached: Vec<Option<Step>> = vec![None; self.n_stacks];
+    ) -> BTreeMap<StackIndex, NeighbourStep> {
+        let mut reached: Vec<Option<NeighbourStep>> = vec![None; self.n_stacks];
         let mut level: Vec<StackIndex> = start.into_iter().collect();
         // Stacks that have been, and groups: these lead to the same stacks from wherever one comes.
         let mut opened = vec![false; self.graph.node_count()];
@@ -67,7 +67,7 @@ impl Graph {
                             continue;
                         };
                         let origin = said.expect("a way between two stacks has one reference");
-                        reached[stack.get()].get_or_insert(Step {
+                        reached[stack.get()].get_or_insert(NeighbourStep {
                             from,
                             origin,
                             distance,

@@ -10,7 +10,7 @@ use crate::path::{LeavesProject, ProjectPath};
 use crate::pattern::{BadPattern, Pattern};
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::tag::TagFilter;
-use crate::selection::graph::Step;
+use crate::selection::graph::NeighbourStep;
 
 /// What the user asks for.
 #[derive(Debug, Clone)]
@@ -20,11 +20,11 @@ pub struct Query {
     /// The directory that limits the selection.
     pub directory: ProjectPath,
     /// How it limits it.
-    pub scope: Scope,
+    pub scope: DirectoryMatch,
     /// Only stacks that one of these means; any stack if there are none.
     pub globs: Vec<PathFilter>,
     /// Only stacks that this names, where there is one.
-    pub named: Option<Named>,
+    pub named: Option<NamedStacks>,
     /// Only stacks that match one of these; any stack if there are none.
     pub tags: Vec<TagFilter>,
     /// No stack that carries one of these tags.
@@ -37,7 +37,7 @@ pub struct Query {
 
 /// How a directory limits the selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum DirectoryMatch {
     /// Stacks at or below it.
     Recursive,
     /// Only the stack at it.
@@ -114,7 +114,7 @@ impl fmt::Display for PathFilter {
 
 /// Stacks that are named one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedStacks {
     /// Where they are named, for people: a file, or standard input.
     pub source: String,
     /// The stacks, each with the line that names it first, from 1.
@@ -129,7 +129,7 @@ pub enum Obstacle {
     /// These triggers ask for it not to count as changed.
     Dismissed(Vec<Trigger>),
     /// It does not lie at or below the directory, or is not the stack at it.
-    Directory(ProjectPath, Scope),
+    Directory(ProjectPath, DirectoryMatch),
     /// None of the globs means it.
     Globs,
     /// It is not named where stacks are.
@@ -143,7 +143,7 @@ pub enum Obstacle {
     /// It was selected, but only neighbours are wanted, and it is none.
     Only(Reach),
     /// It was selected, but neighbours of what is selected are not wanted, and it is one.
-    Neighbour(Reach, Step),
+    Neighbour(Reach, NeighbourStep),
     /// A stack that would bring it along is left out by these.
     Unreached(Vec<Reach>),
 }
@@ -167,7 +167,7 @@ impl Query {
         Query {
             changed: None,
             directory,
-            scope: Scope::Recursive,
+            scope: DirectoryMatch::Recursive,
             globs: Vec::new(),
             named: None,
             tags: Vec::new(),
@@ -239,8 +239,8 @@ impl Query {
 
     fn check_directory(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
         let is_here = match self.scope {
-            Scope::Recursive => stack.path.is_at_or_below(&self.directory),
-            Scope::Exact => stack.path == self.directory,
+            DirectoryMatch::Recursive => stack.path.is_at_or_below(&self.directory),
+            DirectoryMatch::Exact => stack.path == self.directory,
         };
         let directory = self.directory.clone();
         if is_here {

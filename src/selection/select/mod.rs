@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-pub use self::filter::{Named, Obstacle, PathFilter, Query, Scope};
+pub use self::filter::{DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query};
 use self::wants::Wants;
 use crate::change::trigger::Trigger;
 use crate::change::{ChangeCause, Since};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::project::tag::TagFilter;
-use crate::selection::graph::{Graph, Step, Towards};
+use crate::selection::graph::{Graph, NeighbourStep, Towards};
 use crate::selection::reference::References;
 use crate::source::Span;
 
@@ -72,7 +72,7 @@ pub enum Reason {
     /// A trigger wants it to count as changed.
     Triggered(Trigger),
     /// It lies at or below the directory, or is the stack at it.
-    Directory(ProjectPath, Scope),
+    Directory(ProjectPath, DirectoryMatch),
     /// `--match` with this text means it.
     Glob(String),
     /// It is named there, on this line.
@@ -84,7 +84,7 @@ pub enum Reason {
     /// It names a selected stack in `wanted_by`.
     WantedBy(StackIndex, Span),
     /// It is a neighbour of what is selected without it, by this step.
-    Neighbour(Reach, Step),
+    Neighbour(Reach, NeighbourStep),
 }
 
 /// The stacks that a command acts on, each with the reasons it is in.
@@ -167,14 +167,15 @@ pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Q
 /// Looks at the graph around the selection: "only" and "include" both at what the steps before have
 /// selected, "exclude" at what these two leave.
 fn apply_neighbours(stacks: &Stacks, graph: &Graph, query: &Query, selection: &mut Selection) {
-    let around = |verb: Verb, selection: &Selection| -> Vec<(Reach, BTreeMap<StackIndex, Step>)> {
-        let wanted = query.neighbours.iter().filter(|reach| reach.verb == verb);
-        let reached = |&reach: &Reach| {
-            let steps = graph.neighbours(selection.stacks(), reach.towards, reach.depth);
-            (reach, steps)
+    let around =
+        |verb: Verb, selection: &Selection| -> Vec<(Reach, BTreeMap<StackIndex, NeighbourStep>)> {
+            let wanted = query.neighbours.iter().filter(|reach| reach.verb == verb);
+            let reached = |&reach: &Reach| {
+                let steps = graph.neighbours(selection.stacks(), reach.towards, reach.depth);
+                (reach, steps)
+            };
+            wanted.map(reached).collect()
         };
-        wanted.map(reached).collect()
-    };
     let include = around(Verb::Include, selection);
     let only = around(Verb::Only, selection);
     if !only.is_empty() {

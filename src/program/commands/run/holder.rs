@@ -3,7 +3,7 @@
 
 use orch::diagnostic::{Code, Diagnostic};
 use orch::printable::{command_line, printable};
-use orch::record::journal::{Holder, Record};
+use orch::record::journal::{Holder, RunRecord};
 use orch::report::local_time;
 use orch::run::recording::{Busy, RecordingNote};
 use orch::source::Sources;
@@ -108,7 +108,7 @@ pub(super) fn explained(busy: Busy) -> ProgramError {
 
 /// Names what may still run. Who holds the lock cannot be known: a command, or a process that it has
 /// left behind.
-fn what_runs(record: &Record) -> String {
+fn what_runs(record: &RunRecord) -> String {
     let mut stacks: Vec<String> = record
         .started()
         .map(|stack| printable(stack).into_owned())

@@ -7,7 +7,7 @@ use clap::Args;
 use orch::diagnostic::closest;
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::record::journal::{Record, Runs, StackRecord, StackState};
+use orch::record::journal::{RunRecord, Runs, StackRecord, StackState};
 use orch::record::logs::{Logs, Stream};
 
 use super::record;
@@ -87,7 +87,11 @@ pub(super) fn logs(
 }
 
 /// Understands which stacks the user means.
-fn wanted(record: &Record, directory: &ProjectPath, written: &[String]) -> Result<HashSet<String>> {
+fn wanted(
+    record: &RunRecord,
+    directory: &ProjectPath,
+    written: &[String],
+) -> Result<HashSet<String>> {
     let known = || record.stacks.iter().map(|stack| stack.path.as_str());
     let stacks: HashSet<&str> = known().collect();
     let understand = |written: &String| {

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::record::journal::{FindError, Record, RecordFolder, RunState, Runs};
+use orch::record::journal::{FindError, RecordFolder, RunRecord, RunState, Runs};
 use orch::report::{
     ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
     write_runs_json,
@@ -128,7 +128,7 @@ fn all(root: &Path) -> Result<Option<Runs>> {
 }
 
 /// Returns the id and the record of the run that the user means.
-fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, Record)> {
+fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, RunRecord)> {
     let runs = runs.ok_or_else(no_runs)?;
     let id = match runs.id(wanted) {
         Ok(id) => id,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orch::record::logs::{LogWriter, Stream};
-use orch::report::{Filter, Lines, StreamWriters};
+use orch::report::{Filter, PrefixedLines, StreamWriters};
 use orch::run::execute::Recorder;
 
 pub(super) struct AttemptRecorder {
@@ -17,8 +17,8 @@ pub(super) struct AttemptRecorder {
 /// Prints lines with a prefix.
 struct Prefixed {
     writers: Arc<Mutex<StreamWriters>>,
-    stdout: (Filter, Lines),
-    stderr: (Filter, Lines),
+    stdout: (Filter, PrefixedLines),
+    stderr: (Filter, PrefixedLines),
     /// Kept to be used again.
     room: Vec<u8>,
     lines: Vec<u8>,
@@ -62,7 +62,7 @@ impl Prefixed {
         let filtered = |stream| {
             let writers = writers.lock().unwrap_or_else(PoisonError::into_inner);
             let filter = writers.filter(stream);
-            let lines = Lines::new(format!("{prefix} | "), filter.is_for_terminal());
+            let lines = PrefixedLines::new(format!("{prefix} | "), filter.is_for_terminal());
             (filter, lines)
         };
         Prefixed {
