@@ -22,7 +22,7 @@ pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, Stdout::lock(&io::stdout()))
 }
 
-/// Returns stderr, which drops colours where nobody wants them.
+/// Returns stderr, which drops colours where they are not wanted.
 pub(crate) fn stderr() -> AutoStream<io::Stderr> {
     AutoStream::auto(io::stderr())
 }

@@ -42,7 +42,7 @@ pub(crate) fn move_behind_command(
     }
     let known = known_flags(&root);
     if depth == 0 && names.iter().any(|name| !known.contains_key(name)) {
-        // What seems to be the command may be the value of a flag that nobody knows.
+        // What seems to be the command may be the value of an unknown flag.
         return Ok(None);
     }
     let taken = flags_of(command);

@@ -21,14 +21,14 @@ pub(crate) struct ProgramError {
     hints: Vec<String>,
 }
 
-/// What sort of error it is; decides the exit status.
+/// The kind of an error, which decides the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
     /// The command line is wrong.
     Usage,
     /// The configuration is wrong.
     Configuration,
-    /// `orch` could go on, and does not.
+    /// `orch` refuses to do it.
     Refused,
     /// I/O failed, git did, or a program is missing.
     External,
@@ -70,7 +70,7 @@ impl ProgramError {
         self.error.to_string()
     }
 
-    /// Shows the error, its causes and the hints; nothing where nobody reads any more.
+    /// Shows the error, its causes and the hints; nothing if the output is closed.
     pub(crate) fn show(&self) {
         if self.kind != ErrorKind::OutputClosed {
             console::error(self.error.as_ref());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitStatus {
-    /// Everything wanted was done, or there was nothing to do.
+    /// The command succeeded, or there was nothing to do.
     Success,
     /// A run is over; `RunSummary::exit_status` has the number.
     Run(u8),
@@ -21,7 +21,7 @@ pub(crate) enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// Returns the number.
+    /// Returns the number of the status.
     pub(crate) fn number(self) -> u8 {
         match self {
             ExitStatus::Success => 0,

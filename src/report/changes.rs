@@ -8,7 +8,7 @@ use crate::change::{
 };
 use crate::git::{ChangedFile, FileChange, FileState};
 
-/// Says which file makes a stack count as changed, and how one gets from the stack to the file.
+/// Returns which file makes a stack count as changed, and the steps from the stack to it.
 pub(super) fn cause_text(cause: &ChangeCause) -> String {
     let file = file_text(&cause.file);
     match chain_text(&cause.chain) {
@@ -17,7 +17,7 @@ pub(super) fn cause_text(cause: &ChangeCause) -> String {
     }
 }
 
-/// Names a changed file, and says what happened to it unless that is obvious.
+/// Returns the path of a changed file, and what happened to it unless that is obvious.
 pub(super) fn file_text(file: &ChangedFile) -> String {
     let state = state_word(file.state);
     let change = match file.change {
@@ -33,20 +33,20 @@ pub(super) fn file_text(file: &ChangedFile) -> String {
     }
 }
 
-/// Says how one gets from a stack to a file.
+/// Returns the steps from a stack to a file.
 pub(super) fn chain_text(chain: &[Use]) -> String {
     let steps: Vec<String> = chain.iter().map(use_text).collect();
     steps.join(", ")
 }
 
-/// Repeats the reason that a trigger gives, and says where it is written.
+/// Returns the reason that a trigger gives, and where it is written.
 pub(super) fn trigger_text(trigger: &Trigger) -> String {
     let state = state_word(trigger.state).map_or_else(String::new, |state| format!(", {state}"));
     let file = trigger.file.relative();
     format!("{} ({file}{state})", trigger.reason)
 }
 
-/// The word for how far a change has come, unless it is committed.
+/// Returns the word for the state of a change, unless it is committed.
 fn state_word(state: FileState) -> Option<&'static str> {
     match state {
         FileState::Committed => None,
@@ -55,12 +55,12 @@ fn state_word(state: FileState) -> Option<&'static str> {
     }
 }
 
-/// The word for how far a change has come, of any change.
+/// Returns the word for the state of any change.
 fn state_json(state: FileState) -> &'static str {
     state_word(state).unwrap_or("committed")
 }
 
-/// Says what makes a file an input, and where that is written.
+/// Returns what makes a file an input, and where that is written.
 fn use_text(step: &Use) -> String {
     let what = match &step.kind {
         UseKind::Watch => "watched".to_owned(),
@@ -81,7 +81,7 @@ fn place_text(place: &Location) -> String {
     }
 }
 
-/// Names a change that does not count, and says why not.
+/// Returns a change that does not count, with the reason.
 pub(super) fn uncounted_text(change: &UncountedChange) -> String {
     let mut text = file_text(&change.file);
     if !change.links.is_empty() {
@@ -90,7 +90,7 @@ pub(super) fn uncounted_text(change: &UncountedChange) -> String {
     format!("{text}, {}", why_uncounted_text(change))
 }
 
-/// Says why a change does not count.
+/// Returns why a change does not count.
 fn why_uncounted_text(change: &UncountedChange) -> String {
     match &change.why {
         WhyUncounted::Ignored { entry, place } => {
@@ -115,7 +115,7 @@ fn why_uncounted_text(change: &UncountedChange) -> String {
 pub(super) struct SinceJson<'a> {
     base: BaseJson<'a>,
     removed: Vec<RemovedJson<'a>>,
-    /// Whether files of the repository outside of the project differ too.
+    /// Whether files of the repository outside the project differ too.
     changed_outside: bool,
 }
 
@@ -261,12 +261,12 @@ impl<'a> InputJson<'a> {
     }
 }
 
-/// Names the rule by which a chain makes something an input of a stack.
+/// Returns the name of the rule by which a chain makes something an input of a stack.
 fn rule(chain: &[Use]) -> &'static str {
     chain.first().map_or("own", |step| use_kind(&step.kind))
 }
 
-/// Who wants a stack to count as changed, or not to.
+/// A trigger that makes a stack count as changed or unchanged.
 #[derive(Serialize)]
 pub(super) struct TriggerJson<'a> {
     file: &'a str,

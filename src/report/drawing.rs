@@ -49,7 +49,7 @@ impl<'a> Drawing<'a> {
         self.project.stacks[stack].path.as_str()
     }
 
-    /// Names a node, uniquely: stacks by their path, which a group's name cannot be.
+    /// Returns a unique name of a node: for a stack its path, which is never a group's name.
     fn id(&self, end: &ArrowEnd) -> String {
         match end {
             ArrowEnd::Stack(stack) => self.path(*stack).to_owned(),
@@ -58,8 +58,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Says who demands an arrow, on one line each: `after b/stack.tm:3`. Where thousands of
-    /// unselected stacks lie in between, the first few speak for all.
+    /// Returns the label of an arrow: the origin of each constraint on its own line, as
+    /// `after b/stack.tm:3`. Of thousands, it shows the first few.
     fn labels(&self, arrow: &Arrow) -> Vec<String> {
         let origins = arrow.origins.iter().take(MAX_LABELS);
         let mut labels: Vec<String> = origins
@@ -79,7 +79,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Lines of each kind that an arrow is labelled with.
+/// How many lines of each kind the label of an arrow has.
 const MAX_LABELS: usize = 5;
 
 /// Writes the graph in the language of Graphviz.

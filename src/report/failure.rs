@@ -1,4 +1,4 @@
-//! How a command failed, in words: in a run that is going on, and in one that is on record.
+//! How a command failed, in words, for a running run and for a recorded one.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::duration;
 use crate::printable::printable;
 use crate::record::journal::FailureRecord;
 
-/// Returns how a command failed, given after how long: `after 3.2s`.
+/// Returns how a command failed; `after` says after how long: `after 3.2s`.
 pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
     let exact = |milliseconds: u64| duration::exact(Duration::from_millis(milliseconds));
     let how = match failure {

@@ -1,5 +1,5 @@
-//! JSON for programs. `"format": 1` stands at the top of every document; within a format number
-//! shapes only grow.
+//! JSON for programs. Every document begins with `"format": 1`; within a format number, fields are
+//! only ever added.
 
 use std::io::{self, Write};
 
@@ -112,8 +112,8 @@ impl<'a> ProblemsJson<'a> {
     }
 }
 
-/// Writes the problems of a project: what every command says with `--format json` when it cannot go
-/// on, and what `orch validate` says. Stacks are listed if nothing is wrong.
+/// Writes the problems of a project: the output of `orch validate`, and of every command with
+/// `--format json` that errors end. The stacks are listed if nothing is wrong.
 ///
 /// # Errors
 ///
@@ -147,7 +147,7 @@ pub fn write_diagnostics(
     writeln!(out)
 }
 
-/// Writes that a command was refused, and what mends that, if a command does.
+/// Writes that a command was refused, and the command that solves the problem, if there is one.
 ///
 /// # Errors
 ///
@@ -182,7 +182,7 @@ pub fn write_refusal(
     writeln!(out)
 }
 
-/// A stack of which only the path is told.
+/// A stack of which only the path is shown.
 #[derive(Serialize)]
 struct PathJson<'a> {
     path: &'a str,
@@ -210,7 +210,7 @@ struct StackJson<'a> {
     wanted_by: Vec<&'a str>,
     watch: Vec<String>,
     reasons: Vec<ReasonJson<'a>>,
-    /// `null` if a cycle keeps it from being known.
+    /// `null` if a cycle leaves it unknown.
     wave: Option<u32>,
     /// `null` if the stack is part of a cycle.
     runs_after: Option<Vec<PredecessorJson<'a>>>,
@@ -264,12 +264,12 @@ pub struct List<'a> {
     pub graph: &'a Graph,
     /// The stacks.
     pub selection: &'a Selection,
-    /// The stacks once more, in the sequence in which they are shown.
+    /// The same stacks, in the order in which they are shown.
     pub listed: &'a [StackIndex],
 }
 
-/// Stacks that are made into JSON one at a time: a stack that runs after thousands would otherwise be
-/// held together with all others.
+/// Stacks that are converted to JSON one at a time, so that memory never holds the predecessors of all
+/// stacks at once.
 struct Streamed<'f, F>(&'f [StackIndex], F);
 
 impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for Streamed<'_, F> {
@@ -353,7 +353,7 @@ pub fn write_list(
     writeln!(out)
 }
 
-/// Writes the stacks that are no more, in a list that has no others.
+/// Writes the removed stacks, in a list without any others.
 ///
 /// # Errors
 ///

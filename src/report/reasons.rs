@@ -10,7 +10,7 @@ use crate::selection::graph::{NeighbourStep, Origin, Towards};
 use crate::selection::select::{DirectoryMatch, Reason};
 use crate::source::{Sources, Span};
 
-/// Says why a stack is selected.
+/// Returns why a stack is selected, as text.
 pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> String {
     match reason {
         Reason::Changed(cause) => cause_text(cause),
@@ -38,7 +38,7 @@ pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> Strin
     }
 }
 
-/// Says how a directory limits a selection.
+/// Returns how a directory limits a selection.
 pub(super) fn directory_text(directory: &ProjectPath, scope: DirectoryMatch) -> String {
     match scope {
         DirectoryMatch::Recursive => format!("at or below {directory}"),
@@ -46,7 +46,7 @@ pub(super) fn directory_text(directory: &ProjectPath, scope: DirectoryMatch) -> 
     }
 }
 
-/// Says when a neighbour runs, seen from where one comes.
+/// Returns when a neighbour runs, relative to the stack from which the search reached it.
 pub(super) fn direction(towards: Towards) -> &'static str {
     match towards {
         Towards::Dependencies => "before",
@@ -54,7 +54,7 @@ pub(super) fn direction(towards: Towards) -> &'static str {
     }
 }
 
-/// Says how a neighbour is reached, from its own point of view.
+/// Returns how a neighbour is reached, from its own point of view.
 pub(super) fn step_text(
     towards: Towards,
     step: &NeighbourStep,
@@ -67,7 +67,7 @@ pub(super) fn step_text(
     format!("runs {direction} {other}, {kind} {}", sources.line(span))
 }
 
-/// Names who says that one stack runs before another, and where: `after a/stack.tm:3, nesting …`.
+/// Returns the origins of a constraint, with their places: `after a/stack.tm:3, nesting …`.
 pub(super) fn origins_text(origins: &[Origin], sources: &Sources) -> String {
     let origin = |Origin { kind, span }: &Origin| format!("{kind} {}", sources.line(*span));
     origins
@@ -103,7 +103,7 @@ pub(super) enum EvidenceJson<'a> {
     },
 }
 
-/// Says why a stack is selected.
+/// Returns why a stack is selected, as JSON.
 pub(super) fn reason_json<'a>(reason: &'a Reason, project: &'a Project) -> ReasonJson<'a> {
     let stack = |stack: StackIndex, span: Span| {
         let (file, line) = project.sources.file_and_line(span);

@@ -1,4 +1,4 @@
-//! Runs that are on record.
+//! Recorded runs.
 
 mod json;
 mod text;
@@ -14,11 +14,11 @@ use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
 pub struct ListedRun {
     /// Its id.
     pub id: String,
-    /// What is known of it.
+    /// What its journal says, if it can be read.
     pub brief: Result<Brief, ReadError>,
 }
 
-/// A run that is told of in full.
+/// A run that is shown in full.
 #[derive(Debug)]
 pub struct ShownRun {
     /// What its journal says.
@@ -30,8 +30,8 @@ pub struct ShownRun {
 }
 
 impl ShownRun {
-    /// Returns how far a stack has come, in a word. What was started and has not ended in a run that
-    /// is no longer going on has an unknown end.
+    /// Returns the state of a stack in a word. If a stack was started and has not ended, and its run
+    /// is over, its end is unknown.
     fn word<'s>(&self, state: &'s StackState) -> &'s str {
         match state {
             StackState::LeftOut => "left out",

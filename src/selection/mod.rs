@@ -1,6 +1,6 @@
 //! Which stacks a command acts on, which runs before which, and why.
 //!
-//! Nothing here touches the world or runs anything.
+//! Nothing here does I/O or runs anything.
 
 pub mod graph;
 pub mod reference;

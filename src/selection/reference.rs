@@ -7,7 +7,7 @@
 //! `after = ["/parent"]` in `/parent/child` is true and harmless.
 //!
 //! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
-//! selection look inside, once for all who refer to it.
+//! selection look inside, once for all references to it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::project::stack::{Stack, StackIndex, Stacks};
 use crate::project::tag::TagFilter;
 use crate::source::{Span, Spanned};
 
-/// Suggestions look at all stacks, so a project full of wrong references gets a few only.
+/// How many suggestions are made: each looks at all stacks.
 const MAX_SUGGESTIONS: usize = 20;
 
 /// The attribute that a reference stands in.
@@ -76,7 +76,7 @@ pub enum Target {
     Tag(TagGroupIndex),
 }
 
-/// Names a group; see [`References::tag_group`].
+/// The index of a tag group; see [`References::tag_group`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TagGroupIndex(u32);
 
@@ -106,7 +106,7 @@ struct Dangling {
 }
 
 impl References {
-    /// Resolves all references of a project. What is wrong goes to `problems`. Errors are: a path
+    /// Resolves all references of a project, and adds what is wrong to `problems`. Errors are: a path
     /// that leads out of the project, an invalid tag filter, and `after` or `before` that name only
     /// the declaring stack. Warnings are: `wants` or `wanted_by` that name only the declaring stack,
     /// and a reference that names nothing, which is an error if the project says
@@ -135,8 +135,7 @@ impl References {
         resolver.references
     }
 
-    /// Adds to the diagnostics of references that name no stack which of them name one that was
-    /// removed since the base.
+    /// Adds a note to the diagnostics of references that name a stack removed since the base.
     pub fn note_removed(&self, since: &Since, diagnostics: &mut [Diagnostic]) {
         let removed: BTreeSet<&str> = since.removed.iter().map(ProjectPath::as_str).collect();
         let mut notes: HashMap<Span, String> = HashMap::new();
@@ -203,7 +202,8 @@ impl References {
 }
 
 impl Reference {
-    /// Returns whether a member of the target is none of those that the declaring stack leaves out.
+    /// Returns whether a reference includes a member of its target, from which the declaring stack
+    /// may leave some out.
     fn is_other(&self, member: StackIndex, stacks: &Stacks) -> bool {
         match self.target {
             Target::Enclosing(_) => !stacks[member].path.is_at_or_below(&stacks[self.from].path),
@@ -327,7 +327,7 @@ impl ReferenceResolver<'_> {
         match (named.next(), named.next()) {
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => Some(Target::Directory(path)),
-            // That something is broken there has been said; that it is missing is no news.
+            // Another diagnostic explains what is broken there.
             (None, _) if self.broken_within(&path) => None,
             (None, _) => {
                 let label = why_nothing(&self.project.root, &path);
@@ -348,7 +348,7 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    /// Resolves a directory that contains the declaring stack, or is its own.
+    /// Resolves a directory that contains the declaring stack or is its own.
     fn enclosing(
         &mut self,
         stack: &Stack,

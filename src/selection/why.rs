@@ -1,8 +1,7 @@
-//! The whole story of one stack: what selects it or leaves it out, what would select it, and what it
-//! runs after and before.
+//! Explains one stack: what selects it or leaves it out, what would select it, and what it runs after
+//! and before.
 //!
-//! All of it is known to the other stages; here it is only put together. How it is worded is known to
-//! [`crate::report`].
+//! The facts come from the other stages and are collected here; `report` words them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -18,11 +17,11 @@ use crate::source::Span;
 /// A constraint of a [`chain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// What runs later.
+    /// The later stack.
     pub later: StackIndex,
-    /// What runs earlier.
+    /// The earlier stack.
     pub earlier: StackIndex,
-    /// Who says so.
+    /// The origin of the constraint.
     pub origin: Origin,
 }
 
@@ -47,7 +46,7 @@ pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Ve
     }
 }
 
-/// What is asked: why a stack is selected, or why not.
+/// The question why a stack is selected, or why not.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// The project.
@@ -56,22 +55,23 @@ pub struct Question<'a> {
     pub references: &'a References,
     /// Its constraints.
     pub graph: &'a Graph,
-    /// What is asked for.
+    /// The query.
     pub query: &'a Query,
-    /// What that selects.
+    /// What the query selects.
     pub selection: &'a Selection,
     /// The stack.
     pub stack: StackIndex,
 }
 
-/// The story of a stack under a query.
+/// The answer: why a query selects a stack or not.
 #[derive(Debug)]
 pub struct Why {
     /// What leaves it out, in the order of the pipeline; nothing if it is selected.
     pub obstacles: Vec<Obstacle>,
-    /// What it depends on.
+    /// Its inputs.
     pub inputs: Vec<Input>,
-    /// The stacks that it runs after, by path, each with all who say so; selected or not.
+    /// The stacks that it runs after, selected or not, by path, each with the origins of the
+    /// constraints.
     pub after: BTreeMap<StackIndex, Vec<Origin>>,
     /// The stacks that it runs before.
     pub before: BTreeMap<StackIndex, Vec<Origin>>,
@@ -79,35 +79,35 @@ pub struct Why {
     pub after_through: Vec<Relative>,
     /// The selected stacks that it runs before only because of unselected ones in between.
     pub before_through: Vec<Relative>,
-    /// Flags to leave out. That alone selects the stack if no obstacle is a filter.
+    /// Flags to leave out, which is enough to select the stack if no obstacle is a filter.
     pub in_the_way: Vec<BlockingFlag>,
-    /// What would select it, then, besides passing the filters.
+    /// What would select it then, besides passing the filters.
     pub ways: Vec<Alternative>,
 }
 
-/// A flag that takes stacks away, whatever selects them.
+/// A flag that excludes stacks, whatever selects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockingFlag {
-    /// `--exclude` with this text.
+    /// `--exclude` with this argument.
     Exclude(String),
-    /// A query for neighbours only, or against them.
+    /// A flag that takes only neighbours, or excludes them.
     Neighbours(Reach),
 }
 
 /// Something that would select a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Alternative {
-    /// To select this stack, which wants it there.
+    /// Selecting this stack, which wants it there.
     Wants(StackIndex, Span),
-    /// To select this stack, which it names there in `wanted_by`.
+    /// Selecting this stack, which it names there in `wanted_by`.
     WantedBy(StackIndex, Span),
-    /// To add this flag: the stack lies that way of this one, which the steps before select. It
-    /// takes the place of another one that goes less far, if there is one.
+    /// Adding this flag: the stack is a neighbour of this one, which the earlier steps select. It
+    /// replaces the flag with a smaller depth, if there is one.
     Neighbour(Reach, StackIndex, Option<Reach>),
 }
 
 impl Alternative {
-    /// Returns whether this is what has selected the stack.
+    /// Returns whether this is what selected the stack.
     fn is(&self, reason: &Reason) -> bool {
         match (self, reason) {
             (Alternative::Wants(_, way), Reason::Wants(_, taken))
@@ -118,7 +118,7 @@ impl Alternative {
 }
 
 impl Question<'_> {
-    /// Puts the story together. The inputs are the stack's.
+    /// Answers the question, given the inputs of the stack.
     pub fn answer(&self, inputs: Vec<Input>) -> Why {
         let Question {
             project,
@@ -173,8 +173,7 @@ impl Question<'_> {
         }
     }
 
-    /// Returns the selected stacks that a run would keep in order with this one, besides those that
-    /// are next to it.
+    /// Returns the selected stacks that are ordered with this one only through unselected stacks.
     fn through(&self, towards: Towards, next: &BTreeMap<StackIndex, Vec<Origin>>) -> Vec<Relative> {
         let is_selected = |stack| self.selection.contains(stack);
         let mut relatives = self.graph.relatives(self.stack, towards, is_selected);
@@ -182,7 +181,7 @@ impl Question<'_> {
         relatives
     }
 
-    /// Returns flags without which the stack would be selected, as few kinds of them as possible.
+    /// Returns flags without which the stack would be selected, of as few kinds as possible.
     fn enough_to_leave_out(&self, obstacles: &[Obstacle]) -> Option<Vec<BlockingFlag>> {
         let excludes = excludes(obstacles);
         let verbs: [&[Verb]; 4] = [
@@ -255,7 +254,7 @@ impl Question<'_> {
 
     /// Returns the flags that would bring the stack along with one that is selected.
     fn by_neighbours(&self) -> Vec<Alternative> {
-        // These flags start from what is selected without any of them.
+        // The flags start from what is selected without any of them.
         let without;
         let start = if self.query.neighbours.is_empty() {
             self.selection
@@ -279,7 +278,7 @@ impl Question<'_> {
             let reach = Reach {
                 verb: Verb::Include,
                 towards: back,
-                // As far as it takes, and no further.
+                // The smallest depth that reaches the stack.
                 depth: NonZeroU32::new(step.distance),
             };
             let mut reaches = self.query.neighbours.iter();

@@ -51,8 +51,8 @@ impl ChangeQuery {
     }
 }
 
-/// Returns the way out where the base of the changes is unknown. `fetched` says whether `--fetch` has
-/// done what it can.
+/// Returns the error of an unknown base, with a remedy. `fetched` says whether `--fetch` has done what
+/// it can.
 fn way_out(why: &BaseUnknown, fetched: bool) -> String {
     match why {
         BaseUnknown::Refused { remedy, .. } => match (remedy.command(), remedy) {
@@ -78,7 +78,7 @@ fn way_out(why: &BaseUnknown, fetched: bool) -> String {
     }
 }
 
-/// Returns the command that makes the base known, where one does.
+/// Returns the command that makes the base known, if there is one.
 fn remedy_command(why: &BaseUnknown) -> Option<String> {
     match why {
         BaseUnknown::Refused { remedy, .. } => remedy.command(),
@@ -89,8 +89,8 @@ fn remedy_command(why: &BaseUnknown) -> Option<String> {
 
 /// The state of git, which another thread reads while this one reads the project.
 ///
-/// The thread owns all that it needs, and nothing waits for it but who asks: a command that ends early
-/// because of the configuration does not wait for git.
+/// The thread owns all that it needs, and only a caller that needs the state waits for it: a command
+/// that ends early because of the configuration does not wait for git.
 pub(super) struct PendingGitState(thread::JoinHandle<Result<GitState, GitError>>);
 
 pub(super) struct GitState {
@@ -124,7 +124,7 @@ impl PendingGitState {
     }
 }
 
-/// Returns what switches changes off: the flag decides, else the setting.
+/// Returns which changes are switched off: by the flag, else by the setting.
 fn switched_off(query: Option<bool>, setting: bool) -> Option<SwitchedOff> {
     match query {
         Some(is_on) => (!is_on).then_some(SwitchedOff::Flag),
@@ -148,7 +148,7 @@ pub(super) fn note_unselectable(since: &Since) {
 }
 
 impl Loaded {
-    /// Returns the state of git; to be called once.
+    /// Returns the state of git. Must be called once.
     pub(super) fn read(&mut self) -> Result<GitState, GitError> {
         match (self.read.take(), self.reading.take()) {
             (Some(read), _) => Ok(read),

@@ -1,4 +1,4 @@
-//! The flags that say which stacks a command acts on, understood, and what they select.
+//! The selection flags, parsed, and what they select.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -22,10 +22,10 @@ use super::{Loaded, count, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// Lines of a list of stacks that are complained of one by one.
+/// How many wrong lines of a list of stacks are reported one by one.
 const MAX_BAD_LINES: usize = 10;
 
-/// The selection flags, understood as far as that goes without the project.
+/// The selection flags, parsed as far as that is possible without the project.
 pub(super) struct Filters {
     change: Option<ChangeQuery>,
     tags: Vec<TagFilter>,
@@ -38,16 +38,16 @@ pub(super) struct Filters {
     neighbours: Vec<(Reach, Option<&'static str>)>,
 }
 
-/// A list of stacks as it was read.
+/// A list of stacks, as it was read.
 struct NameList {
-    /// Where from, for people.
+    /// Its source, for messages.
     source: String,
     text: String,
 }
 
 impl Filters {
-    /// Reads the list of stacks as well, if there is one: before anything else is, since whoever makes
-    /// the list may take their time, and what is run over shall be looked at afterwards.
+    /// Parses the flags, and reads the list of stacks, if there is one. The list is read before
+    /// anything else: its writer may take a while, and the project is to be read after that.
     pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
         let change = if args.changed {
             Some(ChangeQuery::new(args)?)
@@ -99,7 +99,7 @@ impl NameList {
     }
 }
 
-/// Understands `--tags` and `--no-tags`.
+/// Parses `--tags` and `--no-tags`.
 pub(super) fn tag_filters(
     wanted: &[String],
     unwanted: &[String],
@@ -192,7 +192,7 @@ fn neighbours(args: &NeighbourArgs) -> Vec<(Reach, Option<&'static str>)> {
 }
 
 impl Loaded {
-    /// Understands the flags in the project; asks git what has changed, if that is wanted.
+    /// Resolves the flags in the project, and asks git what has changed, if that is wanted.
     pub(super) fn query(&mut self, filters: Filters) -> Result<Query> {
         let is_stack = self.project.stacks.at(self.directory.as_str()).is_some();
         if filters.scope == DirectoryMatch::Exact && !is_stack {
@@ -256,10 +256,10 @@ impl Loaded {
         Err(ProgramError::usage(message).hint(hint))
     }
 
-    /// Selects stacks; says so where there are none.
+    /// Selects stacks, and prints a note if there are none.
     pub(super) fn select(&self, query: &Query) -> Selection {
         let selection = self.select_any(query);
-        // What is wrong may be why there are none.
+        // A problem may be the reason that there are none.
         if selection.is_empty() && !self.problems.has_errors() {
             console::note(&self.why_nothing(query, &selection));
         }
@@ -290,8 +290,7 @@ impl Loaded {
         written.iter().map(filter).collect()
     }
 
-    /// Says of globs that mean no stack at all that they do: a slip of the finger in `--exclude` would
-    /// otherwise let stacks run.
+    /// Reports globs that match no stack at all: a typo in `--exclude` would otherwise let stacks run.
     fn warn_of_idle(&self, query: &Query) {
         for (flag, filters) in [("--match", &query.globs), ("--exclude", &query.exclude)] {
             for filter in filters {
@@ -330,7 +329,7 @@ impl Loaded {
         let stacks = &self.project.stacks;
         let mut lines: HashMap<StackIndex, usize> = HashMap::new();
         let mut bad = Vec::new();
-        // What some editors and shells of Windows write first.
+        // Some editors and shells of Windows write this first.
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         for (line, number) in text.lines().zip(1..) {
             let mut written = line.trim();
@@ -383,7 +382,7 @@ impl Loaded {
         Ok(NamedStacks { source, lines })
     }
 
-    /// Says why there is no stack at a place.
+    /// Returns why there is no stack at a place.
     pub(super) fn why_no_stack(&self, path: &ProjectPath) -> String {
         let stacks = &self.project.stacks;
         let below = stacks.at_or_below(path).count();

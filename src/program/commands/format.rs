@@ -1,4 +1,4 @@
-//! `--format`: for whom a command writes.
+//! `--format`: whether a command writes for people or for programs.
 
 use clap::ValueEnum;
 

@@ -15,10 +15,10 @@ use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 use crate::program::help::{TOPICS, Topic, TopicStyle};
 
-/// How wide a topic is where nothing else is known.
+/// The width of a topic if the terminal's is not known.
 const WIDTH: usize = 80;
 
-/// The most that is easy to read.
+/// The greatest width that is easy to read.
 const MAX_WIDTH: usize = 100;
 
 /// Show help for a command or a topic
@@ -109,7 +109,7 @@ fn unknown(subject: &[String]) -> ProgramError {
     ProgramError::usage(message).hint("`orch help` lists all commands and topics")
 }
 
-/// Returns how wide a topic is.
+/// Returns the width of a topic.
 fn width() -> usize {
     let size = Term::stdout().size_checked();
     let columns = size.filter(|_| io::stdout().is_terminal());

@@ -87,19 +87,19 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     }
 }
 
-/// Returns the directory that the user wants to work in.
+/// Returns the directory to work in.
 fn working_directory(chdir: &[PathBuf]) -> Result<PathBuf> {
     let mut current = std::env::current_dir().context("failed to find the current directory")?;
     current.extend(chdir);
     Ok(current)
 }
 
-/// The project that the user is in, which has not been read.
+/// The project around the working directory, which has not been read.
 struct LocatedProject {
     root: PathBuf,
     /// How the root was found.
     rule: RootRule,
-    /// Where the user is.
+    /// The working directory.
     directory: ProjectPath,
 }
 
@@ -107,8 +107,8 @@ struct LocatedProject {
 const MARK_ROOT: &str = "write `orch { root = true }` into a file `orch.orch.hcl` at the root";
 
 impl LocatedProject {
-    /// Returns whether anything marks the root. If not, the root is wherever the user happens to be,
-    /// and nothing is kept there.
+    /// Returns whether anything marks the root. If not, the root is the working directory, and nothing
+    /// is kept there.
     fn is_marked(&self) -> bool {
         self.rule != RootRule::WorkingDirectory
     }
@@ -124,7 +124,7 @@ impl LocatedProject {
     }
 }
 
-/// Finds the root of the project that the user is in, and where in it they are.
+/// Finds the root of the project around the working directory.
 fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
     let current = working_directory(chdir)?;
     let current = dunce::canonicalize(&current).map_err(|error| {
@@ -186,8 +186,7 @@ impl Reads {
 /// A project that has been read, whatever is wrong with it.
 ///
 /// What has a part for each stack is never dropped: the program is about to end when it is no longer
-/// needed, and taking tens of thousands of stacks apart first would cost a tenth of the time of a
-/// listing.
+/// needed, and dropping tens of thousands of stacks would cost a tenth of the time of a listing.
 struct Loaded {
     project: ManuallyDrop<Project>,
     references: ManuallyDrop<References>,
@@ -199,7 +198,7 @@ struct Loaded {
     /// The state of git once it has been read.
     read: Option<GitState>,
     listing: Listing,
-    /// Where the user is.
+    /// The working directory.
     directory: ProjectPath,
     /// How the root was found.
     rule: RootRule,
@@ -207,7 +206,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the project that the user is in.
+    /// Loads the project around the working directory.
     ///
     /// Where git is asked for, it is read at the same time.
     fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<Self> {
@@ -264,7 +263,7 @@ impl Loaded {
         }
     }
 
-    /// Shows what is wrong; to be called once. Errors end the command, warnings do not.
+    /// Shows what is wrong. Must be called once. Errors end the command, warnings do not.
     fn report(&mut self) -> Result<Option<ExitStatus>> {
         self.settle_problems();
         diagnostic::sort(&mut self.problems.diagnostics, &self.project.sources);
@@ -277,7 +276,7 @@ impl Loaded {
             return Ok(None);
         }
         if self.format == Format::Json {
-            // Whoever has stopped reading still learns from the status that something is wrong.
+            // A reader that is gone still sees the exit status.
             let mut out = console::stdout();
             let written = write_diagnostics(&mut out, project, problems, false);
             match written.and_then(|()| out.flush()) {
@@ -293,12 +292,12 @@ impl Loaded {
         }))
     }
 
-    /// Takes in the files that problems point into, so that these can be drawn.
+    /// Adds the files that problems point into, so that these can be drawn.
     fn settle_problems(&mut self) {
         self.problems.settle(&mut self.project.sources);
     }
 
-    /// Works out the environments of stacks; what is wrong with them goes to the diagnostics.
+    /// Computes the environments of stacks, and adds what is wrong with them to the diagnostics.
     fn environments(
         &mut self,
         stacks: impl Iterator<Item = StackIndex>,
@@ -312,7 +311,7 @@ impl Loaded {
         known
     }
 
-    /// Names the first of some stacks and counts the others.
+    /// Returns the path of the first stack and the number of the others.
     fn names(&self, stacks: &[StackIndex]) -> String {
         let first = &self.project.stacks[stacks[0]].path;
         match stacks.len() {
@@ -321,7 +320,7 @@ impl Loaded {
         }
     }
 
-    /// Adds the cycles of the graph to the diagnostics, as bad as `cycles` says.
+    /// Adds the cycles of the graph to the diagnostics, with the severity that `cycles` gives them.
     fn check_cycles(&mut self, cycles: CyclesAre<'_>) {
         for knot in self.graph.cycles() {
             let is_fatal = match cycles {
@@ -341,20 +340,20 @@ impl Loaded {
     }
 }
 
-/// Writes a number of things: "1 stack", "2 stacks".
+/// Formats a number of things: "1 stack", "2 stacks".
 fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }
 
-/// How bad a cycle is.
+/// The severity of a cycle.
 #[derive(Clone, Copy)]
 enum CyclesAre<'a> {
-    /// Always wrong.
+    /// Always an error.
     Errors,
-    /// Worth a warning.
+    /// Always a warning.
     Warnings,
-    /// Wrong if a selected stack is part of it, else worth a warning.
+    /// An error if a selected stack is part of it, else a warning.
     ErrorsWithin(&'a Selection),
 }
 

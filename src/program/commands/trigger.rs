@@ -19,11 +19,11 @@ use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// Files that a warning names.
+/// How many files a warning names.
 const MAX_NAMED: usize = 5;
 
-/// The variables that name who asks, where git does not know: CI providers name who started the job,
-/// and systems name the user.
+/// The variables that name the user where git does not: CI providers name the user who started the
+/// job, systems the user who is logged in.
 const WHO: [&str; 6] = [
     "GITHUB_ACTOR",
     "GITLAB_USER_LOGIN",
@@ -164,7 +164,7 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     Ok(ExitStatus::Success)
 }
 
-/// Returns who asks, as far as that is known.
+/// Returns the name of the user, if it is known.
 fn who(repository: Option<&Repository>) -> String {
     let git = |name: &str| repository?.config(name).ok().flatten();
     let known = |text: &String| !text.trim().is_empty();
@@ -208,8 +208,8 @@ impl Loaded {
         console::diagnostics([&diagnostic], &self.project.sources);
     }
 
-    /// Returns the directory of the project that a path of the command line means: from the project
-    /// root if it begins with `/`, else from where the user is.
+    /// Returns the directory of the project that a path of the command line means, relative to the
+    /// project root if it begins with `/`, else to the working directory.
     fn place(&self, written: &Path) -> Result<ProjectPath> {
         let root = &self.project.root;
         let cannot = |why: String| cannot_trigger(written, &why);

@@ -48,7 +48,7 @@ pub(crate) struct WhyArgs {
     pub(crate) select: SelectArgs,
 }
 
-/// The flags of a selection, which has nothing to do with why one stack runs after another.
+/// The flags of a selection, which conflict with `--after`: order does not depend on the selection.
 const WITHOUT_SELECTION: [&str; 13] = [
     "changed",
     "tags",
@@ -160,7 +160,7 @@ fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitSta
 }
 
 impl Loaded {
-    /// Returns the stack that a user names by its path.
+    /// Returns the stack at the path that the user gives.
     fn stack(&self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
@@ -188,7 +188,7 @@ impl Loaded {
         Err(ProgramError::usage(message))
     }
 
-    /// Returns which stacks have a text as their name, as their id or at the end of their path.
+    /// Returns the stacks that have a text as their name, as their id or at the end of their path.
     fn known_as(&self, written: &str) -> Option<String> {
         let stacks = self.project.stacks.iter().filter_map(|(_, stack)| {
             let is_id = |id: &Spanned<String>| id.value.eq_ignore_ascii_case(written);
@@ -217,5 +217,5 @@ impl Loaded {
     }
 }
 
-/// Stacks that are listed where a name is not a path.
+/// How many stacks are listed where a name is not a path.
 const MAX_KNOWN: usize = 5;

@@ -1,4 +1,4 @@
-//! The topics of `orch help`: what does not fit into the help of one command.
+//! The topics of `orch help`: what does not fit in the help of one command.
 //!
 //! A topic is a Markdown file beside this one. [`markdown`] reads the little Markdown that topics use;
 //! [`text`] and [`roff`] write it for a terminal and as a man page.
@@ -13,7 +13,7 @@ use orch::diagnostic::Code;
 
 pub(crate) use self::text::TopicStyle;
 
-/// Something to read about.
+/// A topic.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Topic {
     pub(crate) name: &'static str,

@@ -9,12 +9,12 @@ const BOLD: anstyle::Style = anstyle::Style::new().bold();
 /// How far code, and what explains something, is indented.
 const INDENT: usize = 4;
 
-/// Whether there is anything besides characters.
+/// How headings and code are marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TopicStyle {
     /// Headings and code are bold.
     Terminal,
-    /// Headings stand in capitals, code in backticks.
+    /// Headings are in capitals, code is in backticks.
     Plain,
 }
 

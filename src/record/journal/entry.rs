@@ -1,8 +1,8 @@
-//! The further lines of a journal: one for each transition.
+//! The lines of a journal after the header: one for each transition.
 //!
 //! They have types of their own, so that a change elsewhere in `orch` cannot silently change the
-//! format. A later `orch` may add words and kinds within the format: they are kept as they were
-//! written, and are no damage.
+//! format. A later `orch` may add words and kinds within the format. They are kept as they were
+//! written, and do not count as damage.
 
 use jiff::Timestamp;
 use serde::de::Error as _;
@@ -41,7 +41,7 @@ impl JournalEntry {
     }
 }
 
-/// What happened. Stacks go by their paths.
+/// What happened. Stacks are named by their paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it; times are in ms")]
@@ -106,8 +106,8 @@ pub(super) const EVENTS: [&str; 11] = [
     "finished",
 ];
 
-/// Reads an event of a kind that this version does not know. One that it does know is here only if
-/// its fields are damaged: to overlook it could mean to run a command twice.
+/// Reads an event of a kind that this version does not know. A known kind gets here only if its fields
+/// are damaged, which is an error: ignoring it could mean running a command twice.
 fn unknown_event<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {
@@ -141,7 +141,7 @@ pub struct Ended {
     pub stack: String,
     /// How it ended.
     pub outcome: OutcomeRecord,
-    /// How it failed, if it did.
+    /// How its command failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureRecord>,
     /// Why it did not run, if it did not.
@@ -149,7 +149,7 @@ pub struct Ended {
     pub cause: Option<CauseRecord>,
     /// The time from the first attempt to the end of the last.
     pub elapsed_ms: u64,
-    /// How often its command was started.
+    /// The number of times its command was started.
     pub attempts: u32,
 }
 

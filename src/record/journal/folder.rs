@@ -19,7 +19,7 @@ pub struct RecordFolder {
     folder: PathBuf,
 }
 
-/// Why nothing can be kept, or found, in the folder. Paths are relative to the project root.
+/// Why nothing can be written to the folder, or read from it. Paths are relative to the project root.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// Something is a link.
@@ -28,14 +28,14 @@ pub enum Unusable {
     /// Something is not what it should be.
     #[error("`{0}` is not a {1}")]
     WrongKind(String, &'static str),
-    /// The file system says no.
+    /// The file system refuses.
     #[error("failed to {doing} `{path}`: {error}")]
     Io {
         /// What was tried.
         doing: &'static str,
-        /// With what.
+        /// What it was tried with.
         path: String,
-        /// What came of it.
+        /// The error.
         error: io::Error,
     },
 }
@@ -45,18 +45,18 @@ impl RecordFolder {
     ///
     /// # Errors
     ///
-    /// If there is something, but no folder.
+    /// If there is something that is not a folder.
     pub fn find(root: &Path) -> Result<Option<Self>, Unusable> {
         let folder = root.join(NAME);
         Ok(is_directory(&folder, NAME)?.then_some(RecordFolder { folder }))
     }
 
-    /// Returns the folder of a project; makes it, if there is none. Git ignores it from the
-    /// beginning, and nobody else may look into it: commands may hold secrets.
+    /// Returns the folder of a project, and creates it if there is none. Git ignores it from the
+    /// beginning, and only its owner can read it: commands may hold secrets.
     ///
     /// # Errors
     ///
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn create(root: &Path) -> Result<Self, Unusable> {
         let folder = root.join(NAME);
         make_directory(&folder, NAME)?;
@@ -65,8 +65,8 @@ impl RecordFolder {
         Ok(place)
     }
 
-    /// Lets git ignore the folder, also where a killed process or a full disk has left it without the
-    /// file for that, or with an empty one. What somebody has written there stays.
+    /// Makes git ignore the folder, also if a killed process or a full disk has left it without the
+    /// file for that, or with an empty one. A file with content is left alone.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl RecordFolder {
             })
     }
 
-    /// Returns the place of a directory of the folder, if it exists. `path` has no links above it.
+    /// Returns the path of a directory of the folder, if it exists. `path` has no links above it.
     pub(super) fn directory(&self, path: &str) -> Result<Option<PathBuf>, Unusable> {
         let mut directory = self.folder.clone();
         let mut shown = NAME.to_owned();
@@ -106,7 +106,7 @@ impl RecordFolder {
         Ok(Some(directory))
     }
 
-    /// Makes a directory of the folder, and those above it, where they are missing.
+    /// Creates a directory of the folder, and those above it, if they are missing.
     pub(super) fn make_directory(&self, path: &str) -> Result<PathBuf, Unusable> {
         let mut directory = self.folder.clone();
         let mut shown = NAME.to_owned();
@@ -118,14 +118,14 @@ impl RecordFolder {
         Ok(directory)
     }
 
-    /// Opens a file of the folder; a new one is for its owner alone. The directory it lies in has
-    /// been looked at.
+    /// Opens a file of the folder; only its owner can read a new one. The caller has checked the
+    /// directory that it lies in.
     pub(super) fn open(&self, path: &str, options: &mut OpenOptions) -> Result<File, Unusable> {
         let file = self.folder.join(path);
         let shown = format!("{NAME}/{path}");
         match file.symlink_metadata() {
             Ok(metadata) if metadata.is_symlink() => return Err(Unusable::Link(shown)),
-            // A pipe would let us wait for somebody at its other end.
+            // Opening a pipe would wait for its other end.
             Ok(metadata) if !metadata.is_file() => {
                 return Err(Unusable::WrongKind(shown, "file"));
             }

@@ -1,4 +1,4 @@
-//! The first line of a journal: what a run was to do, and under which circumstances.
+//! The first line of a journal: what a run was meant to do, and under which circumstances.
 
 use std::ffi::{OsStr, OsString};
 
@@ -9,16 +9,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The format of the journals that are written here. Within a number, things are only ever added.
 pub const FORMAT: u32 = 1;
 
-/// What a run was to do, and under which circumstances.
+/// What a run was meant to do, and under which circumstances.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`] at the time.
     pub format: u32,
-    /// The run id, which the folder of the run is called after.
+    /// The run id, after which the folder of the run is named.
     pub run: String,
     /// The version of `orch`.
     pub orch: String,
-    /// When it began.
+    /// When the run began.
     pub at: Timestamp,
     /// The machine.
     pub host: String,
@@ -34,12 +34,12 @@ pub struct Header {
     pub command: Vec<Argument>,
     /// The stacks, in the sequence in which a serial run has them: of a reverse run, from the end.
     pub order: Vec<String>,
-    /// Those of them that are not to run now, since only what had failed was wanted.
+    /// Those of them that this run leaves out, because only failed stacks were wanted.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// Which way the run goes.
+    /// The direction of the run.
     pub direction: DirectionRecord,
-    /// How it goes, as far as flags said so.
+    /// The settings that flags have set.
     pub settings: SettingsRecord,
     /// What changes were measured from, if only changed stacks were wanted.
     pub base: Option<BaseRecord>,
@@ -55,7 +55,7 @@ pub struct Header {
     pub environment: Vec<String>,
 }
 
-/// Which way a run goes.
+/// The direction of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirectionRecord {
@@ -76,7 +76,7 @@ pub enum OnErrorRecord {
     Stop,
     /// What runs after the failed stack is skipped.
     SkipDependents,
-    /// Everything goes on.
+    /// Everything runs.
     Continue,
     /// A word that this version does not know.
     #[serde(untagged)]
@@ -93,7 +93,7 @@ pub struct UncommittedFile {
     pub blob: Option<String>,
 }
 
-/// How a run goes, as far as flags said so.
+/// The settings of a run that flags have set.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SettingsRecord {
     /// What happens after a failure.

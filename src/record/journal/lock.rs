@@ -1,13 +1,13 @@
 //! One run at a time in a project.
 //!
 //! The lock is the kernel's, on the file `.orch/lock`, which stays where it is and says who holds it.
-//! It is given back when the last process ends that has it: so nothing has to be tidied up after a
-//! run that was killed. A run that ends by itself empties the file; who gets the lock and finds
-//! something in it knows that the run before was killed.
+//! It is released when the last process that has it ends, so nothing has to be cleaned up after a run
+//! that was killed. A run that ends by itself empties the file; if a run gets the lock and the file is
+//! not empty, the run before was killed.
 //!
-//! Commands inherit the lock. If `orch` is killed, a command goes on, and so nothing else may start
-//! before it has ended. At the end of a run the lock is given back explicitly, whoever has it: a
-//! process that a command leaves behind on purpose does not hold it.
+//! Commands inherit the lock. If `orch` is killed, its commands keep running, and nothing else may
+//! start before they have ended. At the end of a run the lock is released explicitly for all
+//! processes: one that a command leaves behind on purpose does not hold it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -21,10 +21,10 @@ use super::header::{Argument, Header};
 
 const FILE: &str = "lock";
 
-/// What is read of the file at most; a command line may be long.
+/// The most that is read of the file; a command line may be long.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Who holds the lock.
+/// The run that holds the lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Holder {
     /// The run id.
@@ -40,7 +40,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Returns how a run with this header calls itself.
+    /// Returns the holder for a run with this header.
     pub fn of(header: &Header) -> Self {
         Holder {
             run: header.run.clone(),
@@ -52,21 +52,21 @@ impl Holder {
     }
 }
 
-/// What came of trying to get the lock.
+/// The result of trying to get the lock.
 #[derive(Debug)]
 pub enum Locking {
-    /// It is ours.
+    /// This run has it.
     Ours {
         /// The lock.
         lock: ProjectLock,
-        /// Who had it before and was killed.
+        /// The run that had it before and was killed.
         killed: Option<Holder>,
     },
-    /// Somebody else has it, who may not have said (yet, or for want of room) who that is.
+    /// Another run has it, which may not have been written down, or not yet.
     Held(Option<Holder>),
 }
 
-/// The lock, as long as it lives.
+/// The lock, which is held while this value exists.
 #[derive(Debug)]
 pub struct ProjectLock {
     file: File,
@@ -77,7 +77,7 @@ impl ProjectLock {
     ///
     /// # Errors
     ///
-    /// If there cannot be one: the file cannot be opened, or the file system has no locks.
+    /// If the file cannot be opened, or the file system has no locks.
     pub fn lock(place: &RecordFolder, holder: &Holder) -> Result<Locking, Unusable> {
         let options = &mut OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -90,7 +90,7 @@ impl ProjectLock {
         let killed = read(&mut file);
         let_commands_inherit(&file).map_err(|error| failed("hand down", ".orch/lock", error))?;
         let lock = ProjectLock { file };
-        // On a full disk it does not say whose it is, and is held all the same.
+        // On a full disk the file does not name the holder, but the lock is held.
         if let Err(error) = lock.describe(holder) {
             debug!(%error, "the lock does not say who holds it");
         }
@@ -115,7 +115,7 @@ impl Drop for ProjectLock {
     }
 }
 
-/// Reads who holds the lock, if that is there and can be understood.
+/// Reads which run holds the lock, if the file tells.
 fn read(file: &mut File) -> Option<Holder> {
     let mut text = Vec::new();
     file.rewind().ok()?;

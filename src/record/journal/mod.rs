@@ -14,8 +14,8 @@
 //! loses nothing that it has written, and a power cut, which may lose the last lines, is not worth
 //! waiting for the disk twice for each stack.
 //!
-//! Stacks go by their paths here, since indices mean something else in the next run. Nothing here
-//! knows how a run goes, or decides what to run again.
+//! Stacks are named by their paths, since indices mean something else in the next run. Nothing here
+//! knows how a run proceeds, or decides what to run again.
 
 mod entry;
 mod folder;

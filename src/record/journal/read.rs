@@ -1,6 +1,6 @@
 //! Reads a journal back, whatever ended the `orch` that wrote it.
 //!
-//! The last line may be torn; it is left out. Any other line that cannot be understood is an error:
+//! If the last line is incomplete, it is left out. Any other line that cannot be parsed is an error:
 //! to guess that a stack had not succeeded would be to run its command twice.
 
 use std::collections::HashMap;
@@ -17,7 +17,8 @@ use super::record::{RunRecord, StackState};
 /// The longest journal that is read: that of a hundred thousand stacks has less than a tenth of it.
 pub(super) const MAX_BYTES: u64 = 512 << 20;
 
-/// Where the last line is looked for at first; it is short where a run has finished.
+/// The size of the part at the end in which the last line is looked for first; it is short if the run
+/// has finished.
 const TAIL_BYTES: u64 = 4 << 10;
 
 /// Why a journal cannot be read.
@@ -32,7 +33,7 @@ pub enum ReadError {
     /// It is too long to be one.
     #[error("it is longer than {} MiB", MAX_BYTES >> 20)]
     TooLong,
-    /// It does not even begin.
+    /// It has no header.
     #[error("it has no header")]
     NoHeader,
     /// A later `orch` wrote it.
@@ -43,7 +44,7 @@ pub enum ReadError {
         /// The version that wrote it.
         orch: String,
     },
-    /// Somebody has changed it, or the disk has.
+    /// It is damaged.
     #[error("line {line} is damaged at column {}", error.column())]
     Damaged {
         /// The line, from 1.
@@ -113,7 +114,7 @@ impl JournalLines {
         })
     }
 
-    /// Reads the next line; says whether there is one that was written to its end.
+    /// Reads the next line. Returns whether there is a complete one.
     fn next(&mut self) -> io::Result<bool> {
         self.buffer.clear();
         self.number += 1;
@@ -139,7 +140,7 @@ impl JournalLines {
         serde_json::from_slice(&self.buffer).map_err(damaged)
     }
 
-    /// Reads the next entry; `None` at the end, or where only a part of one was written.
+    /// Reads the next entry; `None` at the end, or if only a part of one was written.
     fn entry(&mut self) -> Result<Option<JournalEntry>, ReadError> {
         let is_whole = self.next()?;
         match serde_json::from_slice(&self.buffer) {

@@ -13,9 +13,9 @@ use super::header::Header;
 /// What a journal says.
 #[derive(Debug)]
 pub struct RunRecord {
-    /// What the run was to do.
+    /// What the run was meant to do.
     pub header: Header,
-    /// What became of each stack, in the order of the run.
+    /// The record of each stack, in the order of the run.
     pub stacks: Vec<StackRecord>,
     /// What stopped the run before its end, in the order in which it came.
     pub stops: Vec<Stop>,
@@ -53,12 +53,12 @@ pub enum StopCause {
     },
 }
 
-/// What became of a stack.
+/// What a journal says about a stack.
 #[derive(Debug)]
 pub struct StackRecord {
     /// The stack path.
     pub path: String,
-    /// How far it has come.
+    /// Its state.
     pub state: StackState,
     /// The attempts that were begun, in this order.
     pub attempts: Vec<AttemptRecord>,
@@ -66,10 +66,10 @@ pub struct StackRecord {
     turn: Option<u32>,
 }
 
-/// How far a stack has come.
+/// The state of a stack.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StackState {
-    /// It was not to be run.
+    /// The run leaves it out.
     LeftOut,
     /// Its turn has not come.
     Waiting,
@@ -129,7 +129,7 @@ impl StackState {
 }
 
 impl RunRecord {
-    /// Returns what a journal says that has only its header.
+    /// Returns the record of a journal that has only its header.
     pub(super) fn new(header: Header) -> Self {
         RunRecord {
             stacks: header
@@ -240,7 +240,7 @@ impl RunRecord {
         self.stacks[position?].attempt(turn, step)
     }
 
-    /// Returns how many stacks have ended in which way.
+    /// Returns the number of stacks that have ended in each way.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for stack in &self.stacks {
@@ -299,7 +299,7 @@ impl StackRecord {
     }
 
     fn ended(&mut self, at: Timestamp, turn: Option<u32>, step: Option<u32>, ended: Ended) {
-        // An attempt that another one was to follow is over already.
+        // An attempt that was to be followed by another one is already over.
         if let Some(attempt) = self.attempt(turn, step)
             && attempt.elapsed.is_none()
         {

@@ -1,4 +1,4 @@
-//! All runs of a project that are on record.
+//! All recorded runs of a project.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use super::write::{FILE, NEW_FILE};
 /// Where the runs are, below `.orch`.
 const FOLDER: &str = "runs";
 
-/// How many runs are looked at for what stacks have taken in the past.
+/// How many runs are read to learn how long stacks took in the past.
 const MAX_PAST: usize = 10;
 
 /// The runs of a project.
@@ -32,14 +32,14 @@ pub struct Runs {
     folders: Vec<String>,
 }
 
-/// Whether a run is going on: whether its `orch` lives.
+/// Whether a run is going on, which means that its `orch` is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// It is.
     Alive,
     /// It is not.
     Gone,
-    /// The file system has no locks, so nobody can know.
+    /// The file system has no locks, so this cannot be known.
     Unknown,
 }
 
@@ -91,11 +91,11 @@ impl RunState {
 /// A run in a few words.
 #[derive(Debug)]
 pub struct Brief {
-    /// What it was to do.
+    /// What it was meant to do.
     pub header: Header,
     /// How it went.
     pub state: RunState,
-    /// How many stacks have ended in which way.
+    /// The number of stacks that have ended in each way.
     pub counts: Counts,
     /// How long it took, if it has finished.
     pub elapsed: Option<Duration>,
@@ -104,27 +104,27 @@ pub struct Brief {
 /// Why there is no such run.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
-    /// There are none at all.
+    /// There are no runs at all.
     #[error("no run of this project is on record")]
     NoRuns,
-    /// It is not said which, as where a variable is empty.
+    /// The name is empty, as if from an unset variable.
     #[error("RUN is empty; it is `last`, `last~1`, or the beginning or end of a run id")]
     Empty,
     /// There are not that many.
     #[error("there is no run `{0}`: {1} on record")]
     TooOld(String, usize),
-    /// None begins or ends like that.
+    /// No id begins or ends like that.
     #[error("no run has an id that begins or ends with `{0}`")]
     Unknown(String),
-    /// These do, the newest first.
+    /// Several ids do; these, the newest first.
     #[error("several runs have ids that begin or end with `{0}`: {list}", list = candidates(.1))]
     Ambiguous(String, Vec<String>),
 }
 
-/// How many ids are listed of which any may be meant.
+/// How many ids an ambiguous name lists.
 const MAX_CANDIDATES: usize = 10;
 
-/// Lists ids of which any may be meant.
+/// Lists the ids that an ambiguous name may mean.
 fn candidates(ids: &[String]) -> String {
     let mut list: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
     if ids.len() > MAX_CANDIDATES {
@@ -160,7 +160,7 @@ pub struct Pruned {
 }
 
 impl Runs {
-    /// Finds the runs of a project. What else is in their folder is left alone.
+    /// Finds the runs of a project. Anything else in their folder is left alone.
     ///
     /// # Errors
     ///
@@ -260,10 +260,10 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// If it cannot be read or understood.
+    /// If it cannot be read or parsed.
     pub fn record(&self, id: &str) -> Result<RunRecord, ReadError> {
         let mut record = read(self.open(id)?)?;
-        // Whatever the journal says: it is found by the folder that it lies in.
+        // The id is the name of the folder, whatever the journal says.
         id.clone_into(&mut record.header.run);
         Ok(record)
     }
@@ -274,7 +274,7 @@ impl Runs {
     ///
     /// If it cannot be read or understood.
     pub fn brief(&self, id: &str) -> Result<Brief, ReadError> {
-        // It may end after it was looked at, but it does not come to life again.
+        // A run may end after this check, but it cannot begin again.
         let liveness = self.liveness(id);
         let (header, finished) = read_ends(self.open(id)?)?;
         let counts = match &finished {
@@ -326,7 +326,7 @@ impl Runs {
             }
             match fs::remove_dir_all(self.folder(id)) {
                 Ok(()) => pruned.removed.push(id.clone()),
-                // Another run was faster.
+                // Another process has removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     pruned.problems.push((id.clone(), error));

@@ -13,7 +13,7 @@ use super::header::Header;
 /// The file in the folder of a run.
 pub(super) const FILE: &str = "journal.jsonl";
 
-/// What it is called until it has its header: a run that is killed before that never was one.
+/// The name of the file until it has its header: a run that is killed before that has never begun.
 pub(super) const NEW_FILE: &str = "journal.new";
 
 /// The journal of a run that is going on.
@@ -21,25 +21,25 @@ pub(super) const NEW_FILE: &str = "journal.new";
 pub struct Journal {
     pub(super) file: File,
     folder: PathBuf,
-    /// How much of the file is whole lines.
+    /// The length of the complete lines in the file.
     length: u64,
     /// Lines that could not be written so far.
     pending: Vec<u8>,
 }
 
 impl Journal {
-    /// Makes the folder of a run and begins its journal. As long as the journal lives, its file is
-    /// locked: so others know that the run is going on.
+    /// Creates the folder of a run and begins its journal. The file is locked while the journal exists,
+    /// which tells other processes that the run is going on.
     ///
     /// # Errors
     ///
-    /// If it cannot be kept.
+    /// If it cannot be written.
     pub fn create(place: &RecordFolder, header: &Header) -> Result<Self, Unusable> {
         let path = format!("runs/{}", header.run);
         let folder = place.make_directory(&path)?;
         let path = format!("{path}/{NEW_FILE}");
         let file = place.open(&path, OpenOptions::new().append(true).create_new(true))?;
-        // Where there are no locks, others cannot know, and that is all.
+        // Without locks, other processes cannot know; nothing else depends on it.
         _ = file.try_lock();
         let mut journal = Journal {
             file,

@@ -1,14 +1,13 @@
 //! What commands printed, on disk.
 //!
 //! Each attempt in a stack has a file that holds both streams in the order in which they came: what
-//! people read and search. Beside it, once there is anything from stderr, an index of a line for
-//! each change of the stream (`1234 stderr`: from byte 1234 on), by which the two can be told apart
-//! again. The line is there before what it is about, so a log whose writer was killed reads back
-//! like any other. An attempt that printed nothing has no files.
+//! people read and search. Once there is anything from stderr, an index beside it has a line for each
+//! change of the stream (`1234 stderr`: from byte 1234 on), so that the two can be told apart. Each
+//! line is written before the bytes that it is about, so a log whose writer was killed reads back like
+//! any other. An attempt that printed nothing has no files.
 //!
-//! How files are called follows from the place of a stack in its run, its path and the attempt, so
-//! nothing else has to be remembered to find them. What a run is, and when logs go, is known
-//! elsewhere.
+//! The name of a file follows from the place of the stack in its run, its path and the attempt, so
+//! nothing else is needed to find it.
 
 mod reader;
 mod writer;
@@ -47,7 +46,7 @@ impl Logs {
         self.directory.join(file_name(position, stack, attempt))
     }
 
-    /// Returns what takes the output of an attempt.
+    /// Returns the writer for the output of an attempt.
     pub fn writer(&self, position: usize, stack: &ProjectPath, attempt: u32) -> LogWriter {
         LogWriter::new(self.file(position, stack, attempt))
     }
@@ -67,8 +66,8 @@ impl Logs {
     }
 }
 
-/// The longest part of a file name that tells the stack, in bytes: it is for people, and the number
-/// in front makes it unique.
+/// The longest part of a file name that names the stack, in bytes. It is for people; the number in
+/// front makes the name unique.
 const LONGEST_NAME: usize = 100;
 
 /// Returns the name of the log of an attempt: `0007-prod-network.log`, `0007-prod-network.2.log`.
@@ -90,7 +89,7 @@ fn file_name(position: usize, stack: &ProjectPath, attempt: u32) -> String {
     }
 }
 
-/// Returns where the index of a log is.
+/// Returns the path of the index of a log.
 fn index_of(log: &Path) -> PathBuf {
     log.with_added_extension("streams")
 }

@@ -24,7 +24,7 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Opens a log, which may still be written: what is there now is read.
+    /// Opens a log, of which only what has been written by now is read.
     pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
         let Some(log) = open(path)? else {
             return Ok(None);
@@ -44,7 +44,7 @@ impl LogReader {
         Ok(Some(reader))
     }
 
-    /// Goes on to an offset that lies ahead.
+    /// Skips to a later offset.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl LogReader {
             .take(self.length - start)
             .read_to_end(&mut last)?;
         self.log.seek(SeekFrom::Start(self.offset))?;
-        // The end of the last line begins no further one.
+        // The end of the last line does not begin another one.
         let text = last.strip_suffix(b"\n").unwrap_or(&last);
         let mut ends = memchr::memrchr_iter(b'\n', text);
         let begin = match ends.nth(lines - 1) {
@@ -113,7 +113,7 @@ impl LogReader {
         Ok(start + begin as u64)
     }
 
-    /// Takes over the entries of the index that hold by now.
+    /// Applies the entries of the index up to the current offset.
     fn catch_up(&mut self) -> io::Result<()> {
         while let Some((start, stream)) = self.next
             && start <= self.offset
@@ -135,7 +135,7 @@ impl LogReader {
         };
         let mut line = Vec::new();
         index.take(LONGEST_ENTRY).read_until(b'\n', &mut line)?;
-        // A last line that is not whole is about bytes that were never written.
+        // An incomplete last line is about bytes that were never written.
         if !line.ends_with(b"\n") && (line.len() as u64) < LONGEST_ENTRY {
             self.index = None;
             return Ok(());
@@ -162,8 +162,8 @@ impl LogReader {
     }
 }
 
-/// Opens a file, if it exists. Anyone may have put something else in its place: a link that leads
-/// anywhere, or a pipe that nobody writes to.
+/// Opens a file, if it exists. Something else may be in its place: a link that leads anywhere, or a
+/// pipe without a writer.
 fn open(path: &Path) -> io::Result<Option<File>> {
     let check = |metadata: &Metadata| {
         if metadata.is_file() {

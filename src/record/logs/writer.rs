@@ -12,7 +12,7 @@ pub struct LogWriter {
     path: PathBuf,
     log: Option<File>,
     index: Option<File>,
-    /// Of the last byte.
+    /// The stream of the last byte.
     stream: Stream,
     length: u64,
 }
@@ -32,7 +32,7 @@ impl LogWriter {
     ///
     /// # Errors
     ///
-    /// If they cannot be written, all or in part. The log is then not to be written any more.
+    /// If they cannot be written, or only in part. The log must not be written to after that.
     pub fn write(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -46,7 +46,7 @@ impl LogWriter {
                 Stream::Stdout => "stdout",
                 Stream::Stderr => "stderr",
             };
-            // One call, so that a line is there or not.
+            // One call, so that a line is written as a whole.
             index.write_all(format!("{} {name}\n", self.length).as_bytes())?;
             self.stream = stream;
         }
@@ -60,8 +60,8 @@ impl LogWriter {
     }
 }
 
-/// Creates a file for us alone, and the directory that it is in. What there is already, be it a
-/// link, is left alone.
+/// Creates a file that only its owner can read, and its directory. Anything that exists, a link
+/// included, is left alone.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

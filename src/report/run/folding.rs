@@ -1,14 +1,14 @@
-//! Marks by which a CI system folds a part of a log.
+//! Marks with which a CI system folds sections of a log.
 //!
-//! Each is a line of its own. Where a system knows only parts that are folded, one that is to be
-//! open gets no marks.
+//! Each mark is a line of its own. Where a system knows only folded sections, an open section gets no
+//! marks.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Whose marks are used.
+/// The CI system whose marks are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
-    /// Nobody's.
+    /// None.
     None,
     /// GitHub Actions.
     GitHub,
@@ -23,7 +23,7 @@ pub enum Folding {
 }
 
 impl Folding {
-    /// Finds out from the environment which CI system will show the log.
+    /// Returns the CI system that will show the log, which the environment tells.
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let is_true =
             |name: &str| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -42,8 +42,8 @@ impl Folding {
         }
     }
 
-    /// Returns the lines before a part, which show its title, and those after it. `number` is the
-    /// part's own in this run.
+    /// Returns the lines before a section, which show its title, and those after it. `number` is
+    /// unique within the run.
     pub fn marks(self, title: &str, is_open: bool, number: usize) -> (String, String) {
         let line = |text: String| (format!("{text}\n"), String::new());
         match self {
@@ -79,7 +79,7 @@ impl Folding {
         }
     }
 
-    /// Returns the line that ends the last part where only the next one does.
+    /// Returns the line that ends the last section, where only the beginning of the next one would.
     pub fn after_all(self) -> &'static str {
         match self {
             Folding::Buildkite => "+++ orch: summary\n",

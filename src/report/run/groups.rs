@@ -1,4 +1,4 @@
-//! The output of a turn in one piece, from its logs.
+//! The output of a turn as one block, from its logs.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::run::turn::{Turn, TurnIndex};
 const LAST_LINES: usize = 200;
 const LAST_BYTES: u64 = 64 << 10;
 
-/// How much of all of them.
+/// How much of the output of all failures.
 const MOST_FAILURES: usize = 20;
 const MOST_BYTES: u64 = 256 << 10;
 
@@ -34,7 +34,7 @@ impl RunLogs {
         RunLogs { logs, place }
     }
 
-    /// Returns what takes the output of an attempt.
+    /// Returns the writer for the output of an attempt.
     pub fn writer(&self, index: TurnIndex, turn: &Turn, attempt: u32) -> LogWriter {
         self.logs.writer(index.get() + 1, &turn.stack, attempt)
     }
@@ -68,7 +68,7 @@ impl RunLogs {
         Some(printable(&place.to_string_lossy()).into_owned())
     }
 
-    /// Returns a line that tells how to see the part of a log that was left out, of so many bytes.
+    /// Returns a line about the number of bytes of a log that were left out, and how to see them.
     fn left_out(&self, turns: &Turns, ending: &Ending, left_out: u64) -> String {
         let size = bytes(left_out);
         match (self.place(turns, ending), &self.place) {
@@ -83,7 +83,7 @@ impl RunLogs {
         }
     }
 
-    /// Returns a line that tells how to see failures that are not shown again.
+    /// Returns a line about how to see the failures that are not shown again.
     fn not_again(&self, number: usize) -> String {
         let (failures, are, their) = match number {
             1 => ("failure", "is", "its log is"),
@@ -99,11 +99,11 @@ impl RunLogs {
     }
 }
 
-/// Prints what commands printed, a turn at a time.
+/// Prints the output of commands, one turn at a time.
 #[derive(Debug)]
 pub struct Groups {
     folding: Folding,
-    /// How many parts have had marks.
+    /// The number of sections that have had marks.
     n_parts: usize,
     /// Failures with output, and whether anything was printed after the last one.
     failures: Vec<Ending>,
@@ -111,7 +111,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Begins with nothing printed.
+    /// Returns groups of which nothing has been printed.
     pub fn new(folding: Folding) -> Self {
         Groups {
             folding,
@@ -185,7 +185,7 @@ impl Groups {
     }
 
     /// Prints the end of the output of each failure again, as far as there is room, unless there is only
-    /// one and it was printed last. To be called once, before the summary.
+    /// one and it was printed last. Must be called once, before the summary.
     pub fn print_failures(&mut self, text: RunText, logs: &RunLogs, writers: &mut StreamWriters) {
         let failures = std::mem::take(&mut self.failures);
         if !(self.is_last && failures.len() == 1) {
@@ -214,7 +214,7 @@ impl Groups {
         }
     }
 
-    /// Prints the title of a part, with marks where there are any. Returns what ends it.
+    /// Prints the title of a section, with marks if there are any. Returns what ends the section.
     fn open(&mut self, title: &str, is_open: bool, writers: &mut StreamWriters) -> String {
         if self.folding == Folding::None {
             writers.say(&format!("{title}\n"));
@@ -228,8 +228,7 @@ impl Groups {
     }
 }
 
-/// Prints the end of the last attempt's output. Returns how many bytes that are, at most
-/// [`LAST_BYTES`].
+/// Prints the end of the last attempt's output. Returns the number of bytes, at most [`LAST_BYTES`].
 fn print_end(
     ending: &Ending,
     turns: &Turns,
@@ -247,7 +246,7 @@ fn print_end(
     writers.log(log)
 }
 
-/// Writes a number of bytes for people.
+/// Formats a number of bytes for people.
 fn bytes(number: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in units {

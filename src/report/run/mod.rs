@@ -1,4 +1,4 @@
-//! What a run shows while it goes on, and in the end.
+//! What a run shows while it is going on, and at the end.
 //!
 //! [`RunText`] has the words; the others bring them and what commands printed in order: whole groups
 //! ([`Groups`]), lines with a prefix ([`PrefixedLines`]), what is going on ([`Progress`]). All of it goes

@@ -2,10 +2,10 @@
 
 use super::terminal::RESET;
 
-/// Longest line that is printed as one, in bytes.
+/// The longest line that is not broken, in bytes.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Makes complete lines of a stream that comes in pieces, each with the same text in front.
+/// Splits a stream that comes in pieces into complete lines, each with the same prefix.
 #[derive(Debug)]
 pub struct PrefixedLines {
     prefix: Vec<u8>,
@@ -15,8 +15,8 @@ pub struct PrefixedLines {
 }
 
 impl PrefixedLines {
-    /// Begins with nothing. `prefix` is written in front of each line as it is. On a
-    /// terminal, no line may colour the next one, which is another command's, or hide its prefix.
+    /// Begins a stream. `prefix` is written in front of each line as it is. On a terminal, a line can
+    /// neither colour the next one, which may be another command's, nor hide its prefix.
     pub fn new(prefix: String, is_for_terminal: bool) -> Self {
         PrefixedLines {
             prefix: prefix.into_bytes(),
@@ -50,14 +50,14 @@ impl PrefixedLines {
         }
     }
 
-    /// Adds a last line that nothing has ended.
+    /// Adds the last line, if it has no line feed.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if !self.begun.is_empty() {
             self.print(b"", out);
         }
     }
 
-    /// Adds the line that has begun and ends like this.
+    /// Adds the current line, which ends with these bytes.
     fn print(&mut self, end: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
         let start = out.len();

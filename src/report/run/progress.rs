@@ -1,5 +1,5 @@
 //! The progress of a run: what runs and for how long, how much is done, how long the rest may take. The
-//! caller passes the time; nothing here looks at a clock.
+//! caller passes the time; nothing here reads a clock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -10,7 +10,7 @@ use crate::duration;
 use crate::run::event::{Outcome, RunEvent};
 use crate::run::turn::{Turn, TurnIndex};
 
-/// How many turns a line for a log names.
+/// How many turns a line for a log names at most.
 const NAMED: usize = 3;
 
 /// Follows a run by its events.
@@ -20,9 +20,9 @@ pub struct Progress {
     jobs: NonZeroUsize,
     total: usize,
     failed: usize,
-    /// What has been started, and when.
+    /// The turns that are running, and when they started.
     running: BTreeMap<TurnIndex, Instant>,
-    /// What has not been started.
+    /// The turns that have not started.
     waiting: HashSet<TurnIndex>,
     /// How long turns of these stacks took in the past, by path.
     past: HashMap<String, Duration>,
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// Follows what happened.
+    /// Takes in an event.
     pub fn event(&mut self, event: &RunEvent, now: Instant) {
         match event {
             RunEvent::RunStarted { turns } => {
@@ -150,8 +150,8 @@ impl Progress {
         text
     }
 
-    /// Returns how long the rest takes if it takes as long as in the past, or `None` if that is known of
-    /// less than half of it. Turns without a past count as the mean of the others.
+    /// Returns how long the rest takes if each turn takes as long as in the past, or `None` if the past
+    /// is known for less than half of it. Turns without a past count as the mean of the others.
     fn estimate(&self, now: Instant) -> Option<Duration> {
         let left_of = |(turn, since): (&TurnIndex, Option<Instant>)| {
             let elapsed =

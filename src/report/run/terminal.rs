@@ -9,10 +9,10 @@ use std::io::Write as _;
 
 use anstyle_parse::{Params, Parser, Perform, Utf8Parser};
 
-/// What is done to a stream of output on its way. Sequences may be cut anywhere between two calls.
+/// A filter for a stream of output. Sequences may be cut anywhere between two calls.
 #[derive(Debug)]
 pub enum Filter {
-    /// Nothing.
+    /// Everything passes.
     Untouched,
     /// Colours are dropped.
     Colourless(Colours),
@@ -41,8 +41,8 @@ impl Filter {
         room
     }
 
-    /// Begins with a new text, and returns what has to be printed after the last one: what was held
-    /// back, or what ends its colours.
+    /// Begins a new text, and returns what must be printed after the last one: what was held back, or
+    /// what ends its colours.
     pub fn end(&mut self) -> Vec<u8> {
         let fresh = self.fresh();
         match std::mem::replace(self, fresh) {

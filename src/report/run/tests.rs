@@ -1,4 +1,4 @@
-//! Groups with several attempts and long logs, as they are printed; the rest is seen from outside.
+//! Groups with several attempts and long logs, as they are printed.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

@@ -13,8 +13,8 @@ use crate::run::event::{
 };
 use crate::run::turn::{Operation, TurnIndex};
 
-/// Up to how many turns that did not run for the same cause have a line each; of more, this many are
-/// named.
+/// The number of turns that did not run for the same cause that have a line each; of more, this many
+/// are named.
 const MOST_ALIKE: usize = 5;
 const NAMED: usize = 3;
 
@@ -23,20 +23,20 @@ const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const PALE: Style = AnsiColor::Yellow.on_default().bold();
 
-/// Makes lines of what happens in a run. They have colours, which the caller drops where they are
-/// not welcome, and end with a line feed.
+/// Turns the events of a run into lines. They have colours, which the caller drops where they are not
+/// wanted, and end with a line feed.
 #[derive(Debug, Clone, Copy)]
 pub struct RunText<'a> {
     pub(super) turns: &'a Turns,
 }
 
 impl<'a> RunText<'a> {
-    /// Speaks of these turns.
+    /// Returns the text for a run of these turns.
     pub fn new(turns: &'a Turns) -> Self {
         RunText { turns }
     }
 
-    /// Returns what a turn is called: the path of its stack, made printable.
+    /// Returns the name of a turn: the path of its stack, made printable.
     pub fn path(self, turn: TurnIndex) -> String {
         let turn = &self.turns[turn];
         let path = printable(turn.stack.as_str());
@@ -46,7 +46,7 @@ impl<'a> RunText<'a> {
         }
     }
 
-    /// Names the first of some turns and counts the others.
+    /// Returns the name of the first turn and the number of the others.
     fn paths(self, turns: &[TurnIndex]) -> String {
         match turns {
             [] => "nothing".to_owned(),
@@ -64,7 +64,7 @@ impl<'a> RunText<'a> {
         }
     }
 
-    /// Returns a line for an event that is trouble, `None` for others.
+    /// Returns a line for an event that reports a problem, `None` for others.
     pub fn trouble(self, event: &RunEvent) -> Option<String> {
         Some(match event {
             RunEvent::Retrying {
@@ -242,7 +242,7 @@ impl<'a> RunText<'a> {
         text
     }
 
-    /// Names the turns that did not start, with the cause: each, or the first of many that have the same
+    /// Lists the turns that did not start, with the cause: each, or the first of many with the same
     /// cause.
     fn not_run(self, endings: &[Ending], run: Option<&str>) -> String {
         let mut stacks: HashMap<(&str, String), Vec<TurnIndex>> = HashMap::new();
@@ -277,7 +277,7 @@ impl<'a> RunText<'a> {
         text
     }
 
-    /// Returns, in a word and a clause, what became of a turn that did not start, and why.
+    /// Returns the outcome of a turn that did not start, as a word, and the cause, as a clause.
     fn why_not_run(self, outcome: &Outcome, runs: &str) -> Option<(&'static str, String)> {
         let cause = match outcome {
             Outcome::Succeeded | Outcome::Failed(_) => return None,

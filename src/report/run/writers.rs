@@ -92,7 +92,7 @@ impl StreamWriters {
         }
     }
 
-    /// Returns how often something was written, so that one can see whether anything was.
+    /// Returns the number of writes, which tells whether anything was written in between.
     pub fn n_writes(&self) -> u64 {
         self.n_writes
     }
@@ -113,7 +113,7 @@ impl StreamWriters {
         }
     }
 
-    /// Prints the next bytes of a command's output, as far as they may be.
+    /// Prints the next bytes of a command's output, filtered.
     pub fn output(&mut self, stream: Stream, bytes: &[u8]) {
         let mut room = std::mem::take(&mut self.room);
         let writer = self.writer(stream);
@@ -123,7 +123,7 @@ impl StreamWriters {
         self.room = room;
     }
 
-    /// Prints what is left of a log, as far as it may be. Returns how many bytes were left.
+    /// Prints the rest of a log, filtered. Returns the number of bytes that were left.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl StreamWriters {
         }
     }
 
-    /// Writes lines of `orch` itself to stderr, with colours where they are welcome.
+    /// Writes lines of `orch` itself to stderr, with colours where they are wanted.
     pub fn say(&mut self, text: &str) {
         if self.has_colours {
             self.mark(text);
@@ -177,7 +177,7 @@ impl StreamWriters {
         self.writer(Stream::Stderr).write(text.as_bytes());
     }
 
-    /// Returns, once, why a stream takes no more.
+    /// Returns, once, why a stream takes no more output.
     pub fn take_problem(&mut self) -> Option<io::Error> {
         let of_stdout = self.stdout.problem.take();
         of_stdout.or_else(|| self.stderr.problem.take())

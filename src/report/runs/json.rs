@@ -1,4 +1,4 @@
-//! Runs on record as JSON.
+//! Recorded runs as JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -150,7 +150,7 @@ struct AttemptJson<'a> {
     at: String,
     elapsed_ms: Option<u128>,
     failure: Option<&'a FailureRecord>,
-    /// How long `orch` was to wait before the next one.
+    /// How long `orch` waits before the next one.
     wait_ms: Option<u128>,
     /// The limit that it exceeded.
     timeout_ms: Option<u128>,
@@ -215,7 +215,7 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes that there is no run to tell of, as other commands write what is refused.
+/// Writes that there is no such run, in the form of other refusals.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Text for people: lists of runs, and one in full.
+//! Recorded runs as text: a list, or one run in full.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::record::journal::{
 };
 use crate::report::failure::{failed, signal_name};
 
-/// Writes a time as clocks here show it.
+/// Formats a time in the local time zone.
 pub fn local_time(time: Timestamp) -> String {
     let zoned = time.to_zoned(TimeZone::system());
     zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
@@ -115,7 +115,7 @@ fn phrase(state: RunState) -> &'static str {
     }
 }
 
-/// Writes what a run was to do, and how each stack ended.
+/// Writes what a run was meant to do, and how each stack ended.
 ///
 /// # Errors
 ///
@@ -207,7 +207,7 @@ fn stopped(stop: &Stop) -> String {
     }
 }
 
-/// Returns a line for each attempt of a stack of which there is more to say than how the stack ended.
+/// Returns a line for each attempt of a stack, unless the end of the stack says it all.
 fn attempts(stack: &StackRecord) -> impl Iterator<Item = String> {
     let is_one_of_several = stack.attempts.len() > 1;
     let attempts = stack.attempts.iter();

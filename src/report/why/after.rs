@@ -16,13 +16,13 @@ use crate::selection::why::Link;
 pub struct Ordered<'a> {
     /// The project.
     pub project: &'a Project,
-    /// The stack that is asked about.
+    /// The stack in question.
     pub later: StackIndex,
     /// The stack that it may run after.
     pub earlier: StackIndex,
-    /// Why it does, if it does.
+    /// The constraints because of which it does, if it does.
     pub chain: Option<Vec<Link>>,
-    /// Why it runs before the other one, if it does.
+    /// The constraints because of which it runs before the other one, if it does.
     pub reverse: Option<Vec<Link>>,
 }
 
@@ -71,7 +71,7 @@ pub fn write_why_after(out: &mut impl Write, ordered: &Ordered<'_>) -> io::Resul
     Ok(())
 }
 
-/// Writes the same as one document.
+/// Writes the same as JSON.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The story for programs.
+//! The explanation of a stack as JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -50,20 +50,20 @@ struct NeighbourJson<'a> {
 
 #[derive(Serialize)]
 struct WouldSelectJson<'a> {
-    /// Flags that must be left out in any case.
+    /// Flags to leave out in any case.
     leaving_out: Vec<String>,
-    /// What together makes all filters let it pass; empty if they do.
+    /// What it takes to pass all filters; empty if it passes them.
     filters: Vec<RemedyJson>,
-    /// What would do as well as all of `filters`.
+    /// Alternatives to all of `filters` together.
     or: Vec<WayJson<'a>>,
 }
 
-/// What makes one filter let it pass.
+/// What it takes to pass one filter.
 #[derive(Serialize)]
 struct RemedyJson {
     kind: &'static str,
     detail: String,
-    /// The flag that does it; `null` where it takes something else.
+    /// The flag that does it; `null` if it takes something else.
     flag: Option<String>,
 }
 
@@ -71,7 +71,7 @@ struct RemedyJson {
 struct WayJson<'a> {
     kind: &'static str,
     detail: String,
-    /// The stack that would bring it along.
+    /// The stack that would bring it in.
     stack: Option<&'a str>,
     /// The flag that would.
     flag: Option<String>,
@@ -79,7 +79,7 @@ struct WayJson<'a> {
     line: Option<usize>,
 }
 
-/// Writes the story of a stack as one document.
+/// Writes the explanation of a stack as JSON.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ pub fn write_why_json(
     writeln!(out)
 }
 
-/// Says what leaves the stack out, each trigger for itself.
+/// Returns what leaves the stack out, with a separate entry for each trigger.
 fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> Vec<ReasonJson<'a>> {
     let kind = obstacle_kind(obstacle);
     let evidence = match obstacle {

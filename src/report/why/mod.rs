@@ -1,4 +1,4 @@
-//! The story of one stack, for people and for programs.
+//! The explanation of one stack, as text and as JSON.
 
 mod after;
 mod json;
@@ -19,12 +19,12 @@ use crate::project::stack::Stack;
 use crate::selection::select::{DirectoryMatch, Obstacle};
 use crate::selection::why::{Alternative, BlockingFlag, Question, Why};
 
-/// A story and what it answers.
+/// A question about a stack, and the answer.
 #[derive(Debug)]
 pub struct Story<'a> {
-    /// What was asked.
+    /// The question.
     pub question: &'a Question<'a>,
-    /// The story.
+    /// The answer.
     pub why: &'a Why,
     /// A file that would trigger the stack if it counted.
     pub uncounted_trigger: Option<&'a ChangedFile>,
@@ -51,7 +51,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Says what leaves the stack out.
+    /// Returns what leaves the stack out.
     fn obstacle_text(&self, obstacle: &Obstacle) -> String {
         match obstacle {
             Obstacle::Unchanged => match self.changes() {
@@ -116,7 +116,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Says what would make the stack count as changed.
+    /// Returns what would make the stack count as changed.
     fn change_text(&self) -> String {
         let mut text = "a change of one of its inputs".to_owned();
         let uncounted = self.why.inputs.iter().flat_map(|input| &input.uncounted);
@@ -138,7 +138,7 @@ impl<'a> Story<'a> {
         text
     }
 
-    /// Says that triggers let the stack not count as changed.
+    /// Returns that triggers make the stack count as unchanged.
     fn dismissed_text(&self, triggers: &[Trigger]) -> String {
         let although = if self.has_changed() {
             ", although there are some"
@@ -149,7 +149,7 @@ impl<'a> Story<'a> {
         format!("its changes are ignored{although}: {}", triggers.join("; "))
     }
 
-    /// Returns what would make a filter let the stack pass; `None` for what is no filter.
+    /// Returns what the stack needs to pass a filter; `None` if the obstacle is not a filter.
     fn remedy(&self, obstacle: &Obstacle) -> Option<FilterRemedy> {
         let path = self.stack().path.as_str();
         let change = self.change_text();
@@ -210,7 +210,7 @@ impl<'a> Story<'a> {
         if is_alone || Pattern::is_pattern(&glob) {
             return Some(glob);
         }
-        // A plain path would mean what is nested in the stack as well.
+        // A plain path would match the nested stacks as well.
         let end = glob.rfind(|c: char| c.is_ascii_alphanumeric())?;
         let (before, rest) = glob.split_at(end);
         let (letter, after) = rest.split_at(1);
@@ -223,7 +223,7 @@ impl<'a> Story<'a> {
         (!tags.is_empty()).then(|| tags.join(":"))
     }
 
-    /// Returns what would make all filters let the stack pass; empty if it is selected or they do.
+    /// Returns what the stack needs to pass all filters; empty if it passes them or is selected.
     fn remedies(&self) -> Vec<FilterRemedy> {
         let obstacles = self.why.obstacles.iter();
         obstacles
@@ -258,11 +258,11 @@ impl<'a> Story<'a> {
     }
 }
 
-/// What would make a filter let a stack pass.
+/// What a stack needs to pass a filter.
 struct FilterRemedy {
     kind: &'static str,
     detail: String,
-    /// The flag, where a flag does it.
+    /// The flag, if a flag does it.
     flag: Option<String>,
 }
 
@@ -283,7 +283,7 @@ fn obstacle_kind(obstacle: &Obstacle) -> &'static str {
     }
 }
 
-/// Names a flag that takes stacks away.
+/// Returns a flag that excludes stacks, as text.
 fn flag_text(flag: &BlockingFlag) -> String {
     match flag {
         BlockingFlag::Exclude(written) => format!("--exclude {written}"),

@@ -1,4 +1,4 @@
-//! The story for people.
+//! The explanation of a stack as text.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use crate::report::reasons::{origins_text, reason_text};
 use crate::selection::graph::{Origin, Relative};
 use crate::selection::why::Why;
 
-/// Lines of one section; nobody reads more, and JSON has all.
+/// How many lines a section has at most; JSON has all.
 const MAX_LINES: usize = 30;
 
-/// Writes the story of a stack.
+/// Writes the explanation of a stack as text.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     ways(out, story)
 }
 
-/// A line of a section, or two that belong together.
+/// An entry of a section: one line, or two that belong together.
 enum SectionLine {
     One(String),
     Two(String, String),
@@ -89,7 +89,7 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
             )?;
         }
     }
-    // What has changed is what people look for, whether it counts or not.
+    // Changed inputs come first, whether they count or not.
     let mut inputs: Vec<&Input> = inputs.iter().collect();
     inputs.sort_by_key(|input| match (&input.change, input.uncounted.first()) {
         (Some(_), _) => 0,

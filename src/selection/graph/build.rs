@@ -1,4 +1,4 @@
-//! Making the graph out of stacks and references.
+//! Builds the graph from stacks and references.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,7 +25,8 @@ impl Graph {
     }
 }
 
-/// Names a group; what comes after all of a directory is not what comes before any of it.
+/// Returns the name of a group. A directory has two: one for what runs before it, one for what runs
+/// after it.
 fn group_name(kind: OriginKind, named: &str) -> String {
     match kind {
         OriginKind::Before => format!("any of {named}"),
@@ -118,9 +119,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a node for each directory that is referred to, and what else that needs. Each stack is
-    /// tied to the nearest of these directories and each of them to the next one above, so that
-    /// nested directories stay linear too.
+    /// Adds a node for each directory that a reference names. Each stack is tied to the nearest of
+    /// these directories and each of them to the next one above, so that nested directories stay
+    /// linear too.
     fn directories(&mut self, kind: OriginKind) {
         let children = self.children(kind);
         let mut directories: BTreeSet<&str> = BTreeSet::new();
@@ -194,11 +195,11 @@ impl<'a> Builder<'a> {
         children
     }
 
-    /// Ties stacks to directories that contain them: to everything at or below such a directory but
-    /// what is at or below the stack.
+    /// Ties stacks to directories that contain them: to everything at or below such a directory,
+    /// except what is at or below the stack.
     ///
-    /// What is outside of a child of a directory is what is outside of that directory, the stack at
-    /// it, and its other children. So each directory on the way needs one node.
+    /// What lies outside a child of a directory is what lies outside that directory, the stack at it,
+    /// and its other children. So each directory on the path needs one node.
     fn enclosing(
         &mut self,
         kind: OriginKind,
@@ -282,8 +283,8 @@ impl<'a> Builder<'a> {
 
     /// Adds nodes for "the first n of some nodes" and "all of them from the n-th on".
     ///
-    /// A stack that refers to a group that it belongs to means all others. Two such nodes together
-    /// leave exactly one member out, so this too takes a linear number of edges.
+    /// A stack that refers to its own group means all other members. Two such nodes together leave
+    /// out exactly one member, so this too takes a linear number of edges.
     fn all_but_one(&mut self, members: &[NodeIndex], kind: OriginKind) -> Parts {
         let chain = |builder: &mut Self, members: &mut dyn Iterator<Item = &NodeIndex>| {
             let mut nodes: Vec<NodeIndex> = Vec::new();

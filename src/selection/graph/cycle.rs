@@ -1,8 +1,8 @@
 //! Cycles: stacks that wait for each other.
 //!
 //! Every reference and every stack that lies on a cycle is part of some reported cycle, and every
-//! cycle is the shortest one through some edge. So whoever breaks all reported cycles at the places
-//! shown has seen everything involved. (All cycles one by one could be exponentially many.)
+//! cycle is the shortest one through some edge. So the reported cycles show everything involved. (A
+//! list of all cycles could be exponentially long.)
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -13,21 +13,21 @@ use petgraph::visit::EdgeRef;
 use super::{Graph, Origin};
 use crate::project::stack::StackIndex;
 
-/// Cycles reported of one knot of stacks; the rest are counted.
+/// How many cycles of one knot of stacks are reported; the rest are counted.
 pub(super) const MAX_CYCLES: usize = 50;
 
 /// One step of a cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
-    /// What runs earlier.
+    /// The earlier stack.
     pub from: StackIndex,
-    /// What runs later.
+    /// The later stack.
     pub to: StackIndex,
-    /// Who says so.
+    /// The origin of the constraint.
     pub origins: Vec<Origin>,
 }
 
-/// Stacks each of which must run before the next, and the last before the first.
+/// Stacks of which each must run before the next, and the last before the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cycle {
     /// The steps; the first starts at the smallest path.
@@ -94,7 +94,7 @@ impl Graph {
                 cycles.push(self.cycle(&path));
             }
         }
-        // One way through a group covers what refers to it, but names only one of its stacks.
+        // One path through a group covers what refers to it, but names only one of its stacks.
         let mut named: HashSet<StackIndex> = HashSet::new();
         for cycle in &cycles {
             named.extend(cycle.hops.iter().map(|hop| hop.from));
@@ -126,7 +126,7 @@ impl Graph {
         }
     }
 
-    /// Returns the nodes of a shortest way, both ends included.
+    /// Returns the nodes of a shortest path, both ends included.
     fn shortest_path(
         &self,
         start: NodeIndex,
@@ -160,7 +160,7 @@ impl Graph {
         path
     }
 
-    /// Makes hops between stacks of a closed way over nodes.
+    /// Turns a closed path over nodes into hops between stacks.
     fn cycle(&self, path: &[NodeIndex]) -> Cycle {
         let smallest = path
             .iter()

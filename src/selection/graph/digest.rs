@@ -1,17 +1,17 @@
-//! Whether the graph is the same as it was.
+//! A digest of the graph, which tells whether it has changed.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::project::stack::Stacks;
 use crate::selection::reference::{ReferenceKind, References, Target};
 
-/// Returns a digest of all stacks of a project and what says in which order they run: the same on
-/// every machine, whatever the files are called and wherever in them it stands.
+/// Returns a digest of all stacks of a project and their constraints. It is the same on every
+/// machine, and does not depend on the files and lines that declare them.
 ///
-/// References are digested as they are declared, with the stacks that they name: how the graph is
-/// built of them is a matter of the version.
+/// It covers references as they are declared and the stacks that they name, not the graph that is
+/// built from them, which may differ between versions.
 pub fn digest(stacks: &Stacks, references: &References) -> String {
-    // No path has a NUL.
+    // No path contains a NUL.
     let mut lines: BTreeSet<String> = stacks
         .iter()
         .map(|(_, stack)| format!("stack\0{}\0\n", stack.path))

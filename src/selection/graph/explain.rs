@@ -1,6 +1,6 @@
 //! How cycles are explained to people.
 //!
-//! Cycles that share a hop are explained together: whoever breaks the hop breaks all of them.
+//! Cycles that share a hop are explained together: breaking the hop breaks all of them.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,11 +1,11 @@
-//! The graph of constraints: which stack runs before which, and who says so.
+//! The graph of constraints: which stack runs before which, and why.
 //!
-//! Built over all stacks of the project, from nesting, `before` and `after`. A directory or tag that
-//! names several stacks is a node of its own, with one edge to or from each of its stacks and one
-//! for each reference, so m references to n stacks cost m + n edges and not m × n.
+//! It covers all stacks of the project, and comes from nesting, `before` and `after`. A directory or
+//! tag that names several stacks is a node of its own, with one edge to or from each of its stacks
+//! and one for each reference, so m references to n stacks cost m + n edges, not m × n.
 //!
-//! A [`Graph`] may have cycles; [`Graph::cycles`] finds them, and [`Precedence`] is what of an acyclic one
-//! order and scheduling need. What is selected is not known here.
+//! A [`Graph`] may have cycles, which [`Graph::cycles`] finds. A [`Precedence`] is acyclic and has
+//! what order and scheduling need. The graph does not know which stacks are selected.
 
 mod build;
 mod cycle;
@@ -31,7 +31,7 @@ pub use waves::Wave;
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
-/// What says that one stack runs before another.
+/// The kind of declaration by which one stack runs before another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OriginKind {
     /// The later stack lies below the earlier one.
@@ -52,7 +52,7 @@ impl fmt::Display for OriginKind {
     }
 }
 
-/// Who says so, and where: for nesting, the `stack` block of the inner stack.
+/// Where a constraint comes from; for nesting, the `stack` block of the inner stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The kind.
@@ -80,13 +80,13 @@ pub struct Graph {
     n_stacks: usize,
 }
 
-/// A stack that runs earlier or later than another, with nothing but unselected stacks in between.
+/// A stack that runs before or after another one, with only unselected stacks in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relative {
     /// The stack.
     pub stack: StackIndex,
-    /// Who says so, from the earlier stack to the later one; more than one where several say the
-    /// same, or where unselected stacks lie in between.
+    /// The origins of the constraints, from the earlier stack to the later one; more than one where
+    /// several references say the same, or where unselected stacks lie in between.
     pub origins: Vec<Origin>,
     /// The unselected stacks in between, from the earlier stack to the later one; the first sixteen.
     pub via: Vec<StackIndex>,
@@ -103,9 +103,8 @@ impl Graph {
         (node.index() < self.n_stacks).then(|| StackIndex::new(node.index()))
     }
 
-    /// Returns the stacks that must have run before `stack` may, or that may run only after it,
-    /// among those that `is_selected` says, in path order. Constraints through unselected stacks
-    /// count.
+    /// Returns the selected stacks that must run before `stack`, or that may run only after it, in
+    /// path order. Constraints through unselected stacks count.
     pub fn relatives(
         &self,
         stack: StackIndex,
@@ -188,7 +187,7 @@ impl Graph {
         }
     }
 
-    /// Returns, for each node, a number that it shares with the nodes that it is in a cycle with.
+    /// Returns a number for each node, which it shares with the nodes of its cycles.
     fn knots(&self) -> Vec<usize> {
         let mut knots = vec![0; self.graph.node_count()];
         for component in kosaraju_scc(&self.graph) {
@@ -199,7 +198,7 @@ impl Graph {
         knots
     }
 
-    /// Follows the edges from a node one way, through everything that is no end, up to the next ends.
+    /// Follows the edges from a node in one direction, up to the nearest ends.
     fn ends(
         &self,
         node: NodeIndex,
@@ -207,7 +206,7 @@ impl Graph {
         is_end: impl Fn(NodeIndex) -> bool,
     ) -> BTreeMap<NodeIndex, Route> {
         let mut found: BTreeMap<NodeIndex, Route> = BTreeMap::new();
-        // The next node on the way back to where the search began, and who says so.
+        // The next node on the path back to the start of the search, with the origin of the edge.
         let mut next: HashMap<NodeIndex, (NodeIndex, Vec<Origin>)> = HashMap::new();
         let start = node;
         let mut queue = VecDeque::from([start]);
@@ -224,7 +223,7 @@ impl Graph {
                         }
                     }
                 } else if let Some(known) = found.get_mut(&source) {
-                    // A further way adds who says so only where no stack lies in between.
+                    // Another path adds origins only where no stack lies in between.
                     if known.via.is_empty() {
                         let route = self.route(origin, node, start, &next);
                         if route.via.is_empty() {
@@ -245,7 +244,7 @@ impl Graph {
         found
     }
 
-    /// Follows the way from `node` back to where a search began. `origin` says how it got there.
+    /// Follows the path from `node` back to the start of a search. `origin` is that of its last edge.
     fn route(
         &self,
         origin: Option<Origin>,
@@ -267,13 +266,13 @@ impl Graph {
     }
 }
 
-/// Stacks in between that are named; a chain of thousands is not repeated for each pair of its ends.
+/// How many stacks in between are named; a chain of thousands is not repeated for each pair of ends.
 const MAX_VIA: usize = 16;
 
-/// Arrows between single stacks that a group may stand for when drawn.
+/// How many arrows between single stacks a group may stand for when it is drawn.
 const MAX_DRAWN_PAIRS: usize = 1_000;
 
-/// What lies between a node and the one that a search began with, from that node on.
+/// What lies between a node and the start of a search, from that node on.
 #[derive(Debug, Clone, Default)]
 struct Route {
     origins: Vec<Origin>,
@@ -283,11 +282,11 @@ struct Route {
 /// An arrow of the drawn graph.
 #[derive(Debug, Clone)]
 pub struct Arrow {
-    /// What runs earlier.
+    /// The earlier end.
     pub from: ArrowEnd,
-    /// What runs later.
+    /// The later end.
     pub to: ArrowEnd,
-    /// Who says so; none where a group is tied to its stacks.
+    /// The origins of the constraint; none where a group is tied to its stacks.
     pub origins: Vec<Origin>,
     /// The unselected stacks in between.
     pub via: Vec<StackIndex>,

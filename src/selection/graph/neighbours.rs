@@ -1,4 +1,4 @@
-//! The stacks around some stacks: what these depend on, and what depends on them, to a given depth.
+//! The neighbours of stacks: what they depend on and what depends on them, to a given depth.
 
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
@@ -10,33 +10,33 @@ use petgraph::visit::EdgeRef;
 use super::{Graph, Origin};
 use crate::project::stack::StackIndex;
 
-/// Which way to look from a stack.
+/// The direction in which to look from a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Towards {
-    /// To what runs before it.
+    /// Towards the stacks that run before it.
     Dependencies,
-    /// To what runs after it.
+    /// Towards the stacks that run after it.
     Dependents,
 }
 
-/// How a stack is reached from another one, in one step.
+/// The step by which a search reaches a stack from another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeighbourStep {
-    /// The other stack: one of those that the search began with, or one that it had reached before.
+    /// The other stack: one of those at which the search began, or one that it reached earlier.
     pub from: StackIndex,
-    /// Who says that one of the two runs before the other.
+    /// The origin of the constraint between the two.
     pub origin: Origin,
-    /// How many steps it is from where the search began.
+    /// The number of steps from where the search began.
     pub distance: u32,
 }
 
 impl Graph {
-    /// Returns the stacks that one gets to from `start`, in at least one and at most `depth` steps,
-    /// or any number without a `depth`; each with the last step of a shortest way. Those of `start`
-    /// are among them if one gets there from others of them.
+    /// Returns the stacks that can be reached from `start` in at least one and at most `depth` steps,
+    /// or any number without a `depth`, each with the last step of a shortest path. Stacks of `start`
+    /// are included if they can be reached from others.
     ///
-    /// A step is a constraint between two stacks, whether it names the one or a group that has it.
-    /// It takes time linear in the graph.
+    /// A step is a constraint between two stacks, whether it names a stack or a group that contains
+    /// it. The search takes time linear in the size of the graph.
     pub fn neighbours(
         &self,
         start: impl IntoIterator<Item = StackIndex>,
@@ -45,7 +45,7 @@ impl Graph {
     ) -> BTreeMap<StackIndex, NeighbourStep> {
         let mut reached: Vec<Option<NeighbourStep>> = vec![None; self.n_stacks];
         let mut level: Vec<StackIndex> = start.into_iter().collect();
-        // Stacks that have been, and groups: these lead to the same stacks from wherever one comes.
+        // Visited stacks and groups. A group leads to the same stacks from everywhere.
         let mut opened = vec![false; self.graph.node_count()];
         for &stack in &level {
             opened[stack.get()] = true;
@@ -87,8 +87,8 @@ impl Graph {
             .collect()
     }
 
-    /// Returns the constraints between a stack and the stacks one step away, by path, each with all
-    /// who say so.
+    /// Returns the stacks one step away from a stack, by path, each with the origins of all
+    /// constraints between the two.
     pub fn constraints(
         &self,
         stack: StackIndex,
@@ -115,7 +115,7 @@ impl Graph {
         found
     }
 
-    /// Returns the nodes next to a node, with who says so.
+    /// Returns the nodes next to a node, each with the origin of the edge.
     pub(super) fn edges_towards(
         &self,
         node: NodeIndex,

@@ -1,14 +1,14 @@
-//! The graph as order and scheduling need it: acyclic, and stripped to "which nodes wait for which".
+//! The graph as order and scheduling need it: acyclic, and reduced to which nodes wait for which.
 
 use petgraph::visit::EdgeRef;
 
 use super::Graph;
 
-/// Who waits for whom. Nodes below [`Precedence::n_stacks`] are stacks, the others groups.
+/// Which nodes wait for which. Nodes below [`Precedence::n_stacks`] are stacks, the others groups.
 ///
-/// No cycle can exist in one that is made from a [`Graph`]: a knot of stacks becomes a single node.
-/// Whoever has selected a stack of a knot has been refused before; for all others the knot is an
-/// unselected something in between, through which constraints still hold.
+/// It has no cycles if it is made from a [`Graph`]: a knot of stacks becomes a single node. A
+/// selection with a stack of a knot is refused earlier; for any other selection the knot is an
+/// unselected node through which constraints hold.
 #[derive(Debug, Clone)]
 pub struct Precedence {
     n_stacks: usize,
@@ -22,17 +22,17 @@ pub struct Precedence {
 pub struct Successor {
     /// The node.
     pub node: u32,
-    /// Whether a failure of the other one reaches it. If not, the constraint orders and no more.
+    /// Whether a failure of the other one reaches it. If not, the constraint only orders.
     pub spreads_failure: bool,
 }
 
 impl Precedence {
-    /// Strips a graph. Failures spread along all of its constraints.
+    /// Reduces a graph. Failures spread along all of its constraints.
     pub fn new(graph: &Graph) -> Self {
         Self::of(graph, &graph.knots())
     }
 
-    /// Strips a graph with these [`Graph::knots`].
+    /// Reduces a graph with these [`Graph::knots`].
     pub(super) fn of(graph: &Graph, knot: &[usize]) -> Self {
         let inner = &graph.graph;
         let n_nodes = inner.node_count();
@@ -44,8 +44,8 @@ impl Precedence {
         Self::from_edges(graph.n_stacks, n_nodes, edges)
     }
 
-    /// Makes one from edges: from which node, to which, and whether a failure spreads along it. The
-    /// caller knows that there is no cycle: nodes on a cycle would wait for ever.
+    /// Builds one from edges: from which node, to which, and whether a failure spreads along it. The
+    /// edges must not form a cycle, whose nodes would wait for ever.
     pub fn from_edges(
         n_stacks: usize,
         n_nodes: usize,
@@ -79,7 +79,7 @@ impl Precedence {
         }
     }
 
-    /// Returns the same with every constraint turned round.
+    /// Returns the same with every constraint reversed.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let edges = (0..self.n_nodes()).flat_map(|from| {
@@ -90,12 +90,12 @@ impl Precedence {
         Self::from_edges(self.n_stacks, self.n_nodes(), edges)
     }
 
-    /// Returns how many nodes there are.
+    /// Returns the number of nodes.
     pub fn n_nodes(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Returns how many nodes, the first ones, are stacks.
+    /// Returns the number of stacks, which are the first nodes.
     pub fn n_stacks(&self) -> usize {
         self.n_stacks
     }
@@ -105,7 +105,7 @@ impl Precedence {
         &self.successors[self.offsets[node] as usize..self.offsets[node + 1] as usize]
     }
 
-    /// Returns for each node how many it waits for, counted as often as they are named.
+    /// Returns how many nodes each node waits for, counting repetitions.
     pub fn pending(&self) -> Vec<u32> {
         let mut pending = vec![0; self.n_nodes()];
         for successor in &self.successors {

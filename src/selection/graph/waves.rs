@@ -1,4 +1,4 @@
-//! How many selected stacks must have run before each stack, one after the other.
+//! How many selected stacks must run before each stack, one after the other.
 
 use super::{Graph, Precedence};
 use crate::project::stack::StackIndex;
@@ -6,7 +6,7 @@ use crate::project::stack::StackIndex;
 /// When a stack can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wave {
-    /// After as many selected stacks as lie on the longest way to it.
+    /// After as many selected stacks as lie on the longest path to it.
     Number(u32),
     /// After stacks of a cycle in which a stack is selected.
     AfterCycle,
@@ -15,7 +15,7 @@ pub enum Wave {
 }
 
 impl Graph {
-    /// Returns the wave of each stack of the project. Only those of selected stacks mean something.
+    /// Returns the wave of each stack of the project; it has a meaning only for selected stacks.
     pub fn waves(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<Wave> {
         let knots = self.knots();
         let mut sizes = vec![0_u32; knots.len()];

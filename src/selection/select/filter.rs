@@ -1,4 +1,4 @@
-//! What a user asks for, and which stacks that lets pass: the steps before `wants`.
+//! What the user asks for, and which stacks pass the filters: the steps before `wants`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,19 +19,19 @@ pub struct Query {
     pub changed: Option<Changes>,
     /// The directory that limits the selection.
     pub directory: ProjectPath,
-    /// How it limits it.
+    /// How the directory limits the selection.
     pub scope: DirectoryMatch,
-    /// Only stacks that one of these means; any stack if there are none.
+    /// Only stacks that match one of these; any stack if there are none.
     pub globs: Vec<PathFilter>,
-    /// Only stacks that this names, where there is one.
+    /// Only stacks that are named here, if present.
     pub named: Option<NamedStacks>,
     /// Only stacks that match one of these; any stack if there are none.
     pub tags: Vec<TagFilter>,
-    /// No stack that carries one of these tags.
+    /// No stack with one of these tags.
     pub no_tags: Vec<String>,
-    /// What is wanted of the graph around what the filters and `wants` select.
+    /// Which neighbours of the stacks that the filters and `wants` select to take or leave out.
     pub neighbours: Vec<Reach>,
-    /// No stack that one of these means, whatever wants it.
+    /// No stack that matches one of these, whatever wants it.
     pub exclude: Vec<PathFilter>,
 }
 
@@ -61,17 +61,17 @@ enum Meaning {
 }
 
 impl PathFilter {
-    /// Understands what a user wrote in a directory: from the project root if it starts with `/`, else
-    /// from `directory`. A glob that ends in `/**` means the directory before it as well.
+    /// Parses what the user wrote: relative to the project root if it starts with `/`, else to
+    /// `directory`. A glob that ends in `/**` means the directory before it as well.
     ///
     /// # Errors
     ///
-    /// If it is no glob, or leads out of the project.
+    /// If it is not a valid glob, or leads out of the project.
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
         let mut meanings = Vec::new();
         let mut rest = written;
         loop {
-            // Stacks are directories, so a slash at the end says nothing.
+            // Stacks are directories, so a slash at the end has no meaning.
             let glob = rest.trim_end_matches('/');
             if !Pattern::is_pattern(glob) {
                 let path = directory.resolve(rest);
@@ -95,7 +95,7 @@ impl PathFilter {
         })
     }
 
-    /// Returns whether a stack at this path is meant.
+    /// Returns whether a stack at this path matches.
     pub fn matches(&self, stack: &ProjectPath) -> bool {
         self.meanings.iter().any(|meaning| match meaning {
             Meaning::AtOrBelow(directory) => stack.is_at_or_below(directory),
@@ -115,13 +115,13 @@ impl fmt::Display for PathFilter {
 /// Stacks that are named one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedStacks {
-    /// Where they are named, for people: a file, or standard input.
+    /// Where they are named, for messages: a file or standard input.
     pub source: String,
     /// The stacks, each with the line that names it first, from 1.
     pub lines: HashMap<StackIndex, usize>,
 }
 
-/// Why a stack is not selected: a query that it does not fulfil.
+/// Why a stack is not selected: a condition that it does not fulfil.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
     /// It has not changed, and no trigger asks for it.
@@ -130,17 +130,17 @@ pub enum Obstacle {
     Dismissed(Vec<Trigger>),
     /// It does not lie at or below the directory, or is not the stack at it.
     Directory(ProjectPath, DirectoryMatch),
-    /// None of the globs means it.
+    /// It matches none of the globs.
     Globs,
-    /// It is not named where stacks are.
+    /// It is not in the list of stacks.
     Unnamed(String),
     /// It matches no tag filter.
     Tags,
     /// It carries these tags.
     NoTags(Vec<String>),
-    /// `--exclude` with each of these texts means it.
+    /// It matches each of these arguments of `--exclude`.
     Excluded(Vec<String>),
-    /// It was selected, but only neighbours are wanted, and it is none.
+    /// It was selected, but only neighbours are wanted, and it is not one.
     Only(Reach),
     /// It was selected, but neighbours of what is selected are not wanted, and it is one.
     Neighbour(Reach, NeighbourStep),
@@ -149,7 +149,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// Returns whether it is a filter, which `wants` and neighbours get round.
+    /// Returns whether it is a filter, which `wants` and neighbours bypass.
     pub fn is_filter(&self) -> bool {
         !matches!(
             self,
@@ -162,7 +162,7 @@ impl Obstacle {
 }
 
 impl Query {
-    /// Wishes for all stacks at or below a directory.
+    /// Returns a query for all stacks at or below a directory.
     pub fn at_or_below(directory: ProjectPath) -> Self {
         Query {
             changed: None,
@@ -177,7 +177,8 @@ impl Query {
         }
     }
 
-    /// Puts a stack to all tests, in the order of the pipeline: what speaks for it, or against it.
+    /// Applies all filters to a stack, in the order of the pipeline. Each gives reasons or an
+    /// obstacle.
     fn checks<'a>(
         &'a self,
         index: StackIndex,
@@ -211,7 +212,7 @@ impl Query {
         self.checks(index, stack).filter_map(Result::err).collect()
     }
 
-    /// Returns whether a stack is never to be selected.
+    /// Returns whether a stack must never be selected.
     pub fn excludes(&self, stack: &Stack) -> bool {
         self.exclude
             .iter()

@@ -2,7 +2,7 @@
 //!
 //! All stacks → changed → current directory → globs and names → tags → `wants` and `wanted_by` →
 //! neighbours in the graph → `wants` and `wanted_by` of these. What a selected stack wants is selected
-//! transitively and whatever the other steps say. What is excluded is selected by none of them.
+//! transitively and regardless of the other steps. No step selects an excluded stack.
 
 mod filter;
 mod wants;
@@ -33,14 +33,14 @@ pub enum Verb {
     Exclude,
 }
 
-/// A query for stacks around those that are selected without it.
+/// Which neighbours of the selected stacks to take or leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
     /// What to do with them.
     pub verb: Verb,
-    /// Which way they lie.
+    /// In which direction they lie.
     pub towards: Towards,
-    /// How many steps away at most; any number if absent.
+    /// The greatest number of steps; any number if absent.
     pub depth: Option<NonZeroU32>,
 }
 
@@ -69,11 +69,11 @@ impl fmt::Display for Reach {
 pub enum Reason {
     /// It has changed.
     Changed(ChangeCause),
-    /// A trigger wants it to count as changed.
+    /// A trigger makes it count as changed.
     Triggered(Trigger),
     /// It lies at or below the directory, or is the stack at it.
     Directory(ProjectPath, DirectoryMatch),
-    /// `--match` with this text means it.
+    /// It matches this argument of `--match`.
     Glob(String),
     /// It is named there, on this line.
     Named(String, usize),
@@ -87,17 +87,17 @@ pub enum Reason {
     Neighbour(Reach, NeighbourStep),
 }
 
-/// The stacks that a command acts on, each with the reasons it is in.
+/// The stacks that a command acts on, each with the reasons why it is selected.
 #[derive(Debug, Default)]
 pub struct Selection {
     stacks: BTreeMap<StackIndex, Vec<Reason>>,
-    /// What was selected until its neighbours were looked at.
+    /// What was selected before the neighbours were considered.
     dropped: BTreeMap<StackIndex, Obstacle>,
     since: Option<Since>,
 }
 
 impl Selection {
-    /// Takes over what was selected for an earlier run, whose reasons are not known any more.
+    /// Returns the selection of an earlier run, whose reasons are no longer known.
     pub fn recorded(stacks: impl IntoIterator<Item = StackIndex>) -> Self {
         Selection {
             stacks: stacks
@@ -113,12 +113,12 @@ impl Selection {
         self.stacks.keys().copied()
     }
 
-    /// Returns what changes are measured from, where only what has changed was wanted.
+    /// Returns what changes are measured from, if only changed stacks were wanted.
     pub fn since(&self) -> Option<&Since> {
         self.since.as_ref()
     }
 
-    /// Returns how many stacks are selected.
+    /// Returns the number of selected stacks.
     pub fn len(&self) -> usize {
         self.stacks.len()
     }
@@ -133,19 +133,19 @@ impl Selection {
         self.stacks.contains_key(&stack)
     }
 
-    /// Returns why a stack is selected; nothing if it is not. What the filters let pass has their
-    /// reasons; what is only wanted names the nearest stack that wants it.
+    /// Returns why a stack is selected; nothing if it is not. A stack that passes the filters has
+    /// their reasons; one that is only wanted names the nearest stack that wants it.
     pub fn reasons(&self, stack: StackIndex) -> &[Reason] {
         self.stacks.get(&stack).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns why a stack is not selected that the filters and `wants` select.
+    /// Returns why a stack that the filters and `wants` select is not selected.
     pub fn dropped(&self, stack: StackIndex) -> Option<&Obstacle> {
         self.dropped.get(&stack)
     }
 }
 
-/// Selects the stacks that a query means.
+/// Selects the stacks that a query asks for.
 pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Query) -> Selection {
     let passing = stacks
         .iter()
@@ -164,8 +164,8 @@ pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Q
     selection
 }
 
-/// Looks at the graph around the selection: "only" and "include" both at what the steps before have
-/// selected, "exclude" at what these two leave.
+/// Applies the neighbour flags: "only" and "include" start from what the earlier steps have selected,
+/// "exclude" from the result of these two.
 fn apply_neighbours(stacks: &Stacks, graph: &Graph, query: &Query, selection: &mut Selection) {
     let around =
         |verb: Verb, selection: &Selection| -> Vec<(Reach, BTreeMap<StackIndex, NeighbourStep>)> {

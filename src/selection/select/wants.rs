@@ -1,4 +1,4 @@
-//! What selected stacks want: `wants` and `wanted_by`, followed to the end.
+//! What selected stacks want: `wants` and `wanted_by`, followed transitively.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,11 +7,11 @@ use crate::project::stack::{StackIndex, Stacks};
 use crate::selection::reference::{ReferenceKind, References, Target};
 use crate::source::Span;
 
-/// Who wants whom.
+/// Which stacks want which.
 pub(super) struct Wants<'a> {
     stacks: &'a Stacks,
     references: &'a References,
-    /// What `wants` names, by the stack that declares it.
+    /// What `wants` names, by declaring stack.
     declared: HashMap<StackIndex, Vec<(&'a Target, Span)>>,
     /// `wanted_by` is `wants` seen from the other side: for a group, kept once for all its members.
     wanted_by: HashMap<&'a Target, Vec<(StackIndex, Span)>>,
@@ -97,8 +97,8 @@ impl<'a> Wants<'a> {
         }
     }
 
-    /// Returns the stacks of a target that `from` wants and that no stack has wanted so far. What is
-    /// selected anyway may be among them.
+    /// Returns the stacks of a target that `from` wants and that no stack has wanted so far. They may
+    /// be selected already.
     fn open(
         &self,
         target: &'a Target,

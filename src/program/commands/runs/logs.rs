@@ -53,7 +53,7 @@ pub(super) fn logs(
         if !is_wanted || args.failed && !stack.state.is_failure() {
             continue;
         }
-        // The journal may have been written by anybody.
+        // Anything may have written the journal.
         let Ok(path) = ProjectPath::root().resolve(&stack.path) else {
             continue;
         };
@@ -86,7 +86,7 @@ pub(super) fn logs(
     Ok(ExitStatus::Success)
 }
 
-/// Understands which stacks the user means.
+/// Returns the stacks that the user names.
 fn wanted(
     record: &RunRecord,
     directory: &ProjectPath,

@@ -127,7 +127,7 @@ fn all(root: &Path) -> Result<Option<Runs>> {
     Ok(runs.context("no runs can be read")?)
 }
 
-/// Returns the id and the record of the run that the user means.
+/// Returns the id and the record of the run that the user names.
 fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, RunRecord)> {
     let runs = runs.ok_or_else(no_runs)?;
     let id = match runs.id(wanted) {
@@ -144,7 +144,7 @@ fn no_runs() -> ProgramError {
     ProgramError::refused(FindError::NoRuns.to_string()).hint("start one with `orch run COMMAND`")
 }
 
-/// Understands a stack in the place of the run: its logs are probably wanted of the last one.
+/// Recognizes a stack in the place of the run, and suggests its logs of the last run.
 fn check_run(runs: Option<&Runs>, directory: &ProjectPath, written: &str) -> Result<()> {
     let Some(runs) = runs else {
         return Ok(());
