@@ -22,12 +22,22 @@ pub(crate) fn move_behind_command(
     root.build();
     let mut arguments = arguments.into_iter();
     let program = arguments.next();
-    let Early { flags, names, rest } = Early::split(&known_flags(&root), arguments);
+    let Early {
+        flags,
+        names,
+        mut rest,
+    } = Early::split(&known_flags(&root), arguments);
+    if rest.first().is_some_and(|word| word == "--") {
+        rest.remove(0); // it ends the flags, and is not the command
+    }
     let own = flags_of(&root);
     let Some(first) = names.iter().find(|name| !own.contains_key(*name)) else {
         return Ok(None);
     };
     if rest.is_empty() {
+        if names.iter().any(|name| name == "--help" || name == "-h") {
+            return Ok(Some(program.into_iter().chain(["--help".into()]).collect()));
+        }
         let message = format!("`{first}` is a flag of commands, and there is no command");
         return Err(root.error(ErrorKind::MissingSubcommand, message));
     }

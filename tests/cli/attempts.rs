@@ -150,7 +150,7 @@ fn flags_that_would_do_nothing_are_usage_errors() {
         ),
         (
             "--retries 1",
-            "--retries 1 does not say after which failures stack `/a` is tried again; add --retry-on-exit STATUS",
+            "--retries 1 does not say after which failures to try stack `/a` again; add --retry-on-exit STATUS",
         ),
         ("--timeout soon", "not a duration like `90s` or `1h 30m`"),
         ("--timeout 0s", "longer than zero"),

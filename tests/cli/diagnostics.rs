@@ -368,7 +368,7 @@ stack {
     );
     assert_snapshot!(sandbox.orch("list"), @"
     [stderr]
-    error: a directory has one `stack` block
+    error: a directory can have only one `stack` block
      --> s/b.tm:1:1
       |
     1 | stack {

@@ -343,7 +343,7 @@ scaffold {
     );
     assert_snapshot!(sandbox.orch("validate"), @"
     [stderr]
-    note: all is well: 1 stack, 2 configuration files
+    note: no problems found: 1 stack, 2 configuration files
     ");
 }
 
@@ -748,7 +748,7 @@ terramate {
     );
     assert_snapshot!(output, @"
     [stderr]
-    note: all is well: 1 stack, 3 configuration files
+    note: no problems found: 1 stack, 3 configuration files
     ");
 }
 

@@ -141,7 +141,7 @@ fn after_an_ancestor_that_is_a_stack_means_that_stack_alone() {
     ");
     assert_snapshot!(sandbox.orch("validate"), @"
     [stderr]
-    note: all is well: 3 stacks, 4 configuration files
+    note: no problems found: 3 stacks, 4 configuration files
     ");
 }
 

@@ -362,7 +362,7 @@ fn what_had_succeeded_and_has_changed_since_is_named() {
     let refused = sandbox.orch("run --resume");
     assert_snapshot!(said_of_commits(&sandbox, &refused), @"
     [stderr]
-    error: run <run 1> cannot be resumed as it was: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
+    error: run <run 1> cannot be resumed: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
       = help: start a new run, or resume this one all the same with `--allow-stale`
     [exit status 4]
     ");
@@ -530,14 +530,14 @@ fn a_stack_that_is_no_more_is_left_out_if_that_is_wanted() {
     sandbox.remove("/b/stack.tm");
     assert_snapshot!(said(&sandbox, &sandbox.orch("run --resume")), @"
     [stderr]
-    error: run <run 1> cannot be resumed as it was: the graph is another: stacks, `after` or `before` have changed since
+    error: run <run 1> cannot be resumed: the graph has changed: stacks, nesting, `after` or `before` are different
       = help: start a new run, or resume this one all the same with `--allow-stale`
     [exit status 4]
     ");
     let output = sandbox.orch("run --resume --allow-stale");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: resuming run <run 1> all the same: the graph is another: stacks, `after` or `before` have changed since
+    note: resuming run <run 1> all the same: the graph has changed: stacks, nesting, `after` or `before` are different
     note: of run <run 1>, `/b` is no more: left out
     orch: /a: false
     orch: cancelled /c: the run stopped when /a failed
@@ -592,7 +592,7 @@ fn a_run_is_named_by_the_beginning_of_its_id() {
     let sandbox = four_stacks();
     assert_snapshot!(sandbox.orch("run --resume"), @"
     [stderr]
-    error: there is no run to resume: none of this project is on record
+    error: there is no run to resume: this project has no recorded runs
       = help: start one with `orch run COMMAND`
     [exit status 4]
     ");
@@ -761,7 +761,7 @@ fn it_is_said_if_all_that_is_left_is_no_more() {
     let output = sandbox.orch("run --resume --allow-stale");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: resuming run <run 1> all the same: the graph is another: stacks, `after` or `before` have changed since
+    note: resuming run <run 1> all the same: the graph has changed: stacks, nesting, `after` or `before` are different
     note: of run <run 1>, `/d` is no more: left out
     note: nothing is left to do of run <run 1>: what had not succeeded is no more
     ");

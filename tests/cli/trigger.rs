@@ -652,7 +652,7 @@ fn validate_passes_what_trigger_writes() {
     sandbox.write("/.tmtriggers/README.md", "");
     assert_snapshot!(sandbox.orch("validate"), @"
     [stderr]
-    note: all is well: 2 stacks, 3 configuration files
+    note: no problems found: 2 stacks, 3 configuration files
     ");
 }
 

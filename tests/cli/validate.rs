@@ -14,7 +14,7 @@ fn a_sound_project_passes() {
     );
     assert_snapshot!(sandbox.orch("validate"), @"
     [stderr]
-    note: all is well: 2 stacks, 3 configuration files
+    note: no problems found: 2 stacks, 3 configuration files
     ");
     assert_eq!(
         sandbox.orch("validate --format json").json(),

@@ -55,6 +55,6 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitSta
     }
     let stacks = count(loaded.project.stacks.len(), "stack");
     let files = count(loaded.project.sources.len(), "configuration file");
-    console::note(&format!("all is well: {stacks}, {files}"));
+    console::note(&format!("no problems found: {stacks}, {files}"));
     Ok(ExitStatus::Success)
 }

@@ -36,7 +36,7 @@ fn one_too_many(first: &Block, second: &Block, is_own: bool) -> Diagnostic {
     let message = if is_own {
         "the `.orch.hcl` files of a directory have one `stack` block"
     } else {
-        "a directory has one `stack` block"
+        "a directory can have only one `stack` block"
     };
     Diagnostic::error(Code::DuplicateBlock, message)
         .label(second.kind.span, "second block")

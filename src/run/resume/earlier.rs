@@ -26,7 +26,7 @@ pub struct EarlierRun {
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
     /// There is none.
-    #[error("there is no run to resume: none of this project is on record")]
+    #[error("there is no run to resume: this project has no recorded runs")]
     NoRuns,
     /// It is not clear which one is meant.
     #[error("in --resume: {0}; `orch runs list` has them all")]

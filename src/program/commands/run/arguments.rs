@@ -482,7 +482,8 @@ mod tests {
 
     #[test]
     fn whatever_selects_stacks_excludes_resuming() {
-        let all = SelectArgs::augment_args(Command::new("all"));
+        let mut all = SelectArgs::augment_args(Command::new("all").disable_help_flag(true));
+        all.build(); // only then do groups know who is in them
         let mut groups = all.get_groups();
         let neighbours = groups.find(|group| group.get_id() == NEIGHBOURS);
         let neighbours: Vec<_> = neighbours.expect("it has one").get_args().collect();

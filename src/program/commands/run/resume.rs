@@ -145,7 +145,7 @@ fn check(stacks: &Stacks, run: &str, moved: &Moved, allow_stale: bool) -> Result
     problems.extend(moved.unknown.as_ref().map(UnknownChanges::to_string));
     if moved.graph {
         problems.push(
-            "the graph is another: stacks, `after` or `before` have changed since".to_owned(),
+            "the graph has changed: stacks, nesting, `after` or `before` are different".to_owned(),
         );
     }
     let invalidated: Vec<&MovedStack> = moved.invalidated().collect();
@@ -166,7 +166,7 @@ fn check(stacks: &Stacks, run: &str, moved: &Moved, allow_stale: bool) -> Result
         return Ok(());
     }
     Err(
-        ProgramError::refused(format!("run {run} cannot be resumed as it was: {problems}"))
+        ProgramError::refused(format!("run {run} cannot be resumed: {problems}"))
             .hint("start a new run, or resume this one all the same with `--allow-stale`"),
     )
 }

@@ -17,7 +17,7 @@ pub(super) fn explained(loaded: &Loaded, error: SettingsError) -> ProgramError {
             format!("in --retry-on-output: `{pattern}`: {problem}")
         }
         SettingsError::NoRetryCondition { retries, stacks } => format!(
-            "--retries {retries} does not say after which failures {} is tried again; add --retry-on-exit STATUS or --retry-on-output REGEX, or a `retry` block to the configuration",
+            "--retries {retries} does not say after which failures to try {} again; add --retry-on-exit STATUS or --retry-on-output REGEX, or a `retry` block to the configuration",
             loaded.names(&stacks),
         ),
         SettingsError::NothingIsRetried { setting } => format!(
