@@ -513,7 +513,7 @@ fn another_graph_is_refused() {
         sandbox.write(file, text);
         let output = sandbox.orch("run -q --resume");
         assert_eq!(output.code(), 4, "{text}: {output}");
-        assert!(output.stderr.contains("the graph is another"), "{output}");
+        assert!(output.stderr.contains("the graph has changed"), "{output}");
         if before.is_empty() {
             sandbox.remove(file);
         } else {

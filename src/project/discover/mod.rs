@@ -45,7 +45,7 @@ use crate::source::{FileId, SourceFile, Sources, Span};
 /// Directories that one task reads: waking a thread for each would cost more than parsing it.
 const BATCH: usize = 32;
 
-/// What [`read`] found.
+/// What discovery found.
 #[derive(Debug, Default)]
 pub struct DiscoveredFiles {
     /// The text of every file.
