@@ -1,6 +1,6 @@
 //! What a run leaves on disk: the lock while it goes on, and its journal.
 //!
-//! A run that cannot be recorded runs all the same. Why is data, which the caller shows.
+//! A run that cannot be recorded still runs. The reason is data, which the caller shows.
 
 use std::io;
 use std::path::Path;

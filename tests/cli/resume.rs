@@ -363,13 +363,13 @@ fn what_had_succeeded_and_has_changed_since_is_named() {
     assert_snapshot!(said_of_commits(&sandbox, &refused), @"
     [stderr]
     error: run <run 1> cannot be resumed: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
-      = help: start a new run, or resume this one all the same with `--allow-stale`
+      = help: start a new run, or resume this one anyway with `--allow-stale`
     [exit status 4]
     ");
     let output = sandbox.orch("run --resume --allow-stale");
     assert_snapshot!(said_of_commits(&sandbox, &output), @"
     [stderr]
-    note: resuming run <run 1> all the same: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
+    note: resuming run <run 1> anyway: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
     orch: /c: sh -c 'test ! -e fail'
     orch: /d: sh -c 'test ! -e fail'
     orch: 2 succeeded in [time]
@@ -531,13 +531,13 @@ fn a_stack_that_is_no_more_is_left_out_if_that_is_wanted() {
     assert_snapshot!(said(&sandbox, &sandbox.orch("run --resume")), @"
     [stderr]
     error: run <run 1> cannot be resumed: the graph has changed: stacks, nesting, `after` or `before` are different
-      = help: start a new run, or resume this one all the same with `--allow-stale`
+      = help: start a new run, or resume this one anyway with `--allow-stale`
     [exit status 4]
     ");
     let output = sandbox.orch("run --resume --allow-stale");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: resuming run <run 1> all the same: the graph has changed: stacks, nesting, `after` or `before` are different
+    note: resuming run <run 1> anyway: the graph has changed: stacks, nesting, `after` or `before` are different
     note: of run <run 1>, `/b` is no more: left out
     orch: /a: false
     orch: cancelled /c: the run stopped when /a failed
@@ -761,7 +761,7 @@ fn it_is_said_if_all_that_is_left_is_no_more() {
     let output = sandbox.orch("run --resume --allow-stale");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: resuming run <run 1> all the same: the graph has changed: stacks, nesting, `after` or `before` are different
+    note: resuming run <run 1> anyway: the graph has changed: stacks, nesting, `after` or `before` are different
     note: of run <run 1>, `/d` is no more: left out
     note: nothing is left to do of run <run 1>: what had not succeeded is no more
     ");

@@ -2,7 +2,7 @@
 //! still holds.
 //!
 //! What has changed since is found by the rules of `--changed`, from the commit and the uncommitted
-//! files that the run began with. Whether to resume a run all the same is for the caller to decide,
+//! files that the run began with. Whether to resume a run anyway is for the caller to decide,
 //! who also reads the project and asks git for its status.
 
 mod earlier;

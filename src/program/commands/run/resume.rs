@@ -162,12 +162,12 @@ fn check(stacks: &Stacks, run: &str, moved: &Moved, allow_stale: bool) -> Result
     }
     let problems = printable(&problems.join("; ")).into_owned();
     if allow_stale {
-        console::note(&format!("resuming run {run} all the same: {problems}"));
+        console::note(&format!("resuming run {run} anyway: {problems}"));
         return Ok(());
     }
     Err(
         ProgramError::refused(format!("run {run} cannot be resumed: {problems}"))
-            .hint("start a new run, or resume this one all the same with `--allow-stale`"),
+            .hint("start a new run, or resume this one anyway with `--allow-stale`"),
     )
 }
 
