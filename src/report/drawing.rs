@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::changes::SinceJson;
-use super::json::{FORMAT, OriginJson, ProblemsJson};
+use super::json::{FORMAT, OriginJson};
+use super::problems::{PathJson, ProblemsJson};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
@@ -203,6 +204,7 @@ pub fn write_graph_json(
         format: u32,
         #[serde(flatten)]
         since: Option<SinceJson<'a>>,
+        stacks: Vec<PathJson<'a>>,
         nodes: Vec<NodeJson<'a>>,
         edges: Vec<EdgeJson<'a>>,
         #[serde(flatten)]
@@ -240,6 +242,8 @@ pub fn write_graph_json(
             name: None,
         },
     });
+    let stacks = drawing.selection.stacks();
+    let stacks = stacks.map(|stack| PathJson::new(&drawing.project.stacks[stack]));
     let edges = drawing.arrows.iter().map(|arrow| EdgeJson {
         from: drawing.id(&arrow.from),
         to: drawing.id(&arrow.to),
@@ -254,6 +258,7 @@ pub fn write_graph_json(
     let document = GraphJson {
         format: FORMAT,
         since: drawing.selection.since().map(SinceJson::new),
+        stacks: stacks.collect(),
         nodes: nodes.collect(),
         edges: edges.collect(),
         problems: ProblemsJson::new(problems, drawing.project),

@@ -8,15 +8,15 @@ mod changes;
 mod drawing;
 mod failure;
 mod json;
+mod problems;
 mod reasons;
 mod run;
 mod runs;
 mod why;
 
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
-pub use json::{
-    List, write_diagnostics, write_environments, write_list, write_refusal, write_removed,
-};
+pub use json::{List, write_environments, write_list, write_removed};
+pub use problems::{Document, Refusal, write_problems, write_validation};
 pub use reasons::reason_text;
 pub use run::{
     Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter, StreamWriters,

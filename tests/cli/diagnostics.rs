@@ -775,7 +775,7 @@ fn problems_are_data_too() {
         }],
         "errors": []
     });
-    for command in ["list", "graph", "validate", "env"] {
+    for command in ["list", "validate", "env"] {
         let output = sandbox.orch(&format!("{command} --format json"));
         assert_eq!(output.code(), 3, "{command}");
         assert_eq!(output.data(), expected, "{command}");
@@ -881,4 +881,52 @@ fn colours_come_only_when_they_are_forced() {
         orch.env("NO_COLOR", "1");
     });
     assert_eq!(refused.stderr, plain);
+}
+
+/// Every document has the same fields, whether the command succeeds, fails or refuses.
+#[test]
+fn documents_keep_their_shape() {
+    const FAULT: &str = "stack {\n  aftr = 1\n}\n";
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b after /a",
+    );
+    let documents = [
+        "list",
+        "env",
+        "validate",
+        "graph",
+        "why a",
+        "why b --after a",
+    ];
+    let shape = |document: &Value| -> Vec<(String, bool)> {
+        let fields = document.as_object().unwrap().iter();
+        let fields = fields.filter(|(name, _)| *name != "refused");
+        let mut shape: Vec<_> = fields
+            .map(|(name, value)| (name.clone(), value.is_array()))
+            .collect();
+        shape.sort();
+        shape
+    };
+    let filled = documents.map(|command| {
+        let document = sandbox.orch(&format!("{command} --format json")).json();
+        assert!(document["stacks"].is_array(), "{command}");
+        assert_eq!(document["valid"], true, "{command}");
+        shape(&document)
+    });
+    for (command, filled) in documents.iter().zip(&filled) {
+        if !matches!(*command, "validate" | "why b --after a") {
+            let refused = sandbox.orch(&format!("{command} --changed --format json"));
+            assert_eq!(refused.code(), 4, "{command}");
+            assert_eq!(shape(&refused.data()), *filled, "{command}");
+        }
+    }
+    sandbox.write("/broken/stack.tm", FAULT);
+    for (command, filled) in documents.iter().zip(filled) {
+        let failed = sandbox.orch(&format!("{command} --format json"));
+        assert_eq!(failed.code(), 3, "{command}");
+        assert_eq!(shape(&failed.data()), filled, "{command}");
+        assert_eq!(failed.data()["valid"], false, "{command}");
+    }
 }

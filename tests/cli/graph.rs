@@ -75,6 +75,7 @@ fn json_has_nodes_and_edges() {
         sandbox.orch("graph --format json").json(),
         json!({
             "format": 1,
+            "stacks": [{"path": "/a"}, {"path": "/a/b"}, {"path": "/c"}],
             "nodes": [
                 {"id": "/a", "kind": "stack", "path": "/a", "name": "a"},
                 {"id": "/a/b", "kind": "stack", "path": "/a/b", "name": "b"},
@@ -99,6 +100,7 @@ fn json_has_nodes_and_edges() {
                     "cycle": false
                 }
             ],
+            "valid": true,
             "diagnostics": [],
             "errors": []
         })
@@ -220,6 +222,9 @@ fn an_empty_graph_is_a_graph() {
     ");
     assert_eq!(
         sandbox.orch("graph --format json").json(),
-        json!({"format": 1, "nodes": [], "edges": [], "diagnostics": [], "errors": []})
+        json!({
+            "format": 1, "stacks": [], "nodes": [], "edges": [], "valid": true,
+            "diagnostics": [], "errors": []
+        })
     );
 }

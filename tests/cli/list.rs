@@ -231,7 +231,7 @@ stack {
 #[test]
 fn json_is_one_line_with_its_keys_in_the_documented_order() {
     let sandbox = Sandbox::layout("a");
-    assert_snapshot!(sandbox.orch("list --format json"), @r#"{"format":1,"stacks":[{"path":"/a","dir":"a","id":null,"name":"a","description":null,"tags":[],"after":[],"before":[],"wants":[],"wanted_by":[],"watch":[],"reasons":[{"kind":"directory","detail":"at or below /"}],"wave":0,"runs_after":[]}],"diagnostics":[],"errors":[]}"#);
+    assert_snapshot!(sandbox.orch("list --format json"), @r#"{"format":1,"stacks":[{"path":"/a","dir":"a","id":null,"name":"a","description":null,"tags":[],"after":[],"before":[],"wants":[],"wanted_by":[],"watch":[],"reasons":[{"kind":"directory","detail":"at or below /"}],"wave":0,"runs_after":[]}],"valid":true,"diagnostics":[],"errors":[]}"#);
 }
 
 #[test]

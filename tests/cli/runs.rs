@@ -41,7 +41,7 @@ fn without_runs_there_is_nothing_to_say() {
     [exit status 4]
     ");
     assert_snapshot!(sandbox.orch("runs show --format json"), @r#"
-    {"diagnostics":[],"format":1,"refused":{"command":null,"problem":"no run of this project is on record"}}
+    {"diagnostics":[],"errors":[],"format":1,"refused":{"command":null,"problem":"no run of this project is on record"},"stacks":[]}
     [stderr]
     error: no run of this project is on record
       = help: start one with `orch run COMMAND`

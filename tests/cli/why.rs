@@ -354,6 +354,7 @@ fn why_a_stack_runs_after_another_one() {
         sandbox.orch("why app --after network --format json").json(),
         json!({
             "format": 1,
+            "stacks": [{"path": "/app"}, {"path": "/network"}],
             "path": "/app",
             "after": "/network",
             "runs_after": true,
@@ -362,6 +363,7 @@ fn why_a_stack_runs_after_another_one() {
                 {"path": "/app", "runs_after": "/database", "kind": "after", "file": "app/stack.tm", "line": 3},
                 {"path": "/database", "runs_after": "/network", "kind": "after", "file": "database/stack.tm", "line": 3},
             ],
+            "valid": true,
             "diagnostics": [],
             "errors": [],
         })

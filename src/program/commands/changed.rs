@@ -1,7 +1,6 @@
 //! `--changed`: finding the base and the changes, and refusing where the base is unknown.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -11,11 +10,10 @@ use orch::change::{self, Changes, Counted, Since, SwitchedOff, UncommittedChange
 use orch::git::{ChangedFile, GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::report::write_refusal;
+use orch::report::Refusal;
 use tracing::{debug, info};
 
 use super::Loaded;
-use super::format::Format;
 use super::selection_flags::{ChangeSource, SelectArgs};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -163,7 +161,10 @@ impl Loaded {
         let (read, base) = match self.base(reading, query) {
             Ok(found) => found,
             Err(why) => {
-                self.write_refusal(&why)?;
+                self.write_problems(Some(Refusal {
+                    problem: &why.to_string(),
+                    command: remedy_command(&why).as_deref(),
+                }))?;
                 let hint = way_out(&why, query.fetch);
                 let error = anyhow::Error::new(why).context("what has changed is unknown");
                 return Err(ProgramError::new(ErrorKind::Refused, error).hint(hint));
@@ -255,27 +256,6 @@ impl Loaded {
             }
             read.repository.fetch(&arguments)?;
             previous = Some(arguments);
-        }
-    }
-
-    fn write_refusal(&self, why: &BaseUnknown) -> Result<()> {
-        if self.format != Format::Json {
-            return Ok(());
-        }
-        let problem = why.to_string();
-        let command = remedy_command(why);
-        let mut out = console::stdout();
-        let written = write_refusal(
-            &mut out,
-            &self.project,
-            &self.problems,
-            &problem,
-            command.as_deref(),
-        );
-        match written.and_then(|()| out.flush()) {
-            // A reader that is gone still sees the exit status.
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orch::printable::printable;
-use orch::report::write_environments;
+use orch::report::{Document, write_environments};
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
@@ -30,7 +30,8 @@ pub(crate) struct EnvArgs {
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
-    let mut loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
+    let document = args.format.document(Document::Stacks);
+    let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }

@@ -1,6 +1,7 @@
 //! `--format`: whether a command writes for people or for programs.
 
 use clap::ValueEnum;
+use orch::report::Document;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -8,4 +9,11 @@ pub(crate) enum Format {
     Text,
     /// For programs
     Json,
+}
+
+impl Format {
+    /// Returns the JSON document that standard output takes, if it takes one.
+    pub(super) fn document(self, document: Document) -> Option<Document> {
+        (self == Format::Json).then_some(document)
+    }
 }

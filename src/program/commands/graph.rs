@@ -4,9 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use orch::report::{Drawing, write_dot, write_graph_json, write_mermaid};
+use orch::report::{Document, Drawing, write_dot, write_graph_json, write_mermaid};
 
-use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
@@ -39,12 +38,9 @@ pub(crate) enum GraphFormat {
 }
 
 pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
-    let format = match args.format {
-        GraphFormat::Json => Format::Json,
-        GraphFormat::Dot | GraphFormat::Mermaid => Format::Text,
-    };
+    let document = (args.format == GraphFormat::Json).then_some(Document::Graph);
     let filters = Filters::new(chdir, &args.select)?;
-    let mut loaded = Loaded::new(chdir, format, Reads::for_selection(&args.select))?;
+    let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }

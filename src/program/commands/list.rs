@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
-use orch::report::{List, reason_text, write_list, write_removed};
+use orch::report::{Document, List, reason_text, write_list, write_removed};
 use orch::run::order::Order;
 
 use super::changed::ChangeQuery;
@@ -57,7 +57,8 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         return list_removed(chdir, args);
     }
     let filters = Filters::new(chdir, &args.select)?;
-    let mut loaded = Loaded::new(chdir, args.format, Reads::for_selection(&args.select))?;
+    let document = args.format.document(Document::Stacks);
+    let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -106,7 +107,8 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
 /// Lists what the base has and the project no longer has.
 fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     let query = ChangeQuery::new(&args.select)?;
-    let mut loaded = Loaded::new(chdir, args.format, Reads::Changes)?;
+    let document = args.format.document(Document::Stacks);
+    let mut loaded = Loaded::new(chdir, document, Reads::Changes)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }

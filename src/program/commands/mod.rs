@@ -32,7 +32,7 @@ use orch::project::discover::{self, Listing, RootRule};
 use orch::project::environment::{Environment, Environments, SharedProblem};
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
-use orch::report::write_diagnostics;
+use orch::report::{Document, Refusal, write_problems};
 use orch::selection::graph::Graph;
 use orch::selection::reference::References;
 use orch::selection::select::Selection;
@@ -40,7 +40,6 @@ use tracing::{debug, info};
 
 use self::changed::{GitState, PendingGitState};
 use self::filters::Filters;
-use self::format::Format;
 pub(crate) use self::run::flag_on_record;
 use self::selection_flags::SelectArgs;
 use crate::program::commands::command_line::Cli;
@@ -202,21 +201,22 @@ struct Loaded {
     directory: ProjectPath,
     /// How the root was found.
     rule: RootRule,
-    format: Format,
+    /// The JSON document that standard output takes, if it takes one.
+    document: Option<Document>,
 }
 
 impl Loaded {
     /// Loads the project around the working directory.
     ///
     /// Where git is asked for, it is read at the same time.
-    fn new(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<Self> {
+    fn new(chdir: &[PathBuf], document: Option<Document>, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
         found.note_unmarked("");
-        Loaded::of(found, format, reads)
+        Loaded::of(found, document, reads)
     }
 
     /// Loads a project; see [`Self::new`].
-    fn of(found: LocatedProject, format: Format, reads: Reads) -> Result<Self> {
+    fn of(found: LocatedProject, document: Option<Document>, reads: Reads) -> Result<Self> {
         let LocatedProject {
             root,
             rule,
@@ -250,7 +250,7 @@ impl Loaded {
             listing,
             directory,
             rule,
-            format,
+            document,
         })
     }
 
@@ -275,21 +275,27 @@ impl Loaded {
         if !problems.has_errors() {
             return Ok(None);
         }
-        if self.format == Format::Json {
-            // A reader that is gone still sees the exit status.
-            let mut out = console::stdout();
-            let written = write_diagnostics(&mut out, project, problems, false);
-            match written.and_then(|()| out.flush()) {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
-                _ => {}
-            }
-        }
+        self.write_problems(None)?;
         let is_configuration = problems.diagnostics.iter().any(Diagnostic::is_error);
         Ok(Some(if is_configuration {
             ExitStatus::Configuration
         } else {
             ExitStatus::External
         }))
+    }
+
+    /// Writes what is wrong as JSON, and why the command refuses if it does, where that is wanted.
+    fn write_problems(&self, refused: Option<Refusal<'_>>) -> Result<()> {
+        let Some(document) = self.document else {
+            return Ok(());
+        };
+        let mut out = console::stdout();
+        let written = write_problems(&mut out, document, &self.project, &self.problems, refused);
+        match written.and_then(|()| out.flush()) {
+            // A reader that is gone still sees the exit status.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Adds the files that problems point into, so that these can be drawn.

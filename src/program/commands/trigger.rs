@@ -13,7 +13,6 @@ use orch::selection::select::Query;
 use tracing::debug;
 
 use super::filters::tag_filters;
-use super::format::Format;
 use super::{Loaded, Reads, count};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -84,7 +83,7 @@ fn not_blank(text: &str) -> Result<String, &'static str> {
 
 pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatus> {
     let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
-    let mut loaded = Loaded::new(chdir, Format::Text, Reads::Configuration)?;
+    let mut loaded = Loaded::new(chdir, None, Reads::Configuration)?;
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use orch::change::trigger;
 use orch::diagnostic::Severity;
 use orch::project::stack::{self, StackIndex};
-use orch::report::write_diagnostics;
+use orch::report::{Document, write_validation};
 
 use super::format::Format;
 use super::{CyclesAre, Loaded, Reads, count};
@@ -28,7 +28,11 @@ pub(crate) struct ValidateArgs {
 }
 
 pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitStatus> {
-    let mut loaded = Loaded::new(chdir, args.format, Reads::Configuration)?;
+    let mut loaded = Loaded::new(
+        chdir,
+        args.format.document(Document::Stacks),
+        Reads::Configuration,
+    )?;
     loaded.check_cycles(CyclesAre::Errors);
     let all: Vec<StackIndex> = loaded
         .project
@@ -50,7 +54,7 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitSta
     }
     if args.format == Format::Json {
         let mut out = console::stdout();
-        write_diagnostics(&mut out, &loaded.project, &loaded.problems, true)?;
+        write_validation(&mut out, &loaded.project, &loaded.problems)?;
         out.flush()?;
     }
     let stacks = count(loaded.project.stacks.len(), "stack");

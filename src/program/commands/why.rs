@@ -10,7 +10,7 @@ use orch::diagnostic::closest;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::report::{
-    Ordered, Story, write_why, write_why_after, write_why_after_json, write_why_json,
+    Document, Ordered, Story, write_why, write_why_after, write_why_after_json, write_why_json,
 };
 use orch::selection::why::{Question, chain};
 use orch::source::Spanned;
@@ -85,7 +85,8 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         Reads::Configuration => Reads::Inputs,
         reads => reads,
     };
-    let mut loaded = Loaded::new(chdir, args.format, reads)?;
+    let document = args.format.document(Document::Why);
+    let mut loaded = Loaded::new(chdir, document, reads)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -133,7 +134,8 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
 
 /// Explains why the stack runs after another one.
 fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitStatus> {
-    let mut loaded = Loaded::new(chdir, args.format, Reads::Configuration)?;
+    let document = args.format.document(Document::WhyAfter);
+    let mut loaded = Loaded::new(chdir, document, Reads::Configuration)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }

@@ -224,7 +224,9 @@ pub fn write_run_refusal_json(out: &mut impl Write, problem: &str) -> io::Result
     let document = serde_json::json!({
         "format": FORMAT,
         "refused": { "problem": problem, "command": null },
+        "stacks": [],
         "diagnostics": [],
+        "errors": [],
     });
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
-use crate::report::json::{FORMAT, OriginJson, ProblemsJson};
+use crate::report::json::{FORMAT, OriginJson};
+use crate::report::problems::{PathJson, ProblemsJson};
 use crate::report::reasons::origins_text;
 use crate::selection::why::Link;
 
@@ -84,6 +85,8 @@ pub fn write_why_after_json(
     #[derive(Serialize)]
     struct WhyAfterJson<'a> {
         format: u32,
+        /// Both stacks.
+        stacks: [PathJson<'a>; 2],
         path: &'a str,
         after: &'a str,
         runs_after: bool,
@@ -115,6 +118,7 @@ pub fn write_why_after_json(
     let links = chain.as_ref().or(reverse.as_ref());
     let document = WhyAfterJson {
         format: FORMAT,
+        stacks: [*later, *earlier].map(|stack| PathJson::new(&project.stacks[stack])),
         path: ordered.path(*later),
         after: ordered.path(*earlier),
         runs_after: chain.is_some(),

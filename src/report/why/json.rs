@@ -10,7 +10,8 @@ use crate::change::trigger::Trigger;
 use crate::project::Problems;
 use crate::project::stack::StackIndex;
 use crate::report::changes::{InputJson, SinceJson, TriggerJson};
-use crate::report::json::{FORMAT, OriginJson, ProblemsJson};
+use crate::report::json::{FORMAT, OriginJson};
+use crate::report::problems::{PathJson, ProblemsJson};
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
 use crate::selection::graph::{Origin, Relative};
 use crate::selection::select::Obstacle;
@@ -21,6 +22,8 @@ struct WhyJson<'a> {
     format: u32,
     #[serde(flatten)]
     since: Option<SinceJson<'a>>,
+    /// The stack itself.
+    stacks: [PathJson<'a>; 1],
     path: &'a str,
     name: &'a str,
     id: Option<&'a str>,
@@ -99,6 +102,7 @@ pub fn write_why_json(
     let document = WhyJson {
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
+        stacks: [PathJson::new(stack)],
         path: stack.path.as_str(),
         name: &stack.name,
         id: stack.id.as_ref().map(|id| id.value.as_str()),

@@ -30,7 +30,6 @@ pub(crate) use self::arguments::{RunArgs, flag_on_record};
 use self::output::{How, Output, Shown, advertise_colour};
 use self::resume::Resumed;
 use super::{CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project};
-use crate::program::commands::format::Format;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -53,7 +52,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             reads => reads,
         }
     };
-    let mut loaded = Loaded::of(found, Format::Text, reads)?;
+    let mut loaded = Loaded::of(found, None, reads)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }

@@ -1,0 +1,247 @@
+//! What is wrong as JSON: in every document, and instead of one that cannot be filled.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::json::FORMAT;
+use crate::diagnostic::{Diagnostic, Label, Severity};
+use crate::path::ProjectPath;
+use crate::project::stack::Stack;
+use crate::project::{Problems, Project};
+use crate::source::Sources;
+
+#[derive(Serialize)]
+struct DiagnosticJson<'a> {
+    severity: &'static str,
+    code: &'static str,
+    message: &'a str,
+    /// The file, line and column of the first label, for programs that want one place.
+    file: Option<&'a str>,
+    line: Option<usize>,
+    column: Option<usize>,
+    labels: Vec<LabelJson<'a>>,
+    notes: &'a [String],
+    help: &'a [String],
+}
+
+#[derive(Serialize)]
+struct LabelJson<'a> {
+    file: &'a str,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+    text: &'a str,
+}
+
+impl<'a> DiagnosticJson<'a> {
+    fn new(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Self {
+        let labels: Vec<LabelJson> = diagnostic
+            .labels
+            .iter()
+            .map(|label| LabelJson::new(label, sources))
+            .collect();
+        let first = labels.first();
+        DiagnosticJson {
+            severity: match diagnostic.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            },
+            code: diagnostic.code.name(),
+            message: &diagnostic.message,
+            file: first
+                .map(|label| label.file)
+                .or(diagnostic.file.as_ref().map(ProjectPath::relative)),
+            line: first.map(|label| label.line),
+            column: first.map(|label| label.column),
+            labels,
+            notes: &diagnostic.notes,
+            help: &diagnostic.help,
+        }
+    }
+}
+
+impl<'a> LabelJson<'a> {
+    fn new(label: &'a Label, sources: &'a Sources) -> Self {
+        let file = sources.file(label.span.file);
+        let start = file.position(label.span.range().start);
+        let end = file.position(label.span.range().end);
+        LabelJson {
+            file: file.path.relative(),
+            line: start.line,
+            column: start.column,
+            end_line: end.line,
+            end_column: end.column,
+            text: &label.text,
+        }
+    }
+}
+
+/// What is wrong, in every document.
+#[derive(Serialize)]
+pub(super) struct ProblemsJson<'a> {
+    /// Whether nothing is wrong but for warnings.
+    valid: bool,
+    diagnostics: Vec<DiagnosticJson<'a>>,
+    /// What could not be read, as sentences.
+    errors: Vec<String>,
+}
+
+impl<'a> ProblemsJson<'a> {
+    pub(super) fn new(problems: &'a Problems, project: &'a Project) -> Self {
+        let errors = problems
+            .errors
+            .iter()
+            .map(|error| format!("{error}: {}", error.source));
+        ProblemsJson {
+            valid: !problems.has_errors(),
+            diagnostics: problems
+                .diagnostics
+                .iter()
+                .map(|diagnostic| DiagnosticJson::new(diagnostic, &project.sources))
+                .collect(),
+            errors: errors.collect(),
+        }
+    }
+}
+
+/// The document that a command writes. It keeps its shape where errors leave nothing to write: lists
+/// are empty then, and everything else is null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Document {
+    /// Of `orch list`, `orch env` and `orch validate`.
+    Stacks,
+    /// Of `orch graph`.
+    Graph,
+    /// Of `orch why`.
+    Why,
+    /// Of `orch why --after`.
+    WhyAfter,
+}
+
+impl Document {
+    /// Returns the fields that are lists.
+    fn lists(self) -> &'static [&'static str] {
+        match self {
+            Document::Stacks => &["stacks"],
+            Document::Graph => &["stacks", "nodes", "edges"],
+            Document::Why => &[
+                "stacks",
+                "tags",
+                "reasons",
+                "left_out",
+                "inputs",
+                "runs_after",
+                "runs_before",
+            ],
+            Document::WhyAfter => &["stacks", "chain"],
+        }
+    }
+
+    /// Returns the other fields.
+    fn values(self) -> &'static [&'static str] {
+        match self {
+            Document::Stacks | Document::Graph => &[],
+            Document::Why => &["path", "name", "id", "selected", "would_select"],
+            Document::WhyAfter => &["path", "after", "runs_after", "runs_before"],
+        }
+    }
+}
+
+/// The fields of a document that cannot be filled.
+impl Serialize for Document {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for value in self.values() {
+            map.serialize_entry(value, &())?;
+        }
+        for list in self.lists() {
+            map.serialize_entry(list, &[(); 0])?;
+        }
+        map.end()
+    }
+}
+
+/// Why a command did nothing.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Refusal<'a> {
+    /// What is in the way.
+    pub problem: &'a str,
+    /// The command that solves it, if there is one.
+    pub command: Option<&'a str>,
+}
+
+/// Writes a document that cannot be filled, with what is wrong.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_problems(
+    out: &mut impl Write,
+    document: Document,
+    project: &Project,
+    problems: &Problems,
+    refused: Option<Refusal<'_>>,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct UnfilledJson<'a> {
+        format: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refused: Option<Refusal<'a>>,
+        #[serde(flatten)]
+        document: Document,
+        #[serde(flatten)]
+        problems: ProblemsJson<'a>,
+    }
+    let document = UnfilledJson {
+        format: FORMAT,
+        refused,
+        document,
+        problems: ProblemsJson::new(problems, project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// Writes that a project is valid: the output of `orch validate`.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_validation(
+    out: &mut impl Write,
+    project: &Project,
+    problems: &Problems,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct ValidationJson<'a> {
+        format: u32,
+        stacks: Vec<PathJson<'a>>,
+        #[serde(flatten)]
+        problems: ProblemsJson<'a>,
+    }
+    let stacks = project.stacks.iter();
+    let document = ValidationJson {
+        format: FORMAT,
+        stacks: stacks.map(|(_, stack)| PathJson::new(stack)).collect(),
+        problems: ProblemsJson::new(problems, project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// A stack of which only the path is shown.
+#[derive(Serialize)]
+pub(super) struct PathJson<'a> {
+    path: &'a str,
+}
+
+impl<'a> PathJson<'a> {
+    pub(super) fn new(stack: &'a Stack) -> Self {
+        PathJson {
+            path: stack.path.as_str(),
+        }
+    }
+}
