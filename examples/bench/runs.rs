@@ -89,6 +89,7 @@ impl Executor for Nothing {
     fn start(&mut self, start: Start<'_, Nothing>) -> Result<Nothing, Failure> {
         start.end.tell(StepEnd {
             result: Ok(()),
+            changes: None,
             output_matches: false,
             output_lost: None,
         });
@@ -132,6 +133,7 @@ fn scheduling() -> Result<()> {
                     attempts: vec![Attempts::default(); order.sequence.len()],
                     timeout: None,
                     grace: Duration::ZERO,
+                    detailed_exit_code: false,
                 };
                 let summary = execute(execution, &mut Nothing, &inbox, &mut |_| {});
                 ensure!(summary.is_success() && summary.endings.len() == 10_000);

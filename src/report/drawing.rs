@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::changes::SinceJson;
-use super::json::{FORMAT, OriginJson};
-use super::problems::{PathJson, ProblemsJson};
+use super::document::{FORMAT, PathJson, ProblemsJson};
+use super::json::OriginJson;
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};

@@ -1,5 +1,4 @@
-//! JSON for programs. Every document begins with `"format": 1`; within a format number, fields are
-//! only ever added.
+//! Stacks and their environments as JSON, for programs.
 
 use std::io::{self, Write};
 
@@ -7,7 +6,7 @@ use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
 use super::changes::SinceJson;
-use super::problems::ProblemsJson;
+use super::document::{FORMAT, ProblemsJson};
 use super::reasons::{ReasonJson, reason_json};
 use crate::change::Since;
 use crate::project::environment::Environment;
@@ -16,8 +15,6 @@ use crate::project::{Problems, Project};
 use crate::selection::graph::{Graph, Origin, Relative, Towards, Wave};
 use crate::selection::select::Selection;
 use crate::source::{Sources, Spanned};
-
-pub(super) const FORMAT: u32 = 1;
 
 #[derive(Serialize)]
 struct StackJson<'a> {

@@ -5,18 +5,19 @@
 //! silently change the format.
 
 mod changes;
+mod document;
 mod drawing;
 mod failure;
 mod json;
-mod problems;
 mod reasons;
+mod resources;
 mod run;
 mod runs;
 mod why;
 
+pub use document::{Document, Refusal, write_problems, write_validation};
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
 pub use json::{List, write_environments, write_list, write_removed};
-pub use problems::{Document, Refusal, write_problems, write_validation};
 pub use reasons::reason_text;
 pub use run::{
     Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter, StreamWriters,

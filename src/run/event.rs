@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::path::ProjectPath;
+use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
 /// Shows or keeps what happens in a run.
@@ -129,6 +130,8 @@ pub struct Ending {
     pub elapsed: Duration,
     /// How often its command was started; none if it did not run.
     pub attempts: u32,
+    /// What it changed, or would change, if it succeeded and that is known.
+    pub changes: Option<ChangeSummary>,
 }
 
 /// How a turn ended.
@@ -190,6 +193,8 @@ pub struct RunSummary {
     pub signal: Option<i32>,
     /// The time from beginning to end.
     pub elapsed: Duration,
+    /// Whether the exit status tells whether there are changes.
+    pub detailed_exit_code: bool,
 }
 
 impl RunSummary {
@@ -201,13 +206,20 @@ impl RunSummary {
         })
     }
 
-    /// Returns the exit status of `orch` after this run: 0 if everything was done, 1 if a command failed,
-    /// 128 + n if signal n ended the run, whatever the commands returned, and 5 after a mistake in
-    /// `orch` itself.
+    /// Returns whether a turn changed something, or would, as far as that is known.
+    pub fn has_changes(&self) -> bool {
+        let mut changes = self.endings.iter().filter_map(|ending| ending.changes);
+        changes.any(|changes| changes.has_changes)
+    }
+
+    /// Returns the exit status of `orch` after this run: 0 if everything was done, or 2 if that is asked
+    /// for and there are changes; 1 if a command failed, 128 + n if signal n ended the run, whatever the
+    /// commands returned, and 5 after a mistake in `orch` itself.
     pub fn exit_status(&self) -> u8 {
         match self.signal {
             _ if self.stuck().next().is_some() => 5,
             Some(signal) => 128 + u8::try_from(signal).unwrap_or(127),
+            None if self.is_success() && self.detailed_exit_code && self.has_changes() => 2,
             None if self.is_success() => 0,
             None => 1,
         }

@@ -4,18 +4,23 @@
 //! a later `orch` wrote has no counterpart here: whoever needs to understand it gets the word back.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::project::attempt::ExitCodes;
 use crate::project::config::TagLimit;
-use crate::record::journal::{self, Counts, Ended, Event, Finished, JournalEntry};
+use crate::record::journal::{
+    self, ChangesRecord, Counts, Ended, Event, Finished, JournalEntry, ResourcesRecord,
+};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
 use crate::run::order::Direction;
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
+use crate::run::terraform::summary::{ChangeSummary, ResourceCounts};
 use crate::run::turn::{Operation, TurnIndex};
 
 /// Returns a duration in whole milliseconds.
@@ -152,6 +157,23 @@ fn ended(ending: &Ending, turns: &Turns) -> Ended {
         cause,
         elapsed_ms: milliseconds(ending.elapsed),
         attempts: ending.attempts,
+        changes: ending.changes.map(ChangesRecord::from),
+    }
+}
+
+impl From<ChangeSummary> for ChangesRecord {
+    fn from(summary: ChangeSummary) -> Self {
+        let resources = |counts: ResourceCounts| ResourcesRecord {
+            add: counts.add,
+            change: counts.change,
+            destroy: counts.destroy,
+            import: counts.import,
+            forget: counts.forget,
+        };
+        ChangesRecord {
+            any: summary.has_changes,
+            resources: summary.resources.map(resources),
+        }
     }
 }
 
@@ -215,6 +237,9 @@ impl From<&RunSettings> for journal::SettingsRecord {
             retry_on_exit: settings.retry_on_exit.clone(),
             retry_on_output: settings.retry_on_output.clone(),
             retry_backoff_ms: settings.retry_backoff.map(milliseconds),
+            success_exit_codes: settings.exit_codes.success.as_deref().map(<[i32]>::to_vec),
+            changes_exit_codes: settings.exit_codes.changes.as_deref().map(<[i32]>::to_vec),
+            detailed_exit_code: settings.detailed_exit_code,
         }
     }
 }
@@ -240,6 +265,11 @@ impl RunSettings {
             retry_on_exit: settings.retry_on_exit.clone(),
             retry_on_output: settings.retry_on_output.clone(),
             retry_backoff: settings.retry_backoff_ms.map(Duration::from_millis),
+            exit_codes: ExitCodes {
+                success: settings.success_exit_codes.as_deref().map(Arc::from),
+                changes: settings.changes_exit_codes.as_deref().map(Arc::from),
+            },
+            detailed_exit_code: settings.detailed_exit_code,
         }
     }
 }

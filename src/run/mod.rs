@@ -14,4 +14,5 @@ pub mod resume;
 pub mod safeguard;
 pub mod schedule;
 pub mod settings;
+pub mod terraform;
 pub mod turn;

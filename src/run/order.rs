@@ -73,6 +73,52 @@ impl Order {
         sequence
     }
 
+    /// Returns what waits for what in a run that goes this way: pairs of positions in `stacks`, first
+    /// what goes first. What lies in between and is not among them has the numbers from its length on.
+    pub fn edges(&self, direction: Direction, stacks: &[StackIndex]) -> Vec<(usize, usize)> {
+        let n_nodes = self.precedence.n_nodes();
+        let mut number = vec![None; n_nodes];
+        for (position, stack) in stacks.iter().enumerate() {
+            number[stack.get()] = Some(position);
+        }
+        let selected = number.clone();
+        let is_between = |precedence: &Precedence| {
+            let mut is_reached = vec![false; n_nodes];
+            let mut open: Vec<usize> = stacks.iter().map(|stack| stack.get()).collect();
+            while let Some(from) = open.pop() {
+                for successor in precedence.successors(from) {
+                    let to = successor.node as usize;
+                    if selected[to].is_none() && !std::mem::replace(&mut is_reached[to], true) {
+                        open.push(to);
+                    }
+                }
+            }
+            is_reached
+        };
+        let after = is_between(&self.precedence);
+        let before = is_between(&self.precedence.reversed());
+        let mut next = stacks.len()..;
+        for node in 0..n_nodes {
+            if after[node] && before[node] {
+                number[node] = next.next();
+            }
+        }
+        let mut edges = Vec::new();
+        for from in 0..n_nodes {
+            for successor in self.precedence.successors(from) {
+                if let (Some(from), Some(to)) = (number[from], number[successor.node as usize]) {
+                    edges.push(match direction {
+                        Direction::Forward => (from, to),
+                        Direction::Reverse => (to, from),
+                    });
+                }
+            }
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+
     /// Returns the schedule of a run, with the turns of [`Self::sequence_of_turns`]; the node of a stack
     /// is its index. In reverse, constraints are turned round, and ties are broken so that a serial run
     /// is exactly the forward sequence from its end.

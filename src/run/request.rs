@@ -98,7 +98,7 @@ impl RunRequest {
     /// If the settings cannot be applied, or a program is missing.
     pub fn prepare(mut self, project: &Project) -> Result<PreparedRun, PrepareError> {
         let sequence = self.order.sequence_of_turns(self.direction);
-        let attempts = self.settings.attempts(project, &sequence);
+        let attempts = self.settings.attempts(project, &self.command, &sequence);
         let attempts = attempts.map_err(PrepareError::Settings)?;
         let id = new_id(&project.root);
         let tasks = self
@@ -229,6 +229,7 @@ impl PreparedRun {
                 attempts: self.attempts,
                 timeout: settings.run_timeout,
                 grace: settings.grace(),
+                detailed_exit_code: settings.detailed_exit_code,
             },
             tasks: self.tasks,
             inbox,
@@ -251,6 +252,10 @@ impl PreparedRun {
             of.iter().map(path).collect()
         };
         let earlier = request.resumes.as_ref();
+        let order = match earlier {
+            Some(earlier) => earlier.undone(&self.sequence),
+            None => self.sequence.clone(),
+        };
         let earlier_base = || earlier?.base.clone();
         Header {
             format: FORMAT,
@@ -263,10 +268,8 @@ impl PreparedRun {
             directory: request.typed.directory.to_string(),
             resumes: earlier.map(|earlier| earlier.run.clone()),
             command: arguments(&request.command),
-            order: match earlier {
-                Some(earlier) => paths(&earlier.undone(&self.sequence)),
-                None => paths(&self.sequence),
-            },
+            edges: request.order.edges(request.direction, &order),
+            order: paths(&order),
             left_out: earlier.map_or(Vec::new(), |earlier| paths(&earlier.left_out)),
             direction: request.direction.into(),
             settings: (&request.settings).into(),

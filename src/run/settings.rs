@@ -1,6 +1,7 @@
 //! How a run goes, as far as somebody said so: flags, or the run that is resumed. What nobody says is
 //! decided by the configuration, and then by the defaults here.
 
+use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +9,11 @@ use std::time::Duration;
 use regex::bytes::RegexSet;
 
 use crate::project::Project;
-use crate::project::attempt::{Attempts, DEFAULT_BACKOFF, Retry, patterns};
+use crate::project::attempt::{Attempts, DEFAULT_BACKOFF, ExitCodes, Retry, patterns};
 use crate::project::config::TagLimit;
 use crate::project::stack::StackIndex;
 use crate::run::schedule::{Limit, OnError};
+use crate::run::terraform;
 
 /// How long a command that took too long has to end after its interrupt: what terraform takes to give
 /// up its lock, with plenty to spare.
@@ -40,6 +42,10 @@ pub struct RunSettings {
     pub retry_on_output: Vec<String>,
     /// The time before the second attempt.
     pub retry_backoff: Option<Duration>,
+    /// What exit statuses mean.
+    pub exit_codes: ExitCodes,
+    /// Whether the exit status of the run tells whether there are changes.
+    pub detailed_exit_code: bool,
 }
 
 /// Why settings cannot be applied.
@@ -86,6 +92,8 @@ impl RunSettings {
             self.retry_on_exit = earlier.retry_on_exit;
             self.retry_on_output = earlier.retry_on_output;
         }
+        self.exit_codes = self.exit_codes.or(&earlier.exit_codes);
+        self.detailed_exit_code |= earlier.detailed_exit_code;
         self
     }
 
@@ -121,8 +129,9 @@ impl RunSettings {
         self.limits.iter().chain(others).map(limit).collect()
     }
 
-    /// Returns what each of these stacks allows its command, in their sequence. What is said here
-    /// replaces what is configured, each setting by itself.
+    /// Returns what each of these stacks allows this command, in their sequence. What is said here
+    /// replaces what is configured, each setting by itself; where nobody says what exit statuses mean,
+    /// they mean what the command is known for.
     ///
     /// # Errors
     ///
@@ -130,6 +139,7 @@ impl RunSettings {
     pub fn attempts(
         &self,
         project: &Project,
+        command: &[OsString],
         stacks: &[StackIndex],
     ) -> Result<Vec<Attempts>, SettingsError> {
         let on_output = patterns(&self.retry_on_output).map_err(|(index, problem)| {
@@ -140,7 +150,15 @@ impl RunSettings {
         let is_configured = scopes.any(|scope| !scope.attempts.is_empty());
         let is_said =
             self.timeout.is_some() || self.retries.is_some() || self.about_retries().is_some();
-        let mut attempts = vec![Attempts::default(); stacks.len()];
+        let mut known = ExitCodes::default();
+        if terraform::has_detailed_exit_code(command) {
+            known.changes = Some([2].into());
+        }
+        let unconfigured = Attempts {
+            exit_codes: self.exit_codes_or(&ExitCodes::default(), &known),
+            ..Attempts::default()
+        };
+        let mut attempts = vec![unconfigured; stacks.len()];
         let mut without_condition = Vec::new();
         if is_configured || is_said {
             for (&stack, attempts) in stacks.iter().zip(&mut attempts) {
@@ -150,6 +168,7 @@ impl RunSettings {
                     Err(NoCondition) => without_condition.push(stack),
                 }
                 attempts.timeout = self.timeout.or(configured.timeout);
+                attempts.exit_codes = self.exit_codes_or(&configured.exit_codes, &known);
             }
         }
         if !without_condition.is_empty() {
@@ -164,6 +183,12 @@ impl RunSettings {
             }
             _ => Ok(attempts),
         }
+    }
+
+    /// Returns what exit statuses mean, given what is configured, and what the command is known for.
+    fn exit_codes_or(&self, configured: &ExitCodes, known: &ExitCodes) -> ExitCodes {
+        let said = self.exit_codes.clone().or(configured);
+        if said.is_empty() { known.clone() } else { said }
     }
 
     /// Returns the first setting that is about retries and does not ask for them.

@@ -56,6 +56,8 @@ mod earlier_journals; // journals that an earlier version wrote
 #[cfg(unix)]
 mod environment; // `run.env`, `orch env`, the namespaces of expressions
 #[cfg(unix)]
+mod exit_codes; // what exit statuses mean, and what output says of changes
+#[cfg(unix)]
 mod folding; // the output of a run in the log of a CI system
 #[cfg(unix)]
 mod journal; // what a run leaves on disk

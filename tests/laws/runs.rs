@@ -92,6 +92,7 @@ fn conduct(started: &Receiver<(End, i32)>, draws: &[Index]) {
                 } else {
                     Err(Failure::Exited(status))
                 },
+                changes: None,
                 output_matches: false,
                 output_lost: None,
             });
@@ -140,7 +141,7 @@ proptest! {
             on_exit: vec![AGAIN],
             on_output: RegexSet::empty(),
         };
-        let policy = Attempts { timeout: None, retry: Some(Arc::new(retry)) };
+        let policy = Attempts { retry: Some(Arc::new(retry)), ..Attempts::default() };
         let steps: Arc<[Step]> = [Step::Command("command".into())].into();
         let turn = |stack: &StackIndex| {
             let path = loaded.project.stacks[*stack].path.clone();
@@ -154,6 +155,7 @@ proptest! {
             attempts: vec![policy; sequence.len()],
             timeout: None,
             grace: Duration::ZERO,
+            detailed_exit_code: false,
         };
         let (to_conductor, started) = mpsc::channel();
         let by_turn = sequence.iter().map(|stack| fates[stack].clone()).collect();

@@ -33,7 +33,7 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which somebody new would read them.
-pub(crate) const TOPICS: [Topic; 18] = topics! {
+pub(crate) const TOPICS: [Topic; 19] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -43,6 +43,7 @@ pub(crate) const TOPICS: [Topic; 18] = topics! {
     "output": "What a run shows of what commands print",
     "failures": "What happens after a command failed",
     "attempts": "Time limits and retries",
+    "terraform": "Exit statuses and summaries of plans",
     "signals": "What Ctrl-C and other signals do",
     "resume": "Resuming a run, and the record of runs",
     "safeguards": "States of the repository in which nothing runs",

@@ -1,4 +1,5 @@
-//! Reads what the configuration says about attempts: `timeout` and `retry { … }`.
+//! Reads what the configuration says about attempts: `timeout`, `retry { … }`, and what exit statuses
+//! mean.
 //!
 //! They occur in the `run` block of a `stack` and in `config.run`. This module does not know what is
 //! inherited from where.
@@ -17,6 +18,10 @@ use crate::source::{Span, Spanned};
 /// The attributes of a `retry` block.
 const RETRY: [&str; 4] = ["attempts", "backoff", "on_exit", "on_output"];
 
+/// The attributes that say what exit statuses mean.
+pub(crate) const SUCCESS_EXIT_CODES: &str = "success_exit_codes";
+pub(crate) const CHANGES_EXIT_CODES: &str = "changes_exit_codes";
+
 /// Reads the `run` block of a `stack`. Errors go to `problems`, and a wrong setting
 /// counts as not set.
 pub(crate) fn run(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSettings {
@@ -25,7 +30,12 @@ pub(crate) fn run(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSetti
     for attribute in &block.body.attributes {
         match &*attribute.name.text {
             "timeout" => settings.timeout = timeout(attribute, problems),
-            _ => problems.push(unknown_attribute(attribute, block, &["timeout"])),
+            SUCCESS_EXIT_CODES => settings.exit_codes.success = exit_codes(attribute, problems),
+            CHANGES_EXIT_CODES => settings.exit_codes.changes = exit_codes(attribute, problems),
+            _ => {
+                let known = ["timeout", SUCCESS_EXIT_CODES, CHANGES_EXIT_CODES];
+                problems.push(unknown_attribute(attribute, block, &known));
+            }
         }
     }
     let mut first: Option<Span> = None;
@@ -181,6 +191,28 @@ fn wait(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Duratio
     let diagnostic = diagnostic.label(attribute.value.span, problem);
     problems.push(diagnostic.help(DURATION_HELP));
     None
+}
+
+/// Reads exit statuses of a success. An empty list, or `null`, replaces those of a directory above.
+pub(crate) fn exit_codes(
+    attribute: &Attribute,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Arc<[i32]>> {
+    let name = &attribute.name.text;
+    let n_problems = problems.len();
+    let codes: Vec<i32> = items(attribute, "`[0, 2]`", problems)
+        .into_iter()
+        .filter_map(|item| {
+            let status = whole(&item.value, 0, 255);
+            if status.is_none() {
+                let message = format!("`{name}` must be a list of exit statuses from 0 to 255");
+                let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+                problems.push(diagnostic.label(item.span, this_is(&item.value)));
+            }
+            status.map(u32::cast_signed)
+        })
+        .collect();
+    (problems.len() == n_problems).then(|| codes.into())
 }
 
 fn statuses(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<i32> {

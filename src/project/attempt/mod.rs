@@ -1,4 +1,5 @@
-//! How long a command may take in a stack, and when it is tried again.
+//! How long a command may take in a stack, which exit statuses are a success, and when it is tried
+//! again.
 //!
 //! What the configuration says about it is an [`AttemptSettings`]; `block` reads that. This
 //! module does not run commands.
@@ -18,6 +19,8 @@ pub struct Attempts {
     pub timeout: Option<Duration>,
     /// When a failed attempt is followed by another.
     pub retry: Option<Arc<Retry>>,
+    /// What the exit statuses of a command mean.
+    pub exit_codes: ExitCodes,
 }
 
 impl Attempts {
@@ -35,6 +38,49 @@ pub struct AttemptSettings {
     pub timeout: Option<Timeout>,
     /// `retry`, as a whole.
     pub retry: Option<Arc<Retry>>,
+    /// `success_exit_codes` and `changes_exit_codes`.
+    pub exit_codes: ExitCodes,
+}
+
+/// What the exit statuses of a command mean, as far as somebody said so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExitCodes {
+    /// Those that are a success, besides 0 and those that mean changes.
+    pub success: Option<Arc<[i32]>>,
+    /// Those that are a success and mean that there are changes.
+    pub changes: Option<Arc<[i32]>>,
+}
+
+impl ExitCodes {
+    /// Fills in what nothing is said of here.
+    #[must_use]
+    pub fn or(self, other: &ExitCodes) -> Self {
+        ExitCodes {
+            success: self.success.or_else(|| other.success.clone()),
+            changes: self.changes.or_else(|| other.changes.clone()),
+        }
+    }
+
+    /// Returns whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == ExitCodes::default()
+    }
+
+    /// Returns whether a command that exits with this status has succeeded.
+    pub fn is_success(&self, status: i32) -> bool {
+        let has = |codes: &Option<Arc<[i32]>>| {
+            let codes = codes.as_ref();
+            codes.is_some_and(|codes| codes.contains(&status))
+        };
+        status == 0 || has(&self.success) || has(&self.changes)
+    }
+
+    /// Returns whether a successful command with this status has found, or made, changes; nothing if
+    /// no status means that.
+    pub fn has_changes(&self, status: i32) -> Option<bool> {
+        let changes = self.changes.as_ref().filter(|codes| !codes.is_empty());
+        changes.map(|codes| codes.contains(&status))
+    }
 }
 
 /// How long an attempt may take, as the configuration says it.
@@ -53,12 +99,13 @@ impl AttemptSettings {
         AttemptSettings {
             timeout: self.timeout.or(outer.timeout),
             retry: self.retry.or_else(|| outer.retry.clone()),
+            exit_codes: self.exit_codes.or(&outer.exit_codes),
         }
     }
 
     /// Returns whether nothing is set.
     pub fn is_empty(&self) -> bool {
-        self.timeout.is_none() && self.retry.is_none()
+        self.timeout.is_none() && self.retry.is_none() && self.exit_codes.is_empty()
     }
 }
 
@@ -71,6 +118,7 @@ impl From<AttemptSettings> for Attempts {
         Attempts {
             timeout,
             retry: settings.retry,
+            exit_codes: settings.exit_codes,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses.
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
-//! hold for the project and belong in its root; only `config.run.env`, `timeout` and `retry` of
+//! hold for the project and belong in its root; only `config.run.env`, what is said of attempts in
 //! `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
 //! concern code generation, cloud or telemetry are checked but not used.
 
@@ -19,6 +19,7 @@ use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Ty
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{NoNamespaces, Value, evaluate};
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
+use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, exit_codes};
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::version::Constraint;
 use crate::source::{Span, Spanned};
@@ -39,7 +40,7 @@ pub struct Config {
     pub env: Vec<EnvDefinition>,
     /// `config.change_detection.ignore`, as written.
     pub ignore: Vec<Spanned<String>>,
-    /// `timeout` and `retry` of `config.run`.
+    /// What `config.run` says of attempts.
     pub attempts: AttemptSettings,
     /// What holds for the whole project; the defaults in every directory but the root.
     pub settings: ProjectSettings,
@@ -234,9 +235,23 @@ impl ConfigReader<'_> {
             self.config.env.push(EnvDefinition { name, value });
             return;
         }
-        if (schema.name, name) == (RUN, "timeout") {
-            self.config.attempts.timeout = attempt::block::timeout(attribute, self.problems);
-            return;
+        if schema.name == RUN {
+            let attempts = &mut self.config.attempts;
+            match name {
+                "timeout" => {
+                    attempts.timeout = attempt::block::timeout(attribute, self.problems);
+                    return;
+                }
+                SUCCESS_EXIT_CODES => {
+                    attempts.exit_codes.success = exit_codes(attribute, self.problems);
+                    return;
+                }
+                CHANGES_EXIT_CODES => {
+                    attempts.exit_codes.changes = exit_codes(attribute, self.problems);
+                    return;
+                }
+                _ => {}
+            }
         }
         let is_ignore = schema.name == CHANGE_DETECTION;
         if self.level == ConfigLevel::Below && name != "root" && !is_ignore {
@@ -399,7 +414,7 @@ impl ConfigReader<'_> {
             for &span in rest {
                 diagnostic = diagnostic.label(span, "ignored too");
             }
-            let help = "move it to the root directory of the project; `env`, `timeout` and `retry` of `config.run`, and `config.change_detection.ignore` may stay";
+            let help = "move it to the root directory of the project; `env`, `timeout`, `retry` and the exit codes of `config.run`, and `config.change_detection.ignore` may stay";
             self.problems.push(diagnostic.help(help));
         }
         self.config

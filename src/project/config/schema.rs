@@ -1,6 +1,7 @@
 //! Everything that the two blocks may hold.
 
 use super::safeguards::SafeguardKeyword;
+use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES};
 
 /// The type of an attribute.
 pub(super) enum Type {
@@ -96,6 +97,8 @@ pub(super) static SCHEMA: Schema = block(
                     ("check_gen_code", Type::Bool),
                     ("concurrency", Type::Own),
                     ("timeout", Type::Own),
+                    (SUCCESS_EXIT_CODES, Type::Own),
+                    (CHANGES_EXIT_CODES, Type::Own),
                 ],
                 &[open_block(RUN_ENV), block(RUN_RETRY, &[], &[])],
             ),

@@ -151,6 +151,30 @@ pub struct Ended {
     pub elapsed_ms: u64,
     /// The number of times its command was started.
     pub attempts: u32,
+    /// What it changed, or would change, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesRecord>,
+}
+
+/// What a command changed, or would change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesRecord {
+    /// Whether there are changes.
+    pub any: bool,
+    /// How many resources they are about, if that is known.
+    #[serde(flatten)]
+    pub resources: Option<ResourcesRecord>,
+}
+
+/// To how many resources something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ResourcesRecord {
+    pub add: u64,
+    pub change: u64,
+    pub destroy: u64,
+    pub import: u64,
+    pub forget: u64,
 }
 
 /// How a stack ended, in a word.

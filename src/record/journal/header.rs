@@ -34,6 +34,11 @@ pub struct Header {
     pub command: Vec<Argument>,
     /// The stacks, in the sequence in which a serial run has them: of a reverse run, from the end.
     pub order: Vec<String>,
+    /// What waits for what, in the direction of the run: pairs of a stack that goes first and one that
+    /// waits for it, each by its position in `order`. Numbers from its length on stand for what is not
+    /// run and lies in between.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<(usize, usize)>,
     /// Those of them that this run leaves out, because only failed stacks were wanted.
     #[serde(default)]
     pub left_out: Vec<String>,
@@ -119,6 +124,15 @@ pub struct SettingsRecord {
     pub retry_on_output: Vec<String>,
     /// The time before the second attempt.
     pub retry_backoff_ms: Option<u64>,
+    /// Exit statuses that are a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_exit_codes: Option<Vec<i32>>,
+    /// Exit statuses that mean changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes_exit_codes: Option<Vec<i32>>,
+    /// Whether the exit status of the run tells whether there are changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detailed_exit_code: bool,
 }
 
 /// At most this many stacks with a tag run at once.

@@ -27,8 +27,8 @@ mod runs;
 mod write;
 
 pub use self::entry::{
-    CauseRecord, Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord,
-    ReactionRecord,
+    CauseRecord, ChangesRecord, Counts, Ended, Event, FailureRecord, Finished, JournalEntry,
+    OutcomeRecord, ReactionRecord, ResourcesRecord,
 };
 pub use self::folder::{RecordFolder, Unusable};
 pub use self::header::{

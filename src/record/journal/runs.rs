@@ -77,7 +77,8 @@ impl RunState {
     pub fn new(finished: Option<&Finished>, liveness: Liveness) -> Self {
         match (finished, liveness) {
             (Some(finished), _) => match finished.status {
-                0 => RunState::Succeeded,
+                // 2 if there are changes, and that is asked for.
+                0 | 2 => RunState::Succeeded,
                 128.. => RunState::Interrupted,
                 _ => RunState::Failed,
             },

@@ -18,6 +18,7 @@ fn header(run: &str, command: &str) -> Header {
         resumes: None,
         command: vec![Argument(command.into())],
         order: ["/a", "/b", "/größe"].map(str::to_owned).to_vec(),
+        edges: Vec::new(),
         left_out: Vec::new(),
         direction: DirectionRecord::Forward,
         settings: SettingsRecord {
@@ -31,6 +32,9 @@ fn header(run: &str, command: &str) -> Header {
             retry_on_exit: Vec::new(),
             retry_on_output: Vec::new(),
             retry_backoff_ms: None,
+            success_exit_codes: None,
+            changes_exit_codes: None,
+            detailed_exit_code: false,
         },
         base: None,
         head: None,
@@ -48,6 +52,7 @@ fn ended(stack: &str, outcome: OutcomeRecord, elapsed_ms: u64) -> JournalEntry {
         cause: None,
         elapsed_ms,
         attempts: 1,
+        changes: None,
     });
     let at = jiff::Timestamp::UNIX_EPOCH;
     JournalEntry::new(at, event)

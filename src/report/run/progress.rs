@@ -197,6 +197,7 @@ mod tests {
             outcome,
             elapsed: seconds(1),
             attempts: 1,
+            changes: None,
         })
     }
 

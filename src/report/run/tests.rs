@@ -51,6 +51,7 @@ fn failed(turn: TurnIndex, attempts: u32) -> Ending {
         outcome: Outcome::Failed(Failure::Exited(7)),
         elapsed: Duration::from_secs(3),
         attempts,
+        changes: None,
     }
 }
 
@@ -92,6 +93,7 @@ fn all_attempts_are_printed_and_the_last_one_again() {
         replaced: std::collections::BTreeSet::new(),
         signal: None,
         elapsed: Duration::from_secs(4),
+        detailed_exit_code: false,
     };
     writers.say(&text.summary(&summary, &|ending| logs.place(&turns, ending), logs.run()));
     let printed = paper

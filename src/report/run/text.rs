@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use crate::duration;
 use crate::printable::printable;
 use crate::report::failure::{failed, signal_name};
+use crate::report::resources::changes_text;
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
@@ -152,13 +153,15 @@ impl<'a> RunText<'a> {
     pub fn ended(self, ending: &Ending) -> String {
         let path = self.path(ending.turn);
         let elapsed = after(ending, "in");
-        match &ending.outcome {
-            Outcome::Failed(failure) => format!(
+        if let Outcome::Failed(failure) = &ending.outcome {
+            return format!(
                 "{BOLD}orch: {path}:{BOLD:#} {BAD}failed{BAD:#}: {}",
                 failed(&failure.into(), &after(ending, "after"))
-            ),
-            _ => format!("{BOLD}orch: {path}:{BOLD:#} {GOOD}succeeded{GOOD:#} {elapsed}"),
+            );
         }
+        let changes = ending.changes.map(|changes| changes_text(&changes.into()));
+        let changes = changes.map_or(String::new(), |changes| format!(": {changes}"));
+        format!("{BOLD}orch: {path}:{BOLD:#} {GOOD}succeeded{GOOD:#} {elapsed}{changes}")
     }
 
     /// Returns the line for a failed attempt that others followed.
@@ -219,7 +222,8 @@ impl<'a> RunText<'a> {
                 PALE,
             ),
         ];
-        let mut text = self.not_run(&summary.endings, run);
+        let (mut text, n_changed) = self.changes(&summary.endings);
+        text += &self.not_run(&summary.endings, run);
         // What failed comes last, next to the counts.
         for ending in &summary.endings {
             if let Outcome::Failed(failure) = &ending.outcome {
@@ -235,11 +239,45 @@ impl<'a> RunText<'a> {
         let parts: Vec<String> = counts
             .iter()
             .filter(|(count, word, _)| *count > 0 || *word == "succeeded")
-            .map(|(count, word, style)| format!("{style}{count} {word}{style:#}"))
+            .map(|(count, word, style)| {
+                let changed = match *word {
+                    "succeeded" if n_changed > 0 => format!(" ({n_changed} with changes)"),
+                    _ => String::new(),
+                };
+                format!("{style}{count} {word}{style:#}{changed}")
+            })
             .collect();
         let elapsed = duration::show(summary.elapsed);
         text += &format!("orch: {} in {elapsed}\n", parts.join(", "));
         text
+    }
+
+    /// Lists the turns that have changed something, or would, and counts those that have not. Returns
+    /// the number of the former, too.
+    fn changes(self, endings: &[Ending]) -> (String, usize) {
+        let mut text = String::new();
+        let (mut n_changed, mut n_unchanged) = (0, 0);
+        for ending in endings {
+            let Some(changes) = ending.changes else {
+                continue;
+            };
+            if !changes.has_changes {
+                n_unchanged += 1;
+                continue;
+            }
+            n_changed += 1;
+            let path = self.path(ending.turn);
+            text += &match changes_text(&changes.into()).as_str() {
+                "changes" => format!("orch: {PALE}changes{PALE:#} in {path}\n"),
+                counted => format!("orch: {PALE}changes{PALE:#} in {path}: {counted}\n"),
+            };
+        }
+        text += &match n_unchanged {
+            0 => String::new(),
+            1 => "orch: no changes in 1 stack\n".to_owned(),
+            n_unchanged => format!("orch: no changes in {n_unchanged} stacks\n"),
+        };
+        (text, n_changed)
     }
 
     /// Lists the turns that did not start, with the cause: each, or the first of many with the same

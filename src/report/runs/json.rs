@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::{ListedRun, ShownRun};
 use crate::record::journal::{
-    Argument, AttemptRecord, CauseRecord, Counts, FailureRecord, Header, ReactionRecord,
-    StackState, Stop, StopCause,
+    Argument, AttemptRecord, CauseRecord, ChangesRecord, Counts, FailureRecord, Header,
+    ReactionRecord, StackState, Stop, StopCause,
 };
-use crate::report::json::FORMAT;
+use crate::report::document::FORMAT;
 
 #[derive(Serialize)]
 struct RunListJson<'a> {
@@ -140,6 +140,8 @@ struct StackRecordJson<'a> {
     elapsed_ms: Option<u64>,
     failure: Option<&'a FailureRecord>,
     cause: Option<&'a CauseRecord>,
+    /// What it changed, or would change, if that is known.
+    changes: Option<&'a ChangesRecord>,
     /// The attempts one by one.
     history: Vec<AttemptJson<'a>>,
 }
@@ -195,6 +197,7 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
             elapsed_ms: ended.map(|ended| ended.elapsed_ms),
             failure: ended.and_then(|ended| ended.failure.as_ref()),
             cause: ended.and_then(|ended| ended.cause.as_ref()),
+            changes: ended.and_then(|ended| ended.changes.as_ref()),
             history: stack.attempts.iter().map(AttemptJson::from).collect(),
         }
     });

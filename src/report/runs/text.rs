@@ -14,6 +14,7 @@ use crate::record::journal::{
     OutcomeRecord, ReactionRecord, RunState, StackRecord, StackState, Stop, StopCause,
 };
 use crate::report::failure::{failed, signal_name};
+use crate::report::resources::changes_text;
 
 /// Formats a time in the local time zone.
 pub fn local_time(time: Timestamp) -> String {
@@ -288,6 +289,9 @@ fn ending(ended: &Ended) -> String {
             },
         },
     };
+    if let Some(changes) = &ended.changes {
+        text += &format!(", {}", changes_text(changes));
+    }
     if ended.attempts > 1 {
         text += &format!(", {} attempts", ended.attempts);
     }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
-use crate::report::json::{FORMAT, OriginJson};
-use crate::report::problems::{PathJson, ProblemsJson};
+use crate::report::document::{FORMAT, PathJson, ProblemsJson};
+use crate::report::json::OriginJson;
 use crate::report::reasons::origins_text;
 use crate::selection::why::Link;
 

@@ -4,16 +4,25 @@ use std::time::Instant;
 
 use super::{Control, Signal};
 use crate::run::event::{Failure, Reaction};
+use crate::run::terraform::summary::ChangeSummary;
 
 /// A turn that has been started and has not ended.
 pub(super) struct Active<C> {
+    pub(super) stage: Stage,
+    pub(super) phase: Phase<C>,
+}
+
+/// How far a turn has come.
+#[derive(Clone, Copy)]
+pub(super) struct Stage {
     pub(super) begun: Instant,
     /// The latest attempt, from 1, and when it began.
     pub(super) attempt: u32,
     pub(super) attempt_begun: Instant,
     /// The latest step of that attempt.
     pub(super) step: usize,
-    pub(super) phase: Phase<C>,
+    /// What the steps of that attempt said of changes, the latest that did.
+    pub(super) changes: Option<ChangeSummary>,
 }
 
 /// What is going on in an active turn.
@@ -31,8 +40,8 @@ pub(super) enum Phase<C> {
 impl<C> Active<C> {
     /// Returns whether this attempt is running, and if a step is given, that step.
     pub(super) fn is_running(&self, attempt: u32, step: Option<usize>) -> bool {
-        self.attempt == attempt
-            && step.is_none_or(|step| step == self.step)
+        self.stage.attempt == attempt
+            && step.is_none_or(|step| step == self.stage.step)
             && matches!(self.phase, Phase::Running { .. })
     }
 

@@ -19,6 +19,7 @@ use super::{Control, End, Executor, Signal, Start, StepEnd, os};
 use crate::project::environment::Environment;
 use crate::record::logs::Stream;
 use crate::run::event::{Failure, Reaction};
+use crate::run::terraform::summary::SummaryFinder;
 use crate::run::turn::{Turn, TurnIndex};
 
 /// A command to run.
@@ -114,6 +115,7 @@ impl Executor for Commands<'_> {
                     Arc::new(Mutex::new(Recording {
                         recorder: recorder(start.index, start.turn, start.attempt),
                         watch: OutputWatch::new(start.attempts),
+                        summary: SummaryFinder::default(),
                     }))
                 });
                 (true, Some((pipes, recording)))
@@ -284,6 +286,7 @@ impl Attended {
 struct Recording {
     recorder: Box<dyn Recorder>,
     watch: Option<OutputWatch>,
+    summary: SummaryFinder,
 }
 
 impl Recording {
@@ -291,6 +294,7 @@ impl Recording {
         if let Some(watch) = &mut self.watch {
             watch.output(stream, bytes);
         }
+        self.summary.output(stream, bytes);
         self.recorder.output(stream, bytes);
     }
 }
@@ -319,6 +323,7 @@ impl Job for Work {
         };
         let mut output_matches = false;
         let mut output_lost = None;
+        let mut changes = None;
         if let Some((pipes, recording)) = reading {
             let process = attended.child.id();
             let on_output = |stream, bytes: &[u8]| lock(&recording).output(stream, bytes);
@@ -328,10 +333,12 @@ impl Job for Work {
             let kept = recording.recorder.end();
             let watch = recording.watch.as_ref();
             output_matches = watch.is_some_and(OutputWatch::has_matched);
+            changes = recording.summary.end();
             output_lost = kept.err().map(|error| error.to_string()).or(read.err());
         }
         let how = StepEnd {
             result: result(attended.wait(wants_terminal)),
+            changes,
             output_matches,
             output_lost,
         };

@@ -65,6 +65,7 @@ impl<E: Executor> RunLoop<'_, E> {
                         turn,
                         StepEnd {
                             result: Err(Failure::Lost(problem.to_owned())),
+                            changes: None,
                             output_matches: false,
                             output_lost: None,
                         },
@@ -75,7 +76,7 @@ impl<E: Executor> RunLoop<'_, E> {
                 if let Some(active) = self.active.get(&turn)
                     && !self.is_ending()
                 {
-                    let next = active.attempt + 1;
+                    let next = active.stage.attempt + 1;
                     self.start_attempt(turn, next);
                 }
             }
@@ -94,7 +95,7 @@ impl<E: Executor> RunLoop<'_, E> {
         let Some(active) = self.active.get_mut(&turn) else {
             return;
         };
-        let attempt = active.attempt;
+        let attempt = active.stage.attempt;
         if let Phase::Running {
             overdue: overdue @ None,
             ..
@@ -115,7 +116,7 @@ impl<E: Executor> RunLoop<'_, E> {
         };
         active.phase.react(reaction, signal);
         if reaction == Reaction::Kill && matches!(active.phase, Phase::Running { .. }) {
-            let alarm = Alarm::Lost(turn, active.attempt);
+            let alarm = Alarm::Lost(turn, active.stage.attempt);
             self.alarms.set(Instant::now() + LAST_WAIT, alarm);
         }
     }
@@ -133,7 +134,7 @@ impl<E: Executor> RunLoop<'_, E> {
         let asking: Vec<TurnIndex> = self
             .active
             .iter()
-            .filter(|(turn, active)| is_question(**turn, active.step))
+            .filter(|(turn, active)| is_question(**turn, active.stage.step))
             .map(|(turn, _)| *turn)
             .collect();
         for turn in asking {

@@ -57,6 +57,7 @@ pub use self::run_loop::execute;
 use crate::project::attempt::Attempts;
 use crate::run::event::{Ending, Failure, Outcome, Reaction};
 use crate::run::schedule::Schedule;
+use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
 /// What a run does.
@@ -72,6 +73,8 @@ pub struct Execution {
     pub timeout: Option<Duration>,
     /// How long a command that took too long has to end after its interrupt.
     pub grace: Duration,
+    /// Whether the exit status of the run tells whether there are changes.
+    pub detailed_exit_code: bool,
 }
 
 /// Starts commands, and decides what their ends mean.
@@ -181,6 +184,8 @@ pub struct End {
 pub struct StepEnd {
     /// Whether it succeeded, or how it failed.
     pub result: Result<(), Failure>,
+    /// What its output says of changes.
+    pub changes: Option<ChangeSummary>,
     /// Whether its output has what makes another attempt worth it.
     pub output_matches: bool,
     /// Why not all of its output was kept, if that is so.

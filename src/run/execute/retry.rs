@@ -174,8 +174,8 @@ mod tests {
 
     fn watch(pattern: &str, pieces: &[(Stream, &str)]) -> bool {
         let attempts = Attempts {
-            timeout: None,
             retry: Some(Arc::new(retry(2, &[], &[pattern]))),
+            ..Attempts::default()
         };
         let mut watch = OutputWatch::new(&attempts).unwrap();
         for (stream, bytes) in pieces {

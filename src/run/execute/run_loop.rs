@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use super::active::{Active, Phase};
+use super::active::{Active, Phase, Stage};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
 use super::{
@@ -14,6 +14,7 @@ use super::{
 use crate::project::attempt::Attempts;
 use crate::run::event::{CancelCause, Ending, Failure, Outcome, RunEvent, RunSummary};
 use crate::run::schedule::{Schedule, Skipped};
+use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
 /// Runs turns until nothing is left to do. That a command fails is data in the summary.
@@ -44,7 +45,10 @@ pub fn execute<E: Executor>(
         alarms,
         active: BTreeMap::new(),
         unsettled: BTreeMap::new(),
-        summary: RunSummary::default(),
+        summary: RunSummary {
+            detailed_exit_code: execution.detailed_exit_code,
+            ..RunSummary::default()
+        },
         signals: 0,
         last_signal: None,
         ending: None,
@@ -189,19 +193,22 @@ impl<E: Executor> RunLoop<'_, E> {
         if let Some(at) = timeout.and_then(|timeout| now.checked_add(timeout)) {
             self.alarms.set(at, Alarm::Attempt(turn, attempt));
         }
-        let begun = self.active.get(&turn).map_or(now, |active| active.begun);
-        self.start_step(turn, begun, now, attempt, 0, None);
+        let begun = self
+            .active
+            .get(&turn)
+            .map_or(now, |active| active.stage.begun);
+        let stage = Stage {
+            begun,
+            attempt,
+            attempt_begun: now,
+            step: 0,
+            changes: None,
+        };
+        self.start_step(turn, stage, None);
     }
 
-    fn start_step(
-        &mut self,
-        turn: TurnIndex,
-        begun: Instant,
-        attempt_begun: Instant,
-        attempt: u32,
-        step: usize,
-        previous: Option<E::Command>,
-    ) {
+    fn start_step(&mut self, turn: TurnIndex, stage: Stage, previous: Option<E::Command>) {
+        let Stage { attempt, step, .. } = stage;
         let end = End {
             sender: self.inbox.sender.clone(),
             turn,
@@ -221,16 +228,7 @@ impl<E: Executor> RunLoop<'_, E> {
             Ok(command) => (Phase::running(command), None),
             Err(failure) => (Phase::Waiting(failure.clone()), Some(failure)),
         };
-        self.active.insert(
-            turn,
-            Active {
-                begun,
-                attempt,
-                attempt_begun,
-                step,
-                phase,
-            },
-        );
+        self.active.insert(turn, Active { stage, phase });
         if let Some(failure) = failure {
             self.attempt_failed(turn, failure, false);
         }
@@ -246,17 +244,27 @@ impl<E: Executor> RunLoop<'_, E> {
             Some(failure) => Err(failure),
             None => end.result,
         };
-        match result {
-            Err(failure) => self.attempt_failed(turn, failure, end.output_matches),
-            Ok(()) => self.step_succeeded(turn),
+        let exit_codes = &self.attempts[turn.get()].exit_codes;
+        let status = match result {
+            Ok(()) => 0,
+            Err(Failure::Exited(status)) if exit_codes.is_success(status) => status,
+            Err(failure) => return self.attempt_failed(turn, failure, end.output_matches),
+        };
+        let mut changes = end.changes;
+        if let Some(has_changes) = exit_codes.has_changes(status) {
+            // The status decides, since output can be read wrongly.
+            let summary = changes.get_or_insert(ChangeSummary::uncounted(has_changes));
+            summary.has_changes = has_changes;
         }
+        active.stage.changes = changes.or(active.stage.changes);
+        self.step_succeeded(turn);
     }
 
     fn step_succeeded(&mut self, turn: TurnIndex) {
         let Some(active) = self.active.get(&turn) else {
             return;
         };
-        let step = active.step + 1;
+        let step = active.stage.step + 1;
         if step == self.turns[turn.get()].steps.len() {
             return self.turn_ended(turn, Outcome::Succeeded);
         }
@@ -272,15 +280,17 @@ impl<E: Executor> RunLoop<'_, E> {
         }
         let active = self.active.remove(&turn).expect("looked up above");
         (self.on_event)(&RunEvent::StepStarted { turn, step });
-        let (begun, attempt_begun) = (active.begun, active.attempt_begun);
-        let (attempt, previous) = (active.attempt, active.phase.into_command());
-        self.start_step(turn, begun, attempt_begun, attempt, step, previous);
+        let stage = Stage {
+            step,
+            ..active.stage
+        };
+        self.start_step(turn, stage, active.phase.into_command());
     }
 
     fn attempt_failed(&mut self, turn: TurnIndex, failure: Failure, output_matches: bool) {
         let is_ending = self.is_ending();
         let active = self.active.get_mut(&turn).expect("it was started");
-        let attempt = active.attempt;
+        let attempt = active.stage.attempt;
         let retry = self.attempts[turn.get()].retry.as_ref();
         let pause = retry.and_then(|retry| wait(retry, attempt, &failure, output_matches));
         let next = pause.filter(|_| !is_ending);
@@ -291,7 +301,7 @@ impl<E: Executor> RunLoop<'_, E> {
         };
         active.phase = Phase::Waiting(failure.clone());
         self.alarms.set(at, Alarm::Retry(turn));
-        let elapsed = active.attempt_begun.elapsed();
+        let elapsed = active.stage.attempt_begun.elapsed();
         (self.on_event)(&RunEvent::Retrying {
             turn,
             attempt,
@@ -308,8 +318,9 @@ impl<E: Executor> RunLoop<'_, E> {
         let ending = Ending {
             turn,
             outcome,
-            elapsed: active.begun.elapsed(),
-            attempts: active.attempt,
+            elapsed: active.stage.begun.elapsed(),
+            attempts: active.stage.attempt,
+            changes: active.stage.changes.filter(|_| succeeded),
         };
         self.tell_end(ending.clone());
         if self.is_halted() {
@@ -395,5 +406,6 @@ fn never_ran(turn: TurnIndex, outcome: Outcome) -> Ending {
         outcome,
         elapsed: Duration::ZERO,
         attempts: 0,
+        changes: None,
     }
 }

@@ -10,9 +10,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 use orch::project::attempt::{MAX_ATTEMPTS, patterns};
 use orch::project::config::{SafeguardKeyword, TagLimit};
 use orch::project::tag::tag_problem;
-use orch::run::schedule::OnError;
-use orch::run::settings::RunSettings;
 
+use super::exit_codes::ExitCodeArgs;
 use crate::program::commands::selection_flags::{NEIGHBOURS, SEE_SELECTION, SelectArgs};
 use crate::program::error::ProgramError;
 
@@ -111,6 +110,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) attempts: AttemptArgs,
+
+    #[command(flatten)]
+    pub(crate) exit_codes: ExitCodeArgs,
 
     /// What to show of what commands print
     ///
@@ -351,33 +353,6 @@ pub(crate) fn flag_on_record(
     Some(ProgramError::usage(format!(
         "with `{resuming}`, {what} comes from the earlier run: `{flag}` cannot be given"
     )))
-}
-
-impl RunArgs {
-    /// Returns how the run goes, as far as flags say so.
-    pub(crate) fn settings(&self) -> RunSettings {
-        let on_error = match self.on_error {
-            _ if self.continue_on_error == Some(true) => Some(OnError::Continue),
-            _ if self.continue_on_error == Some(false) => Some(OnError::Stop),
-            Some(OnErrorArg::Stop) => Some(OnError::Stop),
-            Some(OnErrorArg::SkipDependents) => Some(OnError::SkipDependents),
-            Some(OnErrorArg::Continue) => Some(OnError::Continue),
-            None => None,
-        };
-        let attempts = &self.attempts;
-        RunSettings {
-            on_error,
-            jobs: self.parallel,
-            limits: self.limit.clone(),
-            timeout: attempts.timeout,
-            run_timeout: attempts.run_timeout,
-            grace: attempts.grace,
-            retries: attempts.retries,
-            retry_on_exit: attempts.retry_on_exit.clone(),
-            retry_on_output: attempts.retry_on_output.clone(),
-            retry_backoff: attempts.retry_backoff,
-        }
-    }
 }
 
 /// Parses how many commands run at once.

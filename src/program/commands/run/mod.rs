@@ -1,6 +1,7 @@
 //! `orch run`
 
 mod arguments;
+mod exit_codes;
 mod holder;
 mod output;
 mod resume;

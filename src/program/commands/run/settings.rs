@@ -1,14 +1,45 @@
-//! What is wrong with the settings of a run, in the words of the flags.
+//! The settings of a run from its flags, and what is wrong with them.
 
 use std::collections::HashSet;
 
 use orch::diagnostic::closest;
 use orch::project::config::TagLimit;
-use orch::run::settings::SettingsError;
+use orch::run::schedule::OnError;
+use orch::run::settings::{RunSettings, SettingsError};
 
+use super::arguments::{OnErrorArg, RunArgs};
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
+
+impl RunArgs {
+    /// Returns how the run goes, as far as flags say so.
+    pub(crate) fn settings(&self) -> RunSettings {
+        let on_error = match self.on_error {
+            _ if self.continue_on_error == Some(true) => Some(OnError::Continue),
+            _ if self.continue_on_error == Some(false) => Some(OnError::Stop),
+            Some(OnErrorArg::Stop) => Some(OnError::Stop),
+            Some(OnErrorArg::SkipDependents) => Some(OnError::SkipDependents),
+            Some(OnErrorArg::Continue) => Some(OnError::Continue),
+            None => None,
+        };
+        let attempts = &self.attempts;
+        RunSettings {
+            on_error,
+            jobs: self.parallel,
+            limits: self.limit.clone(),
+            timeout: attempts.timeout,
+            run_timeout: attempts.run_timeout,
+            grace: attempts.grace,
+            retries: attempts.retries,
+            retry_on_exit: attempts.retry_on_exit.clone(),
+            retry_on_output: attempts.retry_on_output.clone(),
+            retry_backoff: attempts.retry_backoff,
+            exit_codes: self.exit_codes.exit_codes(),
+            detailed_exit_code: self.exit_codes.detailed_exitcode,
+        }
+    }
+}
 
 /// Explains why settings cannot be applied.
 pub(super) fn explained(loaded: &Loaded, error: SettingsError) -> ProgramError {

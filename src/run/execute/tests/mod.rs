@@ -39,6 +39,7 @@ fn plan_with(n_turns: usize, pairs: &[(u32, u32)], on_error: OnError, at_once: u
         attempts: vec![Attempts::default(); n_turns],
         timeout: None,
         grace: HOUR,
+        detailed_exit_code: false,
     }
 }
 
@@ -69,6 +70,7 @@ impl World {
         let end = self.running.remove(&turn).expect("it is running");
         end.tell(StepEnd {
             result,
+            changes: None,
             output_matches: false,
             output_lost: None,
         });
@@ -126,6 +128,7 @@ fn retrying(backoff: Duration) -> Attempts {
             on_exit: vec![1],
             on_output: RegexSet::empty(),
         })),
+        ..Attempts::default()
     }
 }
 
@@ -184,7 +187,7 @@ fn a_signal_and_then_a_timeout_interrupt_once() {
     let timeout = Duration::from_nanos(1);
     let attempts = Attempts {
         timeout: Some(timeout),
-        retry: None,
+        ..Attempts::default()
     };
     plan.attempts[A.get()] = attempts;
     plan.grace = Duration::ZERO;
@@ -209,7 +212,7 @@ fn a_timeout_and_then_a_signal_interrupt_once() {
     let timeout = Duration::from_nanos(1);
     let attempts = Attempts {
         timeout: Some(timeout),
-        retry: None,
+        ..Attempts::default()
     };
     plan.attempts[A.get()] = attempts;
     let inbox = Inbox::without_signals();
@@ -396,7 +399,7 @@ fn so_is_what_is_killed_for_taking_too_long() {
     let timeout = Duration::from_millis(2);
     let attempts = Attempts {
         timeout: Some(timeout),
-        retry: None,
+        ..Attempts::default()
     };
     plan.attempts[A.get()] = attempts;
     plan.grace = Duration::ZERO;

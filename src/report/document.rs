@@ -1,16 +1,18 @@
-//! What is wrong as JSON: in every document, and instead of one that cannot be filled.
+//! What every JSON document has, and what is left of one that cannot be filled.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::json::FORMAT;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::path::ProjectPath;
 use crate::project::stack::Stack;
 use crate::project::{Problems, Project};
 use crate::source::Sources;
+
+/// The format of all documents, with which each begins. Within a number, fields are only ever added.
+pub(super) const FORMAT: u32 = 1;
 
 #[derive(Serialize)]
 struct DiagnosticJson<'a> {

@@ -1,0 +1,42 @@
+//! The flags of `orch run` about exit statuses: those of commands, and its own.
+
+use clap::Args;
+use orch::project::attempt::ExitCodes;
+
+/// What exit statuses mean.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Exit statuses")]
+pub(crate) struct ExitCodeArgs {
+    /// Exit statuses of commands that are a success, besides 0
+    ///
+    /// Replaces `success_exit_codes` in the configuration.
+    #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
+    success_exit_code: Vec<i32>,
+
+    /// Exit statuses of commands that are a success with changes
+    ///
+    /// Replaces `changes_exit_codes` in the configuration. For `plan -detailed-exitcode` of terraform,
+    /// tofu and terragrunt, 2 is one unless flags or the configuration say what exit statuses mean.
+    #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
+    changes_exit_code: Vec<i32>,
+
+    /// Exit with 2 if nothing failed and there are changes in any stack
+    #[arg(long)]
+    pub(crate) detailed_exitcode: bool,
+}
+
+impl ExitCodeArgs {
+    /// Returns what exit statuses mean, as far as flags say so.
+    pub(crate) fn exit_codes(&self) -> ExitCodes {
+        let said = |codes: &[i32]| (!codes.is_empty()).then(|| codes.into());
+        ExitCodes {
+            success: said(&self.success_exit_code),
+            changes: said(&self.changes_exit_code),
+        }
+    }
+}
+
+/// Parses the exit status of a command.
+fn exit_status() -> impl clap::builder::TypedValueParser<Value = i32> {
+    clap::value_parser!(i32).range(0..=255)
+}

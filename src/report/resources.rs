@@ -1,0 +1,24 @@
+//! What a command changed, or would change, in words.
+
+use crate::record::journal::ChangesRecord;
+
+/// Returns how many resources are added, changed and destroyed: `+3 ~1 -0`; or, where nobody counted,
+/// whether there are changes.
+pub(super) fn changes_text(changes: &ChangesRecord) -> String {
+    let Some(resources) = changes.resources.as_ref().filter(|_| changes.any) else {
+        return if changes.any { "changes" } else { "no changes" }.to_owned();
+    };
+    let mut text = format!(
+        "+{} ~{} -{}",
+        resources.add, resources.change, resources.destroy
+    );
+    for (count, what) in [
+        (resources.import, "imported"),
+        (resources.forget, "forgotten"),
+    ] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text
+}
