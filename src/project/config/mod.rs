@@ -5,6 +5,7 @@
 //! `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
 //! concern code generation, cloud or telemetry are checked but not used.
 
+mod pattern;
 mod run;
 mod safeguards;
 mod schema;
@@ -13,6 +14,7 @@ use std::collections::HashMap;
 
 use semver::Version;
 
+pub use self::pattern::CommandPattern;
 pub use self::run::TagLimit;
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Type};
@@ -67,6 +69,8 @@ pub struct ProjectSettings {
     /// `config.run.concurrency`, in the order of the tags, each with its tag as written, or the whole
     /// attribute where that is computed.
     pub concurrency: Vec<Spanned<TagLimit>>,
+    /// `config.run.read_only`: commands that change nothing, besides those that `orch` knows.
+    pub read_only: Vec<CommandPattern>,
 }
 
 impl Default for ProjectSettings {
@@ -80,6 +84,7 @@ impl Default for ProjectSettings {
             uncommitted: true,
             terragrunt: true,
             concurrency: Vec::new(),
+            read_only: Vec::new(),
         }
     }
 }
@@ -272,8 +277,29 @@ impl ConfigReader<'_> {
         };
         if is_ignore {
             self.config.ignore = spanned_strings(attribute, &value);
+        } else if (schema.name, name) == (RUN, "read_only") {
+            self.read_only(&spanned_strings(attribute, &value));
         } else if self.level == ConfigLevel::Root {
             self.setting(schema.name, name, &value);
+        }
+    }
+
+    /// Reads patterns of commands that change nothing.
+    fn read_only(&mut self, patterns: &[Spanned<String>]) {
+        for Spanned { value, span } in patterns {
+            match CommandPattern::parse(value) {
+                Ok(pattern) if self.level == ConfigLevel::Root => {
+                    self.config.settings.read_only.push(pattern);
+                }
+                Ok(_) => {}
+                Err(problem) => {
+                    let message = format!("`{value}` in `read_only` matches no command");
+                    let diagnostic = Diagnostic::error(Code::InvalidPattern, message);
+                    self.problems.push(diagnostic.label(*span, problem).help(
+                        "write the program's file name and its first arguments, without options: `\"make diff\"`",
+                    ));
+                }
+            }
         }
     }
 

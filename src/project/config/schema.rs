@@ -96,6 +96,7 @@ pub(super) static SCHEMA: Schema = block(
                 &[
                     ("check_gen_code", Type::Bool),
                     ("concurrency", Type::Own),
+                    ("read_only", Type::Strings),
                     ("timeout", Type::Own),
                     (SUCCESS_EXIT_CODES, Type::Own),
                     (CHANGES_EXIT_CODES, Type::Own),

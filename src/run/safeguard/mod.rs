@@ -9,8 +9,11 @@ mod tests;
 mod violation;
 
 pub use self::violation::{Behind, Relation, Violation};
+use std::ffi::OsString;
+
 use crate::git::{ChangedFile, FileState};
-use crate::project::config::{Safeguard, SafeguardKeyword, SafeguardSettings};
+use crate::project::config::{CommandPattern, Safeguard, SafeguardKeyword, SafeguardSettings};
+use crate::run::terraform;
 
 /// Returns whether a list of disabled safeguards turns one on or off; `None` if it does neither.
 fn switch(disabled: &[SafeguardKeyword], safeguard: Safeguard) -> Option<bool> {
@@ -48,10 +51,23 @@ impl Disabled {
         switch(&self.0, safeguard) == Some(false)
     }
 
+    /// Returns whether the user turns every safeguard on, for every command.
+    pub fn is_none(&self) -> bool {
+        self.0.contains(&SafeguardKeyword::None)
+    }
+
     /// Returns whether the user turns a safeguard on.
     pub fn is_on(&self, safeguard: Safeguard) -> bool {
         switch(&self.0, safeguard) == Some(true)
     }
+}
+
+/// Returns whether safeguards play a part for a command: not for one that changes nothing, as `orch`
+/// knows or the configuration says, unless the user wants all safeguards.
+pub fn guards(command: &[OsString], disabled: &Disabled, read_only: &[CommandPattern]) -> bool {
+    let is_known =
+        || terraform::reads_only(command) || read_only.iter().any(|it| it.matches(command));
+    disabled.is_none() || !is_known()
 }
 
 /// Returns whether a safeguard is on: the user decides, then the configuration.

@@ -8,8 +8,57 @@ pub mod summary;
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::project::config::CommandPattern;
+
 /// The programs, without the suffix that Windows gives them.
 const PROGRAMS: [&str; 3] = ["terraform", "tofu", "terragrunt"];
+
+/// Their commands that change nothing but local files.
+const READING: [&str; 8] = [
+    "plan",
+    "validate",
+    "show",
+    "output",
+    "providers",
+    "graph",
+    "version",
+    "fmt",
+];
+
+/// Their commands that change something. A command line that has one of these words anywhere may be
+/// about it, whatever comes first: the value of an option looks like a command.
+const CHANGING: [&str; 12] = [
+    "apply",
+    "destroy",
+    "apply-all",
+    "destroy-all",
+    "import",
+    "init",
+    "push",
+    "refresh",
+    "state",
+    "taint",
+    "untaint",
+    "force-unlock",
+];
+
+/// What may stand between Terragrunt and the command that it hands on.
+const HANDING_ON: [&str; 2] = ["run", "run-all"];
+
+/// Returns whether the command is known to change nothing but local files.
+pub fn reads_only(command: &[OsString]) -> bool {
+    let is_word = |word: &OsString| CHANGING.iter().any(|changing| word == changing);
+    if command.iter().skip(1).any(is_word) {
+        return false;
+    }
+    let matches = |text: String| CommandPattern::parse(&text).is_ok_and(|it| it.matches(command));
+    READING.iter().any(|reading| {
+        let mut programs = PROGRAMS.iter();
+        let mut handing_on = HANDING_ON.iter();
+        programs.any(|program| matches(format!("{program} {reading}")))
+            || handing_on.any(|word| matches(format!("terragrunt {word} {reading}")))
+    })
+}
 
 /// Returns whether the command is a plan that exits with 2 if there are changes.
 pub fn has_detailed_exit_code(command: &[OsString]) -> bool {
@@ -34,6 +83,41 @@ fn is_of(command: &[OsString], name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_known_to_read_is_said_to() {
+        let reads = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            reads_only(&words)
+        };
+        for line in [
+            "terraform plan",
+            "terraform plan -out=plan.tfplan -var x=y",
+            "terraform -chdir=x plan",
+            "tofu validate -json",
+            "terragrunt plan",
+            "terragrunt run --all plan",
+            "terragrunt run-all --terragrunt-non-interactive output",
+            "terragrunt run -- plan",
+            "/opt/tofu fmt -check",
+        ] {
+            assert!(reads(line), "{line}");
+        }
+        for line in [
+            "terraform apply",
+            "terraform apply plan",
+            "terraform destroy",
+            "terraform state list",
+            "terraform",
+            "terragrunt --working-dir plan apply",
+            "terragrunt run --all apply",
+            "make plan",
+            "sh -c terraform_plan",
+            "terraform init",
+        ] {
+            assert!(!reads(line), "{line}");
+        }
+    }
 
     #[test]
     fn a_plan_has_a_detailed_exit_code_if_it_is_asked_for() {

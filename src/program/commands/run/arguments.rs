@@ -146,6 +146,10 @@ pub(crate) struct RunArgs {
     /// configuration enables that, if HEAD lacks what the remote's default branch has
     /// (`git-out-of-sync`).
     ///
+    /// Commands that only read are not refused: `plan`, `validate`, `show`, `output`, `providers`,
+    /// `graph`, `version` and `fmt` of terraform, tofu and terragrunt, and those that
+    /// `config.run.read_only` names. With `none`, they are.
+    ///
     /// Files of the repository outside of the project do not count, even if a stack uses them, like a
     /// module at `../../modules`: put the project root where the modules are.
     ///

@@ -25,6 +25,7 @@ use orch::run::order::{Direction, Order};
 use orch::run::request::{
     BeginError, Circumstances, PrepareError, RunRequest, Typed, past_durations,
 };
+use orch::run::safeguard::guards;
 use orch::selection::select::Selection;
 
 pub(crate) use self::arguments::{RunArgs, flag_on_record};
@@ -48,7 +49,12 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         match Reads::for_selection(&args.select) {
             Reads::Configuration if args.dry_run => Reads::Configuration,
             // The journal names what is not committed, whether or not safeguards are off.
-            Reads::Configuration if safeguards::OF_STATUS.iter().all(is_off) => Reads::Record,
+            Reads::Configuration
+                if safeguards::OF_STATUS.iter().all(is_off)
+                    || !guards(&args.command, &disabled, &[]) =>
+            {
+                Reads::Record
+            }
             Reads::Configuration => Reads::Status,
             reads => reads,
         }
@@ -88,7 +94,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     if args.dry_run {
         return show(&loaded, &run.sequence, &command_line(&command));
     }
-    if !loaded.is_safe(&disabled) {
+    let read_only = &loaded.project.settings.read_only;
+    if guards(&command, &disabled, read_only) && !loaded.is_safe(&disabled) {
         return Ok(ExitStatus::Refused);
     }
     if how.has_colours() {
