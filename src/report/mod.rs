@@ -9,6 +9,7 @@ mod document;
 mod drawing;
 mod failure;
 mod json;
+mod matrix;
 mod reasons;
 mod resources;
 mod run;
@@ -18,6 +19,7 @@ mod why;
 pub use document::{Document, Refusal, write_problems, write_validation};
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
 pub use json::{List, write_environments, write_list, write_removed};
+pub use matrix::{Matrix, write_matrix};
 pub use reasons::reason_text;
 pub use run::{
     Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter, StreamWriters,

@@ -22,6 +22,7 @@ mod checkouts; // worktrees, links, sparse and partial checkouts, formats of rep
 mod commands; // help, version, completions, usage errors, exit statuses, broken pipes
 mod cycles; // how cycles are reported, and when they are fatal
 mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
+mod empty; // selections of nothing
 mod files; // roots, file names, skipped directories, merging, imports, project settings
 mod globs; // `--match`, `--exclude`
 mod graph; // the three drawings
@@ -29,6 +30,7 @@ mod help; // `orch --help`, `orch help`, `orch man`, `orch version`
 mod hostile; // names and contents that nobody would write on purpose
 mod inputs; // which stacks change with modules, files that are read, links
 mod list; // `orch list`: text, reasons, JSON
+mod matrix; // `orch list` as the jobs of a CI pipeline
 mod neighbours; // `--include-…`, `--only-…`, `--exclude-…` over the graph
 mod order; // what runs before what
 mod readme; // the README and the examples tell the truth

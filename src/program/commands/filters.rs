@@ -10,6 +10,7 @@ use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
+use orch::report::Refusal;
 use orch::selection::graph::Towards;
 use orch::selection::select::{
     DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query, Reach, Selection, Verb, select,
@@ -266,6 +267,20 @@ impl Loaded {
         selection
     }
 
+    /// Refuses to go on with nothing, if that is not wanted; see [`Self::select`].
+    pub(super) fn check_not_empty(&self, selection: &Selection, fail_if_empty: bool) -> Result<()> {
+        if !fail_if_empty || !selection.is_empty() {
+            return Ok(());
+        }
+        let problem = "no stack is selected, and `--fail-if-empty` is given";
+        let refused = Refusal {
+            problem,
+            command: None,
+        };
+        self.write_problems(Some(refused))?;
+        Err(ProgramError::refused(problem))
+    }
+
     /// Selects stacks, if there are any.
     pub(super) fn select_any(&self, query: &Query) -> Selection {
         if let Some(changes) = &query.changed {
@@ -288,39 +303,6 @@ impl Loaded {
             filter.map_err(|bad| ProgramError::usage(format!("in {flag}: `{written}`: {bad}")))
         };
         written.iter().map(filter).collect()
-    }
-
-    /// Reports globs that match no stack at all: a typo in `--exclude` would otherwise let stacks run.
-    fn warn_of_idle(&self, query: &Query) {
-        for (flag, filters) in [("--match", &query.globs), ("--exclude", &query.exclude)] {
-            for filter in filters {
-                let mut stacks = self.project.stacks.iter();
-                if !stacks.any(|(_, stack)| filter.matches(&stack.path)) {
-                    let meant = self.what_was_meant(flag, &filter.to_string());
-                    console::note(&format!(
-                        "`{flag} {filter}` matches no stack of the project{meant}"
-                    ));
-                }
-            }
-        }
-    }
-
-    /// Explains what a glob that matches no stack is relative to, and how to write it from the root.
-    fn what_was_meant(&self, flag: &str, written: &str) -> String {
-        if self.directory.is_root() || written.starts_with('/') {
-            return String::new();
-        }
-        let directory = &self.directory;
-        let mut meant = format!("; it is relative to `{directory}`");
-        let from_root = format!("/{written}");
-        let matches = |filter: PathFilter| {
-            let mut stacks = self.project.stacks.iter();
-            stacks.any(|(_, stack)| filter.matches(&stack.path))
-        };
-        if PathFilter::new(directory, &from_root).is_ok_and(matches) {
-            meant += &format!(", and `{flag} {from_root}` is relative to the project root");
-        }
-        meant
     }
 
     /// Finds the stacks that a list names.

@@ -3,18 +3,17 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
-use orch::report::{Document, List, reason_text, write_list, write_removed};
+use orch::report::{Document, List, Matrix, reason_text, write_list, write_matrix, write_removed};
 use orch::run::order::Order;
 
 use super::changed::ChangeQuery;
-use super::format::Format;
 use super::selection_flags::{NEIGHBOURS, SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
-use crate::program::error::Result;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// List stacks, one per line
@@ -22,6 +21,7 @@ use crate::program::exit::ExitStatus;
 /// Paths are relative to the current directory. `run` with the same flags acts on exactly the stacks
 /// that `list` prints.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(after_long_help = SEE_SELECTION)]
 pub(crate) struct ListArgs {
     /// List stacks in the order of a run instead of path order
@@ -44,12 +44,34 @@ pub(crate) struct ListArgs {
     )]
     pub(crate) removed: bool,
 
+    /// Exit with 4 if no stack is selected
+    #[arg(long, conflicts_with = "removed")]
+    pub(crate) fail_if_empty: bool,
+
     /// The format of the list
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    #[arg(long, value_enum, default_value_t = ListFormat::Text)]
+    pub(crate) format: ListFormat,
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// The value of `strategy.matrix` in a workflow of GitHub Actions
+    GithubMatrix,
+    /// The value of `parallel:matrix` in a pipeline of GitLab
+    GitlabMatrix,
+}
+
+impl ListFormat {
+    fn document(self) -> Option<Document> {
+        (self == ListFormat::Json).then_some(Document::Stacks)
+    }
 }
 
 pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
@@ -57,8 +79,11 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         return list_removed(chdir, args);
     }
     let filters = Filters::new(chdir, &args.select)?;
-    let document = args.format.document(Document::Stacks);
-    let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
+    let mut loaded = Loaded::new(
+        chdir,
+        args.format.document(),
+        Reads::for_selection(&args.select),
+    )?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -72,6 +97,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
+    loaded.check_not_empty(&selection, args.fail_if_empty)?;
     let listed: Vec<StackIndex> = if args.order {
         Order::new(&loaded.graph, &selection).sequence
     } else {
@@ -79,25 +105,36 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     };
     let project = &loaded.project;
     let mut out = console::stdout();
-    if args.format == Format::Json {
-        let list = List {
-            graph: &loaded.graph,
-            selection: &selection,
-            listed: &listed,
-        };
-        write_list(&mut out, project, &loaded.problems, &list)?;
-    } else {
-        for &stack in &listed {
-            let path = project.stacks[stack].path.relative_to(&loaded.directory);
-            write!(out, "{}", printable(&path))?;
-            if args.why {
-                let reasons = selection.reasons(stack).iter();
-                let texts: Vec<String> = reasons
-                    .map(|reason| reason_text(reason, &project.stacks, &project.sources))
-                    .collect();
-                write!(out, "  # {}", printable(&texts.join("; ")))?;
+    let path = |stack: StackIndex| project.stacks[stack].path.relative_to(&loaded.directory);
+    let write_jobs = |out: &mut _, matrix| {
+        let paths = listed
+            .iter()
+            .map(|&stack| printable(&path(stack)).into_owned());
+        write_matrix(out, matrix, &paths.collect::<Vec<_>>())
+    };
+    match args.format {
+        ListFormat::Json => {
+            let list = List {
+                graph: &loaded.graph,
+                selection: &selection,
+                listed: &listed,
+            };
+            write_list(&mut out, project, &loaded.problems, &list)?;
+        }
+        ListFormat::GithubMatrix => write_jobs(&mut out, Matrix::Github)?,
+        ListFormat::GitlabMatrix => write_jobs(&mut out, Matrix::Gitlab)?,
+        ListFormat::Text => {
+            for &stack in &listed {
+                write!(out, "{}", printable(&path(stack)))?;
+                if args.why {
+                    let reasons = selection.reasons(stack).iter();
+                    let texts: Vec<String> = reasons
+                        .map(|reason| reason_text(reason, &project.stacks, &project.sources))
+                        .collect();
+                    write!(out, "  # {}", printable(&texts.join("; ")))?;
+                }
+                writeln!(out)?;
             }
-            writeln!(out)?;
         }
     }
     out.flush()?;
@@ -106,9 +143,13 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
 
 /// Lists what the base has and the project no longer has.
 fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
+    if !matches!(args.format, ListFormat::Text | ListFormat::Json) {
+        let message =
+            "removed stacks are no jobs: with `--removed`, the format is `text` or `json`";
+        return Err(ProgramError::usage(message));
+    }
     let query = ChangeQuery::new(&args.select)?;
-    let document = args.format.document(Document::Stacks);
-    let mut loaded = Loaded::new(chdir, document, Reads::Changes)?;
+    let mut loaded = Loaded::new(chdir, args.format.document(), Reads::Changes)?;
     if let Some(status) = loaded.check()? {
         return Ok(status);
     }
@@ -133,8 +174,8 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     }
     let mut out = console::stdout();
     match args.format {
-        Format::Json => write_removed(&mut out, &loaded.project, &loaded.problems, &since)?,
-        Format::Text => {
+        ListFormat::Json => write_removed(&mut out, &loaded.project, &loaded.problems, &since)?,
+        _ => {
             for path in &since.removed {
                 let path = path.relative_to(&loaded.directory);
                 writeln!(out, "{}", printable(&path))?;

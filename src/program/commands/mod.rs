@@ -10,6 +10,7 @@ mod filters;
 mod format;
 mod graph;
 mod help;
+mod idle;
 mod list;
 mod man;
 mod run;

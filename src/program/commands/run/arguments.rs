@@ -72,6 +72,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) reverse: bool,
 
+    /// Exit with 4 if no stack is selected
+    #[arg(long, conflicts_with = "earlier")]
+    pub(crate) fail_if_empty: bool,
+
     /// Print what would run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

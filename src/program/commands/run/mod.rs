@@ -75,6 +75,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
+    loaded.check_not_empty(&selection, args.fail_if_empty)?;
     if selection.is_empty() {
         return Ok(ExitStatus::Success);
     }

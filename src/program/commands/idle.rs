@@ -1,0 +1,90 @@
+//! Filters that no stack of the project passes: a typo in `--exclude` would let stacks run, and one in
+//! `--tags` would let none.
+
+use std::collections::BTreeSet;
+
+use orch::diagnostic::closest;
+use orch::path::ProjectPath;
+use orch::printable::printable;
+use orch::project::tag::TagFilter;
+use orch::selection::select::{PathFilter, Query};
+
+use super::Loaded;
+use crate::program::console;
+
+impl Loaded {
+    /// Notes each filter that no stack of the project passes, and what may have been meant.
+    pub(super) fn warn_of_idle(&self, query: &Query) {
+        for (flag, filters) in [("--match", &query.globs), ("--exclude", &query.exclude)] {
+            for filter in filters.iter().filter(|filter| !self.has_match(filter)) {
+                let meant = self.meant_path(flag, &filter.to_string());
+                console::note(&format!(
+                    "`{flag} {filter}` matches no stack of the project{meant}"
+                ));
+            }
+        }
+        let wanted = query.tags.iter().flat_map(TagFilter::alternatives);
+        let wanted = wanted.flatten().map(|tag| ("--tags", tag));
+        let unwanted = query.no_tags.iter().map(|tag| ("--no-tags", tag));
+        let mut noted = BTreeSet::new();
+        for (flag, tag) in wanted.chain(unwanted) {
+            let stacks = &self.project.stacks;
+            if !stacks.has_tag(tag) && noted.insert((flag, tag)) {
+                let meant = closest(tag, stacks.tags());
+                let meant = meant.map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
+                console::note(&format!(
+                    "in `{flag}`: no stack of the project carries the tag `{tag}`{meant}"
+                ));
+            }
+        }
+    }
+
+    fn has_match(&self, filter: &PathFilter) -> bool {
+        let mut stacks = self.project.stacks.iter();
+        stacks.any(|(_, stack)| filter.matches(&stack.path))
+    }
+
+    /// Says how a glob that matches no stack may have been meant: relative to the project root, or with
+    /// another name for the directory that it begins with.
+    fn meant_path(&self, flag: &str, written: &str) -> String {
+        let directory = &self.directory;
+        let mut meant = String::new();
+        let would_match = |text: &str| {
+            PathFilter::new(directory, text).is_ok_and(|filter| self.has_match(&filter))
+        };
+        if !directory.is_root() && !written.starts_with('/') {
+            meant = format!("; it is relative to `{}`", printable(directory.as_str()));
+            let from_root = format!("/{written}");
+            if would_match(&from_root) {
+                meant += &format!(", and `{flag} {from_root}` is relative to the project root");
+                return meant;
+            }
+        }
+        // What comes before the first name with a wildcard.
+        let is_plain = |name: &&str| !name.contains(['*', '?', '[', '{', '\\']);
+        let plain: Vec<&str> = written.split('/').take_while(is_plain).collect();
+        let plain = plain.join("/");
+        let Ok(path) = directory.resolve(&plain) else {
+            return meant;
+        };
+        let mut directories: BTreeSet<&str> = BTreeSet::new();
+        for (_, stack) in self.project.stacks.iter() {
+            directories.extend(ancestors(&stack.path));
+        }
+        if let Some(close) = closest(path.as_str(), directories) {
+            let close = format!("{close}{}", &written[plain.len()..]);
+            if would_match(&close) {
+                meant += &format!("; did you mean `{}`?", printable(&close));
+            }
+        }
+        meant
+    }
+}
+
+/// Returns a path and all directories above it but the root.
+fn ancestors(path: &ProjectPath) -> impl Iterator<Item = &str> {
+    let path = path.as_str();
+    let slashes = path.match_indices('/').skip(1).map(|(at, _)| at);
+    let ends = slashes.chain([path.len()]);
+    ends.map(|end| &path[..end]).filter(|path| *path != "/")
+}

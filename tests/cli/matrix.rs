@@ -1,0 +1,49 @@
+//! `orch list` as the jobs of a CI pipeline.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::Sandbox;
+
+#[test]
+fn each_stack_is_a_job() {
+    let sandbox = Sandbox::layout(
+        "
+        prod/app after /prod/db
+        prod/db
+        x",
+    );
+    assert_snapshot!(sandbox.orch("list --format github-matrix --order"), @r#"{"include":[{"name":"prod/db","stacks":"prod/db"},{"name":"prod/app","stacks":"prod/app"},{"name":"x","stacks":"x"}]}"#);
+    assert_snapshot!(sandbox.orch("-C prod list --format gitlab-matrix"), @r#"[{"ORCH_STACKS":"app"},{"ORCH_STACKS":"db"}]"#);
+    assert_snapshot!(sandbox.orch("list --format github-matrix --tags none"), @r#"
+    {"include":[]}
+    [stderr]
+    note: in `--tags`: no stack of the project carries the tag `none`
+    note: no stack at or below `/` passes the tag filters
+    "#);
+    assert_eq!(
+        sandbox.orch("list --removed --format github-matrix").code(),
+        64
+    );
+}
+
+/// What a job gets is what `--stacks-from` takes.
+#[test]
+fn the_jobs_select_all_stacks_and_each_once() {
+    let names: Vec<String> = (0..300).map(|number| format!("s{number:03}")).collect();
+    let sandbox = Sandbox::layout(&names.join("\n"));
+    let matrix = sandbox.orch("list --format github-matrix").json();
+    let jobs = matrix["include"].as_array().unwrap();
+    assert_eq!(jobs.len(), 150);
+    assert_eq!(jobs[149]["name"], "s298 and 1 more");
+    let stacks = jobs
+        .iter()
+        .map(|job: &Value| job["stacks"].as_str().unwrap());
+    let all = stacks.collect::<Vec<_>>().join("\n");
+    assert_eq!(all.lines().collect::<Vec<_>>(), names);
+    sandbox.write("/job", jobs[149]["stacks"].as_str().unwrap());
+    assert_eq!(
+        sandbox.orch("list --stacks-from job").stdout,
+        "s298\ns299\n"
+    );
+}
