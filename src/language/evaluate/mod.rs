@@ -5,10 +5,12 @@
 //! Evaluation reads and runs nothing, except through the functions that the scope allows. It evaluates
 //! only what decides the value: functions get their arguments as written.
 //!
-//! Two deviations from HCL, both on purpose: division by zero is an error rather than infinity, and
-//! the work for one expression is bounded, so that a hostile file cannot occupy the machine.
+//! Three deviations from HCL, all on purpose: division by zero is an error rather than infinity; the
+//! result of a condition that is not taken is not evaluated, not even for its type; and the work for
+//! one expression is bounded, so that a hostile file cannot occupy the machine.
 
 mod access;
+mod conditional;
 mod operators;
 mod problem;
 mod template;
@@ -258,44 +260,6 @@ impl EvalScope<'_> {
         Ok(Value::Bool(value))
     }
 
-    fn conditional(&self, [condition, yes, no]: &[Expr; 3]) -> EvalResult {
-        let value = self.evaluate(condition)?;
-        let Some(holds) = value.to_bool() else {
-            return fail(
-                Code::WrongType,
-                "the condition is not a bool",
-                condition.span,
-                format!("this is {}", value.type_name()),
-            );
-        };
-        let (chosen, other) = if holds { (yes, no) } else { (no, yes) };
-        let value = self.evaluate(chosen)?;
-        // Both results have one type: a number beside a string becomes a string. The other
-        // result is needed only for its type, so errors in it do not matter.
-        let Ok(other_value) = self.evaluate(other) else {
-            return Ok(value);
-        };
-        match (&value, &other_value) {
-            (Value::Number(_) | Value::Bool(_), Value::String(_)) => {
-                Ok(value.to_text().map_or(Value::Null, Value::String))
-            }
-            (Value::Null, _) | (_, Value::Null) => Ok(value),
-            (value, other) if value.type_name() == other.type_name() => Ok(value.clone()),
-            (Value::String(_), Value::Number(_) | Value::Bool(_)) => Ok(value),
-            _ => {
-                let label = format!("this is {}", value.type_name());
-                let diagnostic = Diagnostic::error(
-                    Code::WrongType,
-                    "the two results of a condition must have one type",
-                );
-                Err(Box::new(diagnostic.label(chosen.span, label).label(
-                    other.span,
-                    format!("this is {}", other_value.type_name()),
-                )))
-            }
-        }
-    }
-
     fn key(&self, key: &Expr) -> EvalResult<Arc<str>> {
         let value = self.evaluate(key)?;
         match value.to_text() {
@@ -353,21 +317,10 @@ impl EvalScope<'_> {
         let mut list = Vec::new();
         let mut object: BTreeMap<Arc<str>, Vec<Value>> = BTreeMap::new();
         self.each(variables, &for_expr.collection, |scope| {
-            if let Some(condition) = &for_expr.condition {
-                let value = scope.evaluate(condition)?;
-                match value.to_bool() {
-                    Some(true) => {}
-                    Some(false) => return Ok(()),
-                    None => {
-                        let label = format!("this is {}", value.type_name());
-                        return fail(
-                            Code::WrongType,
-                            "the condition is not a bool",
-                            condition.span,
-                            label,
-                        );
-                    }
-                }
+            if let Some(condition) = &for_expr.condition
+                && !scope.condition(condition)?
+            {
+                return Ok(());
             }
             let Some(key) = &for_expr.key else {
                 list.push(scope.evaluate(&for_expr.value)?);

@@ -27,20 +27,12 @@ impl EvalScope<'_> {
                     then,
                     otherwise,
                 } => {
-                    let value = self.evaluate(condition)?;
-                    match value.to_bool() {
-                        Some(true) => self.append(then, text)?,
-                        Some(false) => self.append(otherwise, text)?,
-                        None => {
-                            let label = format!("this is {}", value.type_name());
-                            return fail(
-                                Code::WrongType,
-                                "the condition is not a bool",
-                                condition.span,
-                                label,
-                            );
-                        }
-                    }
+                    let taken = if self.condition(condition)? {
+                        then
+                    } else {
+                        otherwise
+                    };
+                    self.append(taken, text)?;
                 }
                 TemplatePart::For {
                     key_variable,

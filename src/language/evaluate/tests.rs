@@ -106,6 +106,16 @@ fn only_what_decides_is_evaluated() {
         ("true && false || true", "true"),
         ("true ? 1 : nonsense", "1"),
         ("false ? nonsense : 2", "2"),
+        ("true ? 1 : 1 / 0", "1"),
+        ("true ? [1] : count(nonsense)", "[1]"),
+        ("true ? 1 : nonsense(1)", "1"),
+        ("true ? \"a\" : 1 / 0", r#""a""#),
+        ("false ? nonsense : true ? \"a\" : nonsense", r#""a""#),
+        ("true ? 1 : false ? nonsense : 2", "1"),
+        (
+            "{for k in [0, 2] : k => k == 0 ? 0 : 4 / k}",
+            "{0: 0, 2: 2}",
+        ),
         (
             "[for x in [1, 2] : x if x > 2 && nonsense_of(x) || true]",
             "[1, 2]",
@@ -137,7 +147,36 @@ fn both_results_of_a_condition_have_one_type() {
     assert_eq!(show(r#"true ? 1 : "a""#), r#""1""#);
     assert_eq!(show(r#"true ? "a" : null"#), r#""a""#);
     assert_eq!(show("false ? nonsense.x : 2"), "2");
-    assert!(show("true ? 1 : [1]").contains("must have one type"));
+    assert_eq!(show(r#"true ? 1 : false ? 2 : "a""#), r#""1""#);
+    assert_eq!(show(r#"true ? null : "a""#), "null");
+    for text in [
+        "true ? 1 : [1]",
+        "true ? env : \"${env.HOME}/x\"",
+        "true ? 1 : {}",
+        "true ? [1] : {for x in nonsense : x => x}",
+        "true ? [1] : nonsense + 1",
+        "true ? 1 : !nonsense",
+    ] {
+        assert!(show(text).contains("must have one type"), "{text}");
+    }
+}
+
+#[test]
+fn a_result_that_is_not_taken_costs_nothing() {
+    // The `for` alone is more than one expression may cost.
+    let list = format!("[{}]", vec!["1"; 200].join(", "));
+    let costly = format!("[for a in {list} : [for b in {list} : [for c in {list} : c]]]");
+    assert!(show(&costly).contains("too large to evaluate"));
+    assert_eq!(show(&format!("true ? [] : {costly}")), "[]");
+}
+
+#[test]
+fn the_type_of_a_result_that_is_not_taken_counts_only_as_written() {
+    // With the name evaluated, the number would become a string.
+    assert_eq!(show("true ? 1 : env.HOME"), "1");
+    assert_eq!(show("false ? env : 1"), "1");
+    assert_eq!(show("true ? [1] : try(1)"), "[1]");
+    assert_eq!(show("true ? 1 : \"${env.HOME}\""), "1");
 }
 
 #[test]
