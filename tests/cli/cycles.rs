@@ -130,10 +130,10 @@ fn nothing_can_run_before_the_stack_at_the_root() {
 fn a_cycle_over_several_levels_of_nesting_lists_each_stack_once() {
     let sandbox = Sandbox::layout(
         "
-        a
+        a after /z
         a/b
         a/b/c before /z
-        z before /a",
+        z",
     );
     assert_snapshot!(sandbox.orch("list --order"), @r#"
     [stderr]
@@ -150,10 +150,10 @@ fn a_cycle_over_several_levels_of_nesting_lists_each_stack_once() {
     2 |   before = ["/z"]
       |             ---- `/a/b/c` runs before `/z` (before)
       |
-     ::: z/stack.tm:2:13
+     ::: a/stack.tm:2:12
       |
-    2 |   before = ["/a"]
-      |             ---- `/z` runs before `/a` (before)
+    2 |   after = ["/z"]
+      |            ---- `/z` runs before `/a` (after)
       |
       = help: a stack always runs before the stacks nested in it: remove a reference, or move a stack
 
@@ -183,6 +183,78 @@ fn the_same_stack_in_before_and_after_has_its_own_explanation() {
 
     [exit status 3]
     "#);
+}
+
+#[test]
+fn the_shortest_cycle_is_shown_and_not_the_way_through_a_nested_stack() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/n
+        b before /a after /a",
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    [stderr]
+    error: stacks wait for each other in a cycle: `/a` → `/b`
+     --> b/stack.tm:3:12
+      |
+    2 |   before = ["/a"]
+      |             ---- `/b` runs before `/a` (before)
+    3 |   after = ["/a"]
+      |            ^^^^ `/a` runs before `/b` (after)
+      |
+      = note: `/b` names `/a` in both `before` and `after`
+      = note: cycle by the same references: `/a/n` → `/b`
+      = help: keep one of the two
+
+    [exit status 3]
+    "#);
+    let sandbox = Sandbox::layout(
+        "
+        a
+        a/b
+        a/b/c before /z
+        z before /a",
+    );
+    let output = sandbox.orch("list --order");
+    for said in [
+        "in a cycle: `/a/b/c` → `/z`\n",
+        "note: cycle by the same references: `/a` → `/a/b` → `/a/b/c` → `/z`\n",
+        "help: remove one of these references\n",
+    ] {
+        assert!(output.stderr.contains(said), "{output}");
+    }
+}
+
+#[test]
+fn short_cycles_come_before_long_ones_and_are_not_covered_by_them() {
+    // Each of the references of `/m` and `/n` to each other is also part of a cycle of four.
+    let sandbox = Sandbox::layout(
+        "
+        a after /n
+        b after /a
+        m after /b /n
+        n after /m /d
+        c after /m
+        d after /c",
+    );
+    let output = sandbox.orch("list --order");
+    assert_eq!(output.code(), 3);
+    let cycles: Vec<&str> = output
+        .stderr
+        .lines()
+        .filter_map(|line| line.split_once("note: cycle: "))
+        .map(|(_, cycle)| cycle)
+        .collect();
+    assert_eq!(
+        cycles,
+        [
+            "`/m` → `/n`",
+            "`/m` → `/n` → `/a` → `/b`",
+            "`/c` → `/d` → `/n` → `/m`"
+        ],
+        "{output}"
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Cycles: stacks that wait for each other.
 //!
 //! Every reference and every stack that lies on a cycle is part of some reported cycle, and every
-//! cycle is the shortest one through some edge. So the reported cycles show everything involved. (A
-//! list of all cycles could be exponentially long.)
+//! cycle is a shortest one through some reference or stack. So the reported cycles show everything
+//! that a user can change. (A list of all cycles could be exponentially long.) Nesting needs no cycle
+//! of its own: what breaks is always a reference.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -10,11 +11,18 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef;
 
-use super::{Graph, Origin};
+use super::{Graph, Origin, OriginKind};
 use crate::project::stack::StackIndex;
 
 /// How many cycles of one knot of stacks are reported; the rest are counted.
 pub(super) const MAX_CYCLES: usize = 50;
+
+/// How many edges may be looked at to find the short cycles of one knot. Beyond that, its cycles are
+/// taken as they come, so that a knot of thousands of stacks does not take quadratic time.
+const MAX_EFFORT: usize = 100_000;
+
+/// An edge of the graph.
+type Edge = (NodeIndex, NodeIndex);
 
 /// One step of a cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,35 +72,43 @@ impl Graph {
             .filter_map(|&node| self.stack(node))
             .collect();
         stacks.sort_unstable();
-        let mut nodes: Vec<NodeIndex> = component.to_vec();
-        nodes.sort_unstable();
-        let mut covered: HashSet<(NodeIndex, NodeIndex)> = HashSet::new();
+        let references = self.references_in(component, &inside);
+        // Short cycles first, since a long one may cover all that is in a short one.
+        let mut effort = 0;
+        let mut searched: Vec<Vec<NodeIndex>> = Vec::new();
+        for &(from, to) in &references {
+            if effort > MAX_EFFORT {
+                break;
+            }
+            searched.push(self.shortest_path(to, from, &inside, &mut effort));
+        }
+        let rest = references[searched.len()..].iter();
+        let rest = rest.map(|&edge| (edge, None));
+        let mut candidates: Vec<_> = references
+            .iter()
+            .copied()
+            .zip(searched.into_iter().map(Some))
+            .collect();
+        candidates.sort_by_cached_key(|(_, path)| self.n_stacks_of(path.as_deref()));
+        let mut covered: HashSet<Edge> = HashSet::new();
         let mut cycles = Vec::new();
         let mut is_cut = false;
-        'search: for &node in &nodes {
-            let mut edges: Vec<_> = self
-                .graph
-                .edges(node)
-                .filter(|edge| edge.weight().is_some())
-                .collect();
-            edges.sort_by_key(EdgeRef::target);
-            for edge in edges {
-                let (from, to) = (edge.source(), edge.target());
-                if !inside.contains(&to) || covered.contains(&(from, to)) {
-                    continue;
-                }
-                if cycles.len() == MAX_CYCLES {
-                    is_cut = true;
-                    break 'search;
-                }
-                let path = self.shortest_path(to, from, &inside);
-                covered.extend(
-                    path.iter()
-                        .copied()
-                        .zip(path.iter().copied().cycle().skip(1)),
-                );
-                cycles.push(self.cycle(&path));
+        for (edge, path) in candidates.into_iter().chain(rest) {
+            if covered.contains(&edge) {
+                continue;
             }
+            if cycles.len() == MAX_CYCLES {
+                is_cut = true;
+                break;
+            }
+            let (from, to) = edge;
+            let path = path.unwrap_or_else(|| self.shortest_path(to, from, &inside, &mut effort));
+            covered.extend(
+                path.iter()
+                    .copied()
+                    .zip(path.iter().copied().cycle().skip(1)),
+            );
+            cycles.push(self.cycle(&path));
         }
         // One path through a group covers what refers to it, but names only one of its stacks.
         let mut named: HashSet<StackIndex> = HashSet::new();
@@ -113,12 +129,14 @@ impl Graph {
                 .neighbors(node)
                 .filter(|next| inside.contains(next));
             let next = next.min().expect("what is in a knot leads on in it");
-            let cycle = self.cycle(&self.shortest_path(next, node, &inside));
+            let cycle = self.cycle(&self.shortest_path(next, node, &inside, &mut effort));
             named.extend(cycle.hops.iter().map(|hop| hop.from));
             cycles.push(cycle);
         }
-        cycles
-            .sort_by_cached_key(|cycle| cycle.hops.iter().map(|hop| hop.from).collect::<Vec<_>>());
+        cycles.sort_by_cached_key(|cycle| {
+            let stacks = cycle.hops.iter().map(|hop| hop.from);
+            (cycle.hops.len(), stacks.collect::<Vec<_>>())
+        });
         Cycles {
             stacks,
             cycles,
@@ -126,28 +144,57 @@ impl Graph {
         }
     }
 
-    /// Returns the nodes of a shortest path, both ends included.
+    /// Returns the edges of a knot that references declare, each once.
+    fn references_in(&self, component: &[NodeIndex], inside: &HashSet<NodeIndex>) -> Vec<Edge> {
+        let is_reference = |origin: &Option<Origin>| {
+            origin.is_some_and(|origin| origin.kind != OriginKind::Nesting)
+        };
+        let mut references: Vec<Edge> = component
+            .iter()
+            .flat_map(|&node| self.graph.edges(node))
+            .filter(|edge| is_reference(edge.weight()) && inside.contains(&edge.target()))
+            .map(|edge| (edge.source(), edge.target()))
+            .collect();
+        references.sort_unstable();
+        references.dedup();
+        references
+    }
+
+    fn n_stacks_of(&self, path: Option<&[NodeIndex]>) -> usize {
+        let nodes = path.unwrap_or_default().iter();
+        nodes.filter(|&&node| self.stack(node).is_some()).count()
+    }
+
+    /// Returns the nodes of a path through as few stacks as possible, both ends included; of several,
+    /// one through low stack paths. Adds the edges looked at to `effort`.
     fn shortest_path(
         &self,
         start: NodeIndex,
         end: NodeIndex,
         inside: &HashSet<NodeIndex>,
+        effort: &mut usize,
     ) -> Vec<NodeIndex> {
         let mut came_from: HashMap<NodeIndex, NodeIndex> = HashMap::from([(start, start)]);
+        // Groups add nothing to the length, so they are passed before the next stacks are.
         let mut queue = VecDeque::from([start]);
-        while let Some(node) = queue.pop_front() {
-            if node == end {
-                break;
-            }
-            let mut next: Vec<NodeIndex> = self
-                .graph
-                .neighbors(node)
-                .filter(|next| inside.contains(next))
-                .collect();
+        let mut stacks: Vec<NodeIndex> = Vec::new();
+        while !came_from.contains_key(&end) {
+            let Some(node) = queue.pop_front() else {
+                stacks.sort_unstable();
+                queue.extend(stacks.drain(..));
+                continue;
+            };
+            let neighbours = self.graph.neighbors(node);
+            let mut next: Vec<NodeIndex> =
+                neighbours.filter(|next| inside.contains(next)).collect();
+            *effort += next.len();
             next.sort_unstable();
             for next in next {
                 came_from.entry(next).or_insert_with(|| {
-                    queue.push_back(next);
+                    match self.stack(next) {
+                        Some(_) => stacks.push(next),
+                        None => queue.push_back(next),
+                    }
                     node
                 });
             }

@@ -1,14 +1,16 @@
 //! How cycles are explained to people.
 //!
-//! Cycles that share a hop are explained together: breaking the hop breaks all of them.
+//! Cycles that share a hop, or that the same references make, are explained together: what breaks one
+//! of them breaks the others.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::cycle::{Cycle, Cycles, Hop, MAX_CYCLES};
 use super::{Origin, OriginKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::project::stack::{StackIndex, Stacks};
-use crate::source::Sources;
+use crate::source::{FileId, Sources};
 
 /// Hops drawn with their source lines; the rest are listed in notes.
 const MAX_DRAWN: usize = 12;
@@ -16,12 +18,20 @@ const MAX_DRAWN: usize = 12;
 impl Cycles {
     /// Explains the cycles: one error for each, or for several that are tied together by hops.
     pub fn diagnostics(&self, stacks: &Stacks, sources: &Sources) -> Vec<Diagnostic> {
-        let mut diagnostics: Vec<Diagnostic> = self
-            .tied()
+        let alike = self.alike();
+        let mut diagnostics: Vec<Diagnostic> = tied(&alike)
             .iter()
-            .map(|tied| match tied.as_slice() {
-                [cycle] => cycle.diagnostic(stacks, sources),
-                cycles => together(cycles, stacks, sources),
+            .map(|tied| {
+                let first: Vec<&Cycle> = tied.iter().map(|alike| alike[0]).collect();
+                let diagnostic = match first.as_slice() {
+                    [cycle] => cycle.diagnostic(stacks, sources),
+                    cycles => together(cycles, stacks, sources),
+                };
+                let others = tied.iter().flat_map(|alike| &alike[1..]);
+                others.fold(diagnostic, |diagnostic, other| {
+                    let names = other.names(stacks);
+                    diagnostic.note(format!("cycle by the same references: {names}"))
+                })
             })
             .collect();
         if self.is_cut
@@ -36,28 +46,45 @@ impl Cycles {
         diagnostics
     }
 
-    /// Puts cycles together that share a hop, directly or through others.
-    fn tied(&self) -> Vec<Vec<&Cycle>> {
-        // The number of a group is that of its first cycle.
-        let mut groups: Vec<usize> = (0..self.cycles.len()).collect();
-        let mut first_with: HashMap<(StackIndex, StackIndex), usize> = HashMap::new();
-        for (index, cycle) in self.cycles.iter().enumerate() {
-            for hop in &cycle.hops {
-                let other = *first_with.entry(hop.ends()).or_insert(index);
-                let (own, other) = (groups[index], groups[other]);
-                for group in groups.iter_mut().filter(|group| **group == own.max(other)) {
-                    *group = own.min(other);
+    /// Puts cycles together that the same references make, as one that names a directory does with each
+    /// of its stacks. What breaks the first breaks all of them.
+    fn alike(&self) -> Vec<Vec<&Cycle>> {
+        let mut alike: Vec<Vec<&Cycle>> = Vec::new();
+        let mut known: HashMap<Vec<(FileId, u32)>, usize> = HashMap::new();
+        for cycle in &self.cycles {
+            match known.entry(cycle.references()) {
+                Entry::Occupied(first) => alike[*first.get()].push(cycle),
+                Entry::Vacant(place) => {
+                    place.insert(alike.len());
+                    alike.push(vec![cycle]);
                 }
             }
         }
-        let members = |first: usize| -> Vec<&Cycle> {
-            let numbered = self.cycles.iter().zip(&groups);
-            let members = numbered.filter(|&(_, &group)| group == first);
-            members.map(|(cycle, _)| cycle).collect()
-        };
-        let all = (0..self.cycles.len()).map(members);
-        all.filter(|members| !members.is_empty()).collect()
+        alike
     }
+}
+
+/// Puts cycles together of which the first share a hop, directly or through others.
+fn tied<'c>(cycles: &'c [Vec<&'c Cycle>]) -> Vec<Vec<&'c [&'c Cycle]>> {
+    // The number of a group is that of its first cycle.
+    let mut groups: Vec<usize> = (0..cycles.len()).collect();
+    let mut first_with: HashMap<(StackIndex, StackIndex), usize> = HashMap::new();
+    for (index, alike) in cycles.iter().enumerate() {
+        for hop in &alike[0].hops {
+            let other = *first_with.entry(hop.ends()).or_insert(index);
+            let (own, other) = (groups[index], groups[other]);
+            for group in groups.iter_mut().filter(|group| **group == own.max(other)) {
+                *group = own.min(other);
+            }
+        }
+    }
+    let members = |first: usize| -> Vec<&[&Cycle]> {
+        let numbered = cycles.iter().zip(&groups);
+        let members = numbered.filter(|&(_, &group)| group == first);
+        members.map(|(alike, _)| alike.as_slice()).collect()
+    };
+    let all = (0..cycles.len()).map(members);
+    all.filter(|members| !members.is_empty()).collect()
 }
 
 /// Explains cycles that are tied together, the hop that most of them share first.
@@ -143,16 +170,30 @@ fn show(
 }
 
 impl Cycle {
+    /// Returns the stacks as a path, quoted.
+    fn names(&self, stacks: &Stacks) -> String {
+        let names = self.hops.iter().map(|hop| &stacks[hop.from].path);
+        let names: Vec<String> = names.map(|path| format!("`{path}`")).collect();
+        names.join(" → ")
+    }
+
+    /// Returns where the references of the cycle are, in order.
+    fn references(&self) -> Vec<(FileId, u32)> {
+        let origins = self.hops.iter().flat_map(|hop| &hop.origins);
+        let mut references: Vec<_> = origins
+            .filter(|origin| origin.kind != OriginKind::Nesting)
+            .map(|origin| (origin.span.file, origin.span.start))
+            .collect();
+        references.sort_unstable();
+        references.dedup();
+        references
+    }
+
     fn diagnostic(&self, stacks: &Stacks, sources: &Sources) -> Diagnostic {
         let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
-        let names: Vec<String> = self.hops.iter().map(|hop| name(hop.from)).collect();
-        let mut diagnostic = Diagnostic::error(
-            Code::Cycle,
-            format!(
-                "stacks wait for each other in a cycle: {}",
-                names.join(" → ")
-            ),
-        );
+        let path = self.names(stacks);
+        let message = format!("stacks wait for each other in a cycle: {path}");
+        let mut diagnostic = Diagnostic::error(Code::Cycle, message);
         for (index, hop) in self.hops.iter().enumerate() {
             let says = format!("{} runs before {}", name(hop.from), name(hop.to));
             for origin in &hop.origins {
@@ -160,28 +201,13 @@ impl Cycle {
                 diagnostic = show(diagnostic, index, origin, &says, sources);
             }
         }
-        if let [there, back] = self.hops.as_slice()
-            && there.declares(OriginKind::Before)
-            && back.declares(OriginKind::After)
-            && there.same_file(back)
-        {
-            let note = format!(
-                "{} names {} in both `before` and `after`",
-                name(there.from),
-                name(there.to)
-            );
-            return diagnostic.note(note).help("keep one of the two");
-        }
-        if let [there, back] = self.hops.as_slice()
-            && there.declares(OriginKind::After)
-            && back.declares(OriginKind::Before)
-            && there.same_file(back)
-        {
-            let note = format!(
-                "{} names {} in both `before` and `after`",
-                name(there.to),
-                name(there.from)
-            );
+        if let Some((before, after)) = self.both_ways() {
+            let named = match (before.written(sources), after.written(sources)) {
+                (Some(one), Some(other)) if one == other => format!("`{one}`"),
+                _ => name(before.to),
+            };
+            let declaring = name(before.from);
+            let note = format!("{declaring} names {named} in both `before` and `after`");
             return diagnostic.note(note).help("keep one of the two");
         }
         let has_nesting = self
@@ -192,6 +218,20 @@ impl Cycle {
             "a stack always runs before the stacks nested in it: remove a reference, or move a stack"
         } else {
             "remove one of these references"
+        })
+    }
+
+    /// Returns the hops by `before` and by `after`, if one stack declares both of them and nothing
+    /// else makes up the cycle.
+    fn both_ways(&self) -> Option<(&Hop, &Hop)> {
+        let [there, back] = self.hops.as_slice() else {
+            return None;
+        };
+        // The earlier stack of a hop declares its `before`; on the way back it is the later one, which
+        // declares the `after`.
+        let mut turned = [(there, back), (back, there)].into_iter();
+        turned.find(|(before, after)| {
+            before.declares(OriginKind::Before) && after.declares(OriginKind::After)
         })
     }
 }
@@ -205,13 +245,13 @@ impl Hop {
         self.origins.iter().any(|origin| origin.kind == kind)
     }
 
-    fn same_file(&self, other: &Hop) -> bool {
-        let files = |hop: &Hop| {
-            hop.origins
-                .iter()
-                .map(|origin| origin.span.file)
-                .collect::<HashSet<_>>()
+    /// Returns what the reference of the hop says, if there is one and it is a plain string.
+    fn written<'a>(&self, sources: &'a Sources) -> Option<&'a str> {
+        let [origin] = self.origins.as_slice() else {
+            return None;
         };
-        !files(self).is_disjoint(&files(other))
+        let text = &sources.file(origin.span.file).text[origin.span.range()];
+        let text = text.strip_prefix('"')?.strip_suffix('"')?;
+        (!text.contains(['$', '%', '\\'])).then_some(text)
     }
 }
