@@ -1,4 +1,4 @@
-//! Whether stacks share data: Terramate's `input` blocks, Terragrunt's `dependency`.
+//! Whether stacks share data: Terramate's `input` blocks, Terragrunt's `dependency` and `dependencies`.
 //!
 //! This module does not know which stacks share what.
 
@@ -8,10 +8,16 @@ use std::io;
 use regex::Regex;
 use walkdir::{DirEntry, WalkDir};
 
+use crate::language::parse::parse_whole;
 use crate::path::ProjectPath;
 use crate::project::Project;
+use crate::project::discover::TERRAGRUNT_JSON_FILE;
+use crate::source::FileId;
 
-/// A block by which a stack gets data from another one.
+/// The blocks of Terragrunt that name other units.
+const OF_TERRAGRUNT: [&str; 2] = ["dependency", "dependencies"];
+
+/// A block by which a stack gets data from another one, or waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedData {
     /// The file.
@@ -27,17 +33,12 @@ pub struct SharedData {
 ///
 /// If a directory or file cannot be read.
 pub fn shared_data(project: &Project) -> io::Result<Option<SharedData>> {
-    let has_block = |kind: &str| {
-        let block = format!(r#"(?m)^\s*{kind}\s+"?[\w-]+"?\s*\{{"#);
-        Regex::new(&block).expect("the pattern is one")
-    };
-    let input = has_block("input");
     let mut files = project.sources.files();
-    if let Some(file) = files.find(|file| input.is_match(&file.text)) {
+    let has_input = |text: &str| first_block(text, &["input"]).is_some();
+    if let Some(file) = files.find(|file| has_input(&file.text)) {
         let (file, block) = (file.path.clone(), "input");
         return Ok(Some(SharedData { file, block }));
     }
-    let dependency = has_block("dependency");
     let is_seen = |entry: &DirEntry| {
         let name = entry.file_name().as_encoded_bytes();
         entry.depth() == 0 || !name.starts_with(b".")
@@ -45,17 +46,47 @@ pub fn shared_data(project: &Project) -> io::Result<Option<SharedData>> {
     let walk = WalkDir::new(&project.root).sort_by_file_name().into_iter();
     for entry in walk.filter_entry(is_seen) {
         let entry = entry?;
+        let is_json = entry.file_name() == TERRAGRUNT_JSON_FILE;
         let is_hcl = entry.path().extension().is_some_and(|it| it == "hcl");
-        if !is_hcl || !entry.path().is_file() {
+        if !(is_json || is_hcl) || !entry.path().is_file() {
             continue;
         }
         let text = fs::read(entry.path())?;
-        if dependency.is_match(&String::from_utf8_lossy(&text))
+        let text = String::from_utf8_lossy(&text);
+        let block = if is_json {
+            first_key(&text)
+        } else {
+            first_block(&text, &OF_TERRAGRUNT)
+        };
+        if let Some(block) = block
             && let Some(file) = ProjectPath::from_host(&project.root, entry.path())
         {
-            let block = "dependency";
             return Ok(Some(SharedData { file, block }));
         }
     }
     Ok(None)
+}
+
+/// Returns the first of these kinds of which a file has a block at its top.
+fn first_block(text: &str, kinds: &[&'static str]) -> Option<&'static str> {
+    // Most files do not even have the word, and parsing takes much longer.
+    if !kinds.iter().any(|kind| text.contains(kind)) {
+        return None;
+    }
+    let mut kinds = kinds.iter().copied();
+    match parse_whole(FileId::UNPLACED, text) {
+        Ok(body) => kinds.find(|kind| body.blocks(kind).next().is_some()),
+        // The tool itself may still understand the file.
+        Err(_) => kinds.find(|kind| {
+            let block = format!(r#"(?m)^\s*{kind}(\s+"?[\w-]+"?)?\s*\{{"#);
+            Regex::new(&block).is_ok_and(|block| block.is_match(text))
+        }),
+    }
+}
+
+/// Returns the first kind of block that a file of Terragrunt in JSON has.
+fn first_key(text: &str) -> Option<&'static str> {
+    let keys: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+    let mut kinds = OF_TERRAGRUNT.into_iter();
+    kinds.find(|kind| keys.contains_key(*kind))
 }

@@ -161,6 +161,27 @@ fn the_names_of_terramate_are_refused_where_stacks_share_data() {
             "dependency",
         ),
         ("/common/b.hcl", "\n  dependency a {\n}\n", "dependency"),
+        (
+            "/b/terragrunt.hcl",
+            "dependencies {\n  paths = [\"../a\"]\n}\n",
+            "dependencies",
+        ),
+        (
+            "/b/terragrunt.hcl.json",
+            "{\"dependency\": {\"a\": {\"config_path\": \"../a\"}}}",
+            "dependency",
+        ),
+        (
+            "/b/terragrunt.hcl.json",
+            "{\"inputs\": {}, \"dependencies\": {\"paths\": [\"../a\"]}}",
+            "dependencies",
+        ),
+        // Not to be read by `orch`, but perhaps by the tool.
+        (
+            "/b/terragrunt.hcl",
+            "dependency \"a\" {\n  x = \n}\n",
+            "dependency",
+        ),
     ] {
         let sandbox = chain();
         sandbox.write(file, text);
@@ -177,6 +198,44 @@ fn the_names_of_terramate_are_refused_where_stacks_share_data() {
             assert_eq!(sandbox.orch(&format!("list {ours}")).code(), 0);
         }
     }
+}
+
+#[test]
+fn what_only_looks_like_shared_data_refuses_no_name_of_terramate() {
+    let sandbox = chain();
+    for (file, text) in [
+        ("/a/input.tm", "globals {\n  input = {\n  }\n}\n"),
+        (
+            "/a/text.tm",
+            "globals {\n  text = <<-E\n    input \"id\" {\n    }\n  E\n}\n",
+        ),
+        (
+            "/a/terragrunt.hcl",
+            "/*\ndependency \"b\" {\n}\n*/\nlocals {\n  dependencies = {}\n}\n",
+        ),
+        (
+            "/b/terragrunt.hcl.json",
+            "{\"inputs\": {\"dependency\": 1}}",
+        ),
+        ("/b/other.json", "{\"dependency\": {}}"),
+    ] {
+        sandbox.write(file, text);
+        let output = sandbox.orch("list --include-all-dependents");
+        assert_eq!(output.code(), 0, "{file}: {output}");
+    }
+}
+
+#[test]
+fn shared_data_counts_even_where_changes_of_terragrunt_do_not() {
+    let sandbox = chain();
+    sandbox.write(
+        "/off.tm",
+        "terramate {\n  config {\n    change_detection {\n      terragrunt {\n        enabled = \"off\"\n      }\n    }\n  }\n}\n",
+    );
+    sandbox.write("/b/terragrunt.hcl", "dependency \"a\" {\n}\n");
+    let output = sandbox.orch("list --include-all-dependents");
+    assert_eq!(output.code(), 64, "{output}");
+    assert!(!output.stderr.contains("enabled"), "{output}");
 }
 
 #[test]
