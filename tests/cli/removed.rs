@@ -46,6 +46,72 @@ fn a_reference_to_a_removed_stack_says_so() {
 }
 
 #[test]
+fn list_removed_says_so_of_references_too() {
+    let repository = Repository::layout("a after /b /c/d /never\nb\nc/d/e");
+    repository.git("rm -q -r b c");
+    let notes = |output: &Output| {
+        let lines = output.stderr.lines().map(str::trim_start);
+        let notes = lines.filter(|line| line.starts_with("= note: the stack"));
+        notes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = notes(&repository.changed());
+    assert_eq!(all.len(), 2);
+    // Whatever narrows the list of removed stacks.
+    for arguments in ["", "--match nothing", "--exclude '**'", "-C a"] {
+        let output = removed(&repository, arguments);
+        assert_eq!(output.code(), 0, "{output}");
+        assert_eq!(notes(&output), all, "{arguments}: {output}");
+    }
+    assert_eq!(notes(&repository.list("-C a")), all);
+}
+
+#[test]
+fn strict_references_to_removed_stacks_say_so() {
+    let repository = Repository::layout("a after /b\nb\nc");
+    repository.write(
+        "/strict.orch.hcl",
+        "orch {\n  config {\n    references = \"strict\"\n  }\n}\n",
+    );
+    repository.commit();
+    repository.git("rm -q -r b");
+    assert_snapshot!(repository.orch("list --changed --base base"), @r#"
+    [stderr]
+    base d6258d6: --base base
+    error: `/b` in `after` names no stack
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["/b"]
+      |            ^^^^ no such directory
+      |
+      = note: the project says `references = "strict"`
+      = note: the stack `/b` was removed since the base d6258d6
+      = help: did you mean `/c`?
+
+    [exit status 3]
+    "#);
+    for command in [
+        "list --removed",
+        "run --changed true",
+        "env --changed",
+        "graph --changed",
+        "why --changed a",
+    ] {
+        let output = repository.orch(&format!("{command} --base base"));
+        assert_eq!(output.code(), 3, "{output}");
+        let note = "= note: the stack `/b` was removed since the base";
+        assert!(output.stderr.contains(note), "{command}: {output}");
+    }
+    // An unknown base changes nothing about what is wrong.
+    let output = repository.orch("list --changed --base nowhere");
+    assert_eq!(output.code(), 3, "{output}");
+    assert!(!output.stderr.contains("nowhere"), "{output}");
+    // A stack that cannot be read is not removed.
+    repository.write("/c/stack.tm", "stack {\n");
+    let output = repository.orch("list --changed --base base");
+    assert!(!output.stderr.contains("removed since"), "{output}");
+}
+
+#[test]
 fn a_stack_that_was_changed_before_it_was_deleted_is_removed() {
     let repository = Repository::layout("a\nb");
     repository.write("/a/stack.tm", "stack {\n}\n# changed\n");

@@ -7,9 +7,11 @@ use std::thread;
 use anyhow::Context as _;
 use orch::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
 use orch::change::{self, Changes, Counted, Since, SwitchedOff, UncommittedChanges};
+use orch::diagnostic::Code;
 use orch::git::{ChangedFile, GitError, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
+use orch::project::Problems;
 use orch::report::Refusal;
 use tracing::{debug, info};
 
@@ -19,6 +21,7 @@ use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
 /// What the user asks of change detection.
+#[derive(Clone)]
 pub(super) struct ChangeQuery {
     base: Option<String>,
     fetch: bool,
@@ -171,6 +174,64 @@ impl Loaded {
             }
         };
         console::base(&base);
+        let mut problems = std::mem::take(&mut self.problems);
+        let changes = self.find_changes(read, base, query, &mut problems);
+        self.problems = problems;
+        let mut changes = changes?;
+        self.note_removed(&changes.since);
+        let is_here = |path: &ProjectPath| path.is_at_or_below(&self.directory);
+        changes.since.removed.retain(is_here);
+        info!(
+            changed = changes.stacks.len(),
+            removed = changes.since.removed.len(),
+            "changes"
+        );
+        Ok(changes)
+    }
+
+    /// Adds a note to each reference that is an error because its stack was removed since the base.
+    /// Adds none if the base is unknown, or if other errors may hide stacks.
+    pub(super) fn explain_references(&mut self, query: &ChangeQuery) {
+        let Problems {
+            diagnostics,
+            errors,
+            ..
+        } = &self.problems;
+        let mut wrong = diagnostics.iter().filter(|it| it.is_error());
+        if !errors.is_empty() || !wrong.all(|it| it.code == Code::UnknownReference) {
+            return;
+        }
+        let Some(reading) = self.reading.take() else {
+            return;
+        };
+        let query = ChangeQuery {
+            fetch: false,
+            ..query.clone()
+        };
+        let Ok((read, base)) = self.base(reading, &query) else {
+            return;
+        };
+        console::base(&base);
+        // The command ends because of its errors, so warnings about inputs and triggers can wait.
+        let mut others = Problems::default();
+        if let Ok(changes) = self.find_changes(read, base, &query, &mut others) {
+            self.note_removed(&changes.since);
+        }
+    }
+
+    fn note_removed(&mut self, since: &Since) {
+        let diagnostics = &mut self.problems.diagnostics;
+        self.references.note_removed(since, diagnostics);
+    }
+
+    /// Finds what has changed since a base, and adds warnings to `problems`.
+    fn find_changes(
+        &mut self,
+        read: GitState,
+        base: Base,
+        query: &ChangeQuery,
+        problems: &mut Problems,
+    ) -> Result<Changes> {
         let settings = &self.project.settings;
         let counted = Counted {
             untracked: switched_off(query.untracked, settings.untracked),
@@ -186,7 +247,7 @@ impl Loaded {
                 return Err(anyhow::Error::new(error).context(what).into());
             }
         };
-        let mut changes = change::find(
+        let changes = change::find(
             &self.project,
             &self.listing,
             &read.repository,
@@ -196,17 +257,10 @@ impl Loaded {
                 counted,
                 same: BTreeSet::new(),
             },
-            &mut self.problems,
+            problems,
         )
         .context("failed to find what has changed")?;
         self.read = Some(read);
-        let is_here = |path: &ProjectPath| path.is_at_or_below(&self.directory);
-        changes.since.removed.retain(is_here);
-        info!(
-            changed = changes.stacks.len(),
-            removed = changes.since.removed.len(),
-            "changes"
-        );
         Ok(changes)
     }
 

@@ -32,7 +32,7 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     let document = args.format.document(Document::Stacks);
     let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    if let Some(status) = loaded.check()? {
+    if let Some(status) = loaded.check(filters.change())? {
         return Ok(status);
     }
     let query = loaded.query(filters)?;

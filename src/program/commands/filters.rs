@@ -78,6 +78,11 @@ impl Filters {
             neighbours: neighbours(&args.neighbours),
         })
     }
+
+    /// Returns what is asked of change detection, with `--changed`.
+    pub(super) fn change(&self) -> Option<&ChangeQuery> {
+        self.change.as_ref()
+    }
 }
 
 impl NameList {
@@ -214,10 +219,6 @@ impl Loaded {
             Some(query) => Some(self.changes(&query)?),
             None => None,
         };
-        if let Some(changes) = &changed {
-            let diagnostics = &mut self.problems.diagnostics;
-            self.references.note_removed(&changes.since, diagnostics);
-        }
         Ok(Query {
             changed,
             directory: self.directory.clone(),

@@ -41,7 +41,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     let document = (args.format == GraphFormat::Json).then_some(Document::Graph);
     let filters = Filters::new(chdir, &args.select)?;
     let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    if let Some(status) = loaded.check()? {
+    if let Some(status) = loaded.check(filters.change())? {
         return Ok(status);
     }
     let query = loaded.query(filters)?;

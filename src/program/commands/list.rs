@@ -84,7 +84,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         args.format.document(),
         Reads::for_selection(&args.select),
     )?;
-    if let Some(status) = loaded.check()? {
+    if let Some(status) = loaded.check(filters.change())? {
         return Ok(status);
     }
     let query = loaded.query(filters)?;
@@ -150,7 +150,7 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     }
     let query = ChangeQuery::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, args.format.document(), Reads::Changes)?;
-    if let Some(status) = loaded.check()? {
+    if let Some(status) = loaded.check(Some(&query))? {
         return Ok(status);
     }
     let globs = loaded.path_filters("--match", &args.select.globs)?;

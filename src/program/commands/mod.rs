@@ -39,7 +39,7 @@ use orch::selection::reference::References;
 use orch::selection::select::Selection;
 use tracing::{debug, info};
 
-use self::changed::{GitState, PendingGitState};
+use self::changed::{ChangeQuery, GitState, PendingGitState};
 use self::filters::Filters;
 pub(crate) use self::run::flag_on_record;
 use self::selection_flags::SelectArgs;
@@ -255,9 +255,13 @@ impl Loaded {
         })
     }
 
-    /// Ends the command if anything read so far is an error; what is wrong is then shown.
-    fn check(&mut self) -> Result<Option<ExitStatus>> {
+    /// Ends the command if anything read so far is an error; what is wrong is then shown. `change` says
+    /// what the command asks of change detection, if anything.
+    fn check(&mut self, change: Option<&ChangeQuery>) -> Result<Option<ExitStatus>> {
         if self.problems.has_errors() {
+            if let Some(query) = change {
+                self.explain_references(query);
+            }
             self.report()
         } else {
             Ok(None)

@@ -87,7 +87,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     };
     let document = args.format.document(Document::Why);
     let mut loaded = Loaded::new(chdir, document, reads)?;
-    if let Some(status) = loaded.check()? {
+    if let Some(status) = loaded.check(filters.change())? {
         return Ok(status);
     }
     let query = loaded.query(filters)?;
@@ -136,7 +136,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
 fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitStatus> {
     let document = args.format.document(Document::WhyAfter);
     let mut loaded = Loaded::new(chdir, document, Reads::Configuration)?;
-    if let Some(status) = loaded.check()? {
+    if let Some(status) = loaded.check(None)? {
         return Ok(status);
     }
     let later = loaded.stack(&args.stack, None)?;

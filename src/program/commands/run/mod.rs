@@ -60,7 +60,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         }
     };
     let mut loaded = Loaded::of(found, None, reads)?;
-    if let Some(status) = loaded.check()? {
+    if let Some(status) = loaded.check(filters.change())? {
         return Ok(status);
     }
     let resumed = resume::resumed(&mut loaded, args)?;
