@@ -11,14 +11,13 @@ use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
 use orch::report::Refusal;
-use orch::selection::graph::Towards;
 use orch::selection::select::{
-    DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query, Reach, Selection, Verb, select,
+    DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query, Reach, Selection, select,
 };
 use tracing::info;
 
 use super::changed::{ChangeQuery, note_unselectable};
-use super::selection_flags::{Depth, NeighbourArgs, SelectArgs};
+use super::selection_flags::SelectArgs;
 use super::{Loaded, count, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -75,7 +74,7 @@ impl Filters {
                 Some(file) => Some(NameList::read(chdir, file)?),
                 None => None,
             },
-            neighbours: neighbours(&args.neighbours),
+            neighbours: args.neighbours.reaches(),
         })
     }
 
@@ -146,55 +145,6 @@ fn no_tag(flag: &str, value: &str) -> ProgramError {
     ProgramError::usage(message).hint(format!(
         "leave out `{flag}` to select stacks whatever their tags"
     ))
-}
-
-/// The flags about neighbours, each with Terramate's name if that was used.
-fn neighbours(args: &NeighbourArgs) -> Vec<(Reach, Option<&'static str>)> {
-    use Towards::{Dependencies, Dependents};
-    use Verb::{Exclude, Include, Only};
-    let one = |flag: bool| flag.then_some(Depth::ONE);
-    let theirs = &args.terramate;
-    let ours = [
-        (Only, Dependencies, args.only_dependencies),
-        (Only, Dependents, args.only_dependents),
-        (Include, Dependencies, args.include_dependencies),
-        (Include, Dependents, args.include_dependents),
-        (Exclude, Dependencies, args.exclude_dependencies),
-        (Exclude, Dependents, args.exclude_dependents),
-    ];
-    #[rustfmt::skip] // a table
-    let theirs = [
-        (Only, Dependencies, theirs.only_all_dependencies, "--only-all-dependencies"),
-        (Only, Dependencies, theirs.only_output_dependencies, "--only-output-dependencies"),
-        (Only, Dependencies, one(args.only_direct_dependencies), "--only-direct-dependencies"),
-        (Only, Dependents, theirs.only_all_dependents, "--only-all-dependents"),
-        (Only, Dependents, one(args.only_direct_dependents), "--only-direct-dependents"),
-        (Include, Dependencies, theirs.include_all_dependencies, "--include-all-dependencies"),
-        (Include, Dependencies, theirs.include_output_dependencies, "--include-output-dependencies"),
-        (Include, Dependencies, one(args.include_direct_dependencies), "--include-direct-dependencies"),
-        (Include, Dependents, theirs.include_all_dependents, "--include-all-dependents"),
-        (Include, Dependents, one(args.include_direct_dependents), "--include-direct-dependents"),
-        (Exclude, Dependencies, theirs.exclude_all_dependencies, "--exclude-all-dependencies"),
-        (Exclude, Dependents, theirs.exclude_all_dependents, "--exclude-all-dependents"),
-    ];
-    let ours = ours
-        .into_iter()
-        .map(|(verb, towards, depth)| (verb, towards, depth, None));
-    let theirs = theirs
-        .into_iter()
-        .map(|(verb, towards, depth, name)| (verb, towards, depth, Some(name)));
-    let given = ours
-        .chain(theirs)
-        .filter_map(|(verb, towards, depth, name)| {
-            let Depth(depth) = depth?;
-            let reach = Reach {
-                verb,
-                towards,
-                depth,
-            };
-            Some((reach, name))
-        });
-    given.collect()
 }
 
 impl Loaded {

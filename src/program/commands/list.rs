@@ -10,7 +10,8 @@ use orch::report::{Document, List, Matrix, reason_text, write_list, write_matrix
 use orch::run::order::Order;
 
 use super::changed::ChangeQuery;
-use super::selection_flags::{NEIGHBOURS, SEE_SELECTION, SelectArgs};
+use super::neighbour_flags::NEIGHBOURS;
+use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};

@@ -13,6 +13,7 @@ mod help;
 mod idle;
 mod list;
 mod man;
+mod neighbour_flags;
 mod run;
 mod runs;
 mod selection_flags;

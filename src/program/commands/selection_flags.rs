@@ -1,10 +1,10 @@
 //! The flags that say which stacks a command acts on.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{Args, ValueEnum};
+
+use super::neighbour_flags::NeighbourArgs;
 
 /// Where the help says how the flags work together.
 pub(crate) const SEE_SELECTION: &str =
@@ -101,158 +101,6 @@ impl SelectArgs {
         ];
         let mut given = flags.into_iter().filter(|(_, is_given)| *is_given);
         given.next().map(|(flag, _)| flag)
-    }
-}
-
-/// The group of the flags that select stacks by the graph, also by Terramate's names.
-pub(crate) const NEIGHBOURS: &str = "neighbours";
-
-/// Which stacks around those that are selected.
-///
-/// `-h` does not show the names that only users of Terramate know.
-#[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[command(
-    next_help_heading = "Selection by the graph",
-    group = ArgGroup::new(NEIGHBOURS).multiple(true)
-)]
-pub(crate) struct NeighbourArgs {
-    /// Add what runs before the selected stacks, at most DEPTH steps away
-    ///
-    /// A step is one constraint of the order: nesting, `after` or `before`. In Terramate, where the flag
-    /// is called --include-all-dependencies, only data that stacks share counts (`input` blocks,
-    /// Terragrunt's `dependency`). The same holds for all flags below.
-    #[arg(
-        long,
-        value_name = "DEPTH",
-        group = NEIGHBOURS,
-        num_args = 0..=1, require_equals = true, default_missing_value = "all"
-    )]
-    pub(crate) include_dependencies: Option<Depth>,
-
-    /// Add what runs after the selected stacks, at most DEPTH steps away
-    ///
-    /// Terramate's --include-all-dependents.
-    #[arg(
-        long,
-        value_name = "DEPTH",
-        group = NEIGHBOURS,
-        num_args = 0..=1, require_equals = true, default_missing_value = "all"
-    )]
-    pub(crate) include_dependents: Option<Depth>,
-
-    /// Select what runs before the selected stacks instead of them, at most DEPTH steps away
-    ///
-    /// Terramate's --only-all-dependencies.
-    #[arg(
-        long,
-        value_name = "DEPTH",
-        groups = ["only", NEIGHBOURS],
-        num_args = 0..=1, require_equals = true, default_missing_value = "all"
-    )]
-    pub(crate) only_dependencies: Option<Depth>,
-
-    /// Select what runs after the selected stacks instead of them, at most DEPTH steps away
-    ///
-    /// Terramate's --only-all-dependents.
-    #[arg(
-        long,
-        value_name = "DEPTH",
-        groups = ["only", NEIGHBOURS],
-        num_args = 0..=1, require_equals = true, default_missing_value = "all"
-    )]
-    pub(crate) only_dependents: Option<Depth>,
-
-    /// Take away what runs before any selected stack, at most DEPTH steps away
-    ///
-    /// Terramate's --exclude-all-dependencies.
-    #[arg(
-        long,
-        value_name = "DEPTH",
-        group = NEIGHBOURS,
-        num_args = 0..=1, require_equals = true, default_missing_value = "all"
-    )]
-    pub(crate) exclude_dependencies: Option<Depth>,
-
-    /// Take away what runs after any selected stack, at most DEPTH steps away
-    ///
-    /// Terramate's --exclude-all-dependents.
-    #[arg(
-        long,
-        value_name = "DEPTH",
-        group = NEIGHBOURS,
-        num_args = 0..=1, require_equals = true, default_missing_value = "all"
-    )]
-    pub(crate) exclude_dependents: Option<Depth>,
-
-    /// The same as --include-dependencies=1
-    #[arg(long, hide_short_help = true, group = NEIGHBOURS)]
-    pub(crate) include_direct_dependencies: bool,
-
-    /// The same as --include-dependents=1
-    #[arg(long, hide_short_help = true, group = NEIGHBOURS)]
-    pub(crate) include_direct_dependents: bool,
-
-    /// The same as --only-dependencies=1
-    #[arg(long, hide_short_help = true, groups = ["only", NEIGHBOURS])]
-    pub(crate) only_direct_dependencies: bool,
-
-    /// The same as --only-dependents=1
-    #[arg(long, hide_short_help = true, groups = ["only", NEIGHBOURS])]
-    pub(crate) only_direct_dependents: bool,
-
-    #[command(flatten)]
-    pub(crate) terramate: TerramateNeighbourArgs,
-}
-
-/// Terramate's names of these flags, which there follow the data that stacks share.
-#[derive(Debug, Args)]
-pub(crate) struct TerramateNeighbourArgs {
-    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub(crate) include_all_dependencies: Option<Depth>,
-
-    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub(crate) include_output_dependencies: Option<Depth>,
-
-    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub(crate) include_all_dependents: Option<Depth>,
-
-    #[arg(long, hide = true, groups = ["only", NEIGHBOURS], num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub(crate) only_all_dependencies: Option<Depth>,
-
-    #[arg(long, hide = true, groups = ["only", NEIGHBOURS], num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub(crate) only_output_dependencies: Option<Depth>,
-
-    #[arg(long, hide = true, groups = ["only", NEIGHBOURS], num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub(crate) only_all_dependents: Option<Depth>,
-
-    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub(crate) exclude_all_dependencies: Option<Depth>,
-
-    #[arg(long, hide = true, group = NEIGHBOURS, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    pub(crate) exclude_all_dependents: Option<Depth>,
-}
-
-/// How many steps to go; any number if absent.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Depth(pub(crate) Option<NonZeroU32>);
-
-impl Depth {
-    /// One step.
-    pub(crate) const ONE: Depth = Depth(Some(NonZeroU32::MIN));
-}
-
-impl FromStr for Depth {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "all" {
-            return Ok(Depth(None));
-        }
-        let depth = text.parse();
-        depth
-            .map(|depth| Depth(Some(depth)))
-            .map_err(|_| "a number of steps from 1 on, or `all`")
     }
 }
 

@@ -12,7 +12,8 @@ use orch::project::config::{SafeguardKeyword, TagLimit};
 use orch::project::tag::tag_problem;
 
 use super::exit_codes::ExitCodeArgs;
-use crate::program::commands::selection_flags::{NEIGHBOURS, SEE_SELECTION, SelectArgs};
+use crate::program::commands::neighbour_flags::NEIGHBOURS;
+use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 use crate::program::error::ProgramError;
 
 /// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, and

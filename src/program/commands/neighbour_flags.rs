@@ -1,0 +1,197 @@
+//! The flags that select stacks by the graph, by the names of `orch` and by those of Terramate.
+
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use clap::{ArgGroup, Args};
+use orch::selection::graph::Towards;
+use orch::selection::select::{Reach, Verb};
+
+/// The group of all these flags.
+pub(crate) const NEIGHBOURS: &str = "neighbours";
+
+/// The groups of flags that can be used together.
+const ANY: [&str; 1] = [NEIGHBOURS];
+
+/// The groups of flags of which only one may be given.
+const ONLY: [&str; 2] = ["only", NEIGHBOURS];
+
+/// Declares flags that take an optional number of steps, each with its groups, and other fields after
+/// them.
+macro_rules! depth_flags {
+    (
+        $(#[$of_struct:meta])*
+        struct $name:ident {
+            $( $(#[$of_flag:meta])* $flag:ident in $groups:ident, )*
+            $( ; $($other:tt)* )?
+        }
+    ) => {
+        #[derive(Debug, Args)]
+        $(#[$of_struct])*
+        pub(crate) struct $name {
+            $(
+                $(#[$of_flag])*
+                #[arg(
+                    long,
+                    value_name = "DEPTH",
+                    groups = $groups,
+                    num_args = 0..=1, require_equals = true, default_missing_value = "all"
+                )]
+                $flag: Option<Depth>,
+            )*
+            $( $($other)* )?
+        }
+    };
+}
+
+depth_flags! {
+    /// Which stacks around those that are selected.
+    ///
+    /// `-h` does not show the names that only users of Terramate know.
+    #[command(
+        next_help_heading = "Selection by the graph",
+        group = ArgGroup::new(NEIGHBOURS).multiple(true)
+    )]
+    struct NeighbourArgs {
+        /// Add what runs before the selected stacks, at most DEPTH steps away
+        ///
+        /// A step is one constraint of the order: nesting, `after` or `before`. In Terramate, where the
+        /// flag is called --include-all-dependencies, only data that stacks share counts (`input`
+        /// blocks, Terragrunt's `dependency`). The same holds for all flags below.
+        include_dependencies in ANY,
+
+        /// Add what runs after the selected stacks, at most DEPTH steps away
+        ///
+        /// Terramate's --include-all-dependents.
+        include_dependents in ANY,
+
+        /// Select what runs before the selected stacks instead of them, at most DEPTH steps away
+        ///
+        /// Terramate's --only-all-dependencies.
+        only_dependencies in ONLY,
+
+        /// Select what runs after the selected stacks instead of them, at most DEPTH steps away
+        ///
+        /// Terramate's --only-all-dependents.
+        only_dependents in ONLY,
+
+        /// Take away what runs before any selected stack, at most DEPTH steps away
+        ///
+        /// Terramate's --exclude-all-dependencies.
+        exclude_dependencies in ANY,
+
+        /// Take away what runs after any selected stack, at most DEPTH steps away
+        ///
+        /// Terramate's --exclude-all-dependents.
+        exclude_dependents in ANY,
+
+        ;
+
+        /// The same as --include-dependencies=1
+        #[arg(long, hide_short_help = true, groups = ANY)]
+        include_direct_dependencies: bool,
+
+        /// The same as --include-dependents=1
+        #[arg(long, hide_short_help = true, groups = ANY)]
+        include_direct_dependents: bool,
+
+        /// The same as --only-dependencies=1
+        #[arg(long, hide_short_help = true, groups = ONLY)]
+        only_direct_dependencies: bool,
+
+        /// The same as --only-dependents=1
+        #[arg(long, hide_short_help = true, groups = ONLY)]
+        only_direct_dependents: bool,
+
+        #[command(flatten)]
+        terramate: TerramateNeighbourArgs,
+    }
+}
+
+depth_flags! {
+    /// Terramate's names of these flags, which there follow the data that stacks share.
+    struct TerramateNeighbourArgs {
+        #[arg(hide = true)]
+        include_all_dependencies in ANY,
+        #[arg(hide = true)]
+        include_output_dependencies in ANY,
+        #[arg(hide = true)]
+        include_all_dependents in ANY,
+        #[arg(hide = true)]
+        only_all_dependencies in ONLY,
+        #[arg(hide = true)]
+        only_output_dependencies in ONLY,
+        #[arg(hide = true)]
+        only_all_dependents in ONLY,
+        #[arg(hide = true)]
+        exclude_all_dependencies in ANY,
+        #[arg(hide = true)]
+        exclude_all_dependents in ANY,
+    }
+}
+
+impl NeighbourArgs {
+    /// Returns what the flags ask for, each with Terramate's name if that was used.
+    pub(super) fn reaches(&self) -> Vec<(Reach, Option<&'static str>)> {
+        use Towards::{Dependencies, Dependents};
+        use Verb::{Exclude, Include, Only};
+        let one = |flag: bool| flag.then_some(Depth::ONE);
+        let theirs = &self.terramate;
+        #[rustfmt::skip] // a table
+        let flags = [
+            (Only, Dependencies, self.only_dependencies, None),
+            (Only, Dependents, self.only_dependents, None),
+            (Include, Dependencies, self.include_dependencies, None),
+            (Include, Dependents, self.include_dependents, None),
+            (Exclude, Dependencies, self.exclude_dependencies, None),
+            (Exclude, Dependents, self.exclude_dependents, None),
+            (Only, Dependencies, theirs.only_all_dependencies, Some("--only-all-dependencies")),
+            (Only, Dependencies, theirs.only_output_dependencies, Some("--only-output-dependencies")),
+            (Only, Dependencies, one(self.only_direct_dependencies), Some("--only-direct-dependencies")),
+            (Only, Dependents, theirs.only_all_dependents, Some("--only-all-dependents")),
+            (Only, Dependents, one(self.only_direct_dependents), Some("--only-direct-dependents")),
+            (Include, Dependencies, theirs.include_all_dependencies, Some("--include-all-dependencies")),
+            (Include, Dependencies, theirs.include_output_dependencies, Some("--include-output-dependencies")),
+            (Include, Dependencies, one(self.include_direct_dependencies), Some("--include-direct-dependencies")),
+            (Include, Dependents, theirs.include_all_dependents, Some("--include-all-dependents")),
+            (Include, Dependents, one(self.include_direct_dependents), Some("--include-direct-dependents")),
+            (Exclude, Dependencies, theirs.exclude_all_dependencies, Some("--exclude-all-dependencies")),
+            (Exclude, Dependents, theirs.exclude_all_dependents, Some("--exclude-all-dependents")),
+        ];
+        let given = flags
+            .into_iter()
+            .filter_map(|(verb, towards, depth, name)| {
+                let Depth(depth) = depth?;
+                let reach = Reach {
+                    verb,
+                    towards,
+                    depth,
+                };
+                Some((reach, name))
+            });
+        given.collect()
+    }
+}
+
+/// How many steps to go; any number if absent.
+#[derive(Debug, Clone, Copy)]
+struct Depth(Option<NonZeroU32>);
+
+impl Depth {
+    /// One step.
+    const ONE: Depth = Depth(Some(NonZeroU32::MIN));
+}
+
+impl FromStr for Depth {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "all" {
+            return Ok(Depth(None));
+        }
+        let depth = text.parse();
+        depth
+            .map(|depth| Depth(Some(depth)))
+            .map_err(|_| "a number of steps from 1 on, or `all`")
+    }
+}
