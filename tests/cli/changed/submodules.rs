@@ -1,0 +1,114 @@
+//! Repositories in the repository.
+
+use insta::assert_snapshot;
+
+use crate::support::Repository;
+
+/// A project with the stacks `a` and `b` and a repository at `a/sub` that is a submodule.
+fn with_submodule() -> Repository {
+    let repository = Repository::layout("a\nb");
+    let library = repository.outside().join("library");
+    std::fs::create_dir(&library).unwrap();
+    repository.git_in(&library, "init -q -b main");
+    std::fs::write(library.join("x.tf"), "").unwrap();
+    repository.git_in(&library, "add -A");
+    repository.git_in(&library, "commit -q -m one");
+    repository.git("submodule --quiet add ../library a/sub");
+    repository.commit();
+    repository.git("tag -f base");
+    repository
+}
+
+#[test]
+fn a_submodule_that_stays_has_not_changed() {
+    assert_snapshot!(with_submodule().changed(), @"
+    [stderr]
+    note: no stack has changed since 9c50cb5
+    ");
+}
+
+#[test]
+fn a_submodule_at_another_commit_is_one_change() {
+    let repository = with_submodule();
+    repository.write("/a/sub/x.tf", "# changed\n");
+    repository.git_in("/a/sub", "commit -q -a -m two");
+    assert_snapshot!(repository.changed(), @"a  # changed: a/sub (uncommitted, submodule); at or below /");
+    repository.commit();
+    assert_snapshot!(repository.changed(), @"a  # changed: a/sub (submodule); at or below /");
+}
+
+#[test]
+fn a_submodule_with_changes_inside_is_one_change() {
+    let repository = with_submodule();
+    repository.write("/a/sub/x.tf", "# changed\n");
+    assert_snapshot!(repository.changed(), @"a  # changed: a/sub (uncommitted, submodule); at or below /");
+}
+
+#[test]
+fn a_submodule_with_untracked_files_is_one_change() {
+    let repository = with_submodule();
+    repository.write("/a/sub/new.tf", "# changed\n");
+    assert_snapshot!(repository.changed(), @"a  # changed: a/sub (uncommitted, submodule); at or below /");
+}
+
+#[test]
+fn a_submodule_that_is_not_checked_out_has_not_changed() {
+    let repository = with_submodule();
+    repository.git("submodule --quiet deinit a/sub");
+    assert_snapshot!(repository.changed(), @"
+    [stderr]
+    note: no stack has changed since 9c50cb5
+    ");
+}
+
+#[test]
+fn a_submodule_that_comes_or_goes_is_one_change() {
+    let repository = with_submodule();
+    repository.git("rm -q a/sub");
+    assert_snapshot!(repository.changed(), @"a  # changed: a/sub (uncommitted, submodule); at or below /");
+    repository.git("reset -q --hard");
+    repository.git("tag -f base HEAD~");
+    assert_snapshot!(repository.changed(), @"a  # changed: a/sub (submodule); at or below /");
+}
+
+#[test]
+fn a_submodule_counts_whatever_git_is_told_to_ignore() {
+    for setting in [
+        "config -f .gitmodules submodule.a/sub.ignore all",
+        "config submodule.a/sub.ignore all",
+        "config diff.ignoreSubmodules all",
+    ] {
+        let repository = with_submodule();
+        repository.git(setting);
+        repository.write("/a/sub/x.tf", "# changed\n");
+        let uncommitted = "a  # changed: a/sub (uncommitted, submodule); at or below /\n";
+        assert_eq!(repository.changed().to_string(), uncommitted, "{setting}");
+        repository.git_in("/a/sub", "commit -q -a -m two");
+        assert_eq!(repository.changed().to_string(), uncommitted, "{setting}");
+        repository.git("-c diff.ignoreSubmodules=none add --force a/sub .gitmodules");
+        repository.git("commit -q --allow-empty -m moved");
+        let committed = "a  # changed: a/sub (submodule); at or below /\n";
+        assert_eq!(repository.changed().to_string(), committed, "{setting}");
+    }
+}
+
+#[test]
+fn stacks_in_a_submodule_change_with_it() {
+    let repository = with_submodule();
+    repository.write("/a/sub/s/stack.tm", "stack {}\n");
+    repository.write("/a/sub/t/stack.tm", "stack {}\n");
+    repository.git_in("/a/sub", "add -A");
+    repository.git_in("/a/sub", "commit -q -m stacks");
+    repository.commit();
+    repository.git("tag -f base");
+    assert_snapshot!(repository.changed(), @"
+    [stderr]
+    note: no stack has changed since a77ca2b
+    ");
+    repository.write("/a/sub/s/x.tf", "");
+    assert_snapshot!(repository.changed(), @"
+    a  # changed: a/sub (uncommitted, submodule); at or below /
+    a/sub/s  # changed: a/sub (uncommitted, submodule); at or below /
+    a/sub/t  # changed: a/sub (uncommitted, submodule); at or below /
+    ");
+}
