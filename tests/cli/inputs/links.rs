@@ -1,0 +1,220 @@
+//! Symbolic links.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::{NONE, module};
+use crate::support::{changed, commit, project, why, why_changed};
+
+#[test]
+fn what_a_link_in_a_stack_leads_to_counts() {
+    let sandbox = project("s t", &[("/data/x", ""), ("/data2/x", ""), ("/one", "")]);
+    sandbox.mkdir("/s/deep/er");
+    sandbox.symlink("../one", "/s/file");
+    sandbox.symlink("../../../data", "/s/deep/er/directory");
+    sandbox.symlink(sandbox.path("/absolute"), "/t/absolute");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/one"), @"s  # changed: one, target of the link s/file");
+    assert_snapshot!(why_changed(&sandbox, "/data/x"), @"s  # changed: data/x, target of the link s/deep/er/directory");
+    assert_snapshot!(why_changed(&sandbox, "/absolute"), @"t  # changed: absolute, target of the link t/absolute");
+    assert_eq!(changed(&sandbox, "/data2/x"), NONE);
+}
+
+#[test]
+fn links_that_lead_nowhere_or_outside_or_round_are_quiet() {
+    let sandbox = project("s", &[]);
+    sandbox.symlink("loop2", "/s/loop");
+    sandbox.symlink("loop", "/s/loop2");
+    sandbox.symlink("self", "/s/self");
+    sandbox.symlink("../../decoy", "/s/outside");
+    sandbox.symlink("/etc", "/s/etc");
+    sandbox.symlink("../nowhere", "/s/nowhere");
+    commit(&sandbox);
+    assert_eq!(why_changed(&sandbox, "/x"), "");
+    assert_eq!(changed(&sandbox, "/nowhere"), ["s"]);
+}
+
+#[test]
+fn links_in_a_linked_directory_count() {
+    let sandbox = project(
+        "c d e f g",
+        &[
+            ("/shared/common.tf", ""),
+            ("/shared/common.json", ""),
+            ("/shared/deep/y.json", ""),
+            ("/tpl/x", ""),
+            ("/conf/real/x.json", ""),
+            (
+                "/d/main.tf",
+                "locals {\n  x = fileset(\"${path.module}/../conf\", \"*.json\")\n}\n",
+            ),
+            ("/e/stack.tm", "stack {\n  watch = [\"/conf/*.json\"]\n}\n"),
+            ("/f/stack.tm", "stack {\n  watch = [\"/conf/**\"]\n}\n"),
+            (
+                "/g/stack.tm",
+                "stack {\n  watch = [\"/conf/*/*.json\"]\n}\n",
+            ),
+        ],
+    );
+    sandbox.symlink("../tpl", "/c/tpl");
+    sandbox.symlink("../shared/common.tf", "/tpl/x.tpl");
+    sandbox.symlink("../conf", "/tpl/conf");
+    sandbox.symlink("../tpl", "/conf/round");
+    sandbox.symlink("../shared/common.json", "/conf/x.json");
+    sandbox.symlink("../shared/deep", "/conf/deep");
+    sandbox.symlink("../shared/unused", "/conf/x.txt");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/shared/common.tf"), @"
+    c  # changed: shared/common.tf, target of the link c/tpl, target of the link tpl/x.tpl
+    f  # changed: shared/common.tf, watched (f/stack.tm:2), target of the link conf/round, target of the link tpl/x.tpl
+    ");
+    assert_snapshot!(why_changed(&sandbox, "/shared/common.json"), @"
+    c  # changed: shared/common.json, target of the link c/tpl, target of the link tpl/conf, target of the link conf/x.json
+    d  # changed: shared/common.json, read by fileset (d/main.tf:2), target of the link conf/x.json
+    e  # changed: shared/common.json, watched (e/stack.tm:2), target of the link conf/x.json
+    f  # changed: shared/common.json, watched (f/stack.tm:2), target of the link conf/x.json
+    ");
+    assert_eq!(changed(&sandbox, "/shared/deep/y.json"), ["c", "f", "g"]);
+    assert_eq!(changed(&sandbox, "/shared/unused"), ["c", "f"]);
+    assert_eq!(changed(&sandbox, "/shared/x.json"), NONE);
+}
+
+#[test]
+fn links_where_orch_does_not_look_for_stacks_count() {
+    let sandbox = project(
+        "m n o p t",
+        &[
+            ("/t/main.tf", &module("../.modules/t")),
+            ("/.modules/t/deep/y", ""),
+            ("/shared/common.tf", ""),
+            ("/m/files/.tmskip", ""),
+            ("/m/files/deep/y", ""),
+            ("/n/.config/y", ""),
+            ("/o/.terraform/y", ""),
+            ("/p/nested/root.orch.hcl", "orch {\n  root = true\n}\n"),
+            ("/p/nested/.config/y", ""),
+            ("/.config/y", ""),
+        ],
+    );
+    for directory in ["m/files/deep", "n/.config", "o/.terraform", ".config"] {
+        let up = "../".repeat(directory.split('/').count());
+        sandbox.symlink(format!("{up}shared/common.tf"), &format!("/{directory}/x"));
+    }
+    sandbox.symlink("../../../shared/common.tf", "/p/nested/.config/x");
+    sandbox.symlink("../../../shared/common.tf", "/.modules/t/deep/x");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/shared/common.tf"), @"
+    m  # changed: shared/common.tf, target of the link m/files/deep/x
+    n  # changed: shared/common.tf, target of the link n/.config/x
+    t  # changed: shared/common.tf, module ../.modules/t (t/main.tf:2), target of the link .modules/t/deep/x
+    ");
+}
+
+#[test]
+fn every_link_of_a_chain_counts() {
+    let sandbox = project("s", &[("/data/x", "")]);
+    sandbox.symlink("../a", "/s/link");
+    sandbox.symlink("b", "/a");
+    sandbox.symlink("data/x", "/b");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/data/x"), @"s  # changed: data/x, target of the link s/link, target of the link a, target of the link b");
+    fs::remove_file(sandbox.path("/b")).unwrap();
+    sandbox.symlink("data", "/b");
+    assert_snapshot!(why(&sandbox), @"s  # changed: b, target of the link s/link, target of the link a");
+}
+
+#[test]
+fn a_link_whose_target_was_deleted_counts() {
+    let sandbox = project("s", &[("/data/x", "")]);
+    sandbox.symlink("../data/x", "/s/link");
+    commit(&sandbox);
+    fs::remove_file(sandbox.path("/data/x")).unwrap();
+    assert_snapshot!(why(&sandbox), @"s  # changed: data/x (uncommitted, deleted), target of the link s/link");
+}
+
+#[test]
+fn a_link_in_a_nested_stack_is_not_its_parents() {
+    let sandbox = project("s s/nested", &[("/x", ""), ("/s/nested/deep/y", "")]);
+    sandbox.symlink("../../../x", "/s/nested/deep/link");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/x"), @"s/nested  # changed: x, target of the link s/nested/deep/link");
+}
+
+#[test]
+fn a_link_upwards_does_not_change_with_everything() {
+    let sandbox = project("a/s", &[("/a/x", "")]);
+    sandbox.symlink("..", "/a/s/up");
+    sandbox.symlink("../..", "/a/s/root");
+    sandbox.symlink(".", "/a/s/here");
+    commit(&sandbox);
+    assert_eq!(why_changed(&sandbox, "/a/x"), "");
+    assert_eq!(why_changed(&sandbox, "/y"), "");
+}
+
+#[test]
+fn a_link_that_leads_elsewhere_now_is_a_change_of_its_stack() {
+    let sandbox = project("s", &[("/one", ""), ("/two", "")]);
+    sandbox.symlink("../one", "/s/link");
+    commit(&sandbox);
+    fs::remove_file(sandbox.path("/s/link")).unwrap();
+    sandbox.symlink("../two", "/s/link");
+    assert_snapshot!(why(&sandbox), @"s  # changed: s/link");
+}
+
+#[test]
+fn a_link_in_a_module_counts() {
+    let sandbox = project(
+        "s",
+        &[
+            ("/s/main.tf", &module("../m")),
+            ("/m/main.tf", &module("../n")),
+            ("/n/deep/x", ""),
+            ("/data/x", ""),
+        ],
+    );
+    sandbox.symlink("../../data", "/n/deep/link");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/data/x"), @"s  # changed: data/x, module ../m (s/main.tf:2), module ../n (m/main.tf:2), target of the link n/deep/link");
+}
+
+#[test]
+fn a_link_in_a_hidden_module_counts() {
+    let sandbox = project(
+        "s t",
+        &[
+            ("/s/main.tf", &module("../.modules/m")),
+            ("/t/main.tf", &module("../skipped/m")),
+            ("/.modules/m/x", ""),
+            ("/skipped/.orchskip", ""),
+            ("/skipped/m/x", ""),
+            ("/shared.tf", ""),
+        ],
+    );
+    sandbox.symlink("../../shared.tf", "/.modules/m/main.tf");
+    sandbox.symlink("../../shared.tf", "/skipped/m/main.tf");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/shared.tf"), @"
+    s  # changed: shared.tf, module ../.modules/m (s/main.tf:2), target of the link .modules/m/main.tf
+    t  # changed: shared.tf, module ../skipped/m (t/main.tf:2), target of the link skipped/m/main.tf
+    ");
+}
+
+#[test]
+fn a_file_behind_a_link_names_modules_from_where_the_link_is() {
+    let sandbox = project(
+        "s",
+        &[
+            ("/shared/main.tf", &module("./m")),
+            ("/shared/m/x", ""),
+            ("/s/m/stack.tm", "stack {}\n"),
+        ],
+    );
+    sandbox.symlink("../shared/main.tf", "/s/main.tf");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/s/m/x"), @"
+    s  # changed: s/m/x, module ./m (s/main.tf:2)
+    s/m  # changed: s/m/x
+    ");
+    assert_snapshot!(why_changed(&sandbox, "/shared/m/x"), @"");
+}

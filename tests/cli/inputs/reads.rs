@@ -1,0 +1,265 @@
+//! Files that functions read.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::{NONE, module, stack_with};
+#[cfg(unix)]
+use crate::support::commit;
+use crate::support::{changed, project, why, why_changed};
+
+#[test]
+fn every_function_that_reads_counts() {
+    for function in [
+        "file",
+        "filebase64",
+        "filebase64sha256",
+        "filebase64sha512",
+        "fileexists",
+        "filemd5",
+        "filesha1",
+        "filesha256",
+        "filesha512",
+        "templatefile",
+        "core::file",
+    ] {
+        let sandbox = stack_with(&format!(
+            "locals {{\n  x = {function}(\"${{path.module}}/../data/x\", {{}})\n}}\n"
+        ));
+        let function = function.trim_start_matches("core::");
+        assert_eq!(
+            why_changed(&sandbox, "/data/x"),
+            format!("s  # changed: data/x, read by {function} (s/main.tf:2)")
+        );
+        assert_eq!(changed(&sandbox, "/data/x2"), NONE);
+    }
+}
+
+#[test]
+fn paths_are_relative_to_what_they_say() {
+    let module_text = "locals {
+  module = file(\"${path.module}/../data/module\")
+  root   = file(\"${path.root}/../data/root\")
+  cwd    = file(\"${path.cwd}/../data/cwd\")
+  plain  = file(\"../data/plain\")
+}\n";
+    let sandbox = project(
+        "a/s b/s",
+        &[
+            ("/a/s/main.tf", &module("../../modules/m")),
+            ("/b/s/main.tf", &module("../../modules/m")),
+            ("/modules/m/main.tf", module_text),
+        ],
+    );
+    assert_eq!(changed(&sandbox, "/modules/data/module"), ["a/s", "b/s"]);
+    for name in ["root", "cwd", "plain"] {
+        assert_eq!(
+            changed(&sandbox, &format!("/a/data/{name}")),
+            ["a/s"],
+            "{name}"
+        );
+        assert_eq!(
+            changed(&sandbox, &format!("/modules/data/{name}")),
+            NONE,
+            "{name}"
+        );
+    }
+    assert_snapshot!(why_changed(&sandbox, "/b/data/root"), @"b/s  # changed: b/data/root, module ../../modules/m (b/s/main.tf:2), read by file (modules/m/main.tf:3)");
+}
+
+#[test]
+fn a_read_counts_wherever_it_stands() {
+    let sandbox = stack_with(
+        r#"
+locals {
+  template    = "a ${file("../data/template")} b"
+  nested      = jsondecode(file("../data/nested"))
+  for         = [for x in [1] : file("../data/for") if fileexists("../data/if")]
+  object      = { for k in [1] : file("../data/key") => file("../data/value") }
+  conditional = true ? file("../data/then") : file("../data/else")
+  index       = jsondecode(file("../data/index"))["${file("../data/in-index")}"].x
+  argument    = templatefile("../data/t.tpl", { x = file("../data/argument") })
+  parens      = !(file("../data/parens") == "")
+  inner       = file("../data/${"inner"}")
+  heredoc     = <<-EOT
+    %{ if fileexists("../data/directive") }${file("../data/heredoc")}%{ endif }
+  EOT
+}
+resource "x" "y" {
+  deep {
+    deeper {
+      x = file("../data/deep")
+    }
+  }
+}
+"#,
+    );
+    for name in [
+        "template",
+        "nested",
+        "for",
+        "if",
+        "key",
+        "value",
+        "then",
+        "else",
+        "index",
+        "in-index",
+        "t.tpl",
+        "argument",
+        "parens",
+        "inner",
+        "directive",
+        "heredoc",
+        "deep",
+    ] {
+        assert_eq!(changed(&sandbox, &format!("/data/{name}")), ["s"], "{name}");
+    }
+}
+
+#[test]
+fn a_set_of_files_has_members_that_come_and_go() {
+    let sandbox = project(
+        "s t u",
+        &[
+            (
+                "/s/main.tf",
+                "locals {\n  x = fileset(\"${path.module}/../data\", \"**/*.json\")\n}\n",
+            ),
+            (
+                "/t/main.tf",
+                "locals {\n  x = fileset(\"../data\", \"*.{json,yml}\")\n}\n",
+            ),
+            (
+                "/u/main.tf",
+                "locals {\n  x = fileset(path.module, \"../data/?.yml\")\n}\n",
+            ),
+            ("/data/a.json", ""),
+            ("/data/deep/er/b.json", ""),
+            ("/data/c.yml", ""),
+        ],
+    );
+    assert_snapshot!(why_changed(&sandbox, "/data/a.json"), @"
+    s  # changed: data/a.json, read by fileset (s/main.tf:2)
+    t  # changed: data/a.json, read by fileset (t/main.tf:2)
+    ");
+    assert_eq!(changed(&sandbox, "/data/deep/er/b.json"), ["s"]);
+    assert_eq!(changed(&sandbox, "/data/c.yml"), ["t", "u"]);
+    assert_eq!(changed(&sandbox, "/data/.new.json"), ["s", "t"]);
+    assert_eq!(changed(&sandbox, "/data/x.txt"), NONE);
+    fs::remove_file(sandbox.path("/data/a.json")).unwrap();
+    assert_eq!(why(&sandbox).lines().count(), 2);
+}
+
+#[test]
+fn what_is_not_literal_or_absolute_is_ignored() {
+    let sandbox = stack_with(
+        r#"
+locals {
+  a = file(var.x)
+  b = file("${var.x}/data")
+  c = file("/etc/hostname")
+  d = file("~/.ssh/id_rsa.pub")
+  f = file()
+  g = file("")
+  h = fileset("..")
+  i = fileset("..", var.x)
+  j = fileset("..", "[")
+  k = profile("../data")
+  l = "file(\"../data\")"
+  m = fileset("..", "../../*")
+}
+"#,
+    );
+    assert_snapshot!(why_changed(&sandbox, "/data"), @"");
+}
+
+#[test]
+fn what_is_read_outside_of_the_project_is_warned_of_once() {
+    let reads = "locals {\n  a = file(\"../../outside\")\n  \
+                 b = fileset(\"${path.module}/../..\", \"*\")\n  c = file(\"/x\")\n}\n";
+    let json = r#"{"locals": {"a": "${file(\"${path.module}/../../outside\")}"}}"#;
+    let sandbox = project(
+        "s t deep/u",
+        &[
+            ("/s/main.tf", &module("../m")),
+            ("/t/main.tf", &module("../m")),
+            ("/deep/u/main.tf", &module("../../m")),
+            ("/m/main.tf", reads),
+            ("/m/x.tf.json", json),
+        ],
+    );
+    assert_snapshot!(why_changed(&sandbox, "/x"), @r#"
+    warning: the path `../../outside` leads out of the project
+     --> m/main.tf:2:7
+      |
+    2 |   a = file("../../outside")
+      |       ^^^^ reads what is not below the project root
+      |
+      = note: changes there cannot be seen
+
+    warning: the path `./../..` leads out of the project
+     --> m/main.tf:3:7
+      |
+    3 |   b = fileset("${path.module}/../..", "*")
+      |       ^^^^^^^ reads what is not below the project root
+      |
+      = note: changes there cannot be seen
+
+    warning: the path `./../../outside`, which `m/x.tf.json` reads, leads out of the project
+      = note: changes there cannot be seen
+    "#);
+}
+
+#[test]
+fn a_file_that_is_read_and_was_deleted_counts() {
+    let sandbox = project(
+        "s",
+        &[
+            ("/s/main.tf", "locals {\n  x = file(\"../data/x\")\n}\n"),
+            ("/data/x", ""),
+        ],
+    );
+    fs::remove_dir_all(sandbox.path("/data")).unwrap();
+    assert_snapshot!(why(&sandbox), @"s  # changed: data/x (uncommitted, deleted), read by file (s/main.tf:2)");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_read_may_lie_behind_links() {
+    let sandbox = project(
+        "s",
+        &[
+            (
+                "/s/main.tf",
+                "locals {\n  x = file(\"../a/x\")\n  y = fileset(\"../a\", \"*.json\")\n}\n",
+            ),
+            ("/c/x", ""),
+        ],
+    );
+    sandbox.symlink("b", "/a");
+    sandbox.symlink("c", "/b");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/c/x"), @"s  # changed: c/x, read by file (s/main.tf:2), target of the link a, target of the link b");
+    assert_snapshot!(why_changed(&sandbox, "/c/new.json"), @"s  # changed: c/new.json, read by fileset (s/main.tf:3), target of the link a, target of the link b");
+    assert_eq!(changed(&sandbox, "/c/y"), NONE);
+    fs::remove_file(sandbox.path("/b")).unwrap();
+    sandbox.symlink("d", "/b");
+    assert_snapshot!(why(&sandbox), @"s  # changed: b, read by file (s/main.tf:2), target of the link a");
+}
+
+#[test]
+fn reads_count_in_json() {
+    let sandbox = project(
+        "s",
+        &[(
+            "/s/main.tf.json",
+            r#"{"locals": {"a": ["x ${file(\"${path.module}/../data/a\")}"], "b": "file(\"../data/b\")",
+               "c": "%{ if fileexists(\"../data/c\") }x%{ endif }"}}"#,
+        )],
+    );
+    assert_snapshot!(why_changed(&sandbox, "/data/a"), @"s  # changed: data/a, read by file (s/main.tf.json)");
+    assert_eq!(changed(&sandbox, "/data/b"), NONE);
+    assert_eq!(changed(&sandbox, "/data/c"), ["s"]);
+}
