@@ -130,18 +130,18 @@ fn warn_of_strays(
     }
     if let Some((_, file)) = others.first() {
         let message = match others.len() {
-            1 => "one more trigger is of what is no stack".to_owned(),
-            more => format!("{more} more triggers are of what is no stack"),
+            1 => "1 more trigger is for a path that is not a stack".to_owned(),
+            more => format!("{more} more triggers are for paths that are not stacks"),
         };
         let diagnostic = Diagnostic::warning(Code::OrphanedTrigger, message).file(file.clone());
-        let diagnostic = diagnostic.help("delete those whose stacks are no more");
+        let diagnostic = diagnostic.help("delete those whose stacks no longer exist");
         problems.push(diagnostic);
     }
 }
 
 fn no_stack(project: &Project, stack: &ProjectPath, file: &ProjectPath) -> Diagnostic {
     let message = format!(
-        "`{}` is a trigger of `{stack}`, which is no stack",
+        "`{}` is a trigger for `{stack}`, which is not a stack",
         file.relative()
     );
     let diagnostic = Diagnostic::warning(Code::OrphanedTrigger, message).file(file.clone());
@@ -153,5 +153,5 @@ fn no_stack(project: &Project, stack: &ProjectPath, file: &ProjectPath) -> Diagn
     }
     let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
     let diagnostic = diagnostic.did_you_mean(stack.as_str(), paths);
-    diagnostic.help("delete the file if the stack is no more")
+    diagnostic.help("delete the file if the stack no longer exists")
 }

@@ -61,7 +61,7 @@ codes! {
     UnavailableName, "unavailable-name", "An expression uses a name that has no value in this place.";
     UnknownFunction, "unknown-function", "An expression calls a function that `orch` does not have.";
     UnsetVariable, "unset-variable", "An expression uses an environment variable that is not set.";
-    CircularValue, "circular-value", "A value is needed to work out itself.";
+    CircularValue, "circular-value", "A value depends on itself.";
     DivisionByZero, "division-by-zero", "An expression divides by zero.";
     Limit, "limit", "A number, an expression or a chain is larger than `orch` accepts.";
 
@@ -80,7 +80,7 @@ codes! {
 
     // Changes and runs.
     UnmatchedWatch, "unmatched-watch", "An entry of `watch` matches no file.";
-    UnknownModule, "unknown-module", "A module's directory does not exist or cannot be worked out.";
+    UnknownModule, "unknown-module", "A module's directory does not exist or cannot be determined.";
     InvalidTrigger, "invalid-trigger", "A file among the triggers cannot be a trigger.";
     OrphanedTrigger, "orphaned-trigger", "A trigger is for a path that is not a stack.";
     IgnoredTrigger, "ignored-trigger", "git ignores a trigger, so the trigger has no effect.";

@@ -11,7 +11,7 @@ pub(crate) enum ExitStatus {
     Run(u8),
     /// The configuration is wrong.
     Configuration,
-    /// `orch` refuses: the base of changes is unknown, a safeguard is violated, another run is going on,
+    /// `orch` refuses: the base of changes is unknown, a safeguard is violated, another run is in progress,
     /// or the run to resume is stale or does not exist.
     Refused,
     /// I/O failed, git did, or a program is missing.

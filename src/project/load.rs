@@ -375,7 +375,7 @@ fn ignored(
         diagnostic.help(help)
     };
     if written.starts_with('!') {
-        let label = "`!` does not bring files back".to_owned();
+        let label = "`!` does not re-include files".to_owned();
         problems.push(wrong(label, "list only what is to be ignored"));
         return None;
     }
@@ -397,7 +397,7 @@ fn ignored(
         )),
         Ok(pattern) if !pattern.directory().is_at_or_below(directory) => {
             let label = format!("lies outside `{directory}`");
-            let help = "write it into a file of the directory that it concerns, or of one above";
+            let help = "write it in a file of that directory, or of one above it";
             problems.push(wrong(label, help));
         }
         Ok(pattern) => {

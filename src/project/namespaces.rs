@@ -229,7 +229,7 @@ impl<'p> StackNamespaces<'p> {
                 format!("`global.{first}` needs its own value"),
             );
             return Err(Box::new(
-                diagnostic.label(span, "needed here while it is worked out"),
+                diagnostic.label(span, "used here while it is being evaluated"),
             ));
         }
         if self.evaluating.borrow().len() == MAX_GLOBAL_DEPTH {

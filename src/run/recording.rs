@@ -152,7 +152,7 @@ impl Sink for Recording {
         match written {
             Err(error) if !std::mem::replace(&mut self.has_complained, true) => {
                 Err(io::Error::other(format!(
-                    "the journal of this run can no longer be written: {error}; the run goes on, and `--resume` may later run again what succeeds from now on"
+                    "the journal of this run can no longer be written: {error}; the run continues, but `--resume` may later repeat what succeeds from now on"
                 )))
             }
             _ => Ok(()),
@@ -160,7 +160,7 @@ impl Sink for Recording {
     }
 }
 
-/// Refuses if another run is going on without the lock, which was taken when that one began.
+/// Refuses if another run is in progress without the lock, which was taken when that one began.
 fn check_alone(folder: &RecordFolder, header: &Header) -> Result<(), Busy> {
     let Ok(runs) = Runs::find(folder.clone()) else {
         return Ok(());

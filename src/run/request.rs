@@ -76,7 +76,7 @@ pub enum PrepareError {
     Programs(BTreeMap<LookupError, Vec<StackIndex>>),
 }
 
-/// A run that nothing is in the way of.
+/// A run that may start.
 #[derive(Debug)]
 pub struct PreparedRun {
     request: RunRequest,
@@ -163,7 +163,7 @@ pub struct Circumstances {
     /// Whether the run is recorded, and locked against others. A project without a marked root keeps
     /// nothing.
     pub is_recorded: bool,
-    /// Whether another run may be going on.
+    /// Whether another run may be in progress.
     pub allow_concurrent: bool,
     /// What was not committed, if that is known.
     pub uncommitted: Option<Vec<UncommittedFile>>,
@@ -176,7 +176,7 @@ pub enum BeginError {
     Files(TooFewFiles),
     /// Signals cannot be received.
     Signals(io::Error),
-    /// Another run is in the way.
+    /// Another run is in progress.
     Busy(Busy),
 }
 
@@ -197,7 +197,7 @@ impl PreparedRun {
     ///
     /// # Errors
     ///
-    /// If the surroundings do not allow it, or another run is in the way.
+    /// If I/O or the operating system fails, or another run is in progress.
     pub fn begin(
         self,
         project: &Project,

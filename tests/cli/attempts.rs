@@ -138,19 +138,19 @@ fn flags_that_would_do_nothing_are_usage_errors() {
         ),
         (
             "--retry-on-exit 1",
-            "--retry-on-exit without --retries N changes nothing",
+            "--retry-on-exit has no effect without --retries N",
         ),
         (
             "--retry-on-output x",
-            "--retry-on-output without --retries N changes nothing",
+            "--retry-on-output has no effect without --retries N",
         ),
         (
             "--retry-backoff 1s",
-            "--retry-backoff without --retries N changes nothing",
+            "--retry-backoff has no effect without --retries N",
         ),
         (
             "--retries 1",
-            "--retries 1 does not say after which failures to try stack `/a` again; add --retry-on-exit STATUS",
+            "--retries 1 does not say which failures of stack `/a` to retry; add --retry-on-exit STATUS",
         ),
         ("--timeout soon", "not a duration like `90s` or `1h 30m`"),
         ("--timeout 0s", "longer than zero"),
@@ -430,7 +430,7 @@ fn what_is_wrong_in_a_retry_block_is_shown() {
     4 |       attempts  = 0
       |                   ^ this is 0
       |
-      = help: the first attempt counts: with 3 there are two more
+      = help: the first attempt counts: 3 allows two retries
 
     error: `backoff` must be a duration
      --> a/stack.orch.hcl:5:19
@@ -446,7 +446,7 @@ fn what_is_wrong_in_a_retry_block_is_shown() {
     6 |       on_exit   = [0, 1.5, "1", 256, 7]
       |                    ^ this is 0
       |
-      = help: 0 is success, after which nothing is tried again
+      = help: 0 is success, which is never retried
 
     error: `on_exit` must be a list of exit statuses from 1 to 255
      --> a/stack.orch.hcl:6:23
@@ -454,7 +454,7 @@ fn what_is_wrong_in_a_retry_block_is_shown() {
     6 |       on_exit   = [0, 1.5, "1", 256, 7]
       |                       ^^^ this is 1.5
       |
-      = help: 0 is success, after which nothing is tried again
+      = help: 0 is success, which is never retried
 
     error: `on_exit` must be a list of exit statuses from 1 to 255
      --> a/stack.orch.hcl:6:28
@@ -462,7 +462,7 @@ fn what_is_wrong_in_a_retry_block_is_shown() {
     6 |       on_exit   = [0, 1.5, "1", 256, 7]
       |                            ^^^ this is a string
       |
-      = help: 0 is success, after which nothing is tried again
+      = help: 0 is success, which is never retried
 
     error: `on_exit` must be a list of exit statuses from 1 to 255
      --> a/stack.orch.hcl:6:33
@@ -470,15 +470,15 @@ fn what_is_wrong_in_a_retry_block_is_shown() {
     6 |       on_exit   = [0, 1.5, "1", 256, 7]
       |                                 ^^^ this is 256
       |
-      = help: 0 is success, after which nothing is tried again
+      = help: 0 is success, which is never retried
 
-    error: `(` cannot be looked for in output
+    error: `(` cannot be searched for in output
      --> a/stack.orch.hcl:7:26
       |
     7 |       on_output = ["ok", "(", 3]
       |                          ^^^ unclosed group
       |
-      = help: a pattern is a regular expression, looked for in each line: `\\(` for the character `(`
+      = help: a pattern is a regular expression, searched for in each line: `\\(` for the character `(`
 
     error: `on_output` must be a list of regular expressions
      --> a/stack.orch.hcl:7:31
@@ -518,7 +518,7 @@ fn what_is_wrong_in_a_retry_block_is_shown() {
 fn durations_and_numbers_have_bounds() {
     let sandbox = Sandbox::new("");
     for (block, problem) in [
-        ("timeout = \"0s\"", "no command is that quick"),
+        ("timeout = \"0s\"", "the limit must be longer than zero"),
         ("timeout = \"-1m\"", "a duration cannot be negative"),
         ("timeout = \"9000h\"", "longer than a year"),
         ("timeout = \"99999999999999999999h\"", "not a duration"),
@@ -540,10 +540,10 @@ fn durations_and_numbers_have_bounds() {
             "from 1 to 100",
         ),
         ("retry {\n on_exit = [1]\n }", "`attempts` is missing"),
-        ("retry {\n attempts = 2\n }", "would never try again"),
+        ("retry {\n attempts = 2\n }", "never retries"),
         (
             "retry {\n attempts = 2\n on_exit = []\n on_output = null\n }",
-            "would never try again",
+            "never retries",
         ),
         (
             "retry {\n attempts = 2\n on_exit = 1\n }",
@@ -626,7 +626,7 @@ fn a_stack_whose_directory_has_vanished_is_told_of_as_that() {
     let output = Background::run(&sandbox, "-q", r#"rm -r "$ORCH_ROOT/b""#).end();
     assert_snapshot!(output, @"
     [stderr]
-    orch: failed /b: could not be started: the stack directory does not exist any more after [time]
+    orch: failed /b: could not be started: the stack directory no longer exists after [time]
     orch: 1 succeeded, 1 failed in [time]
     [exit status 1]
     ");

@@ -233,7 +233,7 @@ module "shared" {
     let by_library = list().to_string();
     assert_snapshot!(by_library, @r#"
     [stderr]
-    note: files of the repository outside of the project have changed; these select nothing
+    note: files of the repository outside of the project have changed; they select no stacks
     note: no stack has changed since ba445b7
     warning: the module `../../shared` leads out of the project
      --> a/main.tf:2:12

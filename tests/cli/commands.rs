@@ -276,7 +276,7 @@ fn flags_of_changed_name_it_if_it_is_missing() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("list --base main"), @"
     [stderr]
-    error: `--base` changes nothing without `--changed`; add `--changed`
+    error: `--base` has no effect without `--changed`; add `--changed`
     [exit status 64]
     ");
     for flag in [

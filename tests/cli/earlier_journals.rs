@@ -48,7 +48,7 @@ fn attempts_and_timeouts_are_shown() {
                  attempt 1: exit status 7 after <s>; the next one was due in 50ms
                  attempt 2: exit status 1 after <s>
     failed     /c: took longer than 1s, ended after <s>
-                 attempt 1: took longer than 1s, ended after <s>; killed, since it did not end when interrupted; not all output was kept: No space left on device (os error 28)
+                 attempt 1: took longer than 1s, ended after <s>; killed, since it did not end when interrupted; some output was lost: No space left on device (os error 28)
     skipped    /d: runs after /c, which failed
     "#);
     let data = sandbox.orch("runs show --format json").json();

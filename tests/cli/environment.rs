@@ -483,7 +483,7 @@ fn globals_that_need_each_other_are_an_error() {
      --> globals.tm:3:7
       |
     3 |   b = global.a
-      |       ^^^^^^ needed here while it is worked out
+      |       ^^^^^^ used here while it is being evaluated
       |
       = note: evaluated for stack `/a`
 

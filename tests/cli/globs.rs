@@ -163,12 +163,12 @@ fn what_is_no_glob_is_a_wrong_command_line() {
     ");
     assert_snapshot!(sandbox.orch("list --match ''"), @"
     [stderr]
-    error: in --match: an empty text matches no stack; for all, write `**`
+    error: `--match` is empty; use `**` to match all stacks
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("list --exclude ''"), @"
     [stderr]
-    error: in --exclude: an empty text matches no stack; for all, write `**`
+    error: `--exclude` is empty; use `**` to match all stacks
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("list --match ../x"), @"

@@ -180,7 +180,7 @@ fn what_cannot_be_a_limit_is_shown() {
      --> limits.orch.hcl:7:9
       |
     7 |         ""      = 1
-      |         ^^ the empty text is carried by no stack
+      |         ^^ no stack has an empty tag
       |
       = help: write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag
 
@@ -216,7 +216,7 @@ fn what_cannot_be_a_limit_is_shown() {
     );
     assert_snapshot!(sandbox.orch("list"), @"
     [stderr]
-    error: `concurrency` must be numbers by tag
+    error: `concurrency` must map tags to numbers
      --> limits.orch.hcl:4:21
       |
     4 |       concurrency = 4
@@ -237,7 +237,7 @@ fn limits_belong_into_the_project_root() {
     );
     assert_snapshot!(sandbox.orch("run -q true"), @"
     [stderr]
-    warning: this setting holds only in the project root, and is ignored here
+    warning: this setting applies only in the project root, and is ignored here
      --> a/limits.orch.hcl:4:7
       |
     4 |       concurrency = { db = 1 }

@@ -31,7 +31,7 @@ fn a_second_run_is_refused() {
     let second = sandbox.orch("run -- echo second");
     assert_snapshot!(said(&sandbox, &second), @"
     [stderr]
-    error: another run is going on in this project: <run 1> (`$ROOT/script.sh`, begun <time>), process <number>
+    error: another run is in progress in this project: <run 1> (`$ROOT/script.sh`, begun <time>), process <number>
       = help: wait until it has ended, or run beside it with `--allow-concurrent`
     [exit status 4]
     ");
@@ -86,7 +86,7 @@ fn a_command_that_starts_a_run_in_its_own_project_learns_why_it_cannot() {
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
     orch: /a: ../inner.sh
-    error: another run is going on in this project: <run 1> (`../inner.sh`, begun <time>), process <number>; this orch was started by one of its commands
+    error: another run is in progress in this project: <run 1> (`../inner.sh`, begun <time>), process <number>; this orch was started by one of its commands
       = help: if that is intended, add `--allow-concurrent`
     orch: failed /a: exit status 4 after [time]
     orch: 0 succeeded, 1 failed in [time]
@@ -210,7 +210,7 @@ fn a_lock_without_a_description_is_held_all_the_same() {
     let second = sandbox.orch("run -- echo second");
     assert_snapshot!(second, @"
     [stderr]
-    error: another run is going on in this project, and has not said which
+    error: another run is in progress in this project, and its id is not known
       = help: wait until it has ended, or run beside it with `--allow-concurrent`
     [exit status 4]
     ");
@@ -234,7 +234,7 @@ fn a_run_that_goes_on_without_the_lock_is_not_alone_either() {
     let third = sandbox.orch("run -- echo third");
     assert_eq!(third.code(), 4, "{third}");
     let second_id = run_ids(&sandbox).remove(1);
-    let message = format!("another run is going on in this project: {second_id}");
+    let message = format!("another run is in progress in this project: {second_id}");
     assert!(third.stderr.contains(&message), "{third}");
     let third = sandbox.orch("run -q --allow-concurrent -- true");
     assert_eq!(third.code(), 0, "{third}");

@@ -36,7 +36,7 @@ mod order; // what runs before what
 mod readme; // the README and the examples tell the truth
 mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names
 #[cfg(unix)]
-mod removed; // stacks that the base had and that are no more
+mod removed; // stacks that the base has and the project no longer has
 mod select; // which stacks a command acts on
 mod stacks_from; // `--stacks-from`
 mod terragrunt; // which stacks change with what Terragrunt reads

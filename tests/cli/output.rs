@@ -348,7 +348,7 @@ fn a_full_disk_behind_stdout_is_told_once_and_stops_no_run() {
     assert_snapshot!(sandbox.output(&output.unwrap()), @"
     [stderr]
     orch: /a: succeeded in [time]
-    orch: stdout takes no more output: No space left on device (os error 28); the run goes on
+    orch: cannot write to stdout: No space left on device (os error 28); the run continues
     orch: /b: succeeded in [time]
     orch: /c: succeeded in [time]
     orch: 3 succeeded in [time]
@@ -363,7 +363,7 @@ fn logs_that_cannot_be_written_stop_no_run() {
     let output = run(&sandbox, "--output prefixed", script);
     assert_eq!(output.stdout, "/a | out\n");
     assert!(
-        output.stderr.contains("not all of its output was kept"),
+        output.stderr.contains("some of its output was lost"),
         "{output}"
     );
 }
@@ -379,7 +379,7 @@ fn a_process_that_holds_the_output_open_holds_nothing_up() {
         insta::allow_duplicates! {
             assert_snapshot!(output, @"
             [stderr]
-            orch: /a: not all of its output was kept: a process that the command left behind still holds it open
+            orch: /a: some of its output was lost: a process that the command left behind still holds it open
             orch: /a: failed: exit status 3 after [time]
             orch: failed /a: exit status 3 after [time]; log: .orch/runs/[run]/logs/0001-a.log
             orch: 0 succeeded, 1 failed in [time]

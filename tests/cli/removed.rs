@@ -1,4 +1,4 @@
-//! Stacks that the base had and that are no more.
+//! Stacks that the base has and the project no longer has.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -460,7 +460,7 @@ fn list_removed_is_limited_by_the_current_directory_and_globs() {
     assert_eq!(list("--match kept"), "");
     assert_snapshot!(repository.orch("list --removed --base base --match ''"), @"
     [stderr]
-    error: in --match: an empty text matches no stack; for all, write `**`
+    error: `--match` is empty; use `**` to match all stacks
     [exit status 64]
     ");
     let subdirectory = repository.orch_in("/test", "list --removed --base base");

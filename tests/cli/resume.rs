@@ -103,13 +103,13 @@ fn nothing_may_be_left() {
     let output = sandbox.orch("run --resume");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: nothing is left to do of run <run 1>: everything has succeeded
+    note: nothing is left to do in run <run 1>: every stack has succeeded
     ");
     assert_eq!(run_ids(&sandbox).len(), 1, "that was no run");
     let output = sandbox.orch("run --only-failed");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: nothing is left to do of run <run 1>: everything has succeeded
+    note: nothing is left to do in run <run 1>: every stack has succeeded
     ");
 }
 
@@ -125,7 +125,7 @@ fn only_what_failed_runs_and_the_rest_is_not_forgotten() {
     let output = sandbox.orch("run --only-failed");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: left out for now: 2 stacks of run <run 1> that did not fail, and did not run to the end either; `orch run --resume` runs what is left
+    note: 2 stacks of run <run 1> were skipped, cancelled or interrupted, and are left out; `orch run --resume` runs what is left
     orch: /a: ../note.sh
     orch: /c: ../note.sh
     orch: failed /c: exit status 1 after [time]
@@ -154,7 +154,7 @@ fn if_nothing_failed_only_failed_says_what_else_is_left() {
     let output = sandbox.orch("run --only-failed");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: nothing failed in run <run 1>, though 4 stacks did not run to the end; `orch run --resume <run 1>` runs all that is left
+    note: nothing failed in run <run 1>, but 4 stacks were skipped, cancelled or interrupted; `orch run --resume <run 1>` runs all that is left
     ");
 }
 
@@ -320,7 +320,7 @@ fn a_failure_is_mended_and_the_run_resumed() {
     let uncommitted = sandbox.orch("run --resume");
     assert_snapshot!(said(&sandbox, &uncommitted), @"
     [stderr]
-    note: uncommitted files have changed since run <run 1>; `/c` has changed, which had not succeeded
+    note: uncommitted files have changed since run <run 1>; `/c` has changed, but it had not succeeded
     error: refused: 1 file has changes that are not committed (safeguard `git-uncommitted`)
         c/fail (deleted)
       = help: commit or stash it, or lift this safeguard with `--disable-safeguards=git-uncommitted`
@@ -331,7 +331,7 @@ fn a_failure_is_mended_and_the_run_resumed() {
     let output = sandbox.orch("run --resume");
     assert_snapshot!(said_of_commits(&sandbox, &output), @"
     [stderr]
-    note: HEAD was `<old>` in run <run 1> and is `<new>` now; `/c` has changed, which had not succeeded
+    note: HEAD was `<old>` in run <run 1> and is `<new>` now; `/c` has changed, but it had not succeeded
     orch: /c: sh -c 'test ! -e fail'
     orch: /d: sh -c 'test ! -e fail'
     orch: 2 succeeded in [time]
@@ -539,7 +539,7 @@ fn a_stack_that_is_no_more_is_left_out_if_that_is_wanted() {
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
     note: resuming run <run 1> anyway: the graph has changed: stacks, nesting, `after` or `before` are different
-    note: of run <run 1>, `/b` is no more: left out
+    note: `/b` from run <run 1> no longer exists; it is left out
     orch: /a: false
     orch: cancelled /c: the run stopped when /a failed
     orch: cancelled /d: the run stopped when /a failed
@@ -580,7 +580,7 @@ fn a_run_that_is_going_on_cannot_be_resumed() {
     let output = sandbox.orch("run --resume --allow-concurrent");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    error: run <run 1> is still going on
+    error: run <run 1> is still in progress
       = help: wait until it has ended
     [exit status 4]
     ");
@@ -605,13 +605,13 @@ fn a_run_is_named_by_the_beginning_of_its_id() {
     assert_eq!(first.stdout, "one\n", "{first}");
     assert_snapshot!(sandbox.orch("run --resume ffff"), @"
     [stderr]
-    error: in --resume: no run has an id that begins or ends with `ffff`; `orch runs list` has them all
+    error: in --resume: no run has an id that begins or ends with `ffff`; `orch runs list` lists all runs
     [exit status 64]
     ");
     let ambiguous = sandbox.orch("run --resume 0");
     assert_snapshot!(said(&sandbox, &ambiguous), @"
     [stderr]
-    error: in --resume: several runs have ids that begin or end with `0`: `<run 3>`, `<run 2>` and `<run 1>`; `orch runs list` has them all
+    error: in --resume: several runs have ids that begin or end with `0`: `<run 3>`, `<run 2>` and `<run 1>`; `orch runs list` lists all runs
     [exit status 64]
     ");
 }
@@ -763,8 +763,8 @@ fn it_is_said_if_all_that_is_left_is_no_more() {
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
     note: resuming run <run 1> anyway: the graph has changed: stacks, nesting, `after` or `before` are different
-    note: of run <run 1>, `/d` is no more: left out
-    note: nothing is left to do of run <run 1>: what had not succeeded is no more
+    note: `/d` from run <run 1> no longer exists; it is left out
+    note: nothing is left to do in run <run 1>: the stacks that had not succeeded no longer exist
     ");
 }
 

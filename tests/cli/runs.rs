@@ -100,7 +100,7 @@ fn runs_are_listed_with_how_they_ended() {
     assert_eq!(data["runs"][3]["skipped"], 1);
     assert_eq!(data["runs"][3]["stacks"], 3);
     assert_snapshot!(said(&sandbox, &sandbox.orch("runs show")), @"
-    run <run 5> is going on: nothing has ended
+    run <run 5> is in progress: nothing has ended
       command  $ROOT/script.sh
       typed    orch run --allow-concurrent -- $ROOT/script.sh
       in       /
@@ -148,7 +148,7 @@ fn a_run_is_shown_stack_by_stack() {
       kept in  $ROOT/.orch/runs/<run 2>
 
     failed     /a: exit status 1 after <s>
-    left out   /b: only what had failed was wanted
+    left out   /b: left out by --only-failed
     ");
     let data = sandbox.orch("runs show --format json").json();
     assert_eq!(data["format"], 1);
@@ -320,12 +320,12 @@ fn logs_of_stacks_that_the_run_did_not_have_are_a_mistake() {
     _ = sandbox.orch("run -q --match a -- true");
     assert_snapshot!(said(&sandbox, &sandbox.orch("runs logs last b")), @"
     [stderr]
-    error: `/b` is no stack of run <run 1>; did you mean `/a`?
+    error: `/b` is not a stack of run <run 1>; did you mean `/a`?
     [exit status 64]
     ");
     assert_snapshot!(said(&sandbox, &sandbox.orch("runs logs last a")), @"
     [stderr]
-    note: there are no such logs of run <run 1>: its commands have printed nothing, had the terminal of orch, or did not run
+    note: run <run 1> has no such logs: its commands printed nothing, wrote directly to orch's own output (`--output live`), or did not run
     ");
 }
 

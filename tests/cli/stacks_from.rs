@@ -119,7 +119,7 @@ fn each_line_that_is_no_stack_is_told() {
     let input = "a\nnope\na/b/modules\nplain\ngroup\n../outside\n/a/stack.tm\n# c\n\u{1b}[31m\n";
     assert_snapshot!(with_input(&sandbox, "list --stacks-from -", input), @r"
     [stderr]
-    error: standard input names what is no stack:
+    error: standard input names paths that are not stacks:
       line 2: `nope`: does not exist
       line 3: `a/b/modules`: not a stack, but inside of the stack `/a/b`
       line 4: `plain`: not a stack
@@ -134,7 +134,7 @@ fn each_line_that_is_no_stack_is_told() {
     let many = many.join("\n");
     assert_snapshot!(with_input(&sandbox, "list --stacks-from -", many), @"
     [stderr]
-    error: standard input names what is no stack:
+    error: standard input names paths that are not stacks:
       line 1: `no1`: does not exist
       line 2: `no2`: does not exist
       line 3: `no3`: does not exist
@@ -150,7 +150,7 @@ fn each_line_that_is_no_stack_is_told() {
     ");
     assert_snapshot!(with_input(&sandbox, "run --stacks-from - false", "A\n"), @"
     [stderr]
-    error: standard input names what is no stack:
+    error: standard input names paths that are not stacks:
       line 1: `A`: does not exist
     [exit status 64]
     ");

@@ -179,13 +179,13 @@ fn without_a_repository_nothing_counts() {
     assert_snapshot!(trigger(&sandbox, "/", "a"), @"
     created .tmtriggers/a/changed-UUID.tm.hcl
     [stderr]
-    note: the project is in no git repository, and without one no stack counts as changed
+    note: the project is not in a git repository; without one, no stack counts as changed
     ");
     assert_snapshot!(trigger(&sandbox, "/", "--recursive --ignore-change /"), @"
     created .tmtriggers/a/ignore-change-UUID.tm.hcl
     created .tmtriggers/b/ignore-change-UUID.tm.hcl
     [stderr]
-    note: the project is in no git repository, and without one no stack counts as changed
+    note: the project is not in a git repository; without one, no stack counts as changed
     ");
     assert!(sandbox.path("/.tmtriggers/b").is_dir());
 }
@@ -501,7 +501,7 @@ fn a_project_below_has_triggers_of_its_own() {
     assert_snapshot!(trigger(&sandbox, "/own", "b"), @"
     created .tmtriggers/b/changed-UUID.tm.hcl
     [stderr]
-    note: the project is in no git repository, and without one no stack counts as changed
+    note: the project is not in a git repository; without one, no stack counts as changed
     ");
     assert!(sandbox.path("/own/.tmtriggers/b").is_dir());
 }
@@ -515,17 +515,17 @@ fn links_are_not_followed() {
     sandbox.symlink("nowhere", "/dangling");
     assert_snapshot!(trigger(&sandbox, "/dir", "link"), @"
     [stderr]
-    error: cannot trigger `link`: `/dir/link` is a symbolic link; write where it leads: `/dir/stack`
+    error: cannot trigger `link`: `/dir/link` is a symbolic link; use its target: `/dir/stack`
     [exit status 64]
     ");
     assert_snapshot!(trigger(&sandbox, "/", "/link/stack"), @"
     [stderr]
-    error: cannot trigger `/link/stack`: `/link` is a symbolic link; write where it leads: `/dir/stack`
+    error: cannot trigger `/link/stack`: `/link` is a symbolic link; use its target: `/dir/stack`
     [exit status 64]
     ");
     assert_snapshot!(trigger(&sandbox, "/", "--recursive link"), @"
     [stderr]
-    error: cannot trigger `link`: `/link` is a symbolic link; write where it leads: `/dir`
+    error: cannot trigger `link`: `/link` is a symbolic link; use its target: `/dir`
     [exit status 64]
     ");
     assert_snapshot!(trigger(&sandbox, "/", "out"), @"
@@ -684,7 +684,7 @@ fn validate_finds_every_broken_trigger() {
       |
       = help: add the missing `}`
 
-    error: `.tmtriggers/a/notes.txt` is no trigger because of its name
+    error: `.tmtriggers/a/notes.txt` is not a trigger because of its name
       = help: the names of triggers end in `.tm.hcl`: rename it, or move it elsewhere
 
     error: unknown block `stack`

@@ -485,10 +485,10 @@ fn a_file_that_is_not_named_like_a_trigger_is_warned_of() {
     assert_snapshot!(repository.changed(), @"
     [stderr]
     note: no stack has changed since 6e0c8e1
-    warning: `.tmtriggers/a/t.hcl` is no trigger because of its name
+    warning: `.tmtriggers/a/t.hcl` is not a trigger because of its name
       = help: the names of triggers end in `.tm.hcl`: rename it, or move it elsewhere
 
-    warning: `.tmtriggers/a/t.tm.hcl.orig` is no trigger because of its name
+    warning: `.tmtriggers/a/t.tm.hcl.orig` is not a trigger because of its name
       = help: the names of triggers end in `.tm.hcl`: rename it, or move it elsewhere
     ");
 }
@@ -503,17 +503,17 @@ fn a_trigger_of_what_is_no_stack_is_warned_of() {
     assert_snapshot!(repository.changed(), @"
     [stderr]
     note: no stack has changed since 061b404
-    warning: `.tmtriggers/a/sub/t.tm.hcl` is a trigger of `/a/sub`, which is no stack
-      = help: delete the file if the stack is no more
+    warning: `.tmtriggers/a/sub/t.tm.hcl` is a trigger for `/a/sub`, which is not a stack
+      = help: delete the file if the stack no longer exists
 
-    warning: `.tmtriggers/dir/bb/t.tm.hcl` is a trigger of `/dir/bb`, which is no stack
+    warning: `.tmtriggers/dir/bb/t.tm.hcl` is a trigger for `/dir/bb`, which is not a stack
       = help: did you mean `/dir/b`?
-      = help: delete the file if the stack is no more
+      = help: delete the file if the stack no longer exists
 
-    warning: `.tmtriggers/dir/t.tm.hcl` is a trigger of `/dir`, which is no stack
+    warning: `.tmtriggers/dir/t.tm.hcl` is a trigger for `/dir`, which is not a stack
       = help: to trigger the stacks below it, run `orch trigger --recursive /dir`
 
-    warning: `.tmtriggers/t.tm.hcl` is a trigger of `/`, which is no stack
+    warning: `.tmtriggers/t.tm.hcl` is a trigger for `/`, which is not a stack
       = help: to trigger the stacks below it, run `orch trigger --recursive /`
     ");
 }
@@ -530,26 +530,26 @@ fn of_many_triggers_of_no_stack_the_first_are_named() {
         warnings.collect::<Vec<_>>().join("\n\n")
     };
     assert_snapshot!(warnings(), @"
-    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger of `/s119`, which is no stack
-      = help: delete the file if the stack is no more
+    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger for `/s119`, which is not a stack
+      = help: delete the file if the stack no longer exists
     ");
     write(&repository, "t/t.tm.hcl", "changed", "r");
     assert_snapshot!(warnings(), @"
-    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger of `/s119`, which is no stack
-      = help: delete the file if the stack is no more
+    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger for `/s119`, which is not a stack
+      = help: delete the file if the stack no longer exists
 
-    warning: one more trigger is of what is no stack
-      = help: delete those whose stacks are no more
+    warning: 1 more trigger is for a path that is not a stack
+      = help: delete those whose stacks no longer exist
     ");
     for number in 0..3 {
         write(&repository, &format!("u{number}/t.tm.hcl"), "changed", "r");
     }
     assert_snapshot!(warnings(), @"
-    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger of `/s119`, which is no stack
-      = help: delete the file if the stack is no more
+    warning: `.tmtriggers/s119/t.tm.hcl` is a trigger for `/s119`, which is not a stack
+      = help: delete the file if the stack no longer exists
 
-    warning: 4 more triggers are of what is no stack
-      = help: delete those whose stacks are no more
+    warning: 4 more triggers are for paths that are not stacks
+      = help: delete those whose stacks no longer exist
     ");
     let document = repository.list("--format json").json();
     let diagnostics = document["diagnostics"].as_array().unwrap();
@@ -587,7 +587,7 @@ fn a_trigger_whose_path_is_not_text_is_warned_of() {
     [stderr]
     note: no stack has changed since 6e0c8e1
     warning: the path of `.tmtriggers/a/�.tm.hcl` is not UTF-8
-      = note: no stack has such a path, so it is no trigger
+      = note: no stack has such a path, so it is not a trigger
       = help: rename it
     ");
     repository.commit();
@@ -595,7 +595,7 @@ fn a_trigger_whose_path_is_not_text_is_warned_of() {
     [stderr]
     note: no stack has changed since 6e0c8e1
     warning: the path of `.tmtriggers/a/�.tm.hcl` is not UTF-8
-      = note: no stack has such a path, so it is no trigger
+      = note: no stack has such a path, so it is not a trigger
       = help: rename it
     ");
 }

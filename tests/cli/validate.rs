@@ -129,7 +129,7 @@ fn settings_in_the_wrong_place_fail() {
     assert_eq!(sandbox.orch("list").code(), 0);
     assert_snapshot!(sandbox.orch("validate"), @r#"
     [stderr]
-    error: this setting holds only in the project root, and is ignored here
+    error: this setting applies only in the project root, and is ignored here
      --> a/config.tm:2:3
       |
     2 |   required_version = ">= 1"

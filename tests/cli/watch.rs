@@ -582,7 +582,7 @@ fn what_cannot_be_ignored_is_refused() {
      --> a/ignore.tm:4:17
       |
     4 |       ignore = ["!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x"]
-      |                 ^^^^ `!` does not bring files back
+      |                 ^^^^ `!` does not re-include files
       |
       = help: list only what is to be ignored
 
@@ -592,7 +592,7 @@ fn what_cannot_be_ignored_is_refused() {
     4 |       ignore = ["!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x"]
       |                       ^^^^^^^^^ lies outside `/a`
       |
-      = help: write it into a file of the directory that it concerns, or of one above
+      = help: write it in a file of that directory, or of one above it
 
     error: `/c/**` cannot be ignored
      --> a/ignore.tm:4:34
@@ -600,7 +600,7 @@ fn what_cannot_be_ignored_is_refused() {
     4 |       ignore = ["!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x"]
       |                                  ^^^^^^^ lies outside `/a`
       |
-      = help: write it into a file of the directory that it concerns, or of one above
+      = help: write it in a file of that directory, or of one above it
 
     error: `/**/x` cannot be ignored
      --> a/ignore.tm:4:43
@@ -608,7 +608,7 @@ fn what_cannot_be_ignored_is_refused() {
     4 |       ignore = ["!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x"]
       |                                           ^^^^^^^ lies outside `/a`
       |
-      = help: write it into a file of the directory that it concerns, or of one above
+      = help: write it in a file of that directory, or of one above it
 
     error: `[a` cannot be ignored
      --> a/ignore.tm:4:52

@@ -238,13 +238,13 @@ fn warn_of_root_read(tree: &Tree, read: &RootRead) {
 fn unknown_module(name: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
     let name = printable(name);
     let diagnostic = if let Some(span) = span {
-        let message = format!("the source of module `{name}` cannot be worked out");
+        let message = format!("the source of module `{name}` cannot be determined");
         Diagnostic::warning(Code::UnknownModule, message)
             .label(span, "more than text and `path.module`")
     } else {
         let user = printable(file.relative());
         let message =
-            format!("the source of module `{name}`, which `{user}` uses, cannot be worked out");
+            format!("the source of module `{name}`, which `{user}` uses, cannot be determined");
         Diagnostic::warning(Code::UnknownModule, message).file(file.clone())
     };
     diagnostic.note("changes of it cannot be seen")

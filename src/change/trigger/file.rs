@@ -80,7 +80,7 @@ pub(crate) fn is_trigger_name(file: &ProjectPath, problems: &mut Problems) -> bo
     }
     let is_documentation = name == "README" || name.to_ascii_lowercase().ends_with(".md");
     if !name.starts_with('.') && !is_documentation {
-        let message = format!("`{}` is no trigger because of its name", file.relative());
+        let message = format!("`{}` is not a trigger because of its name", file.relative());
         let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message).file(file.clone());
         let help = "the names of triggers end in `.tm.hcl`: rename it, or move it elsewhere";
         problems.diagnostics.push(diagnostic.help(help));
@@ -94,7 +94,7 @@ pub(crate) fn is_nameable(file: &ProjectPath, problems: &mut Problems) -> bool {
     if !is_text {
         let message = format!("the path of `{}` is not UTF-8", file.relative());
         let diagnostic = Diagnostic::warning(Code::Encoding, message).file(file.clone());
-        let diagnostic = diagnostic.note("no stack has such a path, so it is no trigger");
+        let diagnostic = diagnostic.note("no stack has such a path, so it is not a trigger");
         problems.diagnostics.push(diagnostic.help("rename it"));
     }
     is_text

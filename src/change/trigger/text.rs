@@ -187,7 +187,7 @@ fn keyword<'w>(
         ExprKind::Variable(word) => match find(word) {
             // Parentheses turn it into an expression.
             Some(word) if value.span.range().len() > word.len() => diagnostic
-                .label(value.span, "this is no bare word")
+                .label(value.span, "this is not a bare word")
                 .help(format!("write it without parentheses: `{name} = {word}`")),
             Some(word) => return Some(word),
             None => diagnostic
@@ -197,7 +197,7 @@ fn keyword<'w>(
         ExprKind::String(text) if find(text).is_some() => diagnostic
             .label(value.span, "this is a string")
             .help(format!("write it without quotes: `{name} = {text}`")),
-        _ => diagnostic.label(value.span, "this is no such word"),
+        _ => diagnostic.label(value.span, "this is not one of them"),
     });
     None
 }

@@ -69,12 +69,12 @@ fn way_out(why: &BaseUnknown, fetched: bool) -> String {
             "change into a git repository, or leave out `--changed` to act on all stacks".to_owned()
         }
         BaseUnknown::Git(GitError::Fetch { .. }) => {
-            "see what git says above, or name another base with `--base REV`".to_owned()
+            "see the message of git above, or name another base with `--base REV`".to_owned()
         }
         BaseUnknown::Git(GitError::Start(_)) => "install `git`, or put it on the PATH".to_owned(),
         BaseUnknown::Git(error) => match error.remedy() {
             Some(command) => format!("if you trust the repository, run `{command}`"),
-            None => "see what git says to `git status` in this directory".to_owned(),
+            None => "see what `git status` reports in this directory".to_owned(),
         },
     }
 }
@@ -143,7 +143,7 @@ pub(super) fn note_unselectable(since: &Since) {
     }
     if since.outside {
         console::note(
-            "files of the repository outside of the project have changed; these select nothing",
+            "files of the repository outside of the project have changed; they select no stacks",
         );
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) root: bool,
 
-    /// Log to stderr what is going on; more with -vv and -vvv
+    /// Log to stderr what orch does; more with -vv and -vvv
     ///
     /// `ORCH_LOG` gives finer control: `ORCH_LOG=debug`, or `ORCH_LOG=orch::run::execute=trace`.
     #[arg(

@@ -52,7 +52,7 @@ impl Filters {
         let change = if args.changed {
             Some(ChangeQuery::new(args)?)
         } else if let Some(flag) = args.flag_of_changed() {
-            let message = format!("`{flag}` changes nothing without `--changed`; add `--changed`");
+            let message = format!("`{flag}` has no effect without `--changed`; add `--changed`");
             return Err(ProgramError::usage(message));
         } else {
             None
@@ -246,8 +246,7 @@ impl Loaded {
     pub(super) fn path_filters(&self, flag: &str, written: &[String]) -> Result<Vec<PathFilter>> {
         let filter = |written: &String| {
             if written.is_empty() {
-                let message =
-                    format!("in {flag}: an empty text matches no stack; for all, write `**`");
+                let message = format!("`{flag}` is empty; use `**` to match all stacks");
                 return Err(ProgramError::usage(message));
             }
             let filter = PathFilter::new(&self.directory, written);
@@ -283,7 +282,7 @@ impl Loaded {
             }
         }
         if !bad.is_empty() {
-            let mut message = format!("{source} names what is no stack:");
+            let mut message = format!("{source} names paths that are not stacks:");
             for (number, written, path) in bad.iter().take(MAX_BAD_LINES) {
                 let why = match path {
                     None => "outside of the project".to_owned(),

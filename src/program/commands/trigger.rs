@@ -125,7 +125,7 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
         Ok(repository) => repository.ignored(&files),
         Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
             console::note(
-                "the project is in no git repository, and without one no stack counts as changed",
+                "the project is not in a git repository; without one, no stack counts as changed",
             );
             return Ok(ExitStatus::Success);
         }
@@ -277,7 +277,7 @@ impl Loaded {
             return " that leads nowhere".to_owned();
         };
         match ProjectPath::from_host(root, &target) {
-            Some(target) => format!("; write where it leads: `{target}`"),
+            Some(target) => format!("; use its target: `{target}`"),
             None => " that leads out of the project".to_owned(),
         }
     }

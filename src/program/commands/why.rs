@@ -177,14 +177,16 @@ impl Loaded {
         let since = changes.map(|changes| &changes.since);
         if let Some(since) = since.filter(|since| since.removed.contains(&path)) {
             let base = since.base.commit.short();
-            let message = format!("`{shown}` is no stack any more: it was one in the base {base}");
+            let message = format!("`{shown}` is no longer a stack; it was one in the base {base}");
             return Err(ProgramError::usage(message));
         }
         let mut message = format!("`{shown}`: {}", self.why_no_stack(&path));
         let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
         if let Some(known_as) = self.known_as(written) {
             message += &known_as;
-        } else if let Some(close) = closest(path.as_str(), paths) {
+        } else if let Some(close) = closest(path.as_str(), paths)
+            && !path.is_root()
+        {
             message += &format!("; did you mean `{}`?", printable(close));
         }
         Err(ProgramError::usage(message))
@@ -192,30 +194,44 @@ impl Loaded {
 
     /// Returns the stacks that have a text as their name, as their id or at the end of their path.
     fn known_as(&self, written: &str) -> Option<String> {
-        let stacks = self.project.stacks.iter().filter_map(|(_, stack)| {
-            let is_id = |id: &Spanned<String>| id.value.eq_ignore_ascii_case(written);
-            let what = if stack.id.as_ref().is_some_and(is_id) {
-                "id"
-            } else if stack.name == written {
-                "name"
-            } else if stack.path.basename() == written {
-                "last part of the path"
-            } else {
-                return None;
-            };
-            Some(format!("`{}` ({what})", printable(stack.path.as_str())))
-        });
-        let mut stacks: Vec<String> = stacks.collect();
-        if stacks.is_empty() || written.is_empty() {
+        if written.is_empty() {
             return None;
         }
-        let more = stacks.len().saturating_sub(MAX_KNOWN);
-        stacks.truncate(MAX_KNOWN);
-        let mut text = format!("; it names {}", stacks.join(", "));
-        if more > 0 {
-            text += &format!(" and {more} more");
+        let (mut by_id, mut by_name, mut by_path) = (Vec::new(), Vec::new(), Vec::new());
+        for (_, stack) in self.project.stacks.iter() {
+            let is_id = |id: &Spanned<String>| id.value.eq_ignore_ascii_case(written);
+            let path = format!("`{}`", printable(stack.path.as_str()));
+            if stack.id.as_ref().is_some_and(is_id) {
+                by_id.push(path);
+            } else if stack.name == written {
+                by_name.push(path);
+            } else if stack.path.basename() == written {
+                by_path.push(path);
+            }
         }
-        Some(text + ": write the path")
+        let groups = [
+            (by_id, "has this id", "have this id"),
+            (by_name, "has this name", "have this name"),
+            (by_path, "ends with it", "end with it"),
+        ];
+        let groups = groups.into_iter().filter_map(|(mut paths, one, several)| {
+            let verb = if paths.len() == 1 { one } else { several };
+            if paths.len() > MAX_KNOWN {
+                let more = paths.len() - MAX_KNOWN;
+                paths.truncate(MAX_KNOWN);
+                paths.push(format!("{more} more"));
+            }
+            let last = paths.pop()?;
+            Some(match paths.as_slice() {
+                [] => format!("{last} {verb}"),
+                paths => format!("{} and {last} {verb}", paths.join(", ")),
+            })
+        });
+        let groups: Vec<String> = groups.collect();
+        if groups.is_empty() {
+            return None;
+        }
+        Some(format!("; {}: write the path", groups.join(", ")))
     }
 }
 

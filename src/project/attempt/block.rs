@@ -72,7 +72,7 @@ pub(crate) fn timeout(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> 
         Value::Null => return Some(Timeout::Never),
         Value::String(text) => match duration::parse(&text) {
             Ok(Duration::ZERO) => (
-                "no command is that quick".to_owned(),
+                "the limit must be longer than zero".to_owned(),
                 "write `timeout = null` for no limit",
             ),
             Ok(timeout) => return Some(Timeout::After(timeout)),
@@ -124,11 +124,10 @@ pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc
     };
     let on_output = on_output?;
     if attempts.get() > 1 && on_exit.is_empty() && on_output.is_empty() {
-        let diagnostic =
-            Diagnostic::error(Code::MissingAttribute, "this `retry` would never try again");
-        let diagnostic = diagnostic.label(block.kind.span, "says nothing of when it is worth it");
+        let diagnostic = Diagnostic::error(Code::MissingAttribute, "this `retry` never retries");
+        let diagnostic = diagnostic.label(block.kind.span, "does not say which failures to retry");
         problems.push(diagnostic.help(
-            "write `on_exit = [1]` for exit statuses, `on_output = [\"timed out\"]` for output that is worth another attempt, or `attempts = 1`",
+            "write `on_exit = [1]` for exit statuses, `on_output = [\"timed out\"]` for output that is worth a retry, or `attempts = 1`",
         ));
         return None;
     }
@@ -175,7 +174,7 @@ fn number(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<NonZe
     let message = format!("`attempts` must be a whole number from 1 to {MAX_ATTEMPTS}");
     let diagnostic =
         Diagnostic::error(Code::InvalidValue, message).label(attribute.value.span, this_is(&value));
-    problems.push(diagnostic.help("the first attempt counts: with 3 there are two more"));
+    problems.push(diagnostic.help("the first attempt counts: 3 allows two retries"));
     None
 }
 
@@ -226,7 +225,7 @@ fn statuses(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<i32> {
                     "`on_exit` must be a list of exit statuses from 1 to 255",
                 )
                 .label(item.span, this_is(&item.value))
-                .help("0 is success, after which nothing is tried again"),
+                .help("0 is success, which is never retried"),
             ),
         }
     }
@@ -260,10 +259,10 @@ fn patterns_of(
         Ok(patterns) => Some(patterns),
         Err((index, problem)) => {
             let Spanned { value, span } = &written[index];
-            let message = format!("`{value}` cannot be looked for in output");
+            let message = format!("`{value}` cannot be searched for in output");
             let diagnostic = Diagnostic::error(Code::InvalidPattern, message).label(*span, problem);
             problems.push(diagnostic.help(
-                "a pattern is a regular expression, looked for in each line: `\\\\(` for the character `(`",
+                "a pattern is a regular expression, searched for in each line: `\\\\(` for the character `(`",
             ));
             None
         }

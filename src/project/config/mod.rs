@@ -434,7 +434,7 @@ impl ConfigReader<'_> {
         if let Some((&first, rest)) = self.misplaced.split_first() {
             let mut diagnostic = Diagnostic::warning(
                 Code::Misplaced,
-                "this setting holds only in the project root, and is ignored here",
+                "this setting applies only in the project root, and is ignored here",
             );
             diagnostic = diagnostic.label(first, "ignored");
             for &span in rest {

@@ -45,15 +45,16 @@ pub(super) fn concurrency(
         }
     };
     let Value::Object(entries) = value else {
-        let diagnostic = Diagnostic::error(Code::WrongType, "`concurrency` must be numbers by tag")
-            .label(whole, block::this_is(&value));
+        let diagnostic =
+            Diagnostic::error(Code::WrongType, "`concurrency` must map tags to numbers")
+                .label(whole, block::this_is(&value));
         problems.push(diagnostic.help(HELP));
         return limits;
     };
     for (tag, number) in &*entries {
         let (tag_span, number_span) = places(attribute, tag).unwrap_or((whole, whole));
         let problem = match tag_problem(tag) {
-            None if tag.is_empty() => Some("the empty text is carried by no stack"),
+            None if tag.is_empty() => Some("no stack has an empty tag"),
             problem => problem,
         };
         if let Some(problem) = problem {

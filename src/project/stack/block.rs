@@ -174,7 +174,8 @@ fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spann
             // It could not be passed to a command.
             let message = format!("`{}` has a NUL character", attribute.name.text);
             problems.push(
-                Diagnostic::error(Code::InvalidValue, message).label(span, "no text has one"),
+                Diagnostic::error(Code::InvalidValue, message)
+                    .label(span, "a string cannot have one"),
             );
             None
         }

@@ -105,7 +105,7 @@ pub struct AttemptRecord {
     pub timeout: Option<Duration>,
     /// Whether it did not end after that interrupt, and was killed.
     pub was_killed: bool,
-    /// Why not all of its output was kept, or shown.
+    /// Why some of its output was lost, or shown.
     pub output_lost: Option<String>,
 }
 

@@ -85,7 +85,7 @@ impl<'a> RunText<'a> {
                 timeout,
                 grace,
             } => format!(
-                "orch: {}: took longer than {}; interrupted, to be killed if it has not ended in {}\n",
+                "orch: {}: took longer than {}; interrupted; it will be killed if it has not ended in {}\n",
                 self.path(*turn),
                 duration::exact(*timeout),
                 duration::exact(*grace)
@@ -102,7 +102,7 @@ impl<'a> RunText<'a> {
                     ));
                 }
                 format!(
-                    "orch: the run took longer than {timeout}: nothing new starts; interrupted {}, to be killed if still running in {}\n",
+                    "orch: the run took longer than {timeout}: nothing new starts; interrupted {}; killed if still running in {}\n",
                     self.paths(running),
                     duration::exact(*grace)
                 )
@@ -112,7 +112,7 @@ impl<'a> RunText<'a> {
                 self.path(*turn)
             ),
             RunEvent::OutputLost { turn, problem } => format!(
-                "orch: {}: not all of its output was kept: {}\n",
+                "orch: {}: some of its output was lost: {}\n",
                 self.path(*turn),
                 printable(problem)
             ),

@@ -177,20 +177,20 @@ impl StreamWriters {
         self.writer(Stream::Stderr).write(text.as_bytes());
     }
 
-    /// Returns, once, why a stream takes no more output.
+    /// Returns, once, why a stream cannot be written to.
     pub fn take_problem(&mut self) -> Option<io::Error> {
         let of_stdout = self.stdout.problem.take();
         of_stdout.or_else(|| self.stderr.problem.take())
     }
 
-    /// Reports on stderr, once, that stdout takes no more output, unless it was merely closed by its
+    /// Reports on stderr, once, that stdout cannot be written to, unless it was merely closed by its
     /// reader.
-    pub fn tell_problem(&mut self) {
+    pub fn report_problem(&mut self) {
         if let Some(error) = self.stdout.problem.take()
             && error.kind() != io::ErrorKind::BrokenPipe
         {
             self.say(&format!(
-                "orch: stdout takes no more output: {error}; the run goes on\n"
+                "orch: cannot write to stdout: {error}; the run continues\n"
             ));
         }
     }

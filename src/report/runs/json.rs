@@ -157,7 +157,7 @@ struct AttemptJson<'a> {
     /// The limit that it exceeded.
     timeout_ms: Option<u128>,
     killed: bool,
-    /// Why not all of its output was kept.
+    /// Why some of its output was lost.
     output_lost: Option<&'a str>,
 }
 

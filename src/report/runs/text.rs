@@ -107,7 +107,7 @@ fn counted(counts: &Counts, header: &Header) -> String {
 /// Returns how a run went, as the rest of a sentence.
 fn phrase(state: RunState) -> &'static str {
     match state {
-        RunState::Running => "is going on",
+        RunState::Running => "is in progress",
         RunState::Succeeded => "succeeded",
         RunState::Failed => "failed",
         RunState::Interrupted => "was interrupted",
@@ -224,13 +224,13 @@ fn attempt(attempt: &AttemptRecord) -> String {
     let mut parts = vec![match (&attempt.failure, after) {
         (Some(failure), Some(after)) => failed(failure, &after),
         (None, Some(after)) => format!("ended {after}"),
-        (_, None) => "its end is not on record".to_owned(),
+        (_, None) => "its end was not recorded".to_owned(),
     }];
     if attempt.was_killed {
         parts.push("killed, since it did not end when interrupted".to_owned());
     }
     if let Some(problem) = &attempt.output_lost {
-        parts.push(format!("not all output was kept: {}", printable(problem)));
+        parts.push(format!("some output was lost: {}", printable(problem)));
     }
     if let Some(wait) = attempt.wait {
         parts.push(format!("the next one was due in {}", duration::exact(wait)));
@@ -241,7 +241,7 @@ fn attempt(attempt: &AttemptRecord) -> String {
 /// Goes on from how a stack ended.
 fn detail(run: &ShownRun, state: &StackState) -> Option<String> {
     match state {
-        StackState::LeftOut => Some("only what had failed was wanted".to_owned()),
+        StackState::LeftOut => Some("left out by --only-failed".to_owned()),
         StackState::Waiting => None,
         StackState::Started {
             since: time,

@@ -95,12 +95,12 @@ impl<'a> Story<'a> {
             Obstacle::NoTags(tags) => format!("matches --no-tags {}", tags.join(",")),
             Obstacle::Excluded(globs) => format!("matches --exclude {}", globs.join(" and ")),
             Obstacle::Only(reach) => {
-                format!("not what {reach} means, though it would be selected without it")
+                format!("left out by {reach}; it would be selected without that flag")
             }
             Obstacle::Unreached(reaches) => {
                 let flags: Vec<String> = reaches.iter().map(ToString::to_string).collect();
                 format!(
-                    "what would bring it along is left out by {}",
+                    "what would select it is left out by {}",
                     flags.join(" and ")
                 )
             }
@@ -173,10 +173,10 @@ impl<'a> Story<'a> {
                 }
             }
             Obstacle::Directory(_, DirectoryMatch::Recursive) => {
-                format!("a start in {path}, or in a directory above it")
+                format!("running orch in {path}, or in a directory above it")
             }
             Obstacle::Directory(_, DirectoryMatch::Exact) => {
-                format!("a start in {path}, or above it without --no-recursive")
+                format!("running orch in {path}, or above it without --no-recursive")
             }
             Obstacle::Globs => match &flag {
                 Some(flag) => typed(flag),

@@ -45,8 +45,10 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         before_through,
         ..
     } = story.why;
-    constraints(out, story, "it runs after", after, after_through)?;
-    constraints(out, story, "it runs before", before, before_through)?;
+    let (title, none) = ("it runs after", "nothing runs before it");
+    constraints(out, story, [title, none], after, after_through)?;
+    let (title, none) = ("it runs before", "nothing runs after it");
+    constraints(out, story, [title, none], before, before_through)?;
     ways(out, story)
 }
 
@@ -68,7 +70,7 @@ fn lines(out: &mut impl Write, lines: impl Iterator<Item = SectionLine>) -> io::
         }
     }
     if more > 0 {
-        writeln!(out, "  and {more} more, which --format json has")?;
+        writeln!(out, "  and {more} more, listed by --format json")?;
     }
     Ok(())
 }
@@ -78,7 +80,7 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     match story.changes() {
         None => writeln!(
             out,
-            "\nits inputs, of which --changed tells the changed ones"
+            "\nits inputs (add --changed to see which have changed)"
         )?,
         Some(changes) => {
             let n_changed = inputs.iter().filter(|input| input.change.is_some()).count();
@@ -132,12 +134,12 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
 fn constraints(
     out: &mut impl Write,
     story: &Story<'_>,
-    title: &str,
+    [title, none]: [&str; 2],
     constraints: &BTreeMap<StackIndex, Vec<Origin>>,
     through: &[Relative],
 ) -> io::Result<()> {
     if constraints.is_empty() && through.is_empty() {
-        return writeln!(out, "\n{title} nothing");
+        return writeln!(out, "\n{none}");
     }
     writeln!(out, "\n{title}")?;
     let project = story.question.project;

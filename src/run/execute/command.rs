@@ -128,7 +128,7 @@ impl Executor for Commands<'_> {
             let problem = if task.directory.is_dir() {
                 os::start_problem(&error)
             } else {
-                "the stack directory does not exist any more".to_owned()
+                "the stack directory no longer exists".to_owned()
             };
             Failure::NotStarted(problem)
         };

@@ -188,7 +188,7 @@ pub struct StepEnd {
     pub changes: Option<ChangeSummary>,
     /// Whether its output has what makes another attempt worth it.
     pub output_matches: bool,
-    /// Why not all of its output was kept, if that is so.
+    /// Why some of its output was lost, if that is so.
     pub output_lost: Option<String>,
 }
 

@@ -322,7 +322,7 @@ impl<E: Executor> RunLoop<'_, E> {
             attempts: active.stage.attempt,
             changes: active.stage.changes.filter(|_| succeeded),
         };
-        self.tell_end(ending.clone());
+        self.report_end(ending.clone());
         if self.is_halted() {
             return self.settle(turn, succeeded, Settlement::by_itself(succeeded));
         }
@@ -352,25 +352,25 @@ impl<E: Executor> RunLoop<'_, E> {
                 turn: number,
                 added: added.turn,
             });
-            self.tell_skipped(skipped);
+            self.report_skipped(skipped);
         }
         if settlement.counts_as_success && !succeeded {
             self.summary.replaced.insert(turn);
         }
         let skipped = self.schedule.settle(turn, settlement.counts_as_success);
-        self.tell_skipped(skipped);
+        self.report_skipped(skipped);
         if self.schedule.is_stopped() {
             self.ending.get_or_insert(CancelCause::Failed(turn));
         }
     }
 
-    fn tell_skipped(&mut self, skipped: Vec<Skipped>) {
+    fn report_skipped(&mut self, skipped: Vec<Skipped>) {
         for Skipped { turn, cause } in skipped {
-            self.tell_end(never_ran(turn, Outcome::Skipped { cause }));
+            self.report_end(never_ran(turn, Outcome::Skipped { cause }));
         }
     }
 
-    fn tell_end(&mut self, ending: Ending) {
+    fn report_end(&mut self, ending: Ending) {
         (self.on_event)(&RunEvent::Ended(ending.clone()));
         self.summary.endings.push(ending);
     }
@@ -395,7 +395,7 @@ impl<E: Executor> RunLoop<'_, E> {
         let cause = self.ending.unwrap_or(CancelCause::Stuck);
         let waiting: Vec<TurnIndex> = self.schedule.waiting().collect();
         for turn in waiting {
-            self.tell_end(never_ran(turn, Outcome::Cancelled(cause)));
+            self.report_end(never_ran(turn, Outcome::Cancelled(cause)));
         }
     }
 }

@@ -145,7 +145,7 @@ pub(super) fn start_problem(error: &io::Error) -> String {
             "the interpreter in its `#!` line does not exist".to_owned()
         }
         Some(rustix::io::Errno::NOEXEC) => {
-            "it is no program; a script needs a `#!` line".to_owned()
+            "it is not a program; a script needs a `#!` line".to_owned()
         }
         _ => error.to_string(),
     }

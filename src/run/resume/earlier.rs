@@ -29,10 +29,10 @@ pub enum ResumeError {
     #[error("there is no run to resume: this project has no recorded runs")]
     NoRuns,
     /// It is not clear which one is meant.
-    #[error("in --resume: {0}; `orch runs list` has them all")]
+    #[error("in --resume: {0}; `orch runs list` lists all runs")]
     Find(FindError),
     /// It has not ended.
-    #[error("run {0} is still going on")]
+    #[error("run {0} is still in progress")]
     Alive(String),
     /// A later `orch` wrote its journal.
     #[error("the journal of run {run} cannot be understood: {error}")]
@@ -155,7 +155,7 @@ pub struct ResumedRun {
     undone: Vec<StackIndex>,
     /// Those of them that are not to run now.
     pub left_out: Vec<StackIndex>,
-    /// Stacks that have not succeeded and are no more.
+    /// Stacks that have not succeeded and no longer exist.
     pub gone: Vec<String>,
     /// What changes were measured from.
     pub base: Option<BaseRecord>,

@@ -263,7 +263,7 @@ impl Violation {
                     GitError::Failed { .. } | GitError::Unexpected { .. }
                         if error.remedy().is_none() =>
                     {
-                        "see what git says above".to_owned()
+                        "see the message of git above".to_owned()
                     }
                     error => remedy_for(error),
                 };
@@ -283,6 +283,6 @@ fn remedy_for(error: &GitError) -> String {
         (GitError::NoWorkingTree(_), _) => {
             "change into a working tree of the repository".to_owned()
         }
-        _ => "see what git says to `git status` in this directory".to_owned(),
+        _ => "see what `git status` reports in this directory".to_owned(),
     }
 }

@@ -165,7 +165,7 @@ fn a_project_may_be_a_part_of_its_repository() {
     x
     [stderr]
     base <second>: first parent of HEAD, which is at origin/main
-    note: files of the repository outside of the project have changed; these select nothing
+    note: files of the repository outside of the project have changed; they select no stacks
     ");
 }
 

@@ -112,7 +112,7 @@ fn what_is_switched_on_and_off_is_a_wrong_command_line() {
     ");
     assert_snapshot!(repository.orch("list --disable-change-detection git-untracked"), @"
     [stderr]
-    error: `--disable-change-detection` changes nothing without `--changed`; add `--changed`
+    error: `--disable-change-detection` has no effect without `--changed`; add `--changed`
     [exit status 64]
     ");
 }

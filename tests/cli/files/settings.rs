@@ -346,7 +346,7 @@ fn settings_below_the_root_are_ignored_with_a_warning() {
     assert_snapshot!(sandbox.orch("list"), @r#"
     s
     [stderr]
-    warning: this setting holds only in the project root, and is ignored here
+    warning: this setting applies only in the project root, and is ignored here
      --> s/settings.tm:2:3
       |
     2 |   required_version = "1"

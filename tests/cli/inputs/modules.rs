@@ -371,7 +371,7 @@ fn a_source_that_cannot_be_worked_out_is_warned_of() {
         &[("/s/main.tf", &*text.concat()), ("/s/x.tf.json", json)],
     );
     assert_snapshot!(why_changed(&sandbox, "/x"), @r#"
-    warning: the source of module `m` cannot be worked out
+    warning: the source of module `m` cannot be determined
      --> s/main.tf:2:12
       |
     2 |   source = var.m
@@ -379,7 +379,7 @@ fn a_source_that_cannot_be_worked_out_is_warned_of() {
       |
       = note: changes of it cannot be seen
 
-    warning: the source of module `m` cannot be worked out
+    warning: the source of module `m` cannot be determined
      --> s/main.tf:5:12
       |
     5 |   source = "../${var.m}"
@@ -387,7 +387,7 @@ fn a_source_that_cannot_be_worked_out_is_warned_of() {
       |
       = note: changes of it cannot be seen
 
-    warning: the source of module `m` cannot be worked out
+    warning: the source of module `m` cannot be determined
      --> s/main.tf:8:12
       |
     8 |   source = "${path.module}/${local.m}"
@@ -395,7 +395,7 @@ fn a_source_that_cannot_be_worked_out_is_warned_of() {
       |
       = note: changes of it cannot be seen
 
-    warning: the source of module `m`, which `s/x.tf.json` uses, cannot be worked out
+    warning: the source of module `m`, which `s/x.tf.json` uses, cannot be determined
       = note: changes of it cannot be seen
     "#);
 }

@@ -83,7 +83,7 @@ fn only_the_root_counts() {
     let output = repository.orch(RUN);
     assert_eq!(objections(&output), [UNTRACKED, UNCOMMITTED].concat());
     assert!(
-        output.stderr.contains("holds only in the project root"),
+        output.stderr.contains("applies only in the project root"),
         "{output}"
     );
 }

@@ -626,7 +626,7 @@ fn a_repository_that_git_cannot_read_is_refused() {
     repository.write("/.git/index", "garbage");
     assert_unknown(
         &repository.orch(RUN),
-        "see what git says to `git status` in this directory",
+        "see what `git status` reports in this directory",
     );
     assert_eq!(repository.orch("run -q -X -- true").code(), 0);
     let lifted = "run -q --disable-safeguards=git-untracked,git-uncommitted -- true";

@@ -16,17 +16,11 @@ fn what_is_not_a_path_may_name_stacks_in_other_ways() {
     for (written, told) in [
         (
             "vpc",
-            "`vpc`: does not exist; it names `/dev/vpc` (name), `/prod/vpc` (name): write the path",
+            "`vpc`: does not exist; `/dev/vpc` and `/prod/vpc` have this name: write the path",
         ),
-        ("main-db", "it names `/prod/db` (id): write the path"),
-        (
-            "'the database'",
-            "it names `/prod/db` (name): write the path",
-        ),
-        (
-            "db",
-            "it names `/prod/db` (last part of the path): write the path",
-        ),
+        ("main-db", "`/prod/db` has this id: write the path"),
+        ("'the database'", "`/prod/db` has this name: write the path"),
+        ("db", "`/prod/db` ends with it: write the path"),
     ] {
         for command in [
             format!("why {written}"),
@@ -118,7 +112,7 @@ fn long_lists_are_cut_in_text_and_complete_in_json() {
     let sandbox = Sandbox::layout(&layout);
     let text = sandbox.orch("why z").stdout;
     assert_eq!(
-        text.matches("and 10 more, which --format json has").count(),
+        text.matches("and 10 more, listed by --format json").count(),
         2,
         "{text}"
     );

@@ -55,7 +55,7 @@ fn a_changed_stack_shows_all_its_inputs_and_the_changed_ones_first() {
           /modules/outer, module ../modules/outer (app/main.tf:2)
           /modules/outer/text.txt, module ../modules/outer (app/main.tf:2), read by file (modules/outer/main.tf:5)
 
-        it runs after nothing
+        nothing runs before it
 
         it runs before
           /app/nested, nesting app/nested/stack.tm:1, not selected
@@ -82,7 +82,7 @@ fn an_unchanged_stack_says_what_would_select_it() {
         it runs after
           /app, nesting app/nested/stack.tm:1, selected
 
-        it runs before nothing
+        nothing runs after it
 
         what would select it
           a change of one of its inputs, or `orch trigger /app/nested`
@@ -119,7 +119,7 @@ fn a_trigger_is_a_reason_and_an_ignoring_one_an_obstacle() {
         it runs after
           /app, nesting app/nested/stack.tm:1, not selected
 
-        it runs before nothing
+        nothing runs after it
         [stderr]
         base 4931519: --base base
         warning: no file matches `/policies/*.json`, which `watch` names
@@ -140,7 +140,7 @@ fn a_trigger_is_a_reason_and_an_ignoring_one_an_obstacle() {
           /modules/outer, module ../modules/outer (app/main.tf:2)
           /modules/outer/text.txt, module ../modules/outer (app/main.tf:2), read by file (modules/outer/main.tf:5)
 
-        it runs after nothing
+        nothing runs before it
 
         it runs before
           /app/nested, nesting app/nested/stack.tm:1, selected
@@ -216,7 +216,7 @@ fn every_trigger_that_ignores_a_stack_is_named() {
         its inputs, 0 of 1 changed since 044d8d3
           /a, its own directory
 
-        it runs after nothing
+        nothing runs before it
 
         it runs before
           /b, after b/stack.tm:2, not selected
@@ -235,7 +235,7 @@ fn every_trigger_that_ignores_a_stack_is_named() {
           /a, its own directory
             changed: a/main.tf (uncommitted)
 
-        it runs after nothing
+        nothing runs before it
 
         it runs before
           /b, after b/stack.tm:2, not selected
@@ -276,7 +276,7 @@ fn a_removed_stack_has_no_story_but_is_not_forgotten() {
     assert_snapshot!(repository.orch("why b --changed --base base"), @"
         [stderr]
         base 7063b5e: --base base
-        error: `b` is no stack any more: it was one in the base 7063b5e
+        error: `b` is no longer a stack; it was one in the base 7063b5e
         [exit status 64]
         ");
 }

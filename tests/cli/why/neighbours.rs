@@ -20,7 +20,7 @@ fn effective_neighbours_are_told_with_the_way_to_them() {
       at or below /
       matches --tags x
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /d, its own directory
 
     it runs after
@@ -28,13 +28,13 @@ fn effective_neighbours_are_told_with_the_way_to_them() {
       /a, through /b and /c, which are not selected
         after b/stack.tm:2, after c/stack.tm:2, after d/stack.tm:3
 
-    it runs before nothing
+    nothing runs after it
     ");
     assert_snapshot!(sandbox.orch("why b --tags x"), @"
     /b is not selected
       does not match --tags x (it has no tags)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /b, its own directory
 
     it runs after
@@ -137,7 +137,7 @@ fn a_constraint_that_several_demand_names_all_of_them() {
     /a/b is selected
       at or below /
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /a/b, its own directory
 
     it runs after
@@ -174,7 +174,7 @@ fn a_stack_in_a_cycle_has_a_story() {
     /a is selected
       at or below /
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /a, its own directory
 
     it runs after

@@ -13,7 +13,7 @@ fn a_selected_stack_has_reasons_and_neighbours() {
       at or below /
       matches --tags data
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /database, its own directory
 
     it runs after
@@ -32,21 +32,21 @@ fn a_stack_that_is_wanted_says_by_whom() {
     /monitoring is selected
       wanted by /app (app/stack.tm:4)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /monitoring, its own directory
 
-    it runs after nothing
+    nothing runs before it
 
-    it runs before nothing
+    nothing runs after it
     ");
     assert_snapshot!(sandbox.orch("why sandbox --tags web"), @"
     /sandbox is selected
       names /app in `wanted_by` (sandbox/stack.tm:3)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /sandbox, its own directory
 
-    it runs after nothing
+    nothing runs before it
 
     it runs before nothing
     ");
@@ -65,16 +65,16 @@ fn every_filter_that_leaves_a_stack_out_is_told_with_its_remedy() {
       does not match --tags data (its tags: web)
       matches --no-tags web
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /app, its own directory
 
     it runs after
       /database, after app/stack.tm:3, not selected
 
-    it runs before nothing
+    nothing runs after it
 
     what would select it
-      a start in /app, or in a directory above it; and --match /app; and a line /app in ../chosen; and --tags web; and no --no-tags web
+      running orch in /app, or in a directory above it; and --match /app; and a line /app in ../chosen; and --tags web; and no --no-tags web
     [stderr]
     note: `--match */dns` matches no stack of the project; it is relative to `/network`, and `--match /*/dns` is relative to the project root
     ");
@@ -88,13 +88,13 @@ fn a_stack_that_flags_take_away_says_which() {
       does not match --tags data (its tags: web)
       matches --exclude app and a*
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /app, its own directory
 
     it runs after
       /database, after app/stack.tm:3, selected
 
-    it runs before nothing
+    nothing runs after it
 
     what would select it
       leaving out --exclude app and --exclude a*, and --tags web
@@ -102,9 +102,9 @@ fn a_stack_that_flags_take_away_says_which() {
     ");
     assert_snapshot!(sandbox.orch("why database --tags data --only-dependencies"), @"
     /database is not selected
-      not what --only-dependencies means, though it would be selected without it
+      left out by --only-dependencies; it would be selected without that flag
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /database, its own directory
 
     it runs after
@@ -121,10 +121,10 @@ fn a_stack_that_flags_take_away_says_which() {
     /network is not selected
       runs before /database, after database/stack.tm:3 (--exclude-dependencies)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /network, its own directory without the stacks below it
 
-    it runs after nothing
+    nothing runs before it
 
     it runs before
       /database, after database/stack.tm:3, not selected
@@ -177,7 +177,7 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
     /w is not selected
       does not match --tags none (it has no tags)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /w, its own directory
 
     it runs after nothing
@@ -191,10 +191,10 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
     /z is not selected
       does not match --tags none (it has no tags)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /z, its own directory
 
-    it runs after nothing
+    nothing runs before it
 
     it runs before nothing
 
@@ -206,12 +206,12 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
     /w is not selected
       matches --exclude w
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /w, its own directory
 
     it runs after nothing
 
-    it runs before nothing
+    nothing runs after it
 
     what would select it
       leaving out --exclude w
@@ -272,14 +272,14 @@ fn what_is_wanted_by_stacks_that_a_flag_leaves_out_says_so() {
     );
     assert_snapshot!(sandbox.orch("why w --tags x --include-dependents=1 --exclude-dependents"), @"
     /w is not selected
-      what would bring it along is left out by --exclude-dependents
+      what would select it is left out by --exclude-dependents
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /w, its own directory
 
     it runs after nothing
 
-    it runs before nothing
+    nothing runs after it
 
     what would select it
       leaving out --exclude-dependents
@@ -303,7 +303,7 @@ fn neighbours_of_what_is_selected_are_one_flag_away() {
       /network/dns, through /database, which is not selected
         after database/stack.tm:3, after app/stack.tm:3
 
-    it runs before nothing
+    nothing runs after it
 
     what would select it
       --tags web
@@ -319,7 +319,7 @@ fn neighbours_of_what_is_selected_are_one_flag_away() {
     it runs after
       /database, after app/stack.tm:3, selected
 
-    it runs before nothing
+    nothing runs after it
 
     what would select it
       --tags web
@@ -329,12 +329,12 @@ fn neighbours_of_what_is_selected_are_one_flag_away() {
     /app is selected
       runs after /database, after app/stack.tm:3 (--include-dependents)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /app, its own directory
 
     it runs after
       /database, after app/stack.tm:3, selected
 
-    it runs before nothing
+    nothing runs after it
     ");
 }

@@ -230,14 +230,14 @@ fn keywords_stand_without_quotes() {
      --> t.tm.hcl:4:10
       |
     4 |   type = (ignore-change)
-      |          ^^^^^^^^^^^^^^^ this is no bare word
+      |          ^^^^^^^^^^^^^^^ this is not a bare word
       |
       = help: write it without parentheses: `type = ignore-change`
     error: `context` must be `stack`
      --> t.tm.hcl:5:13
       |
     5 |   context = ( stack )
-      |             ^^^^^^^^^ this is no bare word
+      |             ^^^^^^^^^ this is not a bare word
       |
       = help: write it without parentheses: `context = stack`
     ");
@@ -246,12 +246,12 @@ fn keywords_stand_without_quotes() {
      --> t.tm.hcl:4:10
       |
     4 |   type = ignore - change
-      |          ^^^^^^^^^^^^^^^ this is no such word
+      |          ^^^^^^^^^^^^^^^ this is not one of them
     error: `context` must be `stack`
      --> t.tm.hcl:5:13
       |
     5 |   context = true
-      |             ^^^^ this is no such word
+      |             ^^^^ this is not one of them
     ");
 }
 

@@ -97,7 +97,7 @@ pub(crate) struct RunArgs {
 
     /// What to do after a command failed [default: stop]
     ///
-    /// Running commands go on in each case. With --reverse, what the failed stack depends on never runs.
+    /// Running commands are not interrupted in any case. With --reverse, what the failed stack depends on never runs.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<OnErrorArg>,
 
@@ -309,7 +309,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, requires = "earlier")]
     pub(crate) allow_stale: bool,
 
-    /// Run even if another run is going on in the project
+    /// Run even if another run is in progress in the project
     #[arg(long)]
     pub(crate) allow_concurrent: bool,
 }

@@ -68,7 +68,7 @@ pub(super) fn explained(busy: Busy) -> ProgramError {
             is_elsewhere: _,
         } => {
             return ProgramError::refused(
-                "another run is going on in this project, and has not said which",
+                "another run is in progress in this project, and its id is not known",
             )
             .hint(wait);
         }
@@ -96,7 +96,7 @@ pub(super) fn explained(busy: Busy) -> ProgramError {
     };
     let process = holder.process;
     let message =
-        format!("another run is going on in this project: {run}, process {process}{elsewhere}");
+        format!("another run is in progress in this project: {run}, process {process}{elsewhere}");
     if std::env::var("ORCH_RUN_ID").is_ok_and(|ours| ours == holder.run) {
         return ProgramError::refused(format!(
             "{message}; this orch was started by one of its commands"

@@ -235,7 +235,7 @@ fn exit_status(
     let stuck: Vec<StackIndex> = stuck.collect();
     if !stuck.is_empty() {
         return Err(anyhow!(
-            "{} could not start although nothing was running; this is a mistake in orch, please report it",
+            "{} could not start although nothing was running; this is a bug in orch, please report it",
             loaded.names(&stuck)
         )
         .into());

@@ -52,8 +52,8 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
     let only_failed = args.resume.only_failed;
     let resumed =
         ResumedRun::new(&earlier, &loaded.project.stacks, only_failed).map_err(explained)?;
-    tell_gone(&resumed, allow_stale)?;
-    tell_rest(&resumed);
+    report_gone(&resumed, allow_stale)?;
+    note_rest(&resumed);
     Ok(Some(Resumed {
         run: resumed,
         command: header.command.iter().map(|word| word.0.clone()).collect(),
@@ -183,13 +183,13 @@ fn what_moved(stacks: &Stacks, run: &str, moved: &Moved) -> Option<String> {
         None => return None,
     };
     let changed: Vec<&MovedStack> = moved.stacks.iter().collect();
-    let (has, had) = match changed.len() {
+    let (has, it) = match changed.len() {
         0 => return Some(format!("{what}; none of its stacks has changed")),
-        1 => ("has", "had"),
-        _ => ("have", "had"),
+        1 => ("has", "it"),
+        _ => ("have", "they"),
     };
     Some(format!(
-        "{what}; {} {has} changed, which {had} not succeeded",
+        "{what}; {} {has} changed, but {it} had not succeeded",
         named(stacks, &changed, false)
     ))
 }
@@ -218,47 +218,54 @@ fn named(stacks: &Stacks, moved: &[&MovedStack], with_files: bool) -> String {
 }
 
 /// Refuses, or notes, that stacks no longer exist.
-fn tell_gone(resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
+fn report_gone(resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
     let Some(first) = resumed.gone.first() else {
         return Ok(());
     };
     let mut names = format!("`{}`", printable(first));
-    if resumed.gone.len() > 1 {
+    let is_one = resumed.gone.len() == 1;
+    if !is_one {
         names += &format!(" and {} more", resumed.gone.len() - 1);
     }
     let what = format!(
-        "of run {}, {names} {} no more",
+        "{names} from run {} no longer {}",
         resumed.run,
-        if resumed.gone.len() == 1 { "is" } else { "are" }
+        if is_one { "exists" } else { "exist" }
     );
     if allow_stale {
-        console::note(&format!("{what}: left out"));
+        let is_left_out = if is_one { "it is" } else { "they are" };
+        console::note(&format!("{what}; {is_left_out} left out"));
         return Ok(());
     }
     Err(ProgramError::refused(what).hint("start a new run, or leave them out with `--allow-stale`"))
 }
 
 /// Notes what is left to do where that may surprise.
-fn tell_rest(resumed: &ResumedRun) {
+fn note_rest(resumed: &ResumedRun) {
     let run = &resumed.run;
     let (undone, left_out) = (resumed.n_undone(), resumed.left_out.len());
     if undone == 0 && !resumed.gone.is_empty() {
         console::note(&format!(
-            "nothing is left to do of run {run}: what had not succeeded is no more"
+            "nothing is left to do in run {run}: the stacks that had not succeeded no longer exist"
         ));
     } else if undone == 0 {
         console::note(&format!(
-            "nothing is left to do of run {run}: everything has succeeded"
+            "nothing is left to do in run {run}: every stack has succeeded"
         ));
     } else if undone == left_out {
+        let were = if undone == 1 { "was" } else { "were" };
         let undone = count(undone, "stack");
         console::note(&format!(
-            "nothing failed in run {run}, though {undone} did not run to the end; `orch run --resume {run}` runs all that is left"
+            "nothing failed in run {run}, but {undone} {were} skipped, cancelled or interrupted; `orch run --resume {run}` runs all that is left"
         ));
     } else if left_out > 0 {
+        let (were, are) = match left_out {
+            1 => ("was", "is"),
+            _ => ("were", "are"),
+        };
         let left_out = count(left_out, "stack");
         console::note(&format!(
-            "left out for now: {left_out} of run {run} that did not fail, and did not run to the end either; `orch run --resume` runs what is left"
+            "{left_out} of run {run} {were} skipped, cancelled or interrupted, and {are} left out; `orch run --resume` runs what is left"
         ));
     }
 }

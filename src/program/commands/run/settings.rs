@@ -48,11 +48,11 @@ pub(super) fn explained(loaded: &Loaded, error: SettingsError) -> ProgramError {
             format!("in --retry-on-output: `{pattern}`: {problem}")
         }
         SettingsError::NoRetryCondition { retries, stacks } => format!(
-            "--retries {retries} does not say after which failures to try {} again; add --retry-on-exit STATUS or --retry-on-output REGEX, or a `retry` block to the configuration",
+            "--retries {retries} does not say which failures of {} to retry; add --retry-on-exit STATUS or --retry-on-output REGEX, or a `retry` block to the configuration",
             loaded.names(&stacks),
         ),
         SettingsError::NothingIsRetried { setting } => format!(
-            "--{setting} without --retries N changes nothing: no selected stack is configured to be tried again"
+            "--{setting} has no effect without --retries N: no selected stack is configured to be retried"
         ),
     })
 }

@@ -80,7 +80,7 @@ pub(super) fn logs(
     }
     if !has_printed {
         console::note(&format!(
-            "there are no such logs of run {run}: its commands have printed nothing, had the terminal of orch, or did not run"
+            "run {run} has no such logs: its commands printed nothing, wrote directly to orch's own output (`--output live`), or did not run"
         ));
     }
     Ok(ExitStatus::Success)
@@ -101,7 +101,7 @@ fn wanted(
             return Ok(path);
         }
         let mut message = format!(
-            "`{}` is no stack of run {}",
+            "`{}` is not a stack of run {}",
             printable(&path),
             record.header.run
         );

@@ -74,7 +74,7 @@ pub(crate) struct ShowRunArgs {
 
 /// Remove old runs with their logs
 ///
-/// Each run removes old runs, too, and keeps 50. A run that is going on is never removed.
+/// Each run removes old runs, too, and keeps 50. A run in progress is never removed.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// How many of the newest runs to keep

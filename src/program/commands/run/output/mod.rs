@@ -99,7 +99,7 @@ impl How {
                 "commands have the streams of orch, and no terminal of their own; leave out --pty, or choose `--output grouped`"
             }
             OutputArg::Live if watches_output => {
-                "whether a command is tried again depends on its output here, which orch does not see then; choose `--output grouped`"
+                "retries depend on the output here, which orch does not see then; choose `--output grouped`"
             }
             OutputArg::Live => return Ok(How::Live),
         };

@@ -133,7 +133,7 @@ impl Printer {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         let text = RunText::new(&self.turns);
         print(&mut self.groups, text, &self.logs, &mut writers);
-        writers.tell_problem();
+        writers.report_problem();
         if self.painter.is_some() {
             writers.end_output();
         }
