@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use memchr::memchr_iter;
+
 use crate::path::ProjectPath;
 
 /// Identifies one file of [`Sources`].
@@ -69,7 +71,7 @@ impl SourceFile {
             .rposition(|&byte| byte == b'\n')
             .map_or(0, |newline| newline + 1);
         Position {
-            line: before.split(|&byte| byte == b'\n').count(),
+            line: memchr_iter(b'\n', before).count() + 1,
             column: String::from_utf8_lossy(&before[line_start..])
                 .chars()
                 .count()

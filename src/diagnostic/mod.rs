@@ -4,12 +4,14 @@
 //! all files are shown together. Only [`render`] knows the crate that draws them.
 
 mod code;
+mod excerpt;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 pub use self::code::Code;
+use self::excerpt::Excerpt;
 use crate::path::ProjectPath;
-use crate::printable::{needs_escape, printable, printable_lines};
+use crate::printable::{printable, printable_lines};
 use crate::source::{Sources, Span};
 
 /// How bad a problem is.
@@ -246,40 +248,28 @@ fn snippet<'a>(
         .map_or(text.len(), |newline| last + newline);
     let start = line_start.max(text.floor_char_boundary(first.saturating_sub(CONTEXT)));
     let end = line_end.min(text.ceil_char_boundary((last + CONTEXT).min(text.len())));
-    let shown = blanked(&text[start..end]);
     let line = file.position(start).line;
-    let annotations = labels.iter().enumerate().map(|(index, label)| {
+    let ranges: Vec<_> = labels.iter().map(|label| label.span.range()).collect();
+    let excerpt = Excerpt::new(text, start..end, &ranges);
+    let annotations = labels.iter().zip(ranges).enumerate();
+    let annotations = annotations.map(|(index, (label, range))| {
         let kind = if is_first && index == 0 {
             AnnotationKind::Primary
         } else {
             AnnotationKind::Context
         };
         // A label that spans lines points at its first.
-        let range = label.span.range();
         let range_end = text[range.clone()]
             .find('\n')
             .map_or(range.end, |newline| range.start + newline);
-        let range = range.start - start..range_end.min(end) - start;
+        let range = excerpt.offset(range.start)..excerpt.offset(range_end.min(end));
         kind.span(range).label(printable(&label.text).into_owned())
     });
-    Snippet::source(shown)
+    let annotations: Vec<_> = annotations.collect();
+    Snippet::source(excerpt.text)
         .line_start(line)
         .path(printable(file.path.relative()).into_owned())
-        .annotations(annotations.collect::<Vec<_>>())
-}
-
-/// Replaces characters that must not reach a terminal with as many spaces as they have bytes, so that
-/// offsets stay valid.
-fn blanked(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if needs_escape(character) && !matches!(character, '\n' | '\t') {
-            shown.extend(std::iter::repeat_n(' ', character.len_utf8()));
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
+        .annotations(annotations)
 }
 
 #[cfg(test)]
