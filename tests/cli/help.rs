@@ -165,6 +165,39 @@ fn man_writes_a_page_for_each_command_and_topic() {
 }
 
 #[test]
+fn man_pages_have_a_proper_title_and_sections_and_no_markdown() {
+    let sandbox = Sandbox::new("");
+    assert_eq!(sandbox.orch("man made").code(), 0);
+    for file in fs::read_dir(sandbox.path("/made")).unwrap() {
+        let path = file.unwrap().path();
+        let page = fs::read_to_string(&path).unwrap();
+        let (stem, section) = (path.file_stem().unwrap(), path.extension().unwrap());
+        let title = format!(
+            ".TH {} {} \"\" \"orch {}\" \"Orch Manual\"\n",
+            stem.to_str().unwrap().to_uppercase(),
+            section.to_str().unwrap(),
+            env!("CARGO_PKG_VERSION")
+        );
+        assert!(page.contains(&title), "{title}{page}");
+        for noise in ["`", "EXTRA"] {
+            assert!(!page.contains(noise), "{noise} in {page}");
+        }
+    }
+    let page = fs::read_to_string(sandbox.path("/made/orch-why.1")).unwrap();
+    let (_, end) = page.split_once(".SH EXAMPLES\n").unwrap();
+    insta::assert_snapshot!(end, @r"
+    .nf
+    orch why prod/network
+    orch why /prod/network \-\-changed
+    orch why . \-\-changed \-\-tags prod
+    orch why prod/app \-\-after prod/network
+    .fi
+    .SH NOTES
+    \fBorch help selection\fR explains how the flags that select stacks work together.
+    ");
+}
+
+#[test]
 fn man_says_where_it_cannot_write() {
     let sandbox = Sandbox::new("//- /file\ntext\n");
     let output = sandbox.orch("man file");

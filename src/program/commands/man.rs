@@ -10,7 +10,7 @@ use super::working_directory;
 use crate::program::commands::command_line::Cli;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
-use crate::program::help::TOPICS;
+use crate::program::help::{TOPICS, command_pages};
 
 /// Write man pages for all commands and topics
 ///
@@ -27,7 +27,11 @@ pub(super) fn man(chdir: &[PathBuf], args: &ManArgs) -> Result<ExitStatus> {
     let directory = working_directory(chdir)?.join(&args.directory);
     let failed = || format!("failed to write man pages to `{}`", directory.display());
     fs::create_dir_all(&directory).with_context(failed)?;
-    clap_mangen::generate_to(Cli::command(), &directory).with_context(failed)?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    for page in command_pages(&command).with_context(failed)? {
+        fs::write(directory.join(page.file), page.text).with_context(failed)?;
+    }
     for topic in &TOPICS {
         let file = directory.join(format!("orch-{}.7", topic.name));
         fs::write(file, topic.man_page()).with_context(failed)?;

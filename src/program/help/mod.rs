@@ -1,8 +1,10 @@
 //! The topics of `orch help`: what does not fit in the help of one command.
 //!
 //! A topic is a Markdown file beside this one. [`markdown`] reads the little Markdown that topics use;
-//! [`text`] and [`roff`] write it for a terminal and as a man page.
+//! [`text`] and [`roff`] write it for a terminal and as a man page. [`command`] writes the man pages of
+//! commands.
 
+mod command;
 mod markdown;
 mod roff;
 mod text;
@@ -11,7 +13,11 @@ use std::fmt::Write as _;
 
 use orch::diagnostic::Code;
 
+pub(crate) use self::command::command_pages;
 pub(crate) use self::text::TopicStyle;
+
+/// The name of the manual that all man pages belong to.
+const MANUAL: &str = "Orch Manual";
 
 /// A topic.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,15 +2,18 @@
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-use super::Topic;
 use super::markdown::{TopicBlock, TopicSpan};
+use super::{MANUAL, Topic};
 
 /// Writes a man page of section 7.
 pub(super) fn render(topic: &Topic, blocks: &[TopicBlock]) -> Vec<u8> {
     let mut page = Roff::default();
     let name = format!("orch-{}", topic.name);
     let source = concat!("orch ", env!("CARGO_PKG_VERSION"));
-    page.control("TH", [name.to_uppercase().as_str(), "7", "", source]);
+    page.control(
+        "TH",
+        [name.to_uppercase().as_str(), "7", "\"\"", source, MANUAL],
+    );
     page.control("SH", ["NAME"]);
     page.text([roman(format!("{name} - {}", topic.summary))]);
     page.control("SH", ["DESCRIPTION"]);
