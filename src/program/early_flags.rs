@@ -2,12 +2,26 @@
 //!
 //! Users of Terramate write them there. They mean what they mean after the command, so they are moved
 //! behind it and parsed as if they had been written there.
+//!
+//! Terramate accepts some flags before every command. Those of them that could not change anything are
+//! dropped before a command that does not take them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 use clap::Command;
 use clap::error::{Error, ErrorKind};
+
+/// Flags that are dropped before a command that does not take them: without a run, there is nothing to
+/// silence, and there are no safeguards. Flags that select stacks are not among them.
+const WITHOUT_EFFECT: [&str; 6] = [
+    "--quiet",
+    "-q",
+    "--disable-safeguards",
+    "-X",
+    "--disable-check-git-untracked",
+    "--disable-check-git-uncommitted",
+];
 
 /// Moves the flags that stand before the command behind it. Returns nothing if there are none, or if
 /// the command cannot be found behind them.
@@ -22,20 +36,17 @@ pub(crate) fn move_behind_command(
     root.build();
     let mut arguments = arguments.into_iter();
     let program = arguments.next();
-    let Early {
-        flags,
-        names,
-        mut rest,
-    } = Early::split(&known_flags(&root), arguments);
+    let Early { flags, mut rest } = Early::split(&known_flags(&root), arguments);
     if rest.first().is_some_and(|word| word == "--") {
         rest.remove(0); // it ends the flags, and is not the command
     }
     let own = flags_of(&root);
-    let Some(first) = names.iter().find(|name| !own.contains_key(*name)) else {
+    let names = || flags.iter().flat_map(|flag| &flag.names);
+    let Some(first) = names().find(|name| !own.contains_key(*name)) else {
         return Ok(None);
     };
     if rest.is_empty() {
-        if names.iter().any(|name| name == "--help" || name == "-h") {
+        if names().any(|name| name == "--help" || name == "-h") {
             return Ok(Some(program.into_iter().chain(["--help".into()]).collect()));
         }
         let message = format!("`{first}` is a flag of commands, and there is no command");
@@ -51,12 +62,14 @@ pub(crate) fn move_behind_command(
         depth += 1;
     }
     let known = known_flags(&root);
-    if depth == 0 && names.iter().any(|name| !known.contains_key(name)) {
+    if depth == 0 && names().any(|name| !known.contains_key(name)) {
         // What seems to be the command may be the value of an unknown flag.
         return Ok(None);
     }
     let taken = flags_of(command);
-    let mut others = names.iter().filter(|name| known.contains_key(*name));
+    let is_dropped =
+        |name: &str| depth > 0 && WITHOUT_EFFECT.contains(&name) && !taken.contains_key(name);
+    let mut others = names().filter(|name| known.contains_key(*name) && !is_dropped(name));
     if depth > 0
         && let Some(name) = others.find(|name| !taken.contains_key(*name))
     {
@@ -66,18 +79,46 @@ pub(crate) fn move_behind_command(
         return Err(command.clone().error(ErrorKind::UnknownArgument, message));
     }
     let (command, rest) = rest.split_at(depth.max(1));
+    let flags = flags.iter().flat_map(|flag| flag.without(is_dropped));
+    let flags: Vec<OsString> = flags.collect();
     let parts = [command, &flags, rest].concat();
     Ok(Some(program.into_iter().chain(parts).collect()))
 }
 
 /// A command line whose first flags were split off.
 struct Early {
-    /// The flags, with their values.
-    flags: Vec<OsString>,
-    /// Their names, as `--tags` or `-c`.
-    names: Vec<String>,
+    flags: Vec<EarlyFlag>,
     /// The command, and everything behind it.
     rest: Vec<OsString>,
+}
+
+/// A flag, or several letters written together.
+struct EarlyFlag {
+    /// The names, as `--tags` or `-c`.
+    names: Vec<String>,
+    /// The flag as it was written, and its value.
+    words: Vec<OsString>,
+}
+
+impl EarlyFlag {
+    /// Returns the words of the flag, without the names that are dropped.
+    fn without(&self, is_dropped: impl Fn(&str) -> bool) -> Vec<OsString> {
+        if !self.names.iter().any(|name| is_dropped(name)) {
+            return self.words.clone();
+        }
+        let kept: Vec<_> = self.names.iter().filter(|name| !is_dropped(name)).collect();
+        if kept.is_empty() {
+            return Vec::new();
+        }
+        // No letter that is dropped takes a value, so the value belongs to the last letter.
+        let written = self.words[0].to_string_lossy();
+        let value: String = written.chars().skip(1 + self.names.len()).collect();
+        let letters = kept.iter().filter_map(|name| name.strip_prefix('-'));
+        let letters: String = letters.collect();
+        let mut words = vec![OsString::from(format!("-{letters}{value}"))];
+        words.extend(self.words.iter().skip(1).cloned());
+        words
+    }
 }
 
 impl Early {
@@ -87,10 +128,9 @@ impl Early {
     ) -> Self {
         let mut arguments = arguments.peekable();
         let mut flags = Vec::new();
-        let mut names = Vec::new();
         while let Some(flag) = arguments.next_if(|argument| is_flag(argument)) {
             let text = flag.to_string_lossy().into_owned();
-            flags.push(flag);
+            let mut names = Vec::new();
             let mut takes_next = false;
             if text.starts_with("--") {
                 let (name, has_value) = match text.split_once('=') {
@@ -112,13 +152,14 @@ impl Early {
                     }
                 }
             }
+            let mut words = vec![flag];
             if takes_next {
-                flags.extend(arguments.next());
+                words.extend(arguments.next());
             }
+            flags.push(EarlyFlag { names, words });
         }
         Early {
             flags,
-            names,
             rest: arguments.collect(),
         }
     }
@@ -189,6 +230,11 @@ mod tests {
                 "orch runs list --format json",
             ),
             ("orch --chagned list", "orch list --chagned"),
+            ("orch --quiet list", "orch list"),
+            ("orch -qX --disable-safeguards all list -c", "orch list -c"),
+            ("orch -qcXBmain list", "orch list -cBmain"),
+            ("orch -XB main list", "orch list -B main"),
+            ("orch -q lst", "orch lst -q"),
             ("orch --changed lst", "orch lst --changed"),
         ];
         for (line, expected) in table {

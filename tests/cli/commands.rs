@@ -167,9 +167,9 @@ fn a_flag_before_a_command_that_does_not_take_it_is_a_usage_error() {
     For more information, try '--help'.
     [exit status 64]
     ");
-    assert_snapshot!(sandbox.orch("--quiet runs list"), @"
+    assert_snapshot!(sandbox.orch("-qX --reverse runs list"), @"
     [stderr]
-    error: `--quiet` stands before the command, and `orch runs list` does not take it
+    error: `--reverse` stands before the command, and `orch runs list` does not take it
 
     Usage: orch runs list [OPTIONS]
 
@@ -207,6 +207,39 @@ fn a_flag_before_a_command_that_does_not_take_it_is_a_usage_error() {
     For more information, try '--help'.
     [exit status 64]
     ");
+}
+
+#[test]
+fn flags_of_terramate_that_change_nothing_may_stand_before_any_command() {
+    let sandbox = Sandbox::layout("a [x]\nb");
+    for flags in [
+        "--quiet",
+        "-q",
+        "-X",
+        "-qX",
+        "--disable-safeguards=all",
+        "--disable-safeguards git,none",
+        "--disable-check-git-untracked",
+        "--disable-check-git-uncommitted",
+        "--quiet -v -X",
+    ] {
+        for (command, shown) in [("list", "a\nb\n"), ("list --tags x", "a\n")] {
+            let output = sandbox.orch(&format!("{flags} {command}"));
+            assert_eq!((output.code(), &*output.stdout), (0, shown), "{flags}");
+        }
+    }
+    assert_eq!(sandbox.orch("-qXc list").code(), 4, "outside of git");
+    assert_eq!(sandbox.orch("--quiet --tags x list").stdout, "a\n");
+    for line in [
+        "list --quiet",
+        "list -X",
+        "list --disable-safeguards=all",
+        "--no-recursive validate",
+        "--changed validate",
+        "--quiet",
+    ] {
+        assert_eq!(sandbox.orch(line).code(), 64, "{line}");
+    }
 }
 
 #[cfg(unix)]
@@ -247,13 +280,17 @@ fn a_value_that_lacks_a_tag_never_means_everything() {
     assert_snapshot!(sandbox.orch("list --no-tags ''"), @"
     [stderr]
     error: the value of `--no-tags` is empty
-      = help: leave out `--no-tags` to select stacks whatever their tags
+      = help: leave out `--no-tags` to exclude no stacks by their tags
     [exit status 64]
     ");
     for arguments in [
         "list --tags ,",
         "list --tags :",
         "list --tags :dev",
+        "list --tags dev,",
+        "list --tags ,dev",
+        "list --tags dev,,x",
+        "run --tags dev, git --version",
         "list --tags dev --tags ''",
         "list --no-tags dev,",
         "list --no-tags ,dev",
@@ -268,7 +305,7 @@ fn a_value_that_lacks_a_tag_never_means_everything() {
         let output = sandbox.orch(arguments);
         assert_eq!((output.code(), &*output.stdout), (64, ""), "{output}");
     }
-    assert_eq!(sandbox.orch("list --tags a,dev,").to_string(), "a\n");
+    assert_eq!(sandbox.orch("list --tags a,dev").to_string(), "a\n");
 }
 
 #[test]

@@ -113,7 +113,7 @@ pub(super) fn tag_filters(
     for text in wanted {
         let filter = TagFilter::parse(text);
         let filter = filter.map_err(|bad| ProgramError::usage(format!("in --tags: {bad}")))?;
-        if filter.is_empty() || filter.alternatives().flatten().any(String::is_empty) {
+        if text.split([',', ':']).any(str::is_empty) {
             return Err(no_tag("--tags", text));
         }
         tags.push(filter);
@@ -142,9 +142,10 @@ fn no_tag(flag: &str, value: &str) -> ProgramError {
         "" => format!("the value of `{flag}` is empty"),
         value => format!("in {flag}: a tag is missing in `{value}`"),
     };
-    ProgramError::usage(message).hint(format!(
-        "leave out `{flag}` to select stacks whatever their tags"
-    ))
+    ProgramError::usage(message).hint(match flag {
+        "--no-tags" => "leave out `--no-tags` to exclude no stacks by their tags",
+        _ => "leave out `--tags` to select stacks whatever their tags",
+    })
 }
 
 impl Loaded {
