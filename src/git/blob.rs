@@ -1,4 +1,4 @@
-//! The ids that git gives to contents.
+//! What git records of a file: the id of its content, and whether it is executable.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -27,6 +27,23 @@ pub fn blob_id(place: &Path) -> Option<String> {
         return None;
     };
     id.ok().map(|id| id.to_string())
+}
+
+/// Returns whether git would record the file at a place as executable. Returns `None` where nothing is,
+/// for anything but a regular file, and on systems without such a bit.
+pub fn is_executable(place: &Path) -> Option<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let metadata = place.symlink_metadata().ok()?;
+        let mode = metadata.permissions().mode();
+        metadata.is_file().then_some(mode & 0o100 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        _ = place;
+        None
+    }
 }
 
 #[cfg(test)]

@@ -419,13 +419,16 @@ fn uncommitted_files_are_those_that_the_run_began_with() {
         (output.code(), named)
     };
     let sandbox = dirty();
-    assert_eq!(
-        journal(&sandbox)[0]["uncommitted"],
-        serde_json::json!([
-            {"path": "/a/main.tf", "blob": sandbox.git("hash-object a/main.tf").trim()},
-            {"path": "/b/new.tf", "blob": sandbox.git("hash-object b/new.tf").trim()},
-        ])
-    );
+    let mut expected = serde_json::json!([
+        {"path": "/a/main.tf", "blob": sandbox.git("hash-object a/main.tf").trim()},
+        {"path": "/b/new.tf", "blob": sandbox.git("hash-object b/new.tf").trim()},
+    ]);
+    if cfg!(unix) {
+        for file in expected.as_array_mut().unwrap() {
+            file["executable"] = false.into();
+        }
+    }
+    assert_eq!(journal(&sandbox)[0]["uncommitted"], expected);
     assert_eq!(resumed(&sandbox), (1, [false, false]), "as they were");
     sandbox.commit();
     assert_eq!(resumed(&sandbox), (1, [false, false]), "committed");
@@ -440,6 +443,41 @@ fn uncommitted_files_are_those_that_the_run_began_with() {
     let sandbox = dirty();
     sandbox.write("/a/new.tf", "");
     assert_eq!(resumed(&sandbox), (4, [true, false]), "added");
+}
+
+/// git records the bit too, and a script behaves differently with it.
+#[cfg(unix)]
+#[test]
+fn an_uncommitted_file_that_became_executable_has_changed() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    let sandbox = Repository::of(four_stacks());
+    sandbox.write("/c/fail", "");
+    sandbox.commit();
+    sandbox.write("/a/new.sh", "true\n");
+    run_in_c(&sandbox, "-X");
+    let set_mode = |mode: u32| {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(sandbox.path("/a/new.sh"), permissions).unwrap();
+    };
+    set_mode(0o755);
+    let output = sandbox.orch("run -q -X --resume");
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(output.stderr.contains("`/a` (a/new.sh)"), "{output}");
+
+    set_mode(0o600);
+    assert_eq!(sandbox.orch("run -q -X --resume").code(), 1, "as it was");
+
+    // A journal of an earlier `orch` does not have it.
+    for run in run_ids(&sandbox) {
+        let path = journal_of(&run);
+        let text = sandbox.read(&path);
+        let earlier = text.replacen(",\"executable\":false", "", 1);
+        assert_ne!(text, earlier);
+        sandbox.write(&path, &earlier);
+    }
+    set_mode(0o755);
+    assert_eq!(sandbox.orch("run -q -X --resume").code(), 1);
 }
 
 #[test]

@@ -96,6 +96,10 @@ pub struct UncommittedFile {
     /// The id of the git blob with its content: zeros if the file is gone; `None` if it is no file or
     /// was not read.
     pub blob: Option<String>,
+    /// Whether it is executable; `None` if it is no regular file, was not looked at, or an earlier
+    /// `orch` wrote the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executable: Option<bool>,
 }
 
 /// The settings of a run that flags have set.

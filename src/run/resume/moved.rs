@@ -6,7 +6,9 @@ use std::path::Path;
 use super::earlier::EarlierRun;
 use crate::change::base::{Base, BaseRule};
 use crate::change::{self, ChangeError, Changes, Counted, SwitchedOff, UncommittedChanges};
-use crate::git::{ChangedFile, CommitId, FileChange, FileState, GitError, Repository, blob_id};
+use crate::git::{
+    ChangedFile, CommitId, FileChange, FileState, GitError, Repository, blob_id, is_executable,
+};
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
 use crate::project::stack::{StackIndex, Stacks};
@@ -225,6 +227,7 @@ pub fn uncommitted(root: &Path, status: &[ChangedFile]) -> Vec<UncommittedFile> 
         recorded.push(UncommittedFile {
             path: file.path.to_string(),
             blob: is_small.then(|| content(file, root)).flatten(),
+            executable: is_executable(&place),
         });
     }
     recorded
@@ -260,7 +263,12 @@ fn since(
             change: FileChange::Modified,
             state: FileState::Uncommitted,
         };
-        if recorded.blob.is_some() && recorded.blob == content(&file, root) {
+        let has_same_mode = || match recorded.executable {
+            None => true, // a link, or not on record
+            then => then == is_executable(&file.path.to_host(root)),
+        };
+        let has_same_content = || recorded.blob.is_some() && recorded.blob == content(&file, root);
+        if has_same_content() && has_same_mode() {
             same.insert(file.path);
         } else {
             differing.push(file);
