@@ -7,6 +7,18 @@ use super::SHOP;
 use crate::support::Sandbox;
 
 #[test]
+fn the_root_is_no_misspelling_of_a_stack() {
+    let sandbox = Sandbox::layout("a\nb");
+    assert_snapshot!(sandbox.orch("why /"), @"
+    [stderr]
+    error: `/`: not a stack, but 2 stacks lie below it
+    [exit status 64]
+    ");
+    let output = sandbox.orch("why /c");
+    assert!(output.stderr.contains("did you mean `/a`?"), "{output}");
+}
+
+#[test]
 fn what_is_not_a_path_may_name_stacks_in_other_ways() {
     let sandbox = Sandbox::layout("dev/vpc\nprod/vpc\nprod/db");
     sandbox.write(

@@ -48,7 +48,7 @@ fn a_stack_that_is_wanted_says_by_whom() {
 
     nothing runs before it
 
-    it runs before nothing
+    nothing runs after it
     ");
 }
 
@@ -180,9 +180,9 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
     its inputs (add --changed to see which have changed)
       /w, its own directory
 
-    it runs after nothing
+    nothing runs before it
 
-    it runs before nothing
+    nothing runs after it
 
     what would select it
       no --tags, since it has none
@@ -196,7 +196,7 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
 
     nothing runs before it
 
-    it runs before nothing
+    nothing runs after it
 
     what would select it
       no --tags, since it has none
@@ -209,7 +209,7 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
     its inputs (add --changed to see which have changed)
       /w, its own directory
 
-    it runs after nothing
+    nothing runs before it
 
     nothing runs after it
 
@@ -277,7 +277,7 @@ fn what_is_wanted_by_stacks_that_a_flag_leaves_out_says_so() {
     its inputs (add --changed to see which have changed)
       /w, its own directory
 
-    it runs after nothing
+    nothing runs before it
 
     nothing runs after it
 
@@ -293,7 +293,7 @@ fn neighbours_of_what_is_selected_are_one_flag_away() {
     /app is not selected
       does not match --tags base (its tags: web)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /app, its own directory
 
     it runs after
@@ -313,7 +313,7 @@ fn neighbours_of_what_is_selected_are_one_flag_away() {
     /app is not selected
       does not match --tags base (its tags: web)
 
-    its inputs, of which --changed tells the changed ones
+    its inputs (add --changed to see which have changed)
       /app, its own directory
 
     it runs after
