@@ -15,15 +15,15 @@ pub(super) trait Job: Send + 'static {
 }
 
 /// The idle threads.
-pub(super) struct Attendants<J>(Arc<Mutex<Vec<Inbox<J>>>>);
+pub(super) struct Attendants<J>(Arc<Mutex<Vec<JobSender<J>>>>);
 
 /// Where a thread gets its jobs, each with the thread itself, which is idle again afterwards.
-type Inbox<J> = Sender<(J, Attendant<J>)>;
+type JobSender<J> = Sender<(J, Attendant<J>)>;
 
 /// A thread without a job. Dropped without one, it is idle again.
 pub(super) struct Attendant<J> {
-    idle: Arc<Mutex<Vec<Inbox<J>>>>,
-    inbox: Option<Inbox<J>>,
+    idle: Arc<Mutex<Vec<JobSender<J>>>>,
+    inbox: Option<JobSender<J>>,
 }
 
 impl<J> Default for Attendants<J> {
@@ -53,7 +53,7 @@ impl<J: Job> Attendants<J> {
 }
 
 /// Starts a thread, which ends when no job can reach it any more.
-fn start<J: Job>() -> io::Result<Inbox<J>> {
+fn start<J: Job>() -> io::Result<JobSender<J>> {
     let (inbox, jobs) = mpsc::channel::<(J, Attendant<J>)>();
     thread::Builder::new().spawn(move || {
         for (job, own) in jobs {

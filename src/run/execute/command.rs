@@ -112,7 +112,7 @@ impl Executor for Commands<'_> {
                 })?;
                 let previous = start.previous.and_then(|running| running.recording);
                 let recording = previous.unwrap_or_else(|| {
-                    Arc::new(Mutex::new(Recording {
+                    Arc::new(Mutex::new(OutputRecording {
                         recorder: recorder(start.index, start.turn, start.attempt),
                         watch: OutputWatch::new(start.attempts),
                         summary: SummaryFinder::default(),
@@ -169,7 +169,7 @@ impl Executor for Commands<'_> {
 /// A command that has been started.
 pub struct Running {
     /// What takes its output, if another step follows.
-    recording: Option<Arc<Mutex<Recording>>>,
+    recording: Option<Arc<Mutex<OutputRecording>>>,
     process: u32,
     started: Instant,
     /// Whether the command has a process group of its own.
@@ -283,13 +283,13 @@ impl Attended {
 }
 
 /// The output of one attempt on its way.
-struct Recording {
+struct OutputRecording {
     recorder: Box<dyn Recorder>,
     watch: Option<OutputWatch>,
     summary: SummaryFinder,
 }
 
-impl Recording {
+impl OutputRecording {
     fn output(&mut self, stream: Stream, bytes: &[u8]) {
         if let Some(watch) = &mut self.watch {
             watch.output(stream, bytes);
@@ -302,7 +302,7 @@ impl Recording {
 /// What an attendant does.
 struct Work {
     attended: Attended,
-    reading: Option<(os::Pipes, Arc<Mutex<Recording>>)>,
+    reading: Option<(os::Pipes, Arc<Mutex<OutputRecording>>)>,
     end: End,
 }
 

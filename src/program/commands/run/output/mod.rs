@@ -30,7 +30,7 @@ use orch::run::execute::{Streams, Task};
 use tempfile::TempDir;
 
 use self::painter::Painter;
-use self::printer::{Message, Printer};
+use self::printer::{Printer, TimedEvent};
 use self::recorder::AttemptRecorder;
 use crate::program::commands::run::arguments::{OutputArg, RunArgs};
 use crate::program::console;
@@ -139,7 +139,7 @@ pub(super) struct Captured {
     pty: bool,
     logs: Arc<RunLogs>,
     writers: Arc<Mutex<StreamWriters>>,
-    to_printer: mpsc::Sender<Message>,
+    to_printer: mpsc::Sender<TimedEvent>,
     printer: thread::JoinHandle<()>,
     /// Where logs are that nobody wants to keep.
     temporary: Option<TempDir>,
@@ -280,7 +280,7 @@ impl Sink for Output {
                 // A printer that is gone has said why.
                 _ = captured
                     .to_printer
-                    .send(Message(Instant::now(), event.clone()));
+                    .send(TimedEvent(Instant::now(), event.clone()));
             }
         }
         Ok(())

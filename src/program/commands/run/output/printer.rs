@@ -19,7 +19,7 @@ const REFRESH: Duration = Duration::from_millis(200);
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// What the printer is told: something has happened, at that time.
-pub(super) struct Message(pub(super) Instant, pub(super) RunEvent);
+pub(super) struct TimedEvent(pub(super) Instant, pub(super) RunEvent);
 
 pub(super) struct Printer {
     pub(super) turns: Turns,
@@ -37,7 +37,7 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Prints until the run is over.
-    pub(super) fn print(mut self, messages: &Receiver<Message>) {
+    pub(super) fn print(mut self, messages: &Receiver<TimedEvent>) {
         // Lines that come and go at once are of no use to anybody.
         let mut painted = Instant::now();
         let mut silent_since = Instant::now();
@@ -48,8 +48,8 @@ impl Printer {
                 None => SILENCE.saturating_sub(silent_since.elapsed()),
             };
             match messages.recv_timeout(patience) {
-                Ok(Message(_, RunEvent::RunFinished(summary))) => return self.over(&summary),
-                Ok(Message(at, event)) => self.event(at, event),
+                Ok(TimedEvent(_, RunEvent::RunFinished(summary))) => return self.over(&summary),
+                Ok(TimedEvent(at, event)) => self.event(at, event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
