@@ -14,7 +14,7 @@ use crate::project::discover::Listing;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 
-/// A project of files, of which those whose text starts with `-> ` are links.
+/// A project of files; those whose text starts with `-> ` are links.
 pub(super) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (path, text) in files {

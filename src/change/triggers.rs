@@ -118,7 +118,7 @@ impl Triggers {
     }
 }
 
-/// Warns of triggers for paths that are no stacks, given with their files by path.
+/// Warns of triggers for paths that are not stacks, given with their files by path.
 fn warn_of_strays(
     project: &Project,
     strays: &[(ProjectPath, ProjectPath)],

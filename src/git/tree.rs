@@ -19,7 +19,7 @@ pub struct CommitTree {
 pub(crate) struct TreeScope {
     /// Directories whose own files are wanted.
     pub(crate) directories: Vec<ProjectPath>,
-    /// Directories of which everything below is wanted, too.
+    /// Directories whose whole contents are wanted, too.
     pub(crate) trees: Vec<ProjectPath>,
 }
 

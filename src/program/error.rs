@@ -1,6 +1,6 @@
-//! What keeps the program from doing what was asked.
+//! Errors: why the program cannot do what was asked.
 //!
-//! A command that fails in a stack is no error, and neither is wrong configuration that has been
+//! A command that fails in a stack is not an error, and neither is wrong configuration that has been
 //! shown as diagnostics: those end in an [`ExitStatus`] right away.
 
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) enum ErrorKind {
     Refused,
     /// I/O failed, git did, or a program is missing.
     External,
-    /// Nobody reads the output any more, as in `orch list | head -1`.
+    /// The reader of the output has gone away, as in `orch list | head -1`.
     OutputClosed,
 }
 

@@ -2,7 +2,7 @@
 
 use semver::{Prerelease, Version};
 
-/// Comparisons, all of which a version must pass.
+/// Comparisons; a version must pass all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint(Vec<Comparison>);
 

@@ -1,4 +1,4 @@
-//! What a run tells the world: events as they happen, and how each turn ended.
+//! What a run reports: events as they happen, and how each turn ended.
 //!
 //! Who shows or keeps them is a [`Sink`]; which there are is not known here.
 
@@ -18,7 +18,7 @@ pub trait Sink {
     ///
     /// # Errors
     ///
-    /// If it cannot be kept; the run goes on, and the other sinks hear of it.
+    /// If it cannot be kept; the run continues, and the other sinks are told.
     fn event(&mut self, event: &RunEvent) -> io::Result<()>;
 }
 
@@ -245,7 +245,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Takes in the turns that an event tells of.
+    /// Adds the turns of an event.
     pub fn follow(&mut self, event: &RunEvent) {
         match event {
             RunEvent::RunStarted { turns } => *self = turns.iter().cloned().collect(),

@@ -1,4 +1,4 @@
-//! A run, from what is asked for to what came of it.
+//! A run, from the request to the result.
 //!
 //! A [`request`] becomes turns in [`order`]; the [`schedule`] decides which may start, [`execute`] runs
 //! their steps, and what happens is told as [`event`]s. One sink of these, the [`recording`], is part of

@@ -1,4 +1,4 @@
-//! What a run leaves on disk: the lock while it goes on, and its journal.
+//! What a run leaves on disk: its journal and, while it is in progress, the lock.
 //!
 //! A run that cannot be recorded still runs. The reason is data, which the caller shows.
 
@@ -18,7 +18,7 @@ use crate::run::journaled;
 /// How many runs are kept; older ones are removed when one begins.
 const KEPT_RUNS: usize = 50;
 
-/// What is kept of a run that is going on.
+/// What is kept of a run in progress.
 #[derive(Debug, Default)]
 pub struct Recording {
     turns: Turns,
@@ -50,13 +50,13 @@ pub enum RecordingNote {
 /// Why a run may not begin now.
 #[derive(Debug)]
 pub enum Busy {
-    /// Another run is going on, or was killed and left something behind that still runs.
+    /// Another run is in progress, or was killed and left something behind that still runs.
     Held {
         /// Who holds the lock, if they say so.
         holder: Option<Holder>,
         /// The record of the run, if it was killed.
         killed: Option<Box<RunRecord>>,
-        /// Whether it goes on elsewhere.
+        /// Whether it runs elsewhere.
         is_elsewhere: bool,
     },
     /// Another run has resumed the same one before this one had the lock: what is left to do is no
@@ -71,7 +71,7 @@ pub enum Busy {
 
 impl Recording {
     /// Takes the lock of the project at `root` and begins the journal, and returns what is worth
-    /// telling about that. With `allow_concurrent`, another run may be going on.
+    /// telling about that. With `allow_concurrent`, another run may be in progress.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ fn is_unfinished(folder: &RecordFolder, killed: &Holder) -> bool {
     record.is_some_and(|record| record.finished.is_none())
 }
 
-/// Removes the oldest runs; this one, which is going on, stays.
+/// Removes the oldest runs, but not this one, which is in progress.
 fn prune(folder: RecordFolder, run: &str) -> Option<RecordingNote> {
     let runs = match Runs::find(folder) {
         Ok(runs) => runs,

@@ -46,7 +46,7 @@ pub struct RunRequest {
     pub order: Order,
     /// Which way the run goes.
     pub direction: Direction,
-    /// How it goes, as far as somebody said so.
+    /// The settings that are given explicitly.
     pub settings: RunSettings,
     /// The environment of each stack.
     pub environments: Vec<(StackIndex, Environment)>,
@@ -193,7 +193,7 @@ pub struct BegunRun {
 
 impl PreparedRun {
     /// Makes room for the commands, takes the lock and begins the journal. From now on signals reach
-    /// the run, whose journal tells of them.
+    /// the run, whose journal records them.
     ///
     /// # Errors
     ///
@@ -291,7 +291,7 @@ impl BegunRun {
         self.recording.folder()
     }
 
-    /// Runs the commands with these streams, and returns how that went. The sinks hear of everything;
+    /// Runs the commands with these streams, and returns how that went. The sinks receive every event;
     /// what is about to start is on record before it starts.
     pub fn carry_out(
         mut self,

@@ -1,5 +1,5 @@
-//! How a run goes, as far as somebody said so: flags, or the run that is resumed. What nobody says is
-//! decided by the configuration, and then by the defaults here.
+//! The settings of a run that are given explicitly: by flags, or by the run that is resumed. The
+//! configuration decides about the others, and then the defaults here.
 
 use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -19,7 +19,7 @@ use crate::run::terraform;
 /// up its lock, with plenty to spare.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// How a run goes, as far as somebody said so.
+/// The settings of a run that are given explicitly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunSettings {
     /// What happens after a failure.
@@ -62,7 +62,7 @@ pub enum SettingsError {
     NoRetryCondition {
         /// How many.
         retries: u32,
-        /// Of which stacks; there is one at least.
+        /// The stacks; at least one.
         stacks: Vec<StackIndex>,
     },
     /// Something is said about retries, and no stack of the run is tried again.

@@ -1,7 +1,7 @@
 //! Turns: what a run is made of.
 //!
 //! A stack has one turn in most runs. It has two where what it stands for is replaced, and more where
-//! others are added while the run goes on. Who decides that, and what a step does, is not known here.
+//! others are added during the run. Who decides that, and what a step does, is not known here.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl TurnIndex {
 /// One stack's turn in a run, with all its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// The stack, which need not be in the tree any more.
+    /// The stack, which may no longer be in the tree.
     pub stack: ProjectPath,
     /// What is done with it.
     pub operation: Operation,

@@ -1,4 +1,4 @@
-//! The way from one stack through the modules that it uses.
+//! Follows one stack through the modules that it uses.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -315,7 +315,7 @@ impl Loaded {
         Ok(NamedStacks { source, lines })
     }
 
-    /// Returns the reason for which there is no stack at a path.
+    /// Returns why there is no stack at a path.
     pub(super) fn why_no_stack(&self, path: &ProjectPath) -> String {
         let stacks = &self.project.stacks;
         let below = stacks.at_or_below(path).count();

@@ -11,7 +11,7 @@ pub(super) enum TopicBlock {
     Paragraph(Vec<TopicSpan>),
     /// Each item with its mark, `-` or `1.`.
     List(Vec<(String, Vec<TopicSpan>)>),
-    /// Rows of cells, the first of which are the headings.
+    /// Rows of cells; the first row is the heading.
     Table(Vec<Vec<Vec<TopicSpan>>>),
     Code(Vec<String>),
 }

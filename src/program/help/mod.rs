@@ -38,7 +38,7 @@ macro_rules! topics {
     };
 }
 
-/// All topics, in the order in which somebody new would read them.
+/// All topics, in the order in which a new user would read them.
 pub(crate) const TOPICS: [Topic; 19] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",

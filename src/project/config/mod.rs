@@ -303,7 +303,7 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// Takes over a setting of which `orch` makes use.
+    /// Stores a setting that `orch` uses.
     fn setting(&mut self, block: &str, name: &str, value: &Value) {
         let settings = &mut self.config.settings;
         let text = || match value {

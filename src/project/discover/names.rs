@@ -1,4 +1,4 @@
-//! What the names of files mean to a walk.
+//! Which files a walk reads or skips, by their names.
 
 use std::ffi::OsStr;
 

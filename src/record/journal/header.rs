@@ -93,10 +93,10 @@ pub enum OnErrorRecord {
 pub struct UncommittedFile {
     /// Where it is, as a path of the project.
     pub path: String,
-    /// The id of the git blob with its content: zeros if the file is gone; `None` if it is no file or
+    /// The id of the git blob with its content: zeros if the file is gone; `None` if it is not a file or
     /// was not read.
     pub blob: Option<String>,
-    /// Whether it is executable; `None` if it is no regular file, was not looked at, or an earlier
+    /// Whether it is executable; `None` if it is not a regular file, was not looked at, or an earlier
     /// `orch` wrote the journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executable: Option<bool>,
@@ -157,7 +157,7 @@ pub struct BaseRecord {
     pub reason: String,
 }
 
-/// A word of a command line: a string, or where it is no Unicode, the numbers that it consists of
+/// A word of a command line: a string, or if it is not Unicode, the numbers that it consists of
 /// (bytes on Unix).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument(pub OsString);

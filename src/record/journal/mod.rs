@@ -3,7 +3,7 @@
 //! ```text
 //! .orch/                   at the project root; ignores itself
 //!   .gitignore             *
-//!   lock                   held while a run is going on
+//!   lock                   held while a run is in progress
 //!   runs/<run id>/
 //!     journal.jsonl        a header, then one line for each transition
 //!     logs/                what commands printed

@@ -32,7 +32,7 @@ pub struct Runs {
     folders: Vec<String>,
 }
 
-/// Whether a run is going on, which means that its `orch` is alive.
+/// Whether a run is in progress, which means that its `orch` is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// It is.
@@ -46,7 +46,7 @@ pub enum Liveness {
 /// How a run went, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
-    /// It is going on.
+    /// It is in progress.
     Running,
     /// Everything succeeded.
     Succeeded,
@@ -56,7 +56,7 @@ pub enum RunState {
     Interrupted,
     /// `orch` was killed, or the machine went down.
     Killed,
-    /// It has not finished, and whether it is going on cannot be known.
+    /// It has not finished, and it is unknown whether it is in progress.
     Unknown,
 }
 
@@ -206,7 +206,7 @@ impl Runs {
         newest.and_then(|newest| after(newest)).unwrap_or(id)
     }
 
-    /// Returns the newest run that is going on, if there is one.
+    /// Returns the newest run in progress, if there is one.
     pub fn alive(&self) -> Option<&str> {
         let is_alive = |id: &&String| self.liveness(id) == Liveness::Alive;
         self.ids.iter().find(is_alive).map(String::as_str)
@@ -303,7 +303,7 @@ impl Runs {
         self.ids.iter().find(resumes).map(String::as_str)
     }
 
-    /// Returns whether a run is going on, as far as can be known. A run without a journal is not.
+    /// Returns whether a run is in progress, as far as can be known. A run without a journal is not.
     pub fn liveness(&self, id: &str) -> Liveness {
         let Ok(file) = self.open(id) else {
             return Liveness::Gone;
@@ -315,7 +315,7 @@ impl Runs {
         }
     }
 
-    /// Removes all runs but the newest ones, and those that are or may be going on.
+    /// Removes all runs but the newest ones, and those that are or may be in progress.
     pub fn prune(&self, keep: usize) -> Pruned {
         let mut pruned = Pruned {
             left: self.ids.len(),

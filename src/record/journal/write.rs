@@ -16,7 +16,7 @@ pub(super) const FILE: &str = "journal.jsonl";
 /// The name of the file until it has its header: a run that is killed before that has never begun.
 pub(super) const NEW_FILE: &str = "journal.new";
 
-/// The journal of a run that is going on.
+/// The journal of a run in progress.
 #[derive(Debug)]
 pub struct Journal {
     pub(super) file: File,
@@ -29,7 +29,7 @@ pub struct Journal {
 
 impl Journal {
     /// Creates the folder of a run and begins its journal. The file is locked while the journal exists,
-    /// which tells other processes that the run is going on.
+    /// which tells other processes that the run is in progress.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Opens a log, of which only what has been written by now is read.
+    /// Opens a log. Only what has been written by now is read.
     pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
         let Some(log) = open(path)? else {
             return Ok(None);

@@ -111,7 +111,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Returns groups of which nothing has been printed.
+    /// Returns groups that have printed nothing yet.
     pub fn new(folding: Folding) -> Self {
         Groups {
             folding,

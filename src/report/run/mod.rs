@@ -1,7 +1,7 @@
-//! What a run shows while it is going on, and at the end.
+//! What a run shows while it is in progress, and at the end.
 //!
 //! [`RunText`] has the words; the others bring them and what commands printed in order: whole groups
-//! ([`Groups`]), lines with a prefix ([`PrefixedLines`]), what is going on ([`Progress`]). All of it goes
+//! ([`Groups`]), lines with a prefix ([`PrefixedLines`]), progress ([`Progress`]). All of it goes
 //! through [`StreamWriters`], which know what the two streams take.
 
 mod folding;

@@ -1,4 +1,4 @@
-//! What of a command's output reaches a terminal, and what `NO_COLOR` takes away.
+//! Which parts of a command's output reach a terminal, and what `NO_COLOR` removes.
 //!
 //! A terminal obeys what is printed to it: a command could move the cursor over another one's lines,
 //! change the title or make the terminal type an answer. Of captured output, `orch` prints only text,
@@ -78,7 +78,7 @@ pub(super) const RESET: &[u8] = b"\x1b[0m";
 pub struct Cleaner {
     parser: Parser<Utf8Parser>,
     kept: Kept,
-    /// The beginning of a character of which the rest is yet to come.
+    /// The beginning of a character whose other bytes are yet to come.
     half: Vec<u8>,
 }
 

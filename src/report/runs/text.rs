@@ -238,7 +238,7 @@ fn attempt(attempt: &AttemptRecord) -> String {
     format!("attempt {}: {}", attempt.number, parts.join("; "))
 }
 
-/// Goes on from how a stack ended.
+/// Continues the sentence about how a stack ended.
 fn detail(run: &ShownRun, state: &StackState) -> Option<String> {
     match state {
         StackState::LeftOut => Some("left out by --only-failed".to_owned()),

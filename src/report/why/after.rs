@@ -21,9 +21,9 @@ pub struct Ordered<'a> {
     pub later: StackIndex,
     /// The stack that it may run after.
     pub earlier: StackIndex,
-    /// The constraints because of which it does, if it does.
+    /// The constraints that make it so, if it does.
     pub chain: Option<Vec<Link>>,
-    /// The constraints because of which it runs before the other one, if it does.
+    /// The constraints that make it run before the other one, if it does.
     pub reverse: Option<Vec<Link>>,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Stage {
     pub(super) changes: Option<ChangeSummary>,
 }
 
-/// What is going on in an active turn.
+/// The current state of an active turn.
 pub(super) enum Phase<C> {
     Running {
         command: C,

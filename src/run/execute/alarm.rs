@@ -1,4 +1,4 @@
-//! What is to happen at a certain time.
+//! Things to do at a certain time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

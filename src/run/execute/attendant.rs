@@ -1,4 +1,4 @@
-//! Threads that stay with commands, one with each.
+//! Threads that attend to commands, one for each.
 //!
 //! Starting a thread costs a tenth of starting a command, so a thread whose command has ended gets the
 //! next one. This module doesn't know what they do.
@@ -52,7 +52,7 @@ impl<J: Job> Attendants<J> {
     }
 }
 
-/// Starts a thread, which ends when no job can reach it any more.
+/// Starts a thread, which ends when no job can reach it.
 fn start<J: Job>() -> io::Result<JobSender<J>> {
     let (inbox, jobs) = mpsc::channel::<(J, Attendant<J>)>();
     thread::Builder::new().spawn(move || {

@@ -89,7 +89,7 @@ impl<E: Executor> RunLoop<'_, E> {
         active.is_some_and(|active| active.is_running(attempt, None))
     }
 
-    /// Interrupts a command that cannot succeed any more, and makes sure that it ends.
+    /// Interrupts a command that can no longer succeed, and makes sure that it ends.
     pub(super) fn overdue(&mut self, turn: TurnIndex, failure: Failure) {
         let grace = self.grace;
         let Some(active) = self.active.get_mut(&turn) else {

@@ -82,14 +82,14 @@ pub trait Executor {
     /// A command that is running, or a question that is open.
     type Command: Control;
 
-    /// Starts a step of a turn. Its end is told by [`Start::end`], once, from any thread.
+    /// Starts a step of a turn. [`Start::end`] reports its end, once, from any thread.
     ///
     /// # Errors
     ///
     /// If it cannot be started; the end is not told then.
     fn start(&mut self, start: Start<'_, Self::Command>) -> Result<Self::Command, Failure>;
 
-    /// Returns what a turn that has ended means for others, or nothing if that is told later, once,
+    /// Returns what a turn that has ended means for others, or nothing if that is reported later, once,
     /// from any thread. Until then nothing behind the turn starts.
     fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
         drop(later);
@@ -125,7 +125,7 @@ pub struct Settlement {
     pub added: Vec<Added>,
 }
 
-/// A turn to add to a run that is going on.
+/// A turn to add to a run in progress.
 #[derive(Debug)]
 pub struct Added {
     /// The turn.
@@ -184,9 +184,9 @@ pub struct End {
 pub struct StepEnd {
     /// Whether it succeeded, or how it failed.
     pub result: Result<(), Failure>,
-    /// What its output says of changes.
+    /// The changes that its output reports.
     pub changes: Option<ChangeSummary>,
-    /// Whether its output has what makes another attempt worth it.
+    /// Whether its output justifies a retry.
     pub output_matches: bool,
     /// Why some of its output was lost, if that is so.
     pub output_lost: Option<String>,

@@ -1,4 +1,4 @@
-//! The loop: what comes, what is due, what may start, one at a time, until nothing is left to do.
+//! The main loop of a run: handles events, timers and starts one at a time, until nothing is left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub(super) struct RunLoop<'a, E: Executor> {
     pub(super) summary: RunSummary,
     pub(super) signals: u32,
     pub(super) last_signal: Option<(i32, Instant)>,
-    /// Why nothing new starts any more: what came first.
+    /// The first reason for which nothing new starts.
     pub(super) ending: Option<CancelCause>,
     pub(super) on_event: &'a mut dyn FnMut(&RunEvent),
 }
@@ -106,7 +106,7 @@ impl<E: Executor> RunLoop<'_, E> {
         summary
     }
 
-    /// Returns whether nothing new starts any more.
+    /// Returns whether nothing new starts.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
@@ -336,7 +336,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Returns whether the run is being ended from outside: nothing can be added to it any more.
+    /// Returns whether the run is being ended from outside; then nothing can be added to it.
     fn is_halted(&self) -> bool {
         self.ending
             .is_some_and(|cause| !matches!(cause, CancelCause::Failed(_)))
@@ -390,7 +390,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Tells of the turns that never started.
+    /// Reports the turns that never started.
     fn cancel_waiting(&mut self) {
         let cause = self.ending.unwrap_or(CancelCause::Stuck);
         let waiting: Vec<TurnIndex> = self.schedule.waiting().collect();

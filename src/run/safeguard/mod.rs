@@ -1,4 +1,4 @@
-//! Safeguards: states of the repository over which nothing is run.
+//! Safeguards: states of the repository in which nothing is run.
 //!
 //! Decides which safeguards are on and what violates them, and says what to do about it. The caller
 //! asks git: nothing here does, or runs anything. Which safeguards there are is known to

@@ -21,9 +21,9 @@ use crate::selection::graph::Precedence;
 pub enum OnError {
     /// Nothing new starts.
     Stop,
-    /// What transitively runs after it is skipped, the rest goes on.
+    /// Everything that transitively runs after it is skipped; the rest runs.
     SkipDependents,
-    /// Everything goes on.
+    /// Everything else runs.
     Continue,
 }
 
@@ -70,7 +70,7 @@ pub struct Schedule {
     turns: Vec<Entry>,
     /// Turns that have neither ended nor been skipped.
     n_left: usize,
-    /// Failed turns of which it is not known what they mean.
+    /// Failed turns whose meaning for others is not known yet.
     n_open_failures: usize,
     skipped: Vec<Skipped>,
     is_stopped: bool,
@@ -324,7 +324,7 @@ impl Schedule {
         self.is_stopped = true;
     }
 
-    /// Returns whether nothing starts any more, because it was stopped or a failure did.
+    /// Returns whether nothing starts because it was stopped, or because of a failure.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped
     }

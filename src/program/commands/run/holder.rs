@@ -1,4 +1,4 @@
-//! What is told about the lock and the record of a run that begins: who is in the way, and what cannot
+//! Messages about the lock and the record of a new run: what blocks it, and what cannot
 //! be kept.
 
 use orch::diagnostic::{Code, Diagnostic};
@@ -53,7 +53,7 @@ fn described(holder: &Holder) -> String {
     )
 }
 
-/// Explains what is in the way of a run.
+/// Explains what blocks a run.
 pub(super) fn explained(busy: Busy) -> ProgramError {
     let wait = "wait until it has ended, or run beside it with `--allow-concurrent`";
     let (holder, killed, is_elsewhere) = match busy {

@@ -2,7 +2,7 @@
 //!
 //! With [`How::Live`] commands have our own streams, and there is nothing to do but to say what
 //! happens. Otherwise a thread of each command reads what it prints and writes its log; one further
-//! thread, the printer, hears of events and does all the rest, so that the run goes on, and signals
+//! thread, the printer, receives the events and does all the rest, so that the run goes on, and signals
 //! are heard, while nobody reads what is printed. Only lines with a prefix are printed by the threads
 //! that read them.
 
@@ -117,7 +117,7 @@ pub(super) struct Shown<'a> {
     pub(super) run_id: &'a str,
     /// Where the logs go; without it the run is not on record, and they are gone when it is over.
     pub(super) logs: Option<PathBuf>,
-    /// Looks up how long stacks took in the past, where somebody wants to know.
+    /// Looks up how long stacks took in the past, if that is shown.
     pub(super) past: &'a dyn Fn() -> HashMap<String, Duration>,
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Captured {
     writers: Arc<Mutex<StreamWriters>>,
     to_printer: mpsc::Sender<TimedEvent>,
     printer: thread::JoinHandle<()>,
-    /// Where logs are that nobody wants to keep.
+    /// Where logs are that are not kept.
     temporary: Option<TempDir>,
 }
 

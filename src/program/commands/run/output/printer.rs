@@ -12,13 +12,13 @@ use orch::run::turn::TurnIndex;
 use super::Show;
 use super::painter::Painter;
 
-/// How often the lines about what is going on change.
+/// How often the progress lines change.
 const REFRESH: Duration = Duration::from_millis(200);
 
 /// How long a log may stand still before it shows that the run does not.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// What the printer is told: something has happened, at that time.
+/// An event for the printer, and when it happened.
 pub(super) struct TimedEvent(pub(super) Instant, pub(super) RunEvent);
 
 pub(super) struct Printer {
@@ -27,7 +27,7 @@ pub(super) struct Printer {
     pub(super) is_quiet: bool,
     pub(super) groups: Groups,
     pub(super) progress: Progress,
-    /// Shows what is going on, where there is a terminal for that.
+    /// Shows progress if there is a terminal.
     pub(super) painter: Option<Painter>,
     pub(super) logs: Arc<RunLogs>,
     pub(super) writers: Arc<Mutex<StreamWriters>>,
@@ -125,7 +125,7 @@ impl Printer {
         });
     }
 
-    /// Prints something where the lines about what is going on are; they come back below it.
+    /// Prints something above the progress lines.
     fn aside(&mut self, print: impl FnOnce(&mut Groups, RunText, &RunLogs, &mut StreamWriters)) {
         if let Some(painter) = &mut self.painter {
             painter.clear();

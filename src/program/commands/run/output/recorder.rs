@@ -9,7 +9,7 @@ use orch::run::execute::Recorder;
 
 pub(super) struct AttemptRecorder {
     log: LogWriter,
-    /// Why there is no more written to the log.
+    /// Why nothing more is written to the log.
     problem: Option<io::Error>,
     prefixed: Option<Prefixed>,
 }
@@ -43,7 +43,7 @@ impl Recorder for AttemptRecorder {
         if self.problem.is_none() {
             self.problem = self.log.write(stream, bytes).err();
         }
-        // A full disk is no reason not to show it.
+        // Even if the disk is full, it can be shown.
         if let Some(prefixed) = &mut self.prefixed {
             prefixed.output(stream, bytes);
         }
