@@ -42,6 +42,24 @@ pub(crate) fn writers() -> StreamWriters {
     )
 }
 
+/// Returns whether stdout and stderr are the same pipe or file, as with `2>&1`.
+#[cfg(unix)]
+pub(crate) fn is_one_stream() -> bool {
+    let (Ok(out), Ok(err)) = (
+        rustix::fs::fstat(io::stdout()),
+        rustix::fs::fstat(io::stderr()),
+    ) else {
+        return false;
+    };
+    !io::stdout().is_terminal() && (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
+}
+
+/// Returns whether stdout and stderr are the same pipe or file, which cannot be known here.
+#[cfg(not(unix))]
+pub(crate) fn is_one_stream() -> bool {
+    false
+}
+
 /// Draws diagnostics on stderr.
 pub(crate) fn diagnostics<'a>(
     diagnostics: impl IntoIterator<Item = &'a Diagnostic>,

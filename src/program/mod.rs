@@ -8,6 +8,7 @@ mod console;
 mod early_flags;
 mod error;
 mod exit;
+mod github;
 mod help;
 
 use std::io;

@@ -4,6 +4,7 @@
 //! through [`crate::printable`]. JSON has structs of its own, so that a change of the domain cannot
 //! silently change the format.
 
+mod annotation;
 mod changes;
 mod document;
 mod drawing;
@@ -16,13 +17,15 @@ mod run;
 mod runs;
 mod why;
 
+pub use annotation::{Annotation, write_annotation};
 pub use document::{Document, Refusal, write_problems, write_validation};
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
 pub use json::{List, write_environments, write_list, write_removed};
 pub use matrix::{Matrix, write_matrix};
 pub use reasons::reason_text;
 pub use run::{
-    Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter, StreamWriters,
+    Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,
+    StreamWriters, failure_text,
 };
 pub use runs::{
     ListedRun, ShownRun, local_time, write_run, write_run_json, write_run_refusal_json, write_runs,

@@ -100,7 +100,7 @@ fn a_wrong_command_line_is_explained() {
     assert_snapshot!(sandbox.orch("list --format yaml"), @"
     [stderr]
     error: invalid value 'yaml' for '--format <FORMAT>'
-      [possible values: text, json]
+      [possible values: text, json, github-matrix, gitlab-matrix]
 
     For more information, try '--help'.
     [exit status 64]
@@ -305,7 +305,7 @@ fn a_value_that_lacks_a_tag_never_means_everything() {
         let output = sandbox.orch(arguments);
         assert_eq!((output.code(), &*output.stdout), (64, ""), "{output}");
     }
-    assert_eq!(sandbox.orch("list --tags a,dev").to_string(), "a\n");
+    assert_eq!(sandbox.orch("list --tags a,dev").stdout, "a\n");
 }
 
 #[test]

@@ -217,13 +217,13 @@ fn a_glob_that_matches_no_stack_is_told() {
     stage/net
     stage/web
     [stderr]
-    note: `--match prdo` matches no stack of the project
+    note: `--match prdo` matches no stack of the project; did you mean `/prod`?
     ");
     assert_snapshot!(sandbox.orch("list --exclude 'prdo/**' --match stage"), @"
     stage/net
     stage/web
     [stderr]
-    note: `--exclude prdo/**` matches no stack of the project
+    note: `--exclude prdo/**` matches no stack of the project; did you mean `/prod/**`?
     ");
     assert_snapshot!(sandbox.orch("list --match 'nope/**'"), @"
     [stderr]

@@ -62,6 +62,8 @@ mod exit_codes; // what exit statuses mean, and what output says of changes
 #[cfg(unix)]
 mod folding; // the output of a run in the log of a CI system
 #[cfg(unix)]
+mod github; // annotations, and how a run looks in CI
+#[cfg(unix)]
 mod journal; // what a run leaves on disk
 #[cfg(unix)]
 mod limits; // how many commands run at once

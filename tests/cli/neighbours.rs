@@ -574,6 +574,7 @@ fn neighbours_that_leave_nothing_are_named() {
     ");
     assert_snapshot!(sandbox.orch("list --tags none --only-dependencies"), @"
     [stderr]
+    note: in `--tags`: no stack of the project carries the tag `none`
     note: no stack at or below `/` passes the tag filters
     ");
     assert_snapshot!(sandbox.orch("list --tags a --only-dependents=1 --exclude b"), @"

@@ -98,10 +98,12 @@ fn an_empty_selection_is_success_and_says_why() {
     ");
     assert_snapshot!(sandbox.orch("list --tags y"), @"
     [stderr]
+    note: in `--tags`: no stack of the project carries the tag `y`; did you mean `x`?
     note: no stack at or below `/` passes the tag filters
     ");
     assert_snapshot!(sandbox.orch("run --tags y false"), @"
     [stderr]
+    note: in `--tags`: no stack of the project carries the tag `y`; did you mean `x`?
     note: no stack at or below `/` passes the tag filters
     ");
     assert_snapshot!(sandbox.orch("graph --tags y"), @"
@@ -110,6 +112,7 @@ fn an_empty_selection_is_success_and_says_why() {
       node [shape = box]
     }
     [stderr]
+    note: in `--tags`: no stack of the project carries the tag `y`; did you mean `x`?
     note: no stack at or below `/` passes the tag filters
     ");
 }
@@ -258,6 +261,7 @@ fn what_is_filtered_out_wants_nothing() {
     );
     assert_snapshot!(sandbox.orch_in("/a", "list --tags y"), @"
     [stderr]
+    note: in `--tags`: no stack of the project carries the tag `y`; did you mean `x`?
     note: no stack at or below `/a` passes the tag filters
     ");
 }

@@ -48,6 +48,7 @@ use crate::program::commands::command_line::Cli;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
+use crate::program::github::Github;
 
 /// The commands, in the order in which the help shows them.
 #[derive(Debug, Subcommand)]
@@ -275,6 +276,9 @@ impl Loaded {
         diagnostic::sort(&mut self.problems.diagnostics, &self.project.sources);
         let (project, problems) = (&self.project, &self.problems);
         console::diagnostics(&problems.diagnostics, &project.sources);
+        if let Some(github) = Github::detect(&project.root) {
+            github.diagnostics(&problems.diagnostics, &project.sources);
+        }
         for error in &problems.errors {
             console::error(error);
         }

@@ -39,7 +39,7 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 19] = topics! {
+pub(crate) const TOPICS: [Topic; 20] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -50,6 +50,7 @@ pub(crate) const TOPICS: [Topic; 19] = topics! {
     "failures": "What happens after a command failed",
     "attempts": "Time limits and retries",
     "terraform": "Exit statuses and summaries of plans",
+    "ci": "Logs, annotations and jobs in CI systems",
     "signals": "What Ctrl-C and other signals do",
     "resume": "Resuming a run, and the record of runs",
     "safeguards": "States of the repository in which nothing runs",

@@ -17,7 +17,7 @@ pub use groups::{Groups, RunLogs};
 pub use prefixed::PrefixedLines;
 pub use progress::Progress;
 pub use terminal::Filter;
-pub use text::RunText;
+pub use text::{RunText, failure_text};
 pub use writers::{StreamWriter, StreamWriters};
 
 #[cfg(test)]

@@ -153,11 +153,8 @@ impl<'a> RunText<'a> {
     pub fn ended(self, ending: &Ending) -> String {
         let path = self.path(ending.turn);
         let elapsed = after(ending, "in");
-        if let Outcome::Failed(failure) = &ending.outcome {
-            return format!(
-                "{BOLD}orch: {path}:{BOLD:#} {BAD}failed{BAD:#}: {}",
-                failed(&failure.into(), &after(ending, "after"))
-            );
+        if let Some(failure) = failure_text(ending) {
+            return format!("{BOLD}orch: {path}:{BOLD:#} {BAD}failed{BAD:#}: {failure}");
         }
         let changes = ending.changes.map(|changes| changes_text(&changes.into()));
         let changes = changes.map_or(String::new(), |changes| format!(": {changes}"));
@@ -226,12 +223,11 @@ impl<'a> RunText<'a> {
         text += &self.not_run(&summary.endings, run);
         // What failed comes last, next to the counts.
         for ending in &summary.endings {
-            if let Outcome::Failed(failure) = &ending.outcome {
+            if let Some(failure) = failure_text(ending) {
                 let path = self.path(ending.turn);
                 let log = log(ending).map(|log| format!("; log: {log}"));
                 text += &format!(
-                    "orch: {BAD}failed{BAD:#} {path}: {}{}\n",
-                    failed(&failure.into(), &after(ending, "after")),
+                    "orch: {BAD}failed{BAD:#} {path}: {failure}{}\n",
                     log.unwrap_or_default()
                 );
             }
@@ -339,6 +335,14 @@ impl<'a> RunText<'a> {
         };
         Some(("cancelled", cause))
     }
+}
+
+/// Returns how a turn failed, and after how long, if it did.
+pub fn failure_text(ending: &Ending) -> Option<String> {
+    let Outcome::Failed(failure) = &ending.outcome else {
+        return None;
+    };
+    Some(failed(&failure.into(), &after(ending, "after")))
 }
 
 fn failed_after(failure: &Failure, elapsed: Duration) -> String {

@@ -56,11 +56,22 @@ pub enum Streams<'a> {
     Live,
     /// What is printed goes to a recorder; there is nothing to read.
     Recorded {
-        /// Whether commands print to a terminal of their own, which makes one stream of two.
-        pty: bool,
+        /// What commands print to.
+        outlet: Outlet,
         /// Returns what takes the output of an attempt, counted from 1, with all its steps.
         recorder: RecorderFor<'a>,
     },
+}
+
+/// What a command prints to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlet {
+    /// A pipe for each of its streams.
+    Pipes,
+    /// One pipe for both, which keeps their order; what comes through counts as stdout.
+    OnePipe,
+    /// A terminal of its own, which makes one stream of two as well.
+    Terminal,
 }
 
 /// Returns what takes the output of an attempt of a turn, counted from 1.
@@ -105,9 +116,9 @@ impl Executor for Commands<'_> {
         }
         let (has_own_group, reading) = match &mut self.streams {
             Streams::Live => (!os::is_interactive(), None),
-            Streams::Recorded { pty, recorder } => {
+            Streams::Recorded { outlet, recorder } => {
                 command.stdin(Stdio::null());
-                let pipes = os::Pipes::attach(&mut command, *pty).map_err(|error| {
+                let pipes = os::Pipes::attach(&mut command, *outlet).map_err(|error| {
                     Failure::NotStarted(format!("its output cannot be read: {error}"))
                 })?;
                 let previous = start.previous.and_then(|running| running.recording);

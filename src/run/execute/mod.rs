@@ -51,7 +51,7 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-pub use self::command::{Commands, Recorder, RecorderFor, Streams, Task};
+pub use self::command::{Commands, Outlet, Recorder, RecorderFor, Streams, Task};
 pub use self::lookup::{LookupError, ProgramFinder};
 pub use self::run_loop::execute;
 use crate::project::attempt::Attempts;

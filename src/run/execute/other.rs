@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::Message;
+use super::{Message, Outlet};
 use crate::record::logs::Stream;
 use crate::run::event::Failure;
 
@@ -76,8 +76,8 @@ pub(super) struct Pipes {
 
 impl Pipes {
     /// Makes a command print to us. There are no terminals to give it.
-    pub(super) fn attach(command: &mut Command, pty: bool) -> io::Result<Self> {
-        if pty {
+    pub(super) fn attach(command: &mut Command, outlet: Outlet) -> io::Result<Self> {
+        if outlet == Outlet::Terminal {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "`--pty` needs a Unix system",

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,6 +17,7 @@ use rustix::termios::{
 };
 
 use crate::record::logs::Stream;
+use crate::run::execute::Outlet;
 
 /// Read at once, of a command that prints much.
 const BUFFER: usize = 128 << 10;
@@ -49,20 +50,29 @@ pub(in crate::run::execute) struct Pipes(Vec<(Stream, File)>);
 
 impl Pipes {
     /// Makes a command print to us.
-    pub(in crate::run::execute) fn attach(command: &mut Command, pty: bool) -> io::Result<Self> {
-        if pty {
-            let (ours, theirs) = terminal()?;
-            command.stdout(theirs.try_clone()?).stderr(theirs);
-            return Ok(Pipes(vec![(Stream::Stdout, ours)]));
-        }
-        let (stdout, theirs) = io::pipe()?;
-        command.stdout(Stdio::from(theirs));
-        let (stderr, theirs) = io::pipe()?;
-        command.stderr(Stdio::from(theirs));
-        Ok(Pipes(vec![
-            (Stream::Stdout, File::from(OwnedFd::from(stdout))),
-            (Stream::Stderr, File::from(OwnedFd::from(stderr))),
-        ]))
+    pub(in crate::run::execute) fn attach(
+        command: &mut Command,
+        outlet: Outlet,
+    ) -> io::Result<Self> {
+        Ok(Pipes(match outlet {
+            Outlet::Pipes => {
+                let (stdout, theirs) = pipe()?;
+                command.stdout(theirs);
+                let (stderr, theirs) = pipe()?;
+                command.stderr(theirs);
+                vec![(Stream::Stdout, stdout), (Stream::Stderr, stderr)]
+            }
+            Outlet::OnePipe => {
+                let (ours, theirs) = pipe()?;
+                command.stdout(theirs.try_clone()?).stderr(theirs);
+                vec![(Stream::Stdout, ours)]
+            }
+            Outlet::Terminal => {
+                let (ours, theirs) = terminal()?;
+                command.stdout(theirs.try_clone()?).stderr(theirs);
+                vec![(Stream::Stdout, ours)]
+            }
+        }))
     }
 
     /// Reads until both streams end, or until a while after `has_ended` returned true. Calls
@@ -183,6 +193,13 @@ impl Open {
         }
         Ok(())
     }
+}
+
+/// Opens a pipe: our end, and the one for a command.
+fn pipe() -> io::Result<(File, File)> {
+    let (ours, theirs) = io::pipe()?;
+    let file = |end: OwnedFd| File::from(end);
+    Ok((file(ours.into()), file(theirs.into())))
 }
 
 /// Opens a terminal: our end, and the one for a command.

@@ -201,6 +201,7 @@ fn where_nothing_is_selected_nothing_is_refused() {
     let repository = dirty();
     assert_snapshot!(repository.orch("run --tags none true"), @"
     [stderr]
+    note: in `--tags`: no stack of the project carries the tag `none`
     note: no stack at or below `/` passes the tag filters
     ");
 }

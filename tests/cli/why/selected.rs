@@ -186,6 +186,8 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
 
     what would select it
       no --tags, since it has none
+    [stderr]
+    note: in `--tags`: no stack of the project carries the tag `none`
     ");
     assert_snapshot!(sandbox.orch("why z --tags none --exclude a"), @"
     /z is not selected
@@ -201,6 +203,8 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
     what would select it
       no --tags, since it has none
       selecting /s, which it names in `wanted_by` (z/stack.tm:2)
+    [stderr]
+    note: in `--tags`: no stack of the project carries the tag `none`
     ");
     assert_snapshot!(sandbox.orch("why w --match a --exclude w"), @"
     /w is not selected

@@ -418,7 +418,7 @@ fn duration_or_zero(text: &str) -> Result<Duration, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputArg {
-    /// Live if one command runs at a time and orch need not read what it prints, else grouped
+    /// Live if one command runs at a time, outside of CI, and orch need not read what it prints, else grouped
     Auto,
     /// Commands have the streams of orch, stdin included; one at a time only
     Live,

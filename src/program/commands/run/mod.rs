@@ -19,6 +19,7 @@ use orch::project::discover::RootRule;
 use orch::project::environment::Environment;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{BaseRecord, RecordFolder};
+use orch::report::failure_text;
 use orch::run::event::RunSummary;
 use orch::run::execute::LookupError;
 use orch::run::order::{Direction, Order};
@@ -35,6 +36,7 @@ use super::{CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_p
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
+use crate::program::github::Github;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
@@ -132,7 +134,20 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     )?;
     let summary = begun.carry_out(output.streams(), &mut [&mut output]);
     output.end();
+    annotate(&loaded, &sequence, &summary);
     exit_status(&loaded, &sequence, &summary)
+}
+
+/// Shows failures where stacks are declared, in the one CI system that can.
+fn annotate(loaded: &Loaded, sequence: &[StackIndex], summary: &RunSummary) {
+    let Some(github) = Github::detect(&loaded.project.root) else {
+        return;
+    };
+    let failures = summary.endings.iter().filter_map(|ending| {
+        let stack = &loaded.project.stacks[*sequence.get(ending.turn.get())?];
+        Some((stack.path.as_str(), stack.span, failure_text(ending)?))
+    });
+    github.failures(failures, &loaded.project.sources);
 }
 
 /// Returns what the command line asks to be run in a selection.

@@ -26,7 +26,7 @@ use orch::project::attempt::Attempts;
 use orch::record::logs::Logs;
 use orch::report::{Folding, Groups, Progress, RunLogs, RunText, StreamWriters};
 use orch::run::event::{RunEvent, Sink, Turns};
-use orch::run::execute::{Streams, Task};
+use orch::run::execute::{Outlet, Streams, Task};
 use tempfile::TempDir;
 
 use self::painter::Painter;
@@ -45,8 +45,8 @@ pub(super) enum How {
     Captured {
         /// What of it is shown.
         show: Show,
-        /// Whether commands print to a terminal of their own.
-        pty: bool,
+        /// What commands print to.
+        outlet: Outlet,
     },
 }
 
@@ -71,8 +71,8 @@ impl How {
             && AutoStream::choice(&io::stderr()) != ColorChoice::Never
     }
 
-    /// Decides by the command line, and by whether what commands print decides about further attempts,
-    /// so that it has to be read.
+    /// Decides by the command line, by whether what commands print decides about further attempts, so
+    /// that it has to be read, and by whether a CI system shows it.
     ///
     /// # Errors
     ///
@@ -80,12 +80,19 @@ impl How {
     pub(super) fn new(args: &RunArgs, jobs: NonZeroUsize, attempts: &[Attempts]) -> Result<Self> {
         // What commands print decides about further attempts.
         let watches_output = attempts.iter().any(Attempts::needs_output);
-        let captured = |show| How::Captured {
-            show,
-            pty: args.pty,
+        let outlet = if args.pty {
+            Outlet::Terminal
+        } else if console::is_one_stream() {
+            // Whoever reads both streams as one is to read first what was printed first.
+            Outlet::OnePipe
+        } else {
+            Outlet::Pipes
         };
+        let captured = |show| How::Captured { show, outlet };
         let problem = match args.output {
-            OutputArg::Auto if jobs.get() == 1 && !watches_output && !args.pty => {
+            OutputArg::Auto
+                if jobs.get() == 1 && !watches_output && !args.pty && !is_nobody_there() =>
+            {
                 return Ok(How::Live);
             }
             OutputArg::Auto | OutputArg::Grouped => return Ok(captured(Show::Grouped)),
@@ -104,6 +111,17 @@ impl How {
             OutputArg::Live => return Ok(How::Live),
         };
         Err(ProgramError::usage(format!("`--output live`: {problem}")))
+    }
+}
+
+/// Returns whether this is a job of a CI system: nobody answers a prompt, and the log is read later.
+fn is_nobody_there() -> bool {
+    let is_ci = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
+    match Folding::detect(|name| env::var(name).ok()) {
+        // Its jobs have a terminal.
+        Folding::Buildkite => true,
+        Folding::None if !is_ci => false,
+        _ => !io::stdin().is_terminal(),
     }
 }
 
@@ -136,7 +154,7 @@ pub(super) enum Output {
 /// Shows a run whose commands print to us.
 pub(super) struct Captured {
     show: Show,
-    pty: bool,
+    outlet: Outlet,
     logs: Arc<RunLogs>,
     writers: Arc<Mutex<StreamWriters>>,
     to_printer: mpsc::Sender<TimedEvent>,
@@ -152,7 +170,7 @@ impl Output {
     ///
     /// If there is no room for logs, or no thread can be started.
     pub(super) fn new(root: &Path, shown: Shown) -> Result<Self> {
-        let (show, pty) = match shown.how {
+        let (show, outlet) = match shown.how {
             How::Live => {
                 return Ok(Output::Live {
                     turns: Turns::default(),
@@ -161,7 +179,7 @@ impl Output {
                     run: shown.logs.map(|_| shown.run_id.to_owned()),
                 });
             }
-            How::Captured { show, pty } => (show, pty),
+            How::Captured { show, outlet } => (show, outlet),
         };
         let (directory, place, temporary) = if let Some(directory) = shown.logs {
             let place = directory.strip_prefix(root);
@@ -213,7 +231,7 @@ impl Output {
             .context("failed to start the thread that prints")?;
         Ok(Output::Captured(Captured {
             show,
-            pty,
+            outlet,
             logs,
             writers,
             to_printer,
@@ -230,7 +248,7 @@ impl Output {
         let is_prefixed = captured.show == Show::Prefixed;
         let (logs, writers) = (captured.logs.clone(), captured.writers.clone());
         Streams::Recorded {
-            pty: captured.pty,
+            outlet: captured.outlet,
             recorder: Box::new(move |index, turn, attempt| {
                 let name = || printable(turn.stack.as_str()).into_owned();
                 let prefixed = is_prefixed.then(|| (name(), writers.clone()));

@@ -1,0 +1,98 @@
+//! What GitHub Actions shows besides the log: annotations at lines of files.
+//!
+//! They go to stderr, as everything that `orch` itself has to say: the runner reads both streams.
+
+use std::env;
+use std::io::Write as _;
+use std::path::Path;
+
+use orch::diagnostic::{Diagnostic, Severity};
+use orch::printable::printable_lines;
+use orch::report::{Annotation, write_annotation};
+use orch::source::{Sources, Span};
+
+use super::console;
+
+/// GitHub shows no more of each kind in a step.
+const MOST: usize = 10;
+
+/// A job of GitHub Actions.
+pub(crate) struct Github {
+    /// The project as seen from the root of the repository: empty, or with a slash at its end.
+    prefix: String,
+}
+
+impl Github {
+    /// Returns the job that this process is part of, given the root of the project.
+    pub(crate) fn detect(root: &Path) -> Option<Self> {
+        if env::var_os("GITHUB_ACTIONS")? != "true" {
+            return None;
+        }
+        let workspace = env::var_os("GITHUB_WORKSPACE");
+        let workspace = workspace.and_then(|path| Path::new(&path).canonicalize().ok());
+        let inside = workspace.and_then(|workspace| {
+            let root = root.canonicalize().ok()?;
+            Some(root.strip_prefix(workspace).ok()?.to_owned())
+        });
+        let names = inside.iter().flat_map(|inside| inside.components());
+        let prefix = names.map(|name| name.as_os_str().to_string_lossy() + "/");
+        Some(Github {
+            prefix: prefix.collect(),
+        })
+    }
+
+    /// Annotates the places of diagnostics, errors first.
+    pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &Sources) {
+        for severity in [Severity::Error, Severity::Warning] {
+            let alike = diagnostics.iter().filter(|it| it.severity == severity);
+            for diagnostic in alike.take(MOST) {
+                let place = diagnostic.labels.first().map(|label| label.span);
+                let mut message = diagnostic.message.clone();
+                for help in &diagnostic.help {
+                    message += &format!("\nhelp: {help}");
+                }
+                let title = format!("orch: {}", diagnostic.code.name());
+                self.annotate(severity, place, sources, &title, &message);
+            }
+        }
+    }
+
+    /// Annotates stacks that failed: where each is declared, and how it failed.
+    pub(crate) fn failures<'f>(
+        &self,
+        failures: impl Iterator<Item = (&'f str, Span, String)>,
+        sources: &Sources,
+    ) {
+        for (path, declared, message) in failures.take(MOST) {
+            let title = format!("orch: {path} failed");
+            self.annotate(Severity::Error, Some(declared), sources, &title, &message);
+        }
+    }
+
+    fn annotate(
+        &self,
+        severity: Severity,
+        place: Option<Span>,
+        sources: &Sources,
+        title: &str,
+        message: &str,
+    ) {
+        let place = place.map(|span| {
+            let file = sources.file(span.file);
+            let position = file.position(span.range().start);
+            let path = format!("{}{}", self.prefix, file.path.relative());
+            (path, position.line, Some(position.column))
+        });
+        let place = place.as_ref();
+        let annotation = Annotation {
+            severity,
+            place: place.map(|(path, line, column)| (path.as_str(), *line, *column)),
+            title: &printable_lines(title),
+            message: &printable_lines(message),
+        };
+        let mut line = Vec::new();
+        // There is no way to report that stderr does not work.
+        _ = write_annotation(&mut line, &annotation);
+        _ = console::stderr().write_all(&line);
+    }
+}

@@ -1,0 +1,124 @@
+//! What GitHub Actions shows besides the log, and how a run looks in the log of a CI system.
+
+use insta::assert_snapshot;
+
+use crate::support::{Output, Sandbox};
+
+fn in_job(sandbox: &Sandbox, arguments: &str) -> Output {
+    sandbox.orch_with(arguments, |command| {
+        command
+            .env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_WORKSPACE", sandbox.path("/.."));
+    })
+}
+
+#[test]
+fn problems_are_shown_at_their_lines() {
+    let sandbox = Sandbox::new("//- /a/stack.tm\nstack {\n  aftr = [\"x, y\"]\n}\n");
+    let output = in_job(&sandbox, "list");
+    assert_eq!(output.code(), 3);
+    let annotations = output.stderr.lines().filter(|line| line.starts_with("::"));
+    let project = sandbox.path("/");
+    let project = project.file_name().unwrap().to_string_lossy().into_owned();
+    let annotations = annotations
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace(&project, "project");
+    assert_snapshot!(annotations, @"::error file=project/a/stack.tm,line=2,col=3,title=orch%3A unknown-attribute::unknown attribute `aftr` in `stack`%0Ahelp: did you mean `after`?");
+    assert!(!sandbox.orch("list").stderr.contains("::error"));
+}
+
+#[test]
+fn failures_are_shown_where_stacks_are_declared() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b after /a
+        c after /b",
+    );
+    let output = in_job(
+        &sandbox,
+        "run --on-error continue -- sh -c 'test $ORCH_STACK_NAME != b'",
+    );
+    assert_eq!(output.code(), 1);
+    let project = sandbox.path("/");
+    let project = project.file_name().unwrap().to_string_lossy().into_owned();
+    assert_snapshot!(output.to_string().replace(&project, "project"), @"
+    [stderr]
+    orch: /a: succeeded in [time]
+    orch: /b: failed: exit status 1 after [time]
+    orch: /c: succeeded in [time]
+    orch: failed /b: exit status 1 after [time]
+    orch: 2 succeeded, 1 failed in [time]
+    ::error file=project/b/stack.tm,line=1,col=1,title=orch%3A /b failed::exit status 1 after 0.0s
+    [exit status 1]
+    ");
+}
+
+/// A run with thousands of failures does not flood the page.
+#[test]
+fn no_more_than_ten_of_a_kind_are_shown() {
+    let names: Vec<String> = (0..30).map(|number| format!("s{number}")).collect();
+    let sandbox = Sandbox::layout(&names.join("\n"));
+    let output = in_job(&sandbox, "run --on-error continue false");
+    assert_eq!(output.stderr.matches("::error ").count(), 10);
+}
+
+#[test]
+fn a_serial_run_is_captured_and_its_logs_are_kept() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b after /a",
+    );
+    for variable in ["CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE"] {
+        let output = sandbox.orch_with("run -q -- sh -c 'echo $ORCH_STACK_NAME'", |command| {
+            command.env(variable, "true");
+        });
+        assert_eq!(output.stdout, "a\nb\n", "{variable}");
+        let logs = sandbox.orch("runs logs");
+        assert!(logs.stdout.contains("a\n"), "{variable}: {logs}");
+    }
+    let live = sandbox.orch("run -q -- sh -c 'echo $ORCH_STACK_NAME'");
+    assert_eq!(live.stdout, "a\nb\n");
+    assert_eq!(sandbox.orch("runs logs").stdout, "");
+    let output = sandbox.orch_with("run -q --output live -- echo x", |command| {
+        command.env("CI", "true");
+    });
+    assert_eq!(output.stdout, "x\nx\n");
+    assert_eq!(sandbox.orch("runs logs").stdout, "");
+}
+
+/// With both streams in one, as a CI system reads them, each section has its own output.
+#[test]
+fn markers_and_output_are_in_exact_order() {
+    let sandbox = Sandbox::layout(
+        "
+        a
+        b after /a",
+    );
+    let script = "cd \"$1\" && exec \"$2\" run -- sh -c 'echo out $ORCH_STACK_NAME; echo err $ORCH_STACK_NAME >&2; echo end $ORCH_STACK_NAME' 2>&1";
+    let orch = sandbox.command("");
+    let program = orch.get_program().to_owned();
+    let mut shell = std::process::Command::new("sh");
+    sandbox.isolate(&mut shell);
+    shell.env("GITHUB_ACTIONS", "true");
+    shell
+        .args(["-c", script, "sh"])
+        .arg(sandbox.path("/"))
+        .arg(program);
+    let output = sandbox.output(&shell.output().unwrap());
+    assert_snapshot!(output, @"
+    ::group::orch: /a: succeeded in [time]
+    out a
+    err a
+    end a
+    ::endgroup::
+    ::group::orch: /b: succeeded in [time]
+    out b
+    err b
+    end b
+    ::endgroup::
+    orch: 2 succeeded in [time]
+    ");
+}
