@@ -21,7 +21,7 @@ pub struct ChangeCause {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// Where it is.
-    pub place: InputLocation,
+    pub location: InputLocation,
     /// The steps from the stack to it; empty for the stack's own directory.
     pub chain: Vec<Use>,
     /// A change of it, if there is one.
@@ -56,7 +56,7 @@ pub struct Use {
     /// What makes the file an input.
     pub kind: UseKind,
     /// Where that is written; of a link, the link itself.
-    pub place: Location,
+    pub location: Location,
 }
 
 /// What makes a file an input of a stack.
@@ -116,7 +116,7 @@ pub enum WhyUncounted {
         /// The entry, as written.
         entry: String,
         /// Where it is written.
-        place: Location,
+        location: Location,
     },
 }
 
@@ -125,7 +125,7 @@ impl WhyUncounted {
     pub(super) fn ignored(by: &Ignore, project: &Project) -> Self {
         WhyUncounted::Ignored {
             entry: by.written.value.clone(),
-            place: Location::of(by.written.span, project),
+            location: Location::of(by.written.span, project),
         }
     }
 }

@@ -65,7 +65,7 @@ impl ChangedFiles {
     /// or a submodule.
     pub fn touching_above(&self, path: &ProjectPath) -> Option<&ChangedFile> {
         let mut places = std::iter::once(path.as_str()).chain(path.ancestors());
-        places.find_map(|place| self.at(place))
+        places.find_map(|location| self.at(location))
     }
 
     /// Splits off the files at or below a directory.

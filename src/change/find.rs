@@ -177,8 +177,8 @@ pub(super) fn changed_stacks(
         });
         match touched.next() {
             Some((touch, kind, span)) => {
-                let place = Location::of(span, project);
-                let mut chain = vec![Use { kind, place }];
+                let location = Location::of(span, project);
+                let mut chain = vec![Use { kind, location }];
                 chain.extend(touch.links);
                 let file = touch.file.clone();
                 changed.insert(index, ChangeCause { file, chain });

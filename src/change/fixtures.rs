@@ -53,7 +53,7 @@ pub(super) fn way(chain: &[Use]) -> String {
             UseKind::Import => "import",
             UseKind::Module(what) | UseKind::Read(what) | UseKind::Terragrunt(what) => what,
         };
-        let Location { file, line } = &step.place;
+        let Location { file, line } = &step.location;
         let line = line.map(|line| format!(":{line}"));
         format!(" > {kind} {file}{}", line.unwrap_or_default())
     });
@@ -85,8 +85,11 @@ pub(super) fn check(project: &Project, listing: &Listing, files: &ChangedFiles) 
         let quiet = inputs_of(project, listing, None, stack, &mut problems).unwrap();
         assert_eq!(format!("{problems:?}"), before, "{path}");
         assert!(quiet.iter().all(|input| input.change.is_none()));
-        for Input { place, .. } in quiet {
-            assert!(inputs.iter().any(|input| input.place == place), "{place}");
+        for Input { location, .. } in quiet {
+            assert!(
+                inputs.iter().any(|input| input.location == location),
+                "{location}"
+            );
         }
     }
 }

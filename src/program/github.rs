@@ -86,7 +86,7 @@ impl Github {
         let place = place.as_ref();
         let annotation = Annotation {
             severity,
-            place: place.map(|(path, line, column)| (path.as_str(), *line, *column)),
+            location: place.map(|(path, line, column)| (path.as_str(), *line, *column)),
             title: &printable_lines(title),
             message: &printable_lines(message),
         };

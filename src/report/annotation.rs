@@ -10,7 +10,7 @@ pub struct Annotation<'a> {
     /// Whether it is an error.
     pub severity: Severity,
     /// The file, as seen from the root of the repository, with line and column, if there is a place.
-    pub place: Option<(&'a str, usize, Option<usize>)>,
+    pub location: Option<(&'a str, usize, Option<usize>)>,
     /// The headline.
     pub title: &'a str,
     /// The text; it may have several lines.
@@ -28,7 +28,7 @@ pub fn write_annotation(out: &mut impl Write, annotation: &Annotation<'_>) -> io
         Severity::Warning => "warning",
     };
     write!(out, "::{command} ")?;
-    if let Some((file, line, column)) = annotation.place {
+    if let Some((file, line, column)) = annotation.location {
         write!(out, "file={},line={line},", property(file))?;
         if let Some(column) = column {
             write!(out, "col={column},")?;
@@ -59,7 +59,7 @@ mod tests {
         let mut out = Vec::new();
         let annotation = Annotation {
             severity: Severity::Error,
-            place: Some(("a,b:c%/x.tm", 3, Some(7))),
+            location: Some(("a,b:c%/x.tm", 3, Some(7))),
             title: "one: two, three",
             message: "first\r\nsecond: 100%, ::error::",
         };

@@ -66,16 +66,16 @@ fn use_text(step: &Use) -> String {
         UseKind::Watch => "watched".to_owned(),
         UseKind::Module(source) => format!("module {source}"),
         UseKind::Read(function) => format!("read by {function}"),
-        UseKind::Link => return format!("target of the link {}", step.place.file.relative()),
+        UseKind::Link => return format!("target of the link {}", step.location.file.relative()),
         UseKind::Import => "imported".to_owned(),
         UseKind::Terragrunt(name) => format!("Terragrunt {name}"),
     };
-    format!("{what} ({})", place_text(&step.place))
+    format!("{what} ({})", location_text(&step.location))
 }
 
-fn place_text(place: &Location) -> String {
-    let file = place.file.relative();
-    match place.line {
+fn location_text(location: &Location) -> String {
+    let file = location.file.relative();
+    match location.line {
         Some(line) => format!("{file}:{line}"),
         None => file.to_owned(),
     }
@@ -93,8 +93,8 @@ pub(super) fn uncounted_text(change: &UncountedChange) -> String {
 /// Returns why a change does not count.
 fn why_uncounted_text(change: &UncountedChange) -> String {
     match &change.why {
-        WhyUncounted::Ignored { entry, place } => {
-            format!("ignored by `{entry}` ({})", place_text(place))
+        WhyUncounted::Ignored { entry, location } => {
+            format!("ignored by `{entry}` ({})", location_text(location))
         }
         WhyUncounted::Off(by) => {
             let state = state_json(change.file.state);
@@ -251,7 +251,7 @@ impl<'a> UncountedJson<'a> {
 impl<'a> InputJson<'a> {
     pub(super) fn new(input: &'a Input) -> Self {
         InputJson {
-            place: input.place.to_string(),
+            place: input.location.to_string(),
             rule: rule(&input.chain),
             via: input.chain.iter().map(UseJson::new).collect(),
             changed: input.change.as_ref().map(FileJson::new),
@@ -290,8 +290,8 @@ impl<'a> UseJson<'a> {
         UseJson {
             kind: use_kind(&step.kind),
             detail: use_text(step),
-            file: step.place.file.relative(),
-            line: step.place.line,
+            file: step.location.file.relative(),
+            line: step.location.line,
         }
     }
 }

@@ -22,15 +22,15 @@ impl Inputs {
     /// Adds an input that is reached by the way to a module and the steps from there.
     pub(in crate::change) fn add(
         &mut self,
-        place: InputLocation,
-        way: &[&Use],
+        location: InputLocation,
+        path: &[&Use],
         steps: &[Use],
         touch: Option<Touch>,
     ) {
-        let chain: Vec<&Use> = way.iter().copied().chain(steps).collect();
+        let chain: Vec<&Use> = path.iter().copied().chain(steps).collect();
         let index = match self
             .known
-            .entry((rank(chain.last().copied()), place.clone()))
+            .entry((rank(chain.last().copied()), location.clone()))
         {
             Entry::Vacant(entry) => {
                 entry.insert(self.all.len());
@@ -49,7 +49,7 @@ impl Inputs {
             None => (None, Vec::new()),
         };
         let input = Input {
-            place,
+            location,
             chain: self.budget.chain(chain.into_iter()),
             change,
             links,
@@ -63,7 +63,7 @@ impl Inputs {
 
     /// Returns the same input, whatever has changed there.
     pub(in crate::change) fn same(&self, input: &Input) -> Option<&Input> {
-        let key = (rank(input.chain.last()), input.place.clone());
+        let key = (rank(input.chain.last()), input.location.clone());
         self.known.get(&key).map(|&index| &self.all[index])
     }
 

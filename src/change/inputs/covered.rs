@@ -226,7 +226,7 @@ fn replace(path: &ProjectPath, from: &ProjectPath, to: &ProjectPath) -> ProjectP
 pub(super) fn link_use(link: &ProjectPath) -> Use {
     Use {
         kind: UseKind::Link,
-        place: Location {
+        location: Location {
             file: link.clone(),
             line: None,
         },

@@ -200,10 +200,12 @@ fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
     let parts = match &expr.kind {
         ExprKind::Template(parts) => parts.as_slice(),
         _ => {
-            return place(expr).map(|base| (base, ".".to_owned())).or_else(|| {
-                let path = literal(expr)?;
-                is_relative(&path).then_some((PathBase::Root, path))
-            });
+            return location(expr)
+                .map(|base| (base, ".".to_owned()))
+                .or_else(|| {
+                    let path = literal(expr)?;
+                    is_relative(&path).then_some((PathBase::Root, path))
+                });
         }
     };
     // `./` in front of a place changes nothing.
@@ -212,7 +214,7 @@ fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
         parts => parts,
     };
     let (base, rest) = match parts.split_first()? {
-        (TemplatePart::Interpolation(first), rest) => match place(first) {
+        (TemplatePart::Interpolation(first), rest) => match location(first) {
             Some(base) => (Some(base), rest),
             None => (None, parts),
         },
@@ -257,7 +259,7 @@ fn literal(expr: &Expr) -> Option<String> {
 }
 
 /// Returns what `path.module`, `path.root` and `path.cwd` mean.
-fn place(expr: &Expr) -> Option<PathBase> {
+fn location(expr: &Expr) -> Option<PathBase> {
     let ExprKind::Traversal(base, steps) = &expr.kind else {
         return None;
     };

@@ -67,9 +67,9 @@ impl<'a> Links<'a> {
         if !written.starts_with('/') {
             return None;
         }
-        let place = ProjectPath::root().resolve(written).ok()?;
+        let location = ProjectPath::root().resolve(written).ok()?;
         let root = self.root.to_str()?.trim_end_matches('/');
-        let inside = place.as_str().strip_prefix(root)?;
+        let inside = location.as_str().strip_prefix(root)?;
         let is_inside = inside.starts_with('/');
         is_inside.then(|| ProjectPath::from_normal(inside))
     }

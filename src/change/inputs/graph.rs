@@ -231,8 +231,8 @@ impl<'a> InputGraph<'a> {
                 };
                 let pattern = read.pattern.as_deref();
                 let touch = tree.touch_read(&path, pattern);
-                if let Some(place) = place_read(path, pattern) {
-                    inputs.add(place, way, std::slice::from_ref(&read.step), touch);
+                if let Some(location) = place_read(path, pattern) {
+                    inputs.add(location, way, std::slice::from_ref(&read.step), touch);
                 }
             }
         });
@@ -253,7 +253,12 @@ impl<'a> InputGraph<'a> {
             let way = walk.way(&self.nodes, index);
             let node = &self.nodes[index];
             for found in node.recorded() {
-                inputs.add(found.place.clone(), &way, &found.steps, found.touch.clone());
+                inputs.add(
+                    found.location.clone(),
+                    &way,
+                    &found.steps,
+                    found.touch.clone(),
+                );
             }
             add_others(&way, node, inputs);
         }

@@ -51,7 +51,7 @@ pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs
     let is_own = |directory: &ProjectPath| owner(stacks, directory) == Some(stack);
     let mut add = |link: &ProjectPath| {
         for found in found(tree, link, tree.touch(link)) {
-            inputs.add(found.place, &[], &found.steps, found.touch);
+            inputs.add(found.location, &[], &found.steps, found.touch);
         }
     };
     let listed = tree.links().listed.iter();
@@ -98,7 +98,7 @@ fn found<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> V
         touch
     });
     let found = (first..=last).map(|at| FoundInput {
-        place: InputLocation::Path(stops[at].clone()),
+        location: InputLocation::Path(stops[at].clone()),
         steps: way.links[..at].iter().map(link_use).collect(),
         touch: touch.take_if(|_| at == touched),
     });

@@ -32,7 +32,7 @@ struct NodeInputs<'a> {
 
 /// An input, as seen from its node.
 pub(super) struct FoundInput<'a> {
-    pub(super) place: InputLocation,
+    pub(super) location: InputLocation,
     /// The steps to it from the node.
     pub(super) steps: Vec<Use>,
     pub(super) touch: Option<Touch<'a>>,
@@ -74,13 +74,13 @@ impl<'a> InputNode<'a> {
         &mut self,
         steps: &[Use],
         touch: Option<Touch<'a>>,
-        place: impl FnOnce() -> Option<InputLocation>,
+        location: impl FnOnce() -> Option<InputLocation>,
     ) {
         if let Some(record) = &mut self.record
-            && let Some(place) = place()
+            && let Some(location) = location()
         {
             record.found.push(FoundInput {
-                place,
+                location,
                 steps: record.budget.chain(steps.iter()),
                 touch: touch.clone(),
             });
@@ -95,9 +95,9 @@ impl<'a> InputNode<'a> {
         &mut self,
         steps: Vec<Use>,
         module: &Module<'a>,
-        place: impl FnOnce() -> Option<InputLocation>,
+        location: impl FnOnce() -> Option<InputLocation>,
     ) {
-        self.input(&steps, module.touch.clone(), place);
+        self.input(&steps, module.touch.clone(), location);
         if let Ok(directory) = &module.directory
             && (module.touch.is_none() || self.record.is_some())
         {

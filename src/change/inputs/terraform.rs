@@ -140,17 +140,17 @@ struct TerraformFile<'f, 'a> {
 impl<'a> TerraformFile<'_, 'a> {
     fn add(&self, named: Vec<NamedInput>, node: &mut InputNode<'a>) {
         for NamedInput { span, what } in named {
-            let place = Location {
+            let location = Location {
                 file: self.path.clone(),
                 line: span.map(|span| self.lines.at(span)),
             };
             match what {
-                What::Module(source) => self.module(source, span, place, node),
+                What::Module(source) => self.module(source, span, location, node),
                 What::Unknown(name) => {
                     let diagnostic = unknown_module(&name, span, self.path);
                     self.tree.problems.add(self.path, self.text, diagnostic);
                 }
-                What::Read(read) => self.read(read, span, place, node),
+                What::Read(read) => self.read(read, span, location, node),
             }
         }
     }
@@ -159,7 +159,7 @@ impl<'a> TerraformFile<'_, 'a> {
         &self,
         source: Box<str>,
         span: Option<Span>,
-        place: Location,
+        location: Location,
         node: &mut InputNode<'a>,
     ) {
         let directory = self.tree.links().resolve(self.directory, &source);
@@ -178,27 +178,27 @@ impl<'a> TerraformFile<'_, 'a> {
         };
         let step = Use {
             kind: UseKind::Module(source),
-            place,
+            location,
         };
         node.module(vec![step], &module, || Some(InputLocation::Path(directory)));
     }
 
-    fn read(&self, read: Read, span: Option<Span>, place: Location, node: &mut InputNode<'a>) {
+    fn read(&self, read: Read, span: Option<Span>, location: Location, node: &mut InputNode<'a>) {
         let step = Use {
             kind: UseKind::Read(read.function),
-            place,
+            location,
         };
         let (path, pattern) = (read.path, read.pattern);
         match read.base {
             PathBase::Module => {
-                let Some(place) = self.tree.links().resolve(self.directory, &path) else {
+                let Some(location) = self.tree.links().resolve(self.directory, &path) else {
                     let diagnostic = outside(&path, span, self.path);
                     self.tree.problems.add(self.path, self.text, diagnostic);
                     return;
                 };
-                let touch = self.tree.touch_read(&place, pattern.as_deref());
-                let place = || place_read(place, pattern.as_deref());
-                node.input(std::slice::from_ref(&step), touch, place);
+                let touch = self.tree.touch_read(&location, pattern.as_deref());
+                let location = || place_read(location, pattern.as_deref());
+                node.input(std::slice::from_ref(&step), touch, location);
             }
             PathBase::Root => node.root_reads.push(RootRead {
                 step,
@@ -225,7 +225,7 @@ fn warn_of_root_read(tree: &Tree, read: &RootRead) {
     if read.is_warned_of.swap(true, Ordering::Relaxed) {
         return;
     }
-    let file = &read.step.place.file;
+    let file = &read.step.location.file;
     let mut buffer = Vec::new();
     // The text has been dropped: hardly any file needs it again.
     let host = file.to_host(tree.root());

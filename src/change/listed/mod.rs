@@ -88,15 +88,15 @@ fn list(
     });
     inputs.add(own, &[], &[], own_changes.next().map(Touch::direct));
     for (kind, entry) in named(project, stack) {
-        let place = match &entry.value {
+        let location = match &entry.value {
             Watch::File(path) => InputLocation::Path(path.clone()),
             Watch::Pattern(pattern) => InputLocation::Matching(pattern.clone()),
         };
         let step = Use {
             kind,
-            place: Location::of(entry.span, project),
+            location: Location::of(entry.span, project),
         };
-        inputs.add(place, &[], &[step], touch_named(&tree, &entry.value));
+        inputs.add(location, &[], &[step], touch_named(&tree, &entry.value));
     }
     let terragrunt = project.settings.terragrunt;
     let add = || inputs::add_inputs(&tree, &project.stacks, stack, terragrunt, &mut inputs);

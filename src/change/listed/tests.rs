@@ -20,7 +20,7 @@ fn inputs(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> (Stri
         let (chain, links) = (way(&input.chain), way(&input.links));
         format!(
             "{}{chain}{}{links}\n",
-            input.place,
+            input.location,
             change.unwrap_or_default()
         )
     });

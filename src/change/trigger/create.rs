@@ -73,14 +73,14 @@ fn create_one(
     kind: TriggerKind,
     text: &str,
 ) -> Result<ProjectPath, NotCreated> {
-    let mut place = directory();
-    make_directory(root, &place)?;
+    let mut location = directory();
+    make_directory(root, &location)?;
     for name in stack.components() {
-        place = place.join(name);
-        make_directory(root, &place)?;
+        location = location.join(name);
+        make_directory(root, &location)?;
     }
     let name = format!("{}-{}.tm.hcl", kind.keyword(), Uuid::new_v4());
-    let path = place.join(&name);
+    let path = location.join(&name);
     let host = path.to_host(root);
     match File::create_new(&host).and_then(|mut file| file.write_all(text.as_bytes())) {
         Ok(()) => Ok(path),

@@ -118,3 +118,16 @@ orch: 1 succeeded, 1 failed in 4.0s
 "
     );
 }
+
+#[test]
+fn further_turns_of_a_stack_are_told_apart() {
+    let first = turns(1)[TurnIndex::new(0)].clone();
+    let destroyed = Turn {
+        operation: crate::run::turn::Operation::Destroy,
+        ..first.clone()
+    };
+    let turns: Turns = [first.clone(), destroyed, first].into_iter().collect();
+    let text = RunText::new(&turns);
+    let names: Vec<String> = (0..3).map(|turn| text.path(TurnIndex::new(turn))).collect();
+    assert_eq!(names, ["/s0", "/s0 (destroy)", "/s0 (turn 3)"]);
+}

@@ -37,13 +37,15 @@ impl<'a> RunText<'a> {
         RunText { turns }
     }
 
-    /// Returns the name of a turn: the path of its stack, made printable.
-    pub fn path(self, turn: TurnIndex) -> String {
-        let turn = &self.turns[turn];
+    /// Returns the name of a turn: the path of its stack, made printable, and what tells it from other
+    /// turns of the stack.
+    pub fn path(self, index: TurnIndex) -> String {
+        let turn = &self.turns[index];
         let path = printable(turn.stack.as_str());
-        match turn.operation {
-            Operation::Run | Operation::Apply => path.into_owned(),
-            Operation::Destroy => format!("{path} (destroy)"),
+        match (turn.operation, self.turns.position_at_stack(index)) {
+            (Operation::Destroy, _) => format!("{path} (destroy)"),
+            (_, 1) => path.into_owned(),
+            (_, position) => format!("{path} (turn {position})"),
         }
     }
 

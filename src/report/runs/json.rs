@@ -149,6 +149,12 @@ struct StackRecordJson<'a> {
 #[derive(Serialize)]
 struct AttemptJson<'a> {
     attempt: u32,
+    /// Which turn of the stack it belongs to, if not to the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn: Option<u32>,
+    /// Which step of that turn it is, if not the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u32>,
     at: String,
     elapsed_ms: Option<u128>,
     failure: Option<&'a FailureRecord>,
@@ -166,6 +172,8 @@ impl<'a> From<&'a AttemptRecord> for AttemptJson<'a> {
         let milliseconds = |duration: Option<Duration>| duration.map(|time| time.as_millis());
         AttemptJson {
             attempt: attempt.number,
+            turn: attempt.turn,
+            step: attempt.step,
             at: attempt.began.to_string(),
             elapsed_ms: milliseconds(attempt.elapsed),
             failure: attempt.failure.as_ref(),

@@ -105,7 +105,7 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         .at_or_below(&story.stack().path);
     let has_nested = nested.count() > 1;
     let line = |input: &Input| {
-        let place = input.place.to_string();
+        let place = input.location.to_string();
         let what = match chain_text(&input.chain) {
             chain if chain.is_empty() && has_nested => {
                 format!("{place}, its own directory without the stacks below it")

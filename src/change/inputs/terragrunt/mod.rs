@@ -127,16 +127,16 @@ fn found_in_parents(reading: &mut Reading, span: Span, arguments: &[Expr], names
     };
     let tree = reading.units.tree;
     let wanted = names::wanted(written.as_deref());
-    for place in Units::parents(&names.visit.directory, &wanted) {
-        let exists = reading.units.exists(&place);
-        let is_directory = || place.to_host(tree.root()).is_dir();
-        let changed = tree.changed().at(place.as_str()).is_some();
+    for location in Units::parents(&names.visit.directory, &wanted) {
+        let exists = reading.units.exists(&location);
+        let is_directory = || location.to_host(tree.root()).is_dir();
+        let changed = tree.changed().at(location.as_str()).is_some();
         if changed || exists && !is_directory() {
-            let touch = tree.touch(&place);
+            let touch = tree.touch(&location);
             if touch.is_some() || tree.records {
                 let steps = names.steps("find_in_parent_folders", span);
-                let place = || Some(InputLocation::Path(place));
-                reading.node.input(&steps, touch, place);
+                let location = || Some(InputLocation::Path(location));
+                reading.node.input(&steps, touch, location);
             }
         }
         if exists {

@@ -132,7 +132,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         let mut steps: Vec<Use> = steps.cloned().collect();
         steps.push(Use {
             kind: UseKind::Terragrunt(what.into()),
-            place: Location {
+            location: Location {
                 file: self.file.path.clone(),
                 line: Some(self.file.lines.at(span)),
             },
@@ -162,7 +162,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
     fn find_in_parents(&self, name: Option<&str>) -> Option<String> {
         let wanted = wanted(name);
         let mut places = Units::parents(&self.visit.directory, &wanted);
-        let found = places.find(|place| self.units.exists(place))?;
+        let found = places.find(|location| self.units.exists(location))?;
         Some(self.units.absolute(&found))
     }
 }

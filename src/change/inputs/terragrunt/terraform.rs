@@ -75,10 +75,10 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
         modules.push((directory, module));
     }
     let any = modules.iter().any(|(_, module)| module.directory.is_ok());
-    for (place, module) in modules {
+    for (location, module) in modules {
         let is_meant = module.touch.is_some() || module.directory.is_ok() || !any;
-        let place = || is_meant.then_some(InputLocation::Path(place));
-        reading.node.module(steps.clone(), &module, place);
+        let location = || is_meant.then_some(InputLocation::Path(location));
+        reading.node.module(steps.clone(), &module, location);
     }
     if let Some(absent) = absent.filter(|_| !any) {
         let file = names.file;
