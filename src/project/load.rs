@@ -3,7 +3,7 @@
 //! [`Project::load`] turns a root directory into [`Stacks`]. It never stops at a problem: it adds all
 //! problems to the caller's [`Problems`], which must be checked before the stacks are used.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub struct Project {
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
+    /// How many blocks of each kind are for Terramate alone.
+    pub unused: BTreeMap<String, usize>,
     /// Files and directories that could not be read or parsed completely.
     pub broken: Vec<ProjectPath>,
     /// The files, if they are not on disk.
@@ -176,8 +178,12 @@ impl Project {
             scope,
             settings,
             diagnostics,
+            unused,
         } in evaluated
         {
+            for kind in unused {
+                *project.unused.entry(kind).or_default() += 1;
+            }
             stacks.extend(stack);
             problems.diagnostics.extend(diagnostics);
             if path.is_root() {
@@ -308,6 +314,8 @@ struct Evaluated {
     scope: DirectoryScope,
     settings: ProjectSettings,
     diagnostics: Vec<Diagnostic>,
+    /// The keywords of blocks that are for Terramate alone.
+    unused: Vec<String>,
 }
 
 impl Evaluated {
@@ -346,6 +354,7 @@ impl Evaluated {
             block.map(|block| stack::from_block(block, &path, project_files, &mut problems));
         let attempts = block.map(|block| stack::attempts(block, &mut problems));
         let attempts = attempts.unwrap_or_default().or(&config.attempts);
+        let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,
             stack,
@@ -357,6 +366,7 @@ impl Evaluated {
             },
             settings: config.settings,
             diagnostics: problems,
+            unused: unused.map(str::to_owned).collect(),
         }
     }
 }

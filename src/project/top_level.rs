@@ -1,7 +1,7 @@
 //! What a configuration file may hold at its top level.
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::Body;
+use crate::language::syntax::{Block, Body};
 
 /// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
 const TOP_LEVEL: [&str; 18] = [
@@ -24,6 +24,29 @@ const TOP_LEVEL: [&str; 18] = [
     "terramate",
     "vendor",
 ];
+
+/// Those that `orch` does use.
+const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
+
+/// Returns what a file says that Terramate uses and `orch` does not: the keyword of each such block,
+/// and `cloud` for a block of `terramate.config`.
+pub(super) fn unused(body: &Body) -> impl Iterator<Item = &str> {
+    fn kind(block: &Block) -> &str {
+        &block.kind.text
+    }
+    let blocks = body.blocks.iter();
+    let of_terramate = blocks
+        .clone()
+        .filter(|block| &*block.kind.text == "terramate");
+    let in_config = of_terramate
+        .flat_map(|block| &block.body.blocks)
+        .filter(|block| &*block.kind.text == "config")
+        .flat_map(|block| &block.body.blocks)
+        .filter(|block| &*block.kind.text == "cloud");
+    let is_unused = |kind: &&str| TOP_LEVEL.contains(kind) && !USED.contains(kind);
+    let unused = blocks.map(kind).filter(is_unused);
+    unused.chain(in_config.map(kind))
+}
 
 /// Checks that a file holds known blocks and nothing else.
 pub(super) fn check(body: &Body, problems: &mut Vec<Diagnostic>) {

@@ -31,6 +31,8 @@ mod hostile; // names and contents that nobody would write on purpose
 mod inputs; // which stacks change with modules, files that are read, links
 mod list; // `orch list`: text, reasons, JSON
 mod matrix; // `orch list` as the jobs of a CI pipeline
+#[cfg(unix)]
+mod moving; // what comes from Terraform, Terragrunt and Terramate
 mod neighbours; // `--include-…`, `--only-…`, `--exclude-…` over the graph
 mod order; // what runs before what
 mod readme; // the README and the examples tell the truth

@@ -215,6 +215,9 @@ impl Loaded {
         // A problem may be the reason that there are none.
         if selection.is_empty() && !self.problems.has_errors() {
             console::note(&self.why_nothing(query, &selection));
+            if self.project.stacks.is_empty() {
+                self.note_possible_stacks();
+            }
         }
         selection
     }

@@ -13,6 +13,7 @@ mod help;
 mod idle;
 mod list;
 mod man;
+mod moving;
 mod neighbour_flags;
 mod run;
 mod runs;
@@ -73,6 +74,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     if cli.root {
         chdir = vec![find_project(&chdir)?.root];
     }
+    let is_verbose = cli.verbose > 0;
     match cli.command {
         Command::List(args) => list::list(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
@@ -80,7 +82,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),
         Command::Trigger(args) => trigger::trigger(&chdir, &args),
-        Command::Validate(args) => validate::validate(&chdir, &args),
+        Command::Validate(args) => validate::validate(&chdir, &args, is_verbose),
         Command::Env(args) => env::env(&chdir, &args),
         Command::Help(args) => help::help(&args),
         Command::Man(args) => man::man(&chdir, &args),

@@ -20,6 +20,8 @@ use crate::program::exit::ExitStatus;
 /// Checks all stacks and all trigger files of the project, whatever the current directory. Triggers of
 /// paths that are not stacks are left alone: they stay behind when stacks are removed, and `--changed`
 /// warns of those that would count.
+///
+/// With -v, orch also counts the blocks of the project that only Terramate uses.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
     /// The format of the problems
@@ -27,7 +29,11 @@ pub(crate) struct ValidateArgs {
     pub(crate) format: Format,
 }
 
-pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitStatus> {
+pub(super) fn validate(
+    chdir: &[PathBuf],
+    args: &ValidateArgs,
+    is_verbose: bool,
+) -> Result<ExitStatus> {
     let mut loaded = Loaded::new(
         chdir,
         args.format.document(Document::Stacks),
@@ -60,5 +66,8 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitSta
     let stacks = count(loaded.project.stacks.len(), "stack");
     let files = count(loaded.project.sources.len(), "configuration file");
     console::note(&format!("no problems found: {stacks}, {files}"));
+    if is_verbose {
+        loaded.note_unused();
+    }
     Ok(ExitStatus::Success)
 }

@@ -45,6 +45,19 @@ impl Listing {
         self.directories.get(directory)
     }
 
+    /// Returns how many directories are units of Terragrunt, and how many others have files of Terraform.
+    pub fn guests(&self) -> (usize, usize) {
+        let has = |directory: &DirectoryListing, is_it: fn(&OsStr) -> bool| {
+            directory.files.iter().any(|(name, _)| is_it(name))
+        };
+        let is_unit = |name: &OsStr| name == TERRAGRUNT_FILE || name == TERRAGRUNT_JSON_FILE;
+        let all = self.directories.values();
+        let units = all.clone().filter(|&directory| has(directory, is_unit));
+        let others =
+            all.filter(|&directory| !has(directory, is_unit) && has(directory, is_terraform));
+        (units.count(), others.count())
+    }
+
     /// Returns the directories of the project that the walk did not enter, by path, except caches.
     pub(crate) fn left_out(&self) -> &[ProjectPath] {
         &self.left_out

@@ -1,0 +1,93 @@
+//! What a project has that comes from other tools: directories that could be stacks, and what is for
+//! Terramate alone.
+
+use orch::project::discover::Listing;
+use orch::project::{Problems, Project};
+
+use super::Loaded;
+use crate::program::console;
+
+/// Makes a stack of each unit of Terragrunt.
+const FROM_TERRAGRUNT: &str = "find . -mindepth 2 -name terragrunt.hcl -not -path '*/.terragrunt-cache/*' | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
+
+/// Makes a stack of each root module of Terraform: a directory with a backend or a provider.
+const FROM_TERRAFORM: &str = "find . -name '*.tf' -not -path '*/.terraform/*' -exec grep -lE '^[[:space:]]*(backend|provider) \"' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
+
+/// What a block of Terramate's is about; a kind that is not here stands for itself.
+const FEATURES: [(&str, &[&str]); 4] = [
+    (
+        "code generation",
+        &["generate_hcl", "generate_file", "assert"],
+    ),
+    ("scripts", &["script"]),
+    (
+        "sharing of outputs",
+        &["sharing_backend", "input", "output"],
+    ),
+    ("cloud", &["cloud"]),
+];
+
+impl Loaded {
+    /// Notes what a project without stacks has that could become some, and how.
+    pub(super) fn note_possible_stacks(&self) {
+        // Nothing else needed a list of files yet, and there is little else to do.
+        let listed = Project::load_with_listing(&self.project.root, &mut Problems::default());
+        let (units, others) = listed.map_or((0, 0), |(_, listing): (_, Listing)| listing.guests());
+        if units > 0 {
+            console::note(&format!(
+                "{} a unit of Terragrunt, and could be a stack",
+                directories(units)
+            ));
+            console::help(&format!("in the root of the project: {FROM_TERRAGRUNT}"));
+        }
+        if others > 0 {
+            console::note(&format!(
+                "{} files of Terraform; those with a backend or a provider could be stacks",
+                count_having(others)
+            ));
+            console::help(&format!("in the root of the project: {FROM_TERRAFORM}"));
+        }
+    }
+
+    /// Notes what the project has for Terramate that plays no part here, with the number of blocks.
+    pub(super) fn note_unused(&self) {
+        let mut left = self.project.unused.clone();
+        let mut lines = Vec::new();
+        for (feature, kinds) in FEATURES {
+            let counted: Vec<String> = kinds
+                .iter()
+                .filter_map(|&kind| Some(format!("{} `{kind}`", left.remove(kind)?)))
+                .collect();
+            if !counted.is_empty() {
+                lines.push(format!("{feature} ({})", counted.join(", ")));
+            }
+        }
+        lines.extend(
+            left.iter()
+                .map(|(kind, number)| format!("{number} `{kind}`")),
+        );
+        if !lines.is_empty() {
+            console::note(&format!(
+                "only Terramate uses these blocks of the project: {}",
+                lines.join("; ")
+            ));
+        }
+    }
+}
+
+fn directories(number: usize) -> String {
+    match number {
+        1 => "1 directory is".to_owned(),
+        number => format!("{number} directories are each"),
+    }
+}
+
+fn count_having(number: usize) -> String {
+    let has = if number == 1 { "has" } else { "have" };
+    let directories = if number == 1 {
+        "directory"
+    } else {
+        "directories"
+    };
+    format!("{number} {directories} {has}")
+}

@@ -1,0 +1,96 @@
+//! What a project has that comes from Terraform, Terragrunt and Terramate.
+
+use std::process::Command;
+
+use insta::assert_snapshot;
+
+use crate::support::{Output, Sandbox};
+
+/// Runs the command line that the last hint names, in the root of the project.
+#[track_caller]
+fn follow_hint(sandbox: &Sandbox, output: &Output) {
+    let hints = output.stderr.lines().rev();
+    let mut commands = hints.filter_map(|line| line.split_once("in the root of the project: "));
+    let (_, command) = commands.next().expect("there is a hint");
+    let status = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(sandbox.path("/"))
+        .status();
+    assert!(status.unwrap().success(), "{command}");
+}
+
+#[test]
+fn units_of_terragrunt_can_become_stacks() {
+    let sandbox = Sandbox::new("");
+    for unit in [
+        "/prod/app",
+        "/prod/my vpc",
+        "/",
+        "/prod/db/.terragrunt-cache/x",
+    ] {
+        sandbox.write(&format!("{unit}/terragrunt.hcl"), "");
+    }
+    let output = sandbox.orch("list");
+    assert_snapshot!(output, @r#"
+    [stderr]
+    note: there are no stacks in `$ROOT`
+    note: 3 directories are each a unit of Terragrunt, and could be a stack
+      = help: in the root of the project: find . -mindepth 2 -name terragrunt.hcl -not -path '*/.terragrunt-cache/*' | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
+    "#);
+    assert_eq!(output.code(), 0);
+    follow_hint(&sandbox, &sandbox.orch("run -- true"));
+    assert_eq!(sandbox.orch("list").stdout, "prod/app\nprod/my vpc\n");
+}
+
+#[test]
+fn root_modules_of_terraform_can_become_stacks() {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/app/main.tf", "terraform {\n  backend \"s3\" {}\n}\n");
+    sandbox.write("/db/providers.tf", "provider \"aws\" {\n}\n");
+    sandbox.write("/modules/vpc/main.tf", "resource \"aws_vpc\" \"main\" {}\n");
+    let output = sandbox.orch("list");
+    assert_snapshot!(output, @r#"
+    [stderr]
+    note: there are no stacks in `$ROOT`
+    note: 3 directories have files of Terraform; those with a backend or a provider could be stacks
+      = help: in the root of the project: find . -name '*.tf' -not -path '*/.terraform/*' -exec grep -lE '^[[:space:]]*(backend|provider) "' {} + | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
+    "#);
+    follow_hint(&sandbox, &output);
+    assert_eq!(sandbox.orch("list").stdout, "app\ndb\n");
+}
+
+#[test]
+fn a_project_with_stacks_gets_no_advice() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write("/b/terragrunt.hcl", "");
+    assert_eq!(sandbox.orch("list").to_string(), "a\n");
+    assert_snapshot!(Sandbox::new("").orch("list"), @"
+    [stderr]
+    note: there are no stacks in `$ROOT`
+    ");
+}
+
+#[test]
+fn what_only_terramate_uses_is_counted() {
+    let sandbox = Sandbox::layout("a\nb");
+    sandbox.write(
+        "/gen.tm",
+        "generate_hcl \"x.tf\" {\n  content {\n  }\n}\ngenerate_file \"y\" {\n  content = \"\"\n}\nscript \"deploy\" {\n  job {\n    command = [\"x\"]\n  }\n}\n",
+    );
+    sandbox.write(
+        "/a/more.tm",
+        "generate_hcl \"z.tf\" {\n  content {\n  }\n}\nvendor {\n}\ninput \"i\" {\n}\n",
+    );
+    sandbox.write(
+        "/cloud.tm",
+        "terramate {\n  config {\n    cloud {\n      organization = \"o\"\n    }\n  }\n}\n",
+    );
+    let quiet = sandbox.orch("validate");
+    assert!(!quiet.stderr.contains("Terramate"), "{quiet}");
+    let verbose = sandbox.orch("validate -v");
+    let told = verbose
+        .stderr
+        .lines()
+        .find(|line| line.contains("Terramate"));
+    assert_snapshot!(told.unwrap_or_default(), @"note: only Terramate uses these blocks of the project: code generation (2 `generate_hcl`, 1 `generate_file`); scripts (1 `script`); sharing of outputs (1 `input`); cloud (1 `cloud`); 1 `vendor`");
+}
