@@ -17,7 +17,7 @@ use std::thread;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::program::commands::flag_on_record;
+use crate::program::commands::{answer_completion, flag_on_record};
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
@@ -41,6 +41,9 @@ pub(crate) fn start() -> ExitCode {
 }
 
 fn program() -> ExitStatus {
+    if let Some(answered) = answer_completion() {
+        return status(answered);
+    }
     let cli = match commands::command_line::parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -62,7 +65,12 @@ fn program() -> ExitStatus {
             };
         }
     };
-    match start_tracing(cli.verbose).and_then(|()| commands::run(cli)) {
+    status(start_tracing(cli.verbose).and_then(|()| commands::run(cli)))
+}
+
+/// Shows what went wrong, if anything did.
+fn status(result: Result<ExitStatus>) -> ExitStatus {
+    match result {
         Ok(status) => status,
         Err(error) => {
             error.show();

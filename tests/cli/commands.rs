@@ -1,4 +1,4 @@
-//! Version, completions, flags before the command, usage errors, exit statuses, broken pipes.
+//! Version, flags before the command, usage errors, exit statuses, broken pipes.
 
 use std::process::Stdio;
 
@@ -58,18 +58,6 @@ fn help_and_version_need_no_project() {
     ] {
         assert_eq!(sandbox.orch(arguments).code(), 0, "{arguments}");
     }
-}
-
-#[test]
-fn completions_are_there_for_common_shells() {
-    let sandbox = Sandbox::new("");
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let output = sandbox.orch(&format!("completions {shell}"));
-        assert_eq!((output.code(), &*output.stderr), (0, ""), "{shell}");
-        assert!(output.stdout.contains("on-error"), "{shell}");
-    }
-    assert_eq!(sandbox.orch("completions tcsh").code(), 64);
-    assert_eq!(sandbox.orch("completions").code(), 64);
 }
 
 #[test]

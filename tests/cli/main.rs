@@ -19,7 +19,8 @@ mod base; // the base of `--changed`: what it is, and when it is refused
 mod changed; // which changes of files count, and for which stacks
 #[cfg(unix)]
 mod checkouts; // worktrees, links, sparse and partial checkouts, formats of repositories
-mod commands; // help, version, completions, usage errors, exit statuses, broken pipes
+mod commands; // help, version, usage errors, exit statuses, broken pipes
+mod completions; // what shells complete, and their scripts
 mod cycles; // how cycles are reported, and when they are fatal
 mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
 mod empty; // selections of nothing

@@ -42,6 +42,7 @@ use orch::selection::select::Selection;
 use tracing::{debug, info};
 
 use self::changed::{ChangeQuery, GitState, PendingGitState};
+pub(crate) use self::completions::answer as answer_completion;
 use self::filters::Filters;
 pub(crate) use self::run::flag_on_record;
 use self::selection_flags::SelectArgs;

@@ -1,0 +1,395 @@
+//! What shells complete: through the protocol between `orch` and its scripts, and in real shells.
+
+use std::process::Command;
+
+use crate::support::{Output, Sandbox, orch_program};
+
+/// Asks for the candidates at the end of a line that is typed in a directory of the project.
+fn ask(sandbox: &Sandbox, shell: &str, directory: &str, line: &str) -> Output {
+    // What bash would replace.
+    let word = line.rsplit([' ', ':', '=']).next().unwrap_or_default();
+    sandbox.orch_with("--", |command| {
+        command
+            .env_clear()
+            .env("ORCH_COMPLETE", shell)
+            .arg(line)
+            .current_dir(sandbox.path(directory));
+        if shell == "bash" {
+            command.arg(word);
+        }
+    })
+}
+
+/// Returns the candidates without their explanations.
+#[track_caller]
+fn candidates(sandbox: &Sandbox, directory: &str, line: &str) -> String {
+    let output = ask(sandbox, "fish", directory, line);
+    assert_eq!((output.code(), &*output.stderr), (0, ""), "{line}");
+    let values = output.stdout.lines().map(|line| {
+        let (value, _) = line.split_once('\t').unwrap();
+        value
+    });
+    values.collect::<Vec<_>>().join(" ")
+}
+
+/// Four stacks, two of them in `prod`.
+fn sandbox() -> Sandbox {
+    Sandbox::layout(
+        "
+        base [data]
+        prod/app [app prod]
+        prod/net [net prod]
+        prod/net/dns",
+    )
+}
+
+#[test]
+fn stacks_are_relative_to_where_the_line_is_typed() {
+    let sandbox = sandbox();
+    let table = [
+        ("/", "why ", "base prod/app prod/net prod/net/dns"),
+        ("/", "why prod/n", "prod/net prod/net/dns"),
+        ("/", "why /p", "/prod/app /prod/net /prod/net/dns"),
+        ("/", "why base --after prod/a", "prod/app"),
+        ("/", "trigger b", "base"),
+        ("/", "list --match pr", "prod/app prod/net prod/net/dns"),
+        ("/", "list --exclude=b", "--exclude=base"),
+        ("/", "runs logs last b", "base"),
+        ("/", "why nothing", ""),
+        ("/", "-C prod why ", "app net net/dns"),
+        ("/", "why -C prod -C net ", ". dns"),
+        ("/", "--changed -Cprod why a", "app"),
+        ("/", "-C nowhere why b", ""),
+        ("/prod", "why ", "app net net/dns"),
+        ("/prod", "why ..", "../"),
+        ("/prod", "why ../b", "../base"),
+        ("/prod", "why /b", "/base"),
+        ("/prod", "--root why b", "base"),
+        ("/prod/net", "why ", ". dns"),
+        ("/prod/net", "why ../../../b", ""),
+    ];
+    for (directory, line, expected) in table {
+        let found = candidates(&sandbox, directory, &format!("orch {line}"));
+        assert_eq!(found, expected, "`orch {line}` in {directory}");
+    }
+}
+
+#[test]
+fn tags_are_completed_one_by_one() {
+    let sandbox = sandbox();
+    let table = [
+        ("list --tags ", "app data net prod"),
+        ("list --tags prod:a", "prod:app"),
+        ("list --tags data,prod:n", "data,prod:net"),
+        ("list --tags=prod:n", "--tags=prod:net"),
+        ("list --no-tags data,p", "data,prod"),
+        ("list --no-tags data:p", ""),
+        ("run --limit p", "prod="),
+        ("--tags p", "prod"),
+        ("trigger / --recursive --tags d", "data"),
+    ];
+    for (line, expected) in table {
+        let found = candidates(&sandbox, "/", &format!("orch {line}"));
+        assert_eq!(found, expected, "orch {line}");
+    }
+}
+
+#[test]
+fn flags_commands_and_topics_are_completed() {
+    let sandbox = sandbox();
+    let table = [
+        ("orch val", "validate"),
+        ("orch runs sh", "show"),
+        ("orch list --fo", "--format"),
+        ("orch list --format j", "json"),
+        ("orch run --on-error s", "stop skip-dependents"),
+        ("orch help cha", "changes"),
+        ("orch help vali", "validate"),
+        ("orch --no-ta", "--no-tags"),
+        ("orch why --no-rec", "--no-recursive"),
+        ("orch run -- terraform ", ""),
+    ];
+    for (line, expected) in table {
+        assert_eq!(candidates(&sandbox, "/", line), expected, "{line}");
+    }
+    for (line, directory) in [("orch -C pro", "prod"), ("orch -C prod -C a", "app")] {
+        let expected = format!("{directory}{}", std::path::MAIN_SEPARATOR);
+        assert_eq!(candidates(&sandbox, "/", line), expected, "{line}");
+    }
+    // Where nothing else can stand, there are flags.
+    assert!(candidates(&sandbox, "/", "orch list ").contains("--changed"));
+}
+
+#[cfg(unix)]
+#[test]
+fn runs_are_completed_by_age_and_by_id() {
+    let sandbox = sandbox();
+    assert_eq!(candidates(&sandbox, "/", "orch runs show l"), "");
+    for command in ["true", "false", "true again"] {
+        let output = sandbox.orch(&format!("run -q {command}"));
+        assert_eq!(output.code(), i32::from(command == "false"), "{output}");
+    }
+    for (id, name) in crate::support::run_ids(&sandbox)
+        .into_iter()
+        .zip(["OLD", "MIDDLE", "NEW"])
+    {
+        sandbox.learn(id, name);
+    }
+    for line in ["run --resume ", "runs show ", "runs logs "] {
+        let found = candidates(&sandbox, "/prod", &format!("orch {line}"));
+        assert_eq!(found, "last NEW MIDDLE OLD", "{line}");
+    }
+    let ages = candidates(&sandbox, "/", "orch runs show last~");
+    assert_eq!(ages, "last~1 last~2");
+    let explained = ask(&sandbox, "fish", "/", "orch runs show last").stdout;
+    assert_eq!(
+        explained,
+        "last\tsucceeded: true again\nlast~1\tfailed: false\nlast~2\tsucceeded: true\n"
+    );
+}
+
+#[test]
+fn each_shell_gets_candidates_as_it_reads_them() {
+    let sandbox = Sandbox::new(
+        "
+//- /a/b c/stack.tm
+stack {
+  description = \"colons: two, a \\\\ too\"
+}
+//- /a/it's/stack.tm
+stack {
+}
+",
+    );
+    let table = [
+        ("bash", "a/b\\ c\na/it\\'s\n"),
+        ("zsh", "=a/b c:colons: two, a \\\\ too\n=a/it's:\n"),
+        ("fish", "a/b c\tcolons: two, a \\ too\na/it's\t\n"),
+    ];
+    for (shell, expected) in table {
+        let output = ask(&sandbox, shell, "/", "orch why ");
+        assert_eq!(output.to_string(), expected, "{shell}");
+    }
+    // Elvish and PowerShell have the scripts and the protocol of clap.
+    for shell in ["elvish", "powershell"] {
+        let output = sandbox.orch_with("-- orch why a/b", |command| {
+            command
+                .env("ORCH_COMPLETE", shell)
+                .env("_CLAP_COMPLETE_INDEX", "2");
+        });
+        let found = output.stdout.lines().next().unwrap_or_default();
+        assert!(found.starts_with("a/b c"), "{shell}: {output}");
+    }
+}
+
+#[test]
+fn a_broken_project_has_the_candidates_that_can_be_read() {
+    let sandbox = sandbox();
+    sandbox.write("/broken/stack.tm", "stack {\n");
+    sandbox.write("/prod/app/more.tm", "nonsense {\n}\n");
+    sandbox.write("/cycle/stack.tm", "stack {\n  after = [\"/base\"]\n}\n");
+    sandbox.write("/base/more.tm", "stack {\n  after = [\"/cycle\"]\n}\n");
+    for shell in ["bash", "zsh", "fish"] {
+        let output = ask(&sandbox, shell, "/", "orch why ");
+        assert_eq!((output.code(), &*output.stderr), (0, ""), "{shell}");
+        for stack in ["base", "cycle", "prod/net"] {
+            assert!(output.stdout.contains(stack), "{shell}: {output}");
+        }
+    }
+    let elsewhere = Sandbox::unmarked("//- /x/broken.tm\norch {\n");
+    for line in ["orch why ", "orch runs show ", "orch list --tags "] {
+        let output = ask(&elsewhere, "bash", "/x", line);
+        assert_eq!((output.code(), &*output.stderr), (0, ""), "{line}");
+    }
+    for line in [
+        "",
+        " ",
+        "orch",
+        "\"",
+        "orch why \\",
+        "orch nonsense --x ",
+        "x y z",
+    ] {
+        let output = ask(&sandbox, "bash", "/", line);
+        assert_eq!((output.code(), &*output.stderr), (0, ""), "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn names_with_control_characters_are_left_out() {
+    let sandbox = sandbox();
+    sandbox.write("/prod/new\nline/stack.tm", "stack {\n}\n");
+    sandbox.write("/prod/esc\u{1b}[31m/stack.tm", "stack {\n}\n");
+    let found = candidates(&sandbox, "/", "orch why prod/");
+    assert_eq!(found, "prod/app prod/net prod/net/dns");
+}
+
+#[test]
+fn many_stacks_are_completed_directory_by_directory() {
+    let sandbox = Sandbox::new("");
+    for stack in 0..60 {
+        for region in ["eu", "us"] {
+            let path = format!("/prod/{region}/app{stack}/stack.tm");
+            sandbox.write(&path, "stack {\n}\n");
+        }
+    }
+    let table = [
+        ("orch why ", "prod/eu/ prod/us/"),
+        ("orch why /p", "/prod/eu/ /prod/us/"),
+        ("orch why prod/u", "prod/us/app0 prod/us/app1"),
+    ];
+    for (line, expected) in table {
+        let found = candidates(&sandbox, "/", line);
+        assert!(found.starts_with(expected), "{line}: {found}");
+        assert_eq!(found.contains("app"), expected.contains("app"), "{found}");
+    }
+}
+
+#[test]
+fn the_variable_alone_changes_no_command() {
+    let sandbox = sandbox();
+    let list = |value: &str| {
+        let output = sandbox.orch_with("list", |command| {
+            command.env("ORCH_COMPLETE", value);
+        });
+        output.to_string()
+    };
+    assert_eq!(list("bash"), sandbox.orch("list").to_string());
+    assert_eq!(list(""), sandbox.orch("list").to_string());
+    let output = ask(&sandbox, "tcsh", "/", "orch ");
+    assert_eq!(output.code(), 64);
+}
+
+#[test]
+fn each_script_says_how_to_install_it_and_calls_orch() {
+    let sandbox = Sandbox::new("");
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = sandbox.orch(&format!("completions {shell}"));
+        assert_eq!((output.code(), &*output.stderr), (0, ""), "{shell}");
+        let script = output.stdout;
+        assert!(script.starts_with('#'), "{script}");
+        let install = format!("orch completions {shell}");
+        assert!(script.contains(&install), "{script}");
+        assert!(script.contains("ORCH_COMPLETE"), "{script}");
+    }
+    assert_eq!(sandbox.orch("completions tcsh").code(), 64);
+    assert_eq!(sandbox.orch("completions").code(), 64);
+}
+
+#[cfg(unix)]
+mod shells {
+    use super::*;
+    use crate::support::skipped;
+
+    /// Names that a shell must not take apart.
+    const NAMES: [&str; 8] = ["a b", "a$HOME", "a'b", "a\"b", "a*", "a:b", "a\\b", "größe"];
+
+    /// Runs a script in a shell that knows `orch`; nothing if there is no such shell.
+    fn run(sandbox: &Sandbox, shell: &[&str], script: &str) -> Option<Vec<String>> {
+        if Command::new(shell[0]).arg("--version").output().is_err() {
+            skipped(format!("there is no {} on the PATH", shell[0]));
+            return None;
+        }
+        let mut command = Command::new(shell[0]);
+        sandbox.isolate(&mut command);
+        let programs = orch_program().parent().unwrap().display();
+        let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+        let output = command
+            .args(&shell[1..])
+            .args(["-c", script])
+            .env("PATH", path)
+            .env("LC_ALL", "C.UTF-8")
+            .current_dir(sandbox.path("/"))
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.is_empty(), "{shell:?}: {stderr}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        Some(stdout.lines().map(str::to_owned).collect())
+    }
+
+    fn odd_names() -> Sandbox {
+        let sandbox = sandbox();
+        for name in NAMES {
+            sandbox.write(&format!("/odd/{name}/stack.tm"), "stack {\n}\n");
+        }
+        sandbox
+    }
+
+    /// The stacks with odd names, in path order.
+    fn expected() -> Vec<String> {
+        let mut paths = NAMES.map(|name| format!("odd/{name}"));
+        paths.sort();
+        paths.to_vec()
+    }
+
+    #[test]
+    fn bash_reads_back_what_it_completes() {
+        let sandbox = odd_names();
+        let complete = r#"
+            eval "$(orch completions bash)"
+            complete -p orch >/dev/null || exit
+            at_end_of() { # what bash sets: the line, and the word that the candidates replace
+                COMP_LINE=$1 COMP_POINT=${#1}
+                _orch orch "$2" ''
+            }
+        "#;
+        let script = format!(
+            r#"{complete}
+            at_end_of 'orch why odd/' 'odd/'
+            for candidate in "${{COMPREPLY[@]}}"; do eval "printf '%s\n' $candidate"; done"#
+        );
+        if let Some(found) = run(&sandbox, &["bash", "--norc"], &script) {
+            assert_eq!(found, expected());
+        }
+        let script = format!(
+            r#"{complete}
+            at_end_of 'orch list --tags prod:n' n; echo "${{COMPREPLY[@]}}"
+            at_end_of 'orch list --tags=prod:' ''; echo "${{COMPREPLY[@]}}"
+            at_end_of 'orch why "odd/a b' 'odd/a b'; echo "${{COMPREPLY[@]}}""#
+        );
+        if let Some(found) = run(&sandbox, &["bash", "--norc"], &script) {
+            assert_eq!(found, ["net", "app data net prod", "odd/a b"]);
+        }
+    }
+
+    #[test]
+    fn zsh_completes_what_orch_says() {
+        let sandbox = odd_names();
+        // The functions of its completion system work only while somebody types.
+        let script = r#"
+            compdef() { print -r -- "$*" }
+            _describe() { local -a found=("${(@P)3}"); print -rl -- "${@:4}" "${found[@]}" }
+            eval "$(orch completions zsh)"
+            words=(orch why odd/) CURRENT=3 PREFIX=odd/ IPREFIX= QIPREFIX=
+            _orch
+            words=(orch run --limit p) CURRENT=4 PREFIX=p
+            _orch
+        "#;
+        let Some(found) = run(&sandbox, &["zsh", "-f"], script) else {
+            return;
+        };
+        let escaped = |path: String| path.replace('\\', "\\\\").replace(':', "\\:") + ":";
+        let mut lines = vec!["_orch orch".to_owned()];
+        lines.extend(expected().into_iter().map(escaped));
+        lines.extend(["-S", "", "prod=:2 stacks"].map(str::to_owned));
+        assert_eq!(found, lines);
+    }
+
+    #[test]
+    fn fish_completes_what_orch_says() {
+        let sandbox = odd_names();
+        let script = "
+            orch completions fish | source
+            complete --do-complete 'orch why odd/'
+            complete --do-complete 'orch list --tags prod:n'
+        ";
+        let Some(found) = run(&sandbox, &["fish", "--no-config"], script) else {
+            return;
+        };
+        let mut lines = expected();
+        lines.push("prod:net\t1 stack".to_owned());
+        assert_eq!(found, lines);
+    }
+}
