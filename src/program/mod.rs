@@ -15,9 +15,10 @@ use std::io;
 use std::process::ExitCode;
 use std::thread;
 
+use clap::error::ErrorKind;
 use tracing_subscriber::EnvFilter;
 
-use crate::program::commands::{answer_completion, flag_on_record};
+use crate::program::commands::{answer_completion, command_line, flag_on_record, version};
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
@@ -44,9 +45,12 @@ fn program() -> ExitStatus {
     if let Some(answered) = answer_completion() {
         return status(answered);
     }
-    let cli = match commands::command_line::parse() {
+    let cli = match command_line::parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if error.kind() == ErrorKind::DisplayVersion && command_line::wants_details() {
+                return status(version(true));
+            }
             if let Some(error) = flag_on_record(&error, std::env::args_os()) {
                 error.show();
                 return error.status();

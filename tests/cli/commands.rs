@@ -44,6 +44,32 @@ fn version_says_which() {
 }
 
 #[test]
+fn version_says_what_it_is_built_from_if_asked() {
+    let sandbox = Sandbox::new("");
+    let expected = sandbox.orch("version -v").to_string();
+    let names = expected.lines().skip(1).map(|line| {
+        let (name, value) = line.split_once(": ").unwrap();
+        assert!(!value.is_empty(), "{expected}");
+        name
+    });
+    let known = ["commit", "commit date", "target", "rustc", "features"];
+    assert_eq!(names.collect::<Vec<_>>(), known);
+    assert!(expected.contains(std::env::consts::ARCH), "{expected}");
+    let brief = format!("orch {}\n", env!("CARGO_PKG_VERSION"));
+    assert!(expected.starts_with(&brief), "{expected}");
+    for arguments in [
+        "--version -v",
+        "-v --version",
+        "-vV",
+        "-V --verbose",
+        "-v version",
+    ] {
+        let output = sandbox.orch(arguments);
+        assert_eq!(output.to_string(), expected, "{arguments}");
+    }
+}
+
+#[test]
 fn help_and_version_need_no_project() {
     let sandbox = Sandbox::new("//- /broken.tm\nstack {\n");
     for arguments in [

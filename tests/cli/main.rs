@@ -15,6 +15,7 @@
 mod support;
 
 mod base; // the base of `--changed`: what it is, and when it is refused
+mod build; // what the build script finds out
 #[cfg(unix)]
 mod changed; // which changes of files count, and for which stacks
 #[cfg(unix)]

@@ -43,7 +43,7 @@ impl House {
         for (file, source) in files {
             let place = file.strip_suffix(".rs").unwrap_or(file);
             let place = place.strip_suffix("/mod").unwrap_or(place);
-            if !matches!(place, "lib" | "main") {
+            if !matches!(place, "build" | "lib" | "main") {
                 modules.insert(place.to_owned(), (file.to_owned(), read(source)));
             }
         }

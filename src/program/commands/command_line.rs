@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::error::{Error, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{Arg, ArgAction, CommandFactory, Parser};
 
 use crate::program::commands::Command;
 use crate::program::early_flags::move_behind_command;
@@ -62,7 +62,7 @@ pub(crate) struct Cli {
     #[arg(
         short,
         long,
-        action = clap::ArgAction::Count,
+        action = ArgAction::Count,
         global = true,
         help_heading = "Global options"
     )]
@@ -87,6 +87,17 @@ pub(crate) fn parse() -> Result<Cli, Error> {
             None => Err(error),
         }
     })
+}
+
+/// Returns whether `-v` stands beside `--version`, whichever comes first.
+pub(crate) fn wants_details() -> bool {
+    let version = Arg::new("version").short('V').long("version");
+    let command = Cli::command()
+        .disable_version_flag(true)
+        .arg(version.action(ArgAction::SetTrue))
+        .ignore_errors(true);
+    let matches = command.try_get_matches_from(std::env::args_os());
+    matches.is_ok_and(|matches| matches.get_count("verbose") > 0)
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ pub(crate) use self::completions::answer as answer_completion;
 use self::filters::Filters;
 pub(crate) use self::run::flag_on_record;
 use self::selection_flags::SelectArgs;
+pub(crate) use self::version::version;
 use crate::program::commands::command_line::Cli;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -88,7 +89,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Help(args) => help::help(&args),
         Command::Man(args) => man::man(&chdir, &args),
         Command::Completions(args) => completions::completions(&args),
-        Command::Version(_) => version::version(),
+        Command::Version(_) => version(cli.verbose > 0),
     }
 }
 

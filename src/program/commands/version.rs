@@ -9,12 +9,28 @@ use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
 /// Print the version
+///
+/// With -v, also the commit, the target, the compiler and the features that orch is built from. So does
+/// `orch --version -v`.
 #[derive(Debug, Args)]
 pub(crate) struct VersionArgs {}
 
-pub(super) fn version() -> Result<ExitStatus> {
+/// Prints the version, with all that is known of the build if `details` are wanted.
+pub(crate) fn version(details: bool) -> Result<ExitStatus> {
     let mut out = console::stdout();
     writeln!(out, "orch {}", env!("CARGO_PKG_VERSION"))?;
+    if details {
+        let rustc = env!("ORCH_RUSTC");
+        for (name, value) in [
+            ("commit", env!("ORCH_COMMIT")),
+            ("commit date", env!("ORCH_COMMIT_DATE")),
+            ("target", env!("ORCH_TARGET")),
+            ("rustc", rustc.strip_prefix("rustc ").unwrap_or(rustc)),
+            ("features", env!("ORCH_FEATURES")),
+        ] {
+            writeln!(out, "{name}: {value}")?;
+        }
+    }
     out.flush()?;
     Ok(ExitStatus::Success)
 }
