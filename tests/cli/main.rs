@@ -39,6 +39,8 @@ mod neighbours; // `--include-…`, `--only-…`, `--exclude-…` over the graph
 mod order; // what runs before what
 mod readme; // the README and the examples tell the truth
 mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names
+#[cfg(target_os = "linux")]
+mod releases; // how a release is packed, and how a workflow installs it
 #[cfg(unix)]
 mod removed; // stacks that the base has and the project no longer has
 mod select; // which stacks a command acts on
