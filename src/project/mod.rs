@@ -11,6 +11,7 @@ pub mod globals;
 mod import;
 mod load;
 pub mod namespaces;
+pub mod outline;
 mod problems;
 pub mod stack;
 pub mod tag;

@@ -1,8 +1,6 @@
 //! What shells complete: through the protocol between `orch` and its scripts, and in real shells.
 
-use std::process::Command;
-
-use crate::support::{Output, Sandbox, orch_program};
+use crate::support::{Output, Sandbox};
 
 /// Asks for the candidates at the end of a line that is typed in a directory of the project.
 fn ask(sandbox: &Sandbox, shell: &str, directory: &str, line: &str) -> Output {
@@ -11,6 +9,7 @@ fn ask(sandbox: &Sandbox, shell: &str, directory: &str, line: &str) -> Output {
     sandbox.orch_with("--", |command| {
         command
             .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| name == "SystemRoot"))
             .env("ORCH_COMPLETE", shell)
             .arg(line)
             .current_dir(sandbox.path(directory));
@@ -215,6 +214,40 @@ fn a_broken_project_has_the_candidates_that_can_be_read() {
     }
 }
 
+#[test]
+fn candidates_are_the_stacks_that_are_listed() {
+    let sandbox = Sandbox::layout(
+        "
+        / [base]
+        a [x y]
+        a/b/c [x]
+        a-b
+        skipped/a [skipped]
+        skipped/deep/b
+        .hidden/a [hidden]
+        nested/project/a [nested]
+        nested/b",
+    );
+    sandbox.write("/skipped/.tmskip", "");
+    sandbox.write("/nested/project/root.tm", "orch { root = true }\n");
+    sandbox.write("/a/own.orch.hcl", "stack {\n  watch = [\"/b\"]\n}\n");
+    sandbox.write("/no/stack.tm", "# stack {}\nglobals {\n  stack = 1\n}\n");
+    for directory in ["/", "/a", "/nested"] {
+        let listed = sandbox.orch_in(directory, "list").stdout;
+        let listed: Vec<&str> = listed.lines().collect();
+        let found = candidates(&sandbox, directory, "orch why ");
+        assert_eq!(found, listed.join(" "), "{directory}");
+    }
+    for directory in ["skipped/", ".hidden/", "nested/project/", "skipped/deep/b"] {
+        let found = candidates(&sandbox, "/", &format!("orch why {directory}"));
+        assert!(!found.contains(directory), "{found}");
+    }
+    let tags = ask(&sandbox, "fish", "/", "orch list --tags ").stdout;
+    assert_eq!(tags, "base\t\nx\t\ny\t\n");
+    sandbox.write("/.tmskip", "");
+    assert_eq!(candidates(&sandbox, "/", "orch why /"), "/");
+}
+
 #[cfg(unix)]
 #[test]
 fn names_with_control_characters_are_left_out() {
@@ -236,6 +269,7 @@ fn many_stacks_are_completed_directory_by_directory() {
     }
     let table = [
         ("orch why ", "prod/eu/ prod/us/"),
+        ("orch why prod/", "prod/eu/ prod/us/"),
         ("orch why /p", "/prod/eu/ /prod/us/"),
         ("orch why prod/u", "prod/us/app0 prod/us/app1"),
     ];
@@ -244,6 +278,13 @@ fn many_stacks_are_completed_directory_by_directory() {
         assert!(found.starts_with(expected), "{line}: {found}");
         assert_eq!(found.contains("app"), expected.contains("app"), "{found}");
     }
+    // A stack on the way is one of the candidates.
+    sandbox.write("/prod/stack.tm", "stack {\n}\n");
+    sandbox.write("/prod/us/stack.tm", "stack {\n}\n");
+    let found = candidates(&sandbox, "/", "orch why ");
+    assert_eq!(found, "prod prod/");
+    let found = candidates(&sandbox, "/", "orch why prod/");
+    assert_eq!(found, "prod/ prod/eu/ prod/us prod/us/");
 }
 
 #[test]
@@ -279,8 +320,10 @@ fn each_script_says_how_to_install_it_and_calls_orch() {
 
 #[cfg(unix)]
 mod shells {
+    use std::process::Command;
+
     use super::*;
-    use crate::support::skipped;
+    use crate::support::{orch_program, skipped};
 
     /// Names that a shell must not take apart.
     const NAMES: [&str; 8] = ["a b", "a$HOME", "a'b", "a\"b", "a*", "a:b", "a\\b", "größe"];
@@ -373,7 +416,7 @@ mod shells {
         let escaped = |path: String| path.replace('\\', "\\\\").replace(':', "\\:") + ":";
         let mut lines = vec!["_orch orch".to_owned()];
         lines.extend(expected().into_iter().map(escaped));
-        lines.extend(["-S", "", "prod=:2 stacks"].map(str::to_owned));
+        lines.extend(["-S", "", "prod=:"].map(str::to_owned));
         assert_eq!(found, lines);
     }
 
@@ -389,7 +432,7 @@ mod shells {
             return;
         };
         let mut lines = expected();
-        lines.push("prod:net\t1 stack".to_owned());
+        lines.push("prod:net".to_owned());
         assert_eq!(found, lines);
     }
 }

@@ -9,12 +9,11 @@ use std::path::PathBuf;
 use clap_complete::engine::CompletionCandidate;
 use orch::path::ProjectPath;
 use orch::printable::{command_line, printable};
-use orch::project::stack::Stacks;
+use orch::project::outline::{Outline, Place, PlaceKind};
 use orch::project::tag::tag_problem;
-use orch::project::{Problems, Project};
 use orch::record::journal::{RecordFolder, Runs};
 
-use crate::program::commands::{LocatedProject, find_project, working_directory};
+use crate::program::commands::{find_project, working_directory};
 
 /// With more stacks than this, the candidates are the directories that lead to them.
 const MAX_STACKS: usize = 100;
@@ -23,7 +22,7 @@ const MAX_STACKS: usize = 100;
 const MAX_EXPLAINED: usize = 10;
 
 /// A possible value.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Value {
     text: String,
     help: Option<String>,
@@ -67,14 +66,6 @@ impl Surroundings {
         working_directory(&self.chdir).ok()
     }
 
-    fn project(&self) -> Option<(Stacks, ProjectPath)> {
-        let LocatedProject {
-            root, directory, ..
-        } = find_project(&self.chdir).ok()?;
-        let project = Project::load(&root, &mut Problems::default()).ok()?;
-        Some((project.stacks, directory))
-    }
-
     /// Returns the stacks whose paths begin like what was typed.
     pub(super) fn stacks(&self, typed: &str) -> Vec<Value> {
         self.paths(typed, |_| true)
@@ -88,11 +79,13 @@ impl Surroundings {
     }
 
     fn paths(&self, typed: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
-        let Some((stacks, directory)) = self.project() else {
+        let Ok(found) = find_project(&self.chdir) else {
             return Vec::new();
         };
-        let wanted = stack_paths(&stacks, &directory, typed).into_iter();
-        wanted.filter(|value| is_wanted(&value.text)).collect()
+        let outline = Outline::new(&found.root);
+        let mut paths = stack_paths(&outline, &found.directory, typed);
+        paths.retain(|value| is_wanted(&value.text));
+        paths
     }
 
     /// Returns the filters that a tag more would make of what was typed.
@@ -113,19 +106,13 @@ impl Surroundings {
     fn tags(&self, typed: &str, separators: &[char], end: &str) -> Vec<Value> {
         let start = typed.rfind(separators).map_or(0, |at| at + 1);
         let (before, begun) = typed.split_at(start);
-        let Some((stacks, _)) = self.project() else {
+        let Ok(found) = find_project(&self.chdir) else {
             return Vec::new();
         };
-        let tags = stacks
-            .tags()
-            .filter(|tag| !tag.is_empty() && tag.starts_with(begun) && tag_problem(tag).is_none());
-        let value = |tag: &str| {
-            let help = match stacks.with_tag(tag).len() {
-                1 => "1 stack".to_owned(),
-                n => format!("{n} stacks"),
-            };
-            Value::new(format!("{before}{tag}{end}")).help(Some(help))
-        };
+        let tags = Outline::new(&found.root).tags().into_iter();
+        let is_wanted = |tag: &str| tag.starts_with(begun) && tag_problem(tag).is_none();
+        let tags = tags.filter(|tag| !tag.is_empty() && is_wanted(tag));
+        let value = |tag: String| Value::new(format!("{before}{tag}{end}"));
         tags.map(value).collect()
     }
 
@@ -141,7 +128,7 @@ impl Surroundings {
 
 /// Returns the paths of stacks that begin like what was typed, relative in the same way. If there are
 /// too many, those of the directories that lead to them, which end in `/`.
-fn stack_paths(stacks: &Stacks, directory: &ProjectPath, typed: &str) -> Vec<Value> {
+fn stack_paths(outline: &Outline<'_>, directory: &ProjectPath, typed: &str) -> Vec<Value> {
     let (folder, name) = typed.split_at(typed.rfind('/').map_or(0, |slash| slash + 1));
     if name == ".." {
         return vec![Value::new(format!("{typed}/"))];
@@ -149,34 +136,20 @@ fn stack_paths(stacks: &Stacks, directory: &ProjectPath, typed: &str) -> Vec<Val
     let Ok(base) = directory.resolve(folder) else {
         return Vec::new();
     };
-    let below = stacks.at_or_below(&base).filter_map(|stack| {
-        let path = &stacks[stack].path;
+    let value = |Place { path, kind }: Place| {
         let text = match path.relative_to(&base).as_str() {
             "." if folder.is_empty() => ".".to_owned(),
             "." => folder.to_owned(),
             below => format!("{folder}{below}"),
         };
-        let is_wanted = text.starts_with(typed) && matches!(printable(&text), Cow::Borrowed(_));
-        is_wanted.then(|| Value::new(text).help(stacks[stack].description.clone()))
-    });
-    let found: Vec<Value> = below.collect();
-    let mut length = typed.len();
-    while found.len() > MAX_STACKS {
-        let mut directories: Vec<Value> = Vec::new();
-        for Value { text, .. } in &found {
-            let slash = text[length..].find('/').map(|at| length + at + 1);
-            let directory = Value::new(&text[..slash.unwrap_or(text.len())]);
-            if directories.last() != Some(&directory) {
-                directories.push(directory);
-            }
-        }
-        match directories.as_slice() {
-            // One directory leads to all of them.
-            [only] if only.text.ends_with('/') => length = only.text.len(),
-            _ => return directories,
-        }
-    }
-    found
+        let is_printable = matches!(printable(&text), Cow::Borrowed(_));
+        is_printable.then(|| match kind {
+            PlaceKind::Stack(description) => Value::new(text).help(description),
+            PlaceKind::Directory => Value::new(format!("{text}/")),
+        })
+    };
+    let places = outline.stacks(&base, name, MAX_STACKS).into_iter();
+    places.filter_map(value).collect()
 }
 
 /// Returns the names of runs that begin like what was typed.

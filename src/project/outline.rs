@@ -1,0 +1,279 @@
+//! The names that a project has, read only as far as they are asked for.
+//!
+//! Completion asks while somebody types, so it cannot wait until the whole project is loaded: where there
+//! are many stacks, it is enough to know which directories lead to any. What cannot be read has no
+//! names; problems are not reported.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use crate::language::parse::parse;
+use crate::language::syntax::{Block, Body};
+use crate::path::ProjectPath;
+use crate::project::discover::{
+    CONFIGURATION, Files, ParsedFile, declares_root, is_configuration, is_skip_mark, read_text,
+};
+use crate::project::load::pool;
+use crate::project::stack::{self, Stack};
+use crate::source::FileId;
+
+/// Why a lock is never poisoned.
+const NO_PANIC: &str = "no task panics while it holds this";
+
+/// The names of a project on disk.
+#[derive(Debug)]
+pub struct Outline<'r> {
+    root: &'r Path,
+}
+
+/// A stack, or a directory that leads to stacks.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The directory.
+    pub path: ProjectPath,
+    /// What the place is.
+    pub kind: PlaceKind,
+}
+
+/// What a place is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PlaceKind {
+    /// A stack, with its description.
+    Stack(Option<String>),
+    /// A directory with stacks below it.
+    Directory,
+}
+
+/// A directory of the project.
+struct Directory {
+    path: ProjectPath,
+    files: Vec<ParsedFile>,
+    /// The names of the directories in it, sorted.
+    names: Vec<String>,
+}
+
+impl<'r> Outline<'r> {
+    /// Returns the outline of the project at `root`, which is absolute and free of links.
+    pub fn new(root: &'r Path) -> Self {
+        Outline { root }
+    }
+
+    /// Returns the stacks at or below a directory, in path order, as far as their paths from there begin
+    /// with `beginning`, which has no `/`. If there are more than `max`, returns instead the nearest
+    /// places that lead to all of them.
+    pub fn stacks(&self, directory: &ProjectPath, beginning: &str, max: usize) -> Vec<Place> {
+        let Some(mut base) = self.reach(directory) else {
+            return Vec::new();
+        };
+        base.names.retain(|name| name.starts_with(beginning));
+        let mut found = Vec::new();
+        if beginning.is_empty() {
+            found.extend(self.stack(&base));
+        }
+        if self.collect(&base, max, &mut found) {
+            found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+            return found;
+        }
+        loop {
+            let mut places = Vec::new();
+            if beginning.is_empty() || base.path != *directory {
+                places.extend(self.stack(&base));
+            }
+            let mut only = None;
+            for child in self.children(&base) {
+                places.extend(self.stack(&child));
+                if !self.collect(&child, 0, &mut Vec::new()) {
+                    places.push(Place {
+                        path: child.path.clone(),
+                        kind: PlaceKind::Directory,
+                    });
+                    only = Some(child);
+                }
+            }
+            match (only, places.len()) {
+                // One directory leads to all of them.
+                (Some(child), 1) => base = child,
+                _ => return places,
+            }
+        }
+    }
+
+    /// Returns the tags in use.
+    pub fn tags(&self) -> BTreeSet<String> {
+        let tags = Mutex::default();
+        if let Ok(pool) = pool() {
+            pool.scope(|scope| self.add_tags(ProjectPath::root(), scope, &tags));
+        }
+        tags.into_inner().expect(NO_PANIC)
+    }
+
+    fn add_tags<'s>(
+        &'s self,
+        path: ProjectPath,
+        scope: &rayon::Scope<'s>,
+        tags: &'s Mutex<BTreeSet<String>>,
+    ) {
+        let may_matter = |text: &str| {
+            text.contains("root")
+                || text.contains("tags")
+                    && written_tags(text).is_none_or(|written| {
+                        let known = tags.lock().expect(NO_PANIC);
+                        written.iter().any(|tag| !known.contains(*tag))
+                    })
+        };
+        let Some(directory) = self.read(path, may_matter) else {
+            return;
+        };
+        for name in &directory.names {
+            let path = directory.path.join(name);
+            scope.spawn(move |scope| self.add_tags(path, scope, tags));
+        }
+        if let Some(stack) = self.declared(&directory, "tags") {
+            let own = stack.tags().map(str::to_owned);
+            tags.lock().expect(NO_PANIC).extend(own);
+        }
+    }
+
+    /// Reads a directory, unless a directory above it is left out of the project.
+    fn reach(&self, path: &ProjectPath) -> Option<Directory> {
+        let mut directory = self.read(ProjectPath::root(), may_be_stack)?;
+        for name in path.components() {
+            if !directory.names.iter().any(|known| known == name) {
+                return None;
+            }
+            directory = self.read(directory.path.join(name), may_be_stack)?;
+        }
+        Some(directory)
+    }
+
+    /// Reads a directory, and parses those of its files whose text may matter, since parsing takes
+    /// longest. `None` if the directory does not belong to the project.
+    fn read(&self, path: ProjectPath, may_matter: impl Fn(&str) -> bool) -> Option<Directory> {
+        let mut names = Vec::new();
+        let mut files = Vec::new();
+        let mut is_marked = false;
+        for entry in fs::read_dir(path.to_host(self.root)).ok()?.flatten() {
+            let name = entry.file_name();
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                let name = name.into_string().ok();
+                names.extend(name.filter(|name| !name.starts_with('.')));
+            } else if is_skip_mark(&name) {
+                is_marked = true;
+            } else if is_configuration(&name) {
+                files.push((entry.path(), kind.is_file()));
+            }
+        }
+        if is_marked {
+            // The root's own configuration holds in any case.
+            if !path.is_root() {
+                return None;
+            }
+            names.clear();
+        }
+        files.sort_unstable();
+        let files = files.iter().filter_map(|(host, is_plain)| {
+            let text = read_text(host, *is_plain, Some(self.root), &CONFIGURATION).ok()?;
+            if !may_matter(&text) {
+                return None;
+            }
+            Some(ParsedFile {
+                path: ProjectPath::from_host(self.root, host)?,
+                body: Arc::new(parse(FileId(0), &text).ok()?),
+            })
+        });
+        let files: Vec<ParsedFile> = files.collect();
+        if !path.is_root() && files.iter().any(|file| declares_root(&file.body)) {
+            return None;
+        }
+        names.sort_unstable();
+        Some(Directory { path, files, names })
+    }
+
+    fn children(&self, directory: &Directory) -> impl Iterator<Item = Directory> {
+        let paths = directory.names.iter().map(|name| directory.path.join(name));
+        paths.filter_map(|path| self.read(path, may_be_stack))
+    }
+
+    /// Collects all stacks below a directory. Returns whether there are no more than `max`; where there
+    /// are, stops.
+    fn collect(&self, directory: &Directory, max: usize, found: &mut Vec<Place>) -> bool {
+        for child in self.children(directory) {
+            found.extend(self.stack(&child));
+            if found.len() > max || !self.collect(&child, max, found) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn stack(&self, directory: &Directory) -> Option<Place> {
+        let stack = self.declared(directory, "description")?;
+        Some(Place {
+            path: stack.path,
+            kind: PlaceKind::Stack(stack.description),
+        })
+    }
+
+    /// Returns the stack of a directory, with one attribute.
+    fn declared(&self, directory: &Directory, attribute: &str) -> Option<Stack> {
+        let problems = &mut Vec::new();
+        let block = stack::declared(&directory.files, problems)?;
+        let mut only = Block {
+            kind: block.kind.clone(),
+            labels: Vec::new(),
+            body: Body::default(),
+        };
+        only.body
+            .attributes
+            .extend(block.body.attribute(attribute).cloned());
+        let files = Files::on_disk(self.root);
+        Some(stack::from_block(&only, &directory.path, &files, problems))
+    }
+}
+
+/// Returns whether a file may declare a stack, or the root of another project.
+fn may_be_stack(text: &str) -> bool {
+    text.contains("stack") || text.contains("root")
+}
+
+/// Returns the tags of a file that says `tags` once, with a plain list of texts behind it. `None` if only
+/// the parser can tell. They need not be those of a stack.
+fn written_tags(text: &str) -> Option<Vec<&str>> {
+    let (_, list) = text.split_once("tags")?;
+    let (list, rest) = list.split_once(']')?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "=[,\"-_./ \t\r\n".contains(c);
+    if rest.contains("tags") || list.contains("//") || !list.chars().all(is_plain) {
+        return None;
+    }
+    Some(list.split('"').skip(1).step_by(2).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_read_without_parsing_only_where_that_is_safe() {
+        let table: [(&str, Option<&[&str]>); 8] = [
+            (
+                "stack {\n  tags = [\"a\", \"b/c\",\n]\n}",
+                Some(&["a", "b/c"]),
+            ),
+            ("stack {\n  tags = []\n}", Some(&[])),
+            ("stack {}", None),
+            ("stack { tags = [\"a${1}\"] }", None),
+            ("stack { tags = [\"a\", # \"\n\"b\"] }", None),
+            ("stack { tags = [\"a\", // \"\n\"b\"] }", None),
+            ("# tags]\nstack { tags = [\"a\"] }", None),
+            ("stack { tags = local.all }", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(written_tags(text).as_deref(), expected, "{text}");
+        }
+    }
+}
