@@ -15,6 +15,7 @@ use orch::report::{Filter, StreamWriter, StreamWriters};
 use orch::source::Sources;
 
 const RED: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
+const YELLOW: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 const BOLD: anstyle::Style = anstyle::Style::new().bold();
 
 /// Returns stdout, buffered; the caller flushes it.
@@ -102,6 +103,15 @@ pub(crate) fn base(base: &Base) {
         stderr(),
         "{BOLD}base {}:{BOLD:#} {reason}",
         base.commit.short()
+    );
+}
+
+/// Prints a warning.
+pub(crate) fn warning(message: &str) {
+    let message = printable_lines(message);
+    _ = writeln!(
+        stderr(),
+        "{YELLOW}warning{YELLOW:#}{BOLD}:{BOLD:#} {message}"
     );
 }
 

@@ -1,11 +1,14 @@
 //! Recorded runs.
 
-mod json;
+pub(super) mod json;
+mod stack;
 mod text;
 
 use std::path::PathBuf;
 
 pub use self::json::{write_run_json, write_run_refusal_json, write_runs_json};
+use self::stack::nth;
+pub(super) use self::stack::{ShownStack, how_ended};
 pub use self::text::{local_time, write_run, write_runs};
 use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
 
@@ -35,6 +38,7 @@ impl ShownRun {
     fn word<'s>(&self, state: &'s StackState) -> &'s str {
         match state {
             StackState::LeftOut => "left out",
+            StackState::Waiting if self.state == RunState::DryRun => "would run",
             StackState::Waiting if self.state == RunState::Running => "waiting",
             StackState::Waiting => "not run",
             StackState::Started { .. } if self.state == RunState::Running => "running",

@@ -12,19 +12,30 @@ use crate::record::journal::{
     Header, Holder, Journal, Liveness, Locking, ProjectLock, RecordFolder, RunRecord, Runs,
     Unusable,
 };
-use crate::run::event::{RunEvent, Sink, Turns};
+use crate::run::event::{RunEvent, Turns};
+use crate::run::event_stream::EventStream;
 use crate::run::journaled;
 
 /// How many runs are kept; older ones are removed when one begins.
 const KEPT_RUNS: usize = 50;
 
-/// What is kept of a run in progress.
+/// What is kept of a run in progress, and who else gets the lines of its journal.
 #[derive(Debug, Default)]
 pub struct Recording {
     turns: Turns,
+    followers: Followers,
     journal: Option<Journal>,
     lock: Option<ProjectLock>,
     has_complained: bool,
+}
+
+/// Who gets the lines of the journal, whether or not there is one.
+#[derive(Debug, Default)]
+pub struct Followers {
+    /// All lines taken together, for reports.
+    pub record: Option<RunRecord>,
+    /// Somebody outside.
+    pub stream: Option<EventStream>,
 }
 
 /// Something worth telling about how a run is recorded.
@@ -132,32 +143,62 @@ impl Recording {
     pub fn folder(&self) -> Option<&Path> {
         self.journal.as_ref().map(Journal::folder)
     }
-}
 
-impl Sink for Recording {
-    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+    /// From now on others get the lines of the journal, too.
+    pub fn follow(&mut self, followers: Followers) {
+        self.followers = followers;
+    }
+
+    /// Keeps an event, and returns what went wrong.
+    pub fn event(&mut self, event: &RunEvent) -> Vec<io::Error> {
         self.turns.follow(event);
-        let Some(journal) = &mut self.journal else {
-            return Ok(());
-        };
+        let Followers { record, stream } = &mut self.followers;
+        if self.journal.is_none() && record.is_none() && stream.is_none() {
+            return Vec::new();
+        }
         let Some(entry) = journaled::entry(Timestamp::now(), event, &self.turns) else {
-            return Ok(());
+            return Vec::new();
         };
-        let written = journal.write(&entry);
+        let mut problems = Vec::new();
+        if let Some(journal) = &mut self.journal
+            && let Err(error) = journal.write(&entry)
+            && !std::mem::replace(&mut self.has_complained, true)
+        {
+            problems.push(io::Error::other(format!(
+                "the journal of this run can no longer be written: {error}; the run continues, but `--resume` may later repeat what succeeds from now on"
+            )));
+        }
+        if let Some(stream) = stream {
+            let written = stream.write(&entry);
+            problems.extend(written.map_err(|error| unread(&error)).err());
+        }
+        if let Some(record) = record {
+            record.add(entry);
+        }
         if matches!(event, RunEvent::RunFinished(_)) {
             // The journal is complete, and its lock given back, before another run may begin.
             self.journal = None;
             self.lock = None;
         }
-        match written {
-            Err(error) if !std::mem::replace(&mut self.has_complained, true) => {
-                Err(io::Error::other(format!(
-                    "the journal of this run can no longer be written: {error}; the run continues, but `--resume` may later repeat what succeeds from now on"
-                )))
-            }
-            _ => Ok(()),
-        }
+        problems
     }
+
+    /// Ends: everything is written. Returns the record, if somebody follows for it.
+    ///
+    /// # Errors
+    ///
+    /// If the last lines did not reach somebody outside.
+    pub fn end(self) -> (Option<RunRecord>, io::Result<()>) {
+        let Followers { record, stream } = self.followers;
+        let ended = stream.map_or(Ok(()), |mut stream| stream.end());
+        (record, ended.map_err(|error| unread(&error)))
+    }
+}
+
+fn unread(error: &io::Error) -> io::Error {
+    io::Error::other(format!(
+        "`--events` takes no more lines: {error}; the run continues"
+    ))
 }
 
 /// Refuses if another run is in progress without the lock, which was taken when that one began.

@@ -22,15 +22,16 @@ use crate::project::attempt::Attempts;
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{
-    BaseRecord, FORMAT, Header, RecordFolder, Runs, UncommittedFile, arguments,
+    BaseRecord, FORMAT, Header, RecordFolder, RunRecord, Runs, UncommittedFile, arguments,
 };
 use crate::run::event::{RunEvent, RunSummary, Sink};
+use crate::run::event_stream::EventStream;
 use crate::run::execute::{
     Commands, Execution, Inbox, LookupError, ProgramFinder, Streams, Task, TooFewFiles, execute,
     make_room,
 };
 use crate::run::order::{Direction, Order};
-use crate::run::recording::{Busy, Recording, RecordingNote};
+use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
 use crate::run::resume::ResumedRun;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::run::turn::{Step, Turn, TurnIndex};
@@ -167,6 +168,10 @@ pub struct Circumstances {
     pub allow_concurrent: bool,
     /// What was not committed, if that is known.
     pub uncommitted: Option<Vec<UncommittedFile>>,
+    /// Whether the run is told afterwards.
+    pub is_reported: bool,
+    /// Who else gets the lines of its journal.
+    pub events: Option<EventStream>,
 }
 
 /// Why a run does not begin.
@@ -208,13 +213,31 @@ impl PreparedRun {
         let jobs = settings.jobs();
         make_room(jobs.get().min(self.sequence.len())).map_err(BeginError::Files)?;
         let inbox = Inbox::with_signals().map_err(BeginError::Signals)?;
-        let (recording, notes) = if circumstances.is_recorded {
-            let header = self.header(project, references, circumstances.uncommitted);
-            Recording::begin(&project.root, &header, circumstances.allow_concurrent)
-                .map_err(BeginError::Busy)?
-        } else {
-            (Recording::default(), Vec::new())
+        let Circumstances {
+            is_recorded,
+            allow_concurrent,
+            uncommitted,
+            is_reported,
+            events: mut stream,
+        } = circumstances;
+        let is_followed = is_reported || stream.is_some();
+        let header =
+            (is_recorded || is_followed).then(|| self.header(project, references, uncommitted));
+        let (mut recording, notes) = match &header {
+            Some(header) if is_recorded => {
+                Recording::begin(&project.root, header, allow_concurrent)
+                    .map_err(BeginError::Busy)?
+            }
+            _ => (Recording::default(), Vec::new()),
         };
+        if let Some((stream, header)) = stream.as_mut().zip(header.as_ref()) {
+            // The first event tells if nobody reads it.
+            _ = stream.write(header);
+        }
+        recording.follow(Followers {
+            record: header.filter(|_| is_reported).map(RunRecord::new),
+            stream,
+        });
         let schedule = self
             .request
             .order
@@ -236,6 +259,11 @@ impl PreparedRun {
             recording,
             notes,
         })
+    }
+
+    /// Returns the record of the run as it would begin.
+    pub fn plan(&self, project: &Project, references: &References) -> RunRecord {
+        RunRecord::new(self.header(project, references, None))
     }
 
     /// Returns what the journal begins with.
@@ -285,6 +313,17 @@ impl PreparedRun {
     }
 }
 
+/// A run that is over.
+#[derive(Debug)]
+pub struct EndedRun {
+    /// How it went.
+    pub summary: Arc<RunSummary>,
+    /// The record of it, if it is to be told.
+    pub record: Option<RunRecord>,
+    /// Why its last events did not reach who follows it.
+    pub problem: Option<io::Error>,
+}
+
 impl BegunRun {
     /// Returns the folder of the run, if it has one.
     pub fn folder(&self) -> Option<&Path> {
@@ -293,18 +332,13 @@ impl BegunRun {
 
     /// Runs the commands with these streams, and returns how that went. The sinks receive every event;
     /// what is about to start is on record before it starts.
-    pub fn carry_out(
-        mut self,
-        streams: Streams<'_>,
-        sinks: &mut [&mut dyn Sink],
-    ) -> Arc<RunSummary> {
+    pub fn carry_out(mut self, streams: Streams<'_>, sinks: &mut [&mut dyn Sink]) -> EndedRun {
         let tasks = self.tasks;
         let task = |turn: TurnIndex, _| tasks[turn.get()].clone();
         let mut commands = Commands::new(task, streams);
         let recording = &mut self.recording;
-        execute(self.execution, &mut commands, &self.inbox, &mut |event| {
-            let mut problems = Vec::new();
-            problems.extend(recording.event(event).err());
+        let summary = execute(self.execution, &mut commands, &self.inbox, &mut |event| {
+            let mut problems = recording.event(event);
             for sink in &mut *sinks {
                 problems.extend(sink.event(event).err());
             }
@@ -315,7 +349,13 @@ impl BegunRun {
                     _ = sink.event(&not_kept);
                 }
             }
-        })
+        });
+        let (record, ended) = self.recording.end();
+        EndedRun {
+            summary,
+            record,
+            problem: ended.err(),
+        }
     }
 }
 

@@ -5,13 +5,14 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "list",
     "run",
     "runs",
     "runs list",
     "runs show",
     "runs logs",
+    "runs report",
     "runs prune",
     "why",
     "graph",

@@ -80,6 +80,8 @@ mod output; // what a run shows of what commands print
 #[cfg(unix)]
 mod parallel; // several commands at once: in which order, and what a failure means
 #[cfg(unix)]
+mod reports; // `--report`, `orch runs report`, `--events`
+#[cfg(unix)]
 mod resume; // `orch run --resume`, `--only-failed`
 #[cfg(unix)]
 mod run; // `orch run`: streams, failures, look-up of programs

@@ -15,6 +15,7 @@ mod list;
 mod man;
 mod moving;
 mod neighbour_flags;
+mod reports;
 mod run;
 mod runs;
 mod selection_flags;

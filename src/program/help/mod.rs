@@ -39,7 +39,7 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 20] = topics! {
+pub(crate) const TOPICS: [Topic; 21] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -54,6 +54,7 @@ pub(crate) const TOPICS: [Topic; 20] = topics! {
     "signals": "What Ctrl-C and other signals do",
     "resume": "Resuming a run, and the record of runs",
     "safeguards": "States of the repository in which nothing runs",
+    "reports": "What happened in a run, as a file for people or programs",
     "journal": "The record of a run, line by line",
     "json": "What --format json writes",
     "diagnostics": "The codes of problems in the configuration",

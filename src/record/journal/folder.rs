@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The name of the folder.
-const NAME: &str = ".orch";
+pub(super) const NAME: &str = ".orch";
 
 /// What makes git ignore it.
 const IGNORE: &str = ".gitignore";

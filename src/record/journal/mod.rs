@@ -38,8 +38,8 @@ pub use self::header::{
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::read::ReadError;
 pub use self::record::{AttemptRecord, RunRecord, StackRecord, StackState, Stop, StopCause};
-pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs};
-pub use self::write::Journal;
+pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs, run_folder};
+pub use self::write::{Journal, line};
 
 #[cfg(test)]
 mod tests;

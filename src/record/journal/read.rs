@@ -3,7 +3,6 @@
 //! If the last line is incomplete, it is left out. Any other line that cannot be parsed is an error:
 //! to guess that a stack had not succeeded would be to run its command twice.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use super::entry::{Event, Finished, JournalEntry};
 use super::folder::Unusable;
 use super::header::{FORMAT, Header};
-use super::record::{RunRecord, StackState};
+use super::record::RunRecord;
 
 /// The longest journal that is read: that of a hundred thousand stacks has less than a tenth of it.
 pub(super) const MAX_BYTES: u64 = 512 << 20;
@@ -62,17 +61,8 @@ pub enum ReadError {
 pub(super) fn read(file: File) -> Result<RunRecord, ReadError> {
     let mut lines = JournalLines::new(file)?;
     let mut record = RunRecord::new(lines.header()?);
-    let mut positions = HashMap::new();
-    for (position, stack) in record.stacks.iter().enumerate() {
-        positions.insert(stack.path.clone(), position);
-    }
-    for path in &record.header.left_out {
-        if let Some(&position) = positions.get(path) {
-            record.stacks[position].state = StackState::LeftOut;
-        }
-    }
     while let Some(entry) = lines.entry()? {
-        record.add(entry, &mut positions);
+        record.add(entry);
     }
     Ok(record)
 }

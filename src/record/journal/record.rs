@@ -23,6 +23,8 @@ pub struct RunRecord {
     pub finished: Option<Finished>,
     /// The time of the last line.
     pub last: Timestamp,
+    /// The position of each stack in `stacks`.
+    positions: HashMap<String, usize>,
 }
 
 /// Something that stopped a run before its end.
@@ -60,6 +62,8 @@ pub struct StackRecord {
     pub path: String,
     /// Its state.
     pub state: StackState,
+    /// When it became known how it ended, if it has ended.
+    pub ended_at: Option<Timestamp>,
     /// The attempts that were begun, in this order.
     pub attempts: Vec<AttemptRecord>,
     /// Which of its turns [`Self::state`] is about.
@@ -130,23 +134,29 @@ impl StackState {
 
 impl RunRecord {
     /// Returns the record of a journal that has only its header.
-    pub(super) fn new(header: Header) -> Self {
+    pub fn new(header: Header) -> Self {
+        let waiting = header.order.iter().map(|path| StackRecord::waiting(path));
+        let mut stacks: Vec<StackRecord> = waiting.collect();
+        let numbered = header.order.iter().cloned().zip(0..);
+        let positions: HashMap<String, usize> = numbered.collect();
+        for path in &header.left_out {
+            if let Some(&position) = positions.get(path) {
+                stacks[position].state = StackState::LeftOut;
+            }
+        }
         RunRecord {
-            stacks: header
-                .order
-                .iter()
-                .map(|path| StackRecord::waiting(path))
-                .collect(),
+            stacks,
             stops: Vec::new(),
             finished: None,
             last: header.at,
+            positions,
             header,
         }
     }
 
-    /// Adds a line, given the position of each stack, to which those of added turns are added. Lines
-    /// about other stacks that are not in the order of the run were not written by `orch`.
-    pub(super) fn add(&mut self, entry: JournalEntry, positions: &mut HashMap<String, usize>) {
+    /// Adds a line. Lines about stacks that are neither in the order of the run nor added were not
+    /// written by `orch`.
+    pub fn add(&mut self, entry: JournalEntry) {
         let JournalEntry {
             at,
             turn,
@@ -157,18 +167,18 @@ impl RunRecord {
         self.last = at;
         let milliseconds = Duration::from_millis;
         if let Event::Added { stack } = &event {
-            let position = *positions.entry(stack.clone()).or_insert(self.stacks.len());
+            let next = self.stacks.len();
+            let position = *self.positions.entry(stack.clone()).or_insert(next);
             if position == self.stacks.len() {
                 self.stacks.push(StackRecord::waiting(stack));
             }
             // Whatever came before: this turn decides how the stack ends.
             let stack = &mut self.stacks[position];
-            (stack.turn, stack.state) = (turn, StackState::Waiting);
+            (stack.turn, stack.state, stack.ended_at) = (turn, StackState::Waiting, None);
         }
-        let position = |path: &str| positions.get(path).copied();
         match event {
             Event::Started { stack, attempt } => {
-                if let Some(position) = position(&stack) {
+                if let Some(position) = self.position(&stack) {
                     self.stacks[position].started(at, turn, step, attempt);
                 }
             }
@@ -179,7 +189,7 @@ impl RunRecord {
                 elapsed_ms,
                 wait_ms,
             } => {
-                if let Some(attempt) = self.attempt(position(&stack), turn, step) {
+                if let Some(attempt) = self.attempt(&stack, turn, step) {
                     attempt.failure = Some(failure);
                     attempt.elapsed = Some(milliseconds(elapsed_ms));
                     attempt.wait = Some(milliseconds(wait_ms));
@@ -188,22 +198,22 @@ impl RunRecord {
             Event::TimedOut {
                 stack, timeout_ms, ..
             } => {
-                if let Some(attempt) = self.attempt(position(&stack), turn, step) {
+                if let Some(attempt) = self.attempt(&stack, turn, step) {
                     attempt.timeout = Some(milliseconds(timeout_ms));
                 }
             }
             Event::Killed { stack } => {
-                if let Some(attempt) = self.attempt(position(&stack), turn, step) {
+                if let Some(attempt) = self.attempt(&stack, turn, step) {
                     attempt.was_killed = true;
                 }
             }
             Event::OutputLost { stack, problem } => {
-                if let Some(attempt) = self.attempt(position(&stack), turn, step) {
+                if let Some(attempt) = self.attempt(&stack, turn, step) {
                     attempt.output_lost = Some(problem);
                 }
             }
             Event::Ended(ended) => {
-                if let Some(position) = position(&ended.stack) {
+                if let Some(position) = self.position(&ended.stack) {
                     self.stacks[position].ended(at, turn, step, ended);
                 }
             }
@@ -230,14 +240,19 @@ impl RunRecord {
         }
     }
 
-    /// Returns the latest attempt of a step of the stack at a position.
+    fn position(&self, stack: &str) -> Option<usize> {
+        self.positions.get(stack).copied()
+    }
+
+    /// Returns the latest attempt of a step of a stack.
     fn attempt(
         &mut self,
-        position: Option<usize>,
+        stack: &str,
         turn: Option<u32>,
         step: Option<u32>,
     ) -> Option<&mut AttemptRecord> {
-        self.stacks[position?].attempt(turn, step)
+        let position = self.position(stack)?;
+        self.stacks[position].attempt(turn, step)
     }
 
     /// Returns the number of stacks that have ended in each way.
@@ -266,6 +281,7 @@ impl StackRecord {
         StackRecord {
             path: path.to_owned(),
             state: StackState::Waiting,
+            ended_at: None,
             attempts: Vec::new(),
             turn: None,
         }
@@ -295,7 +311,7 @@ impl StackRecord {
             _ => at,
         };
         let attempt = number;
-        self.set(turn, StackState::Started { attempt, since });
+        self.set(turn, StackState::Started { attempt, since }, None);
     }
 
     fn ended(&mut self, at: Timestamp, turn: Option<u32>, step: Option<u32>, ended: Ended) {
@@ -310,15 +326,16 @@ impl StackRecord {
             attempt.elapsed = elapsed;
             attempt.failure.clone_from(&ended.failure);
         }
-        self.set(turn, StackState::Ended(ended));
+        self.set(turn, StackState::Ended(ended), Some(at));
     }
 
     /// Sets the state. A stack with several turns has succeeded only if all of them have.
-    fn set(&mut self, turn: Option<u32>, state: StackState) {
+    fn set(&mut self, turn: Option<u32>, state: StackState, ended_at: Option<Timestamp>) {
         let has_failed = matches!(self.state, StackState::Ended(_)) && !self.state.is_success();
         if self.turn == turn || !has_failed {
             self.turn = turn;
             self.state = state;
+            self.ended_at = ended_at;
         }
     }
 }

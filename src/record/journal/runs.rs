@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, Ended, Finished};
-use super::folder::{RecordFolder, Unusable, failed};
+use super::folder::{NAME, RecordFolder, Unusable, failed};
 use super::header::{Header, arguments};
 use super::read::{ReadError, read, read_ends};
 use super::record::{RunRecord, StackState};
@@ -58,6 +58,8 @@ pub enum RunState {
     Killed,
     /// It has not finished, and it is unknown whether it is in progress.
     Unknown,
+    /// It has not begun, and never will: somebody wants to know what would run.
+    DryRun,
 }
 
 impl RunState {
@@ -70,6 +72,7 @@ impl RunState {
             RunState::Interrupted => "interrupted",
             RunState::Killed => "killed",
             RunState::Unknown => "unfinished",
+            RunState::DryRun => "dry run",
         }
     }
 
@@ -396,6 +399,11 @@ impl Runs {
         }
         self.place.open(&path, OpenOptions::new().read(true))
     }
+}
+
+/// Returns the folder of a run in a project, whether or not it exists.
+pub fn run_folder(root: &Path, id: &str) -> PathBuf {
+    root.join(NAME).join(FOLDER).join(id)
 }
 
 /// Returns an id a millisecond after another one, if that has a time.

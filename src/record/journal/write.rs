@@ -70,10 +70,9 @@ impl Journal {
         self.line(entry)
     }
 
-    fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+    fn line(&mut self, entry: &impl Serialize) -> io::Result<()> {
         let is_behind = !self.pending.is_empty();
-        serde_json::to_writer(&mut self.pending, line)?;
-        self.pending.push(b'\n');
+        self.pending.extend(self::line(entry)?);
         if is_behind {
             // A part of a line may have been written.
             self.file.set_len(self.length)?;
@@ -83,4 +82,15 @@ impl Journal {
         self.pending.clear();
         Ok(())
     }
+}
+
+/// Returns the line of a header or an entry.
+///
+/// # Errors
+///
+/// If it has no JSON.
+pub fn line(of: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(of)?;
+    line.push(b'\n');
+    Ok(line)
 }

@@ -94,7 +94,7 @@ struct RunJson<'a> {
 }
 
 #[derive(Serialize)]
-struct StopJson<'a> {
+pub(in crate::report) struct StopJson<'a> {
     at: String,
     #[serde(flatten)]
     cause: StopCauseJson<'a>,
@@ -147,7 +147,7 @@ struct StackRecordJson<'a> {
 }
 
 #[derive(Serialize)]
-struct AttemptJson<'a> {
+pub(in crate::report) struct AttemptJson<'a> {
     attempt: u32,
     /// Which turn of the stack it belongs to, if not to the first.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,12 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::{ListedRun, ShownRun};
+use super::{ListedRun, ShownRun, ShownStack, how_ended, nth};
 use crate::duration;
 use crate::printable::{command_line, printable};
 use crate::record::journal::{
-    Argument, AttemptRecord, Brief, CauseRecord, Counts, DirectionRecord, Ended, Header,
-    OutcomeRecord, ReactionRecord, RunState, StackRecord, StackState, Stop, StopCause,
+    Argument, AttemptRecord, Brief, Counts, DirectionRecord, Ended, Header, ReactionRecord,
+    RunState, StackRecord, StackState, Stop, StopCause,
 };
 use crate::report::failure::{failed, signal_name};
 use crate::report::resources::changes_text;
@@ -113,6 +113,7 @@ fn phrase(state: RunState) -> &'static str {
         RunState::Interrupted => "was interrupted",
         RunState::Killed => "was killed",
         RunState::Unknown => "has not finished",
+        RunState::DryRun => "was not begun, as this is a dry run",
     }
 }
 
@@ -174,10 +175,11 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         writeln!(out, "  {name:8} {value}")?;
     }
     writeln!(out)?;
-    for stack in &run.record.stacks {
-        let word = printable(run.word(&stack.state));
+    for shown in run.stacks() {
+        let stack = shown.record;
+        let word = printable(shown.outcome());
         let path = printable(&stack.path);
-        match detail(run, &stack.state) {
+        match detail(run, shown) {
             Some(detail) => writeln!(out, "{word:9}  {path}: {detail}")?,
             None => writeln!(out, "{word:9}  {path}")?,
         }
@@ -239,56 +241,23 @@ fn attempt(attempt: &AttemptRecord) -> String {
 }
 
 /// Continues the sentence about how a stack ended.
-fn detail(run: &ShownRun, state: &StackState) -> Option<String> {
-    match state {
-        StackState::LeftOut => Some("left out by --only-failed".to_owned()),
+fn detail(run: &ShownRun, stack: ShownStack) -> Option<String> {
+    match &stack.record.state {
         StackState::Waiting => None,
         StackState::Started {
             since: time,
             attempt,
-        } => Some(if run.state == RunState::Running {
+        } if run.state == RunState::Running => {
             let so_far = since(*time).unwrap_or_default();
-            format!("for {}{}", duration::show(so_far), nth(*attempt))
-        } else {
-            format!("orch was killed while its command ran{}", nth(*attempt))
-        }),
+            Some(format!("for {}{}", duration::show(so_far), nth(*attempt)))
+        }
+        StackState::LeftOut | StackState::Started { .. } => stack.cause(),
         StackState::Ended(ended) => Some(ending(ended)),
     }
 }
 
-fn nth(attempt: u32) -> String {
-    match attempt {
-        0 | 1 => String::new(),
-        more => format!(", attempt {more}"),
-    }
-}
-
 fn ending(ended: &Ended) -> String {
-    let elapsed = duration::show(Duration::from_millis(ended.elapsed_ms));
-    let mut text = match (&ended.failure, &ended.cause) {
-        (Some(failure), _) => failed(failure, &format!("after {elapsed}")),
-        (None, None) => elapsed,
-        (None, Some(cause)) => match cause {
-            CauseRecord::Failed { stack } if ended.outcome == OutcomeRecord::Skipped => {
-                format!("runs after {}, which failed", printable(stack))
-            }
-            CauseRecord::Failed { stack } => {
-                format!("the run stopped when {} failed", printable(stack))
-            }
-            CauseRecord::Signal { signal } => {
-                format!("the run was interrupted by {}", signal_name(*signal))
-            }
-            CauseRecord::RunTimedOut { timeout_ms } => format!(
-                "the run took longer than {}",
-                duration::exact(Duration::from_millis(*timeout_ms))
-            ),
-            CauseRecord::Stuck => "nothing ran before it, and it could not start".to_owned(),
-            CauseRecord::Other(cause) => match cause["kind"].as_str() {
-                Some(kind) => format!("`{}`, which this orch does not know", printable(kind)),
-                None => "for a reason that this orch does not know".to_owned(),
-            },
-        },
-    };
+    let mut text = how_ended(ended).unwrap_or_else(|| stack_elapsed(ended));
     if let Some(changes) = &ended.changes {
         text += &format!(", {}", changes_text(changes));
     }
@@ -296,4 +265,8 @@ fn ending(ended: &Ended) -> String {
         text += &format!(", {} attempts", ended.attempts);
     }
     text
+}
+
+fn stack_elapsed(ended: &Ended) -> String {
+    duration::show(Duration::from_millis(ended.elapsed_ms))
 }

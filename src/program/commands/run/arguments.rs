@@ -11,8 +11,10 @@ use orch::project::attempt::{MAX_ATTEMPTS, patterns};
 use orch::project::config::{SafeguardKeyword, TagLimit};
 use orch::project::tag::tag_problem;
 
+use super::events::EventArgs;
 use super::exit_codes::ExitCodeArgs;
 use crate::program::commands::neighbour_flags::NEIGHBOURS;
+use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 use crate::program::error::ProgramError;
 
@@ -176,6 +178,12 @@ pub(crate) struct RunArgs {
         help_heading = "Safeguards"
     )]
     pub(crate) disable_all_safeguards: bool,
+
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
+
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
 
     #[command(flatten)]
     pub(crate) resume: ResumeArgs,

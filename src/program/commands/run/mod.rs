@@ -1,9 +1,11 @@
 //! `orch run`
 
 mod arguments;
+mod events;
 mod exit_codes;
 mod holder;
 mod output;
+mod report;
 mod resume;
 mod safeguards;
 mod settings;
@@ -26,7 +28,8 @@ use orch::run::order::{Direction, Order};
 use orch::run::request::{
     BeginError, Circumstances, PrepareError, RunRequest, Typed, past_durations,
 };
-use orch::run::safeguard::guards;
+use orch::run::safeguard::{Disabled, guards};
+use orch::run::settings::RunSettings;
 use orch::selection::select::Selection;
 
 pub(crate) use self::arguments::{RunArgs, flag_on_record};
@@ -41,27 +44,11 @@ use crate::program::github::Github;
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     check_command(args)?;
+    let descriptor = args.events.descriptor()?;
+    let reports = args.reports.check(chdir)?;
     let disabled = safeguards::disabled(args)?;
-    let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
     let found = find(chdir, args)?;
-    let reads = if args.resume.is_wanted() {
-        // What has changed since decides whether the run can be resumed.
-        Reads::Changes
-    } else {
-        match Reads::for_selection(&args.select) {
-            Reads::Configuration if args.dry_run => Reads::Configuration,
-            // The journal names what is not committed, whether or not safeguards are off.
-            Reads::Configuration
-                if safeguards::OF_STATUS.iter().all(is_off)
-                    || !guards(&args.command, &disabled, &[]) =>
-            {
-                Reads::Record
-            }
-            Reads::Configuration => Reads::Status,
-            reads => reads,
-        }
-    };
-    let mut loaded = Loaded::of(found, None, reads)?;
+    let mut loaded = Loaded::of(found, None, reads(args, &disabled))?;
     if let Some(status) = loaded.check(filters.change())? {
         return Ok(status);
     }
@@ -79,7 +66,13 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     }
     loaded.check_not_empty(&selection, args.fail_if_empty)?;
     if selection.is_empty() {
-        return Ok(ExitStatus::Success);
+        if reports.is_empty() {
+            return Ok(ExitStatus::Success);
+        }
+        let mut request = request(&loaded, args, &selection, environments, resumed);
+        // No setting is wrong where nothing runs.
+        request.settings = RunSettings::default();
+        return Ok(report::nothing(&loaded, request, args.dry_run, &reports));
     }
     settings::check_limits(&loaded, &args.limit)?;
     let request = request(&loaded, args, &selection, environments, resumed);
@@ -95,7 +88,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     };
     let how = How::new(args, jobs, &run.attempts)?;
     if args.dry_run {
-        return show(&loaded, &run.sequence, &command_line(&command));
+        show(&loaded, &run.sequence, &command_line(&command))?;
+        return Ok(report::planned(&loaded, &run, &reports));
     }
     let read_only = &loaded.project.settings.read_only;
     if guards(&command, &disabled, read_only) && !loaded.is_safe(&disabled) {
@@ -109,6 +103,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         is_recorded: loaded.rule != RootRule::WorkingDirectory,
         allow_concurrent: args.resume.allow_concurrent,
         uncommitted: loaded.uncommitted(),
+        is_reported: !reports.is_empty(),
+        events: args.events.stream(chdir, descriptor)?,
     };
     let begun = run.begin(&loaded.project, &loaded.references, circumstances);
     let begun = begun.map_err(|error| match error {
@@ -132,10 +128,36 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             past: &|| past_durations(root, &command),
         },
     )?;
-    let summary = begun.carry_out(output.streams(), &mut [&mut output]);
-    output.end();
-    annotate(&loaded, &sequence, &summary);
-    exit_status(&loaded, &sequence, &summary)
+    let ended = begun.carry_out(output.streams(), &mut [&mut output]);
+    let ended_output = output.end();
+    if let Some(problem) = ended.problem {
+        console::warning(&problem.to_string());
+    }
+    annotate(&loaded, &sequence, &ended.summary);
+    let are_written = report::ended(root, ended.record, ended_output.logs.as_ref(), &reports);
+    let status = exit_status(&loaded, &sequence, &ended.summary)?;
+    Ok(report::status(status, are_written))
+}
+
+/// Returns what of git is needed.
+fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
+    if args.resume.is_wanted() {
+        // What has changed since decides whether the run can be resumed.
+        return Reads::Changes;
+    }
+    let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
+    match Reads::for_selection(&args.select) {
+        Reads::Configuration if args.dry_run => Reads::Configuration,
+        // The journal names what is not committed, whether or not safeguards are off.
+        Reads::Configuration
+            if safeguards::OF_STATUS.iter().all(is_off)
+                || !guards(&args.command, disabled, &[]) =>
+        {
+            Reads::Record
+        }
+        Reads::Configuration => Reads::Status,
+        reads => reads,
+    }
 }
 
 /// Shows failures where stacks are declared, in the one CI system that can.
@@ -270,12 +292,11 @@ fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>
 }
 
 /// Prints what would run.
-fn show(loaded: &Loaded, sequence: &[StackIndex], command: &str) -> Result<ExitStatus> {
+fn show(loaded: &Loaded, sequence: &[StackIndex], command: &str) -> Result<()> {
     let mut out = console::stdout();
     for &stack in sequence {
         let path = printable(loaded.project.stacks[stack].path.as_str());
         writeln!(out, "{path}: {command}")?;
     }
-    out.flush()?;
-    Ok(ExitStatus::Success)
+    Ok(out.flush()?)
 }

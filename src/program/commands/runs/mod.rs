@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::record::journal::{FindError, RecordFolder, RunRecord, RunState, Runs};
+use orch::record::logs::Logs;
 use orch::report::{
     ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
     write_runs_json,
@@ -17,6 +18,7 @@ use orch::report::{
 
 use self::logs::LogsArgs;
 use super::format::Format;
+use super::reports::ReportArgs;
 use super::{MARK_ROOT, count, find_project};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -37,6 +39,7 @@ Examples:
   orch runs logs last --failed         what the commands printed that failed in it
   orch runs logs 01a1ffb4 /prod/network
   orch runs show --format json | jq -r '.stacks[] | select(.state == \"failed\").path'
+  orch runs report --report out.json   all that is known of the last run
   orch runs prune --keep 10"
 )]
 pub(crate) struct RunsArgs {
@@ -49,6 +52,7 @@ pub(crate) enum RunsCommand {
     List(ListRunsArgs),
     Show(ShowRunArgs),
     Logs(LogsArgs),
+    Report(ReportRunArgs),
     Prune(PruneArgs),
 }
 
@@ -72,6 +76,17 @@ pub(crate) struct ShowRunArgs {
     pub(crate) format: Format,
 }
 
+/// Write reports of a run, also of one that was killed or is going on
+#[derive(Debug, Args)]
+pub(crate) struct ReportRunArgs {
+    /// `last`, `last~1`, or a unique beginning or end of a run id
+    #[arg(value_name = "RUN", default_value = "last", hide_default_value = true)]
+    pub(crate) run: String,
+
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
+}
+
 /// Remove old runs with their logs
 ///
 /// Each run removes old runs, too, and keeps 50. A run in progress is never removed.
@@ -86,7 +101,7 @@ pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatu
     let format = match command {
         RunsCommand::List(args) => args.format,
         RunsCommand::Show(args) => args.format,
-        RunsCommand::Logs(_) | RunsCommand::Prune(_) => Format::Text,
+        RunsCommand::Logs(_) | RunsCommand::Report(_) | RunsCommand::Prune(_) => Format::Text,
     };
     let result = carry_out(chdir, command);
     if let Err(error) = &result
@@ -116,6 +131,7 @@ fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
             check_run(runs.as_ref(), &found.directory, &args.run)?;
             logs::logs(runs.as_ref(), &found.directory, args)
         }
+        RunsCommand::Report(args) => report(chdir, runs.as_ref(), args),
         RunsCommand::Prune(args) => prune(runs.as_ref(), args),
     }
 }
@@ -188,14 +204,20 @@ fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> Result<ExitStatus> {
-    let (runs, record) = record(runs, &args.run)?;
+/// Returns the run that the user names as it is shown.
+fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun)> {
+    let (runs, record) = record(runs, wanted)?;
     let liveness = runs.liveness(&record.header.run);
     let shown = ShownRun {
         state: RunState::new(record.finished.as_ref(), liveness),
         folder: runs.folder(&record.header.run),
         record,
     };
+    Ok((runs, shown))
+}
+
+fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> Result<ExitStatus> {
+    let (_, shown) = shown(runs, &args.run)?;
     let mut out = console::stdout();
     match args.format {
         Format::Text => write_run(&mut out, &shown)?,
@@ -203,6 +225,23 @@ fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> Result<ExitStatus> {
     }
     out.flush()?;
     Ok(ExitStatus::Success)
+}
+
+fn report(chdir: &[PathBuf], runs: Option<&Runs>, args: &ReportRunArgs) -> Result<ExitStatus> {
+    let reports = args.reports.check(chdir)?;
+    if reports.is_empty() {
+        return Err(ProgramError::usage("`orch runs report` needs a --report"));
+    }
+    let (runs, shown) = shown(runs, &args.run)?;
+    // What lies where logs belong was not put there by orch.
+    let folder = runs.logs(&shown.record.header.run);
+    let folder = folder.context("no logs can be read")?;
+    let logs = Logs::new(folder.unwrap_or_else(|| shown.folder.join("logs")));
+    Ok(if reports.write(&shown, &logs) {
+        ExitStatus::Success
+    } else {
+        ExitStatus::External
+    })
 }
 
 fn prune(runs: Option<&Runs>, args: &PruneArgs) -> Result<ExitStatus> {

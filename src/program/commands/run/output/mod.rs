@@ -159,8 +159,17 @@ pub(super) struct Captured {
     writers: Arc<Mutex<StreamWriters>>,
     to_printer: mpsc::Sender<TimedEvent>,
     printer: thread::JoinHandle<()>,
+    logs_directory: PathBuf,
     /// Where logs are that are not kept.
     temporary: Option<TempDir>,
+}
+
+/// The output of a run that is over.
+pub(super) struct EndedOutput {
+    /// Its logs, if it was captured.
+    pub(super) logs: Option<Logs>,
+    /// Where they are, if nobody wants to keep them.
+    _temporary: Option<TempDir>,
 }
 
 impl Output {
@@ -191,7 +200,7 @@ impl Output {
                 temporary.context("failed to create a temporary directory for output")?;
             (temporary.path().to_owned(), None, Some(temporary))
         };
-        let logs = RunLogs::new(Logs::new(directory), place);
+        let logs = RunLogs::new(Logs::new(directory.clone()), place);
         let logs = Arc::new(logs);
 
         let err_is_terminal = io::stderr().is_terminal();
@@ -236,6 +245,7 @@ impl Output {
             writers,
             to_printer,
             printer,
+            logs_directory: directory,
             temporary,
         }))
     }
@@ -259,12 +269,19 @@ impl Output {
     }
 
     /// Ends: everything has been printed.
-    pub(super) fn end(self) {
-        if let Output::Captured(captured) = self {
-            if let Err(panic) = captured.printer.join() {
-                std::panic::resume_unwind(panic);
-            }
-            drop(captured.temporary);
+    pub(super) fn end(self) -> EndedOutput {
+        let Output::Captured(captured) = self else {
+            return EndedOutput {
+                logs: None,
+                _temporary: None,
+            };
+        };
+        if let Err(panic) = captured.printer.join() {
+            std::panic::resume_unwind(panic);
+        }
+        EndedOutput {
+            logs: Some(Logs::new(captured.logs_directory)),
+            _temporary: captured.temporary,
         }
     }
 }

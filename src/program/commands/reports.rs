@@ -1,0 +1,247 @@
+//! `--report`: what happened in a run, in files for people and for other programs.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use orch::record::logs::Logs;
+use orch::report::{ReportFormat, ShownRun, write_report};
+
+use super::working_directory;
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+
+/// Which reports to write.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reports")]
+pub(crate) struct ReportArgs {
+    /// Write what happened to a file (can be repeated)
+    ///
+    /// Without FORMAT, the extension of FILE decides. FILE `-` is standard output, and needs a FORMAT.
+    /// See `orch help reports` for the formats.
+    #[arg(long = "report", value_name = "[FORMAT=]FILE", value_parser = requested())]
+    requested: Vec<RequestedReport>,
+}
+
+/// A report, as the user asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RequestedReport {
+    format: ReportFormat,
+    /// Nothing for standard output.
+    file: Option<PathBuf>,
+}
+
+/// Where a report goes.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    Stdout,
+    /// A file, which is replaced as a whole.
+    File(PathBuf),
+    /// A pipe or a device, which is written to.
+    Device(PathBuf),
+}
+
+/// Reports that can be written, as far as can be known before.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    wanted: Vec<(ReportFormat, Target)>,
+}
+
+/// Parses `[FORMAT=]FILE`.
+fn requested() -> impl TypedValueParser<Value = RequestedReport> {
+    OsStringValueParser::new().try_map(|word: OsString| parse(&word))
+}
+
+fn parse(word: &OsStr) -> Result<RequestedReport, String> {
+    let split = word.to_str().and_then(|word| word.split_once('='));
+    // `./a=b.json` is a file, `jsno=a` a mistake.
+    let is_name = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    };
+    let (format, file) = match split {
+        Some((name, file)) if is_name(name) => {
+            let format = ReportFormat::of_name(name);
+            let problem = || format!("`{name}` is not a format; {}", formats());
+            (format.ok_or_else(problem)?, OsStr::new(file))
+        }
+        _ if word == "-" => {
+            return Err(format!(
+                "standard output has no extension: write `FORMAT=-`; {}",
+                formats()
+            ));
+        }
+        _ => {
+            let extension = Path::new(word).extension();
+            let format = extension.and_then(ReportFormat::of_extension);
+            let problem = || match extension {
+                Some(extension) => format!(
+                    "`.{}` is not the extension of a format; {}",
+                    extension.to_string_lossy(),
+                    formats()
+                ),
+                None => format!("it has neither a FORMAT nor an extension; {}", formats()),
+            };
+            (format.ok_or_else(problem)?, word)
+        }
+    };
+    if file.is_empty() {
+        return Err("the name of the file is empty".to_owned());
+    }
+    Ok(RequestedReport {
+        format,
+        file: (file != "-").then(|| file.into()),
+    })
+}
+
+/// Lists the formats.
+fn formats() -> String {
+    let named = ReportFormat::ALL.map(|format| match format.extension() {
+        Some(extension) => format!("`{}` (.{extension})", format.name()),
+        None => format!("`{}`", format.name()),
+    });
+    format!("the formats are {}", named.join(", "))
+}
+
+impl ReportArgs {
+    /// Checks that the reports can be written, as far as can be known now.
+    ///
+    /// # Errors
+    ///
+    /// If a directory does not exist or cannot be written to, or two reports have the same place.
+    pub(crate) fn check(&self, chdir: &[PathBuf]) -> Result<Reports> {
+        let mut wanted: Vec<(ReportFormat, Target)> = Vec::new();
+        for RequestedReport { format, file } in &self.requested {
+            let target = match file {
+                None => Target::Stdout,
+                Some(file) => target(&working_directory(chdir)?.join(file)).with_context(|| {
+                    format!("the report `{}` cannot be written", file.display())
+                })?,
+            };
+            if wanted.iter().any(|(_, other)| *other == target) {
+                let place = file
+                    .as_ref()
+                    .map_or("-".into(), |file| file.to_string_lossy());
+                return Err(ProgramError::usage(format!(
+                    "two reports cannot both be written to `{place}`"
+                )));
+            }
+            wanted.push((*format, target));
+        }
+        Ok(Reports { wanted })
+    }
+}
+
+/// Decides how to write to a place, and tries whether its directory takes a file.
+fn target(file: &Path) -> io::Result<Target> {
+    match fs::metadata(file) {
+        Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if !metadata.is_file() => return Ok(Target::Device(file.to_owned())),
+        _ => {}
+    }
+    // What a link leads to is replaced, not the link.
+    let file = dunce::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    temporary(&file)?;
+    Ok(Target::File(file))
+}
+
+/// Creates a temporary file beside a file, with the permissions that this one has or would have.
+fn temporary(file: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".orch-report-");
+    #[cfg(unix)]
+    let permissions: Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    #[cfg(unix)]
+    builder.permissions(permissions);
+    // The error names the temporary file, which means nothing to anyone.
+    let temporary = builder.tempfile_in(directory);
+    let temporary = temporary.map_err(|error| io::Error::from(error.kind()))?;
+    if let Ok(metadata) = fs::metadata(file) {
+        let permissions: Permissions = metadata.permissions();
+        temporary.as_file().set_permissions(permissions)?;
+    }
+    Ok(temporary)
+}
+
+impl Reports {
+    /// Returns whether there are any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// Writes all of them, and warns of those that cannot be written. Returns whether all were.
+    pub(crate) fn write(&self, run: &ShownRun, logs: &Logs) -> bool {
+        let mut are_written = true;
+        for (format, target) in &self.wanted {
+            if let Err(error) = write(*format, target, run, logs) {
+                let place = match target {
+                    Target::Stdout => "-".into(),
+                    Target::File(file) | Target::Device(file) => file.to_string_lossy(),
+                };
+                console::warning(&format!(
+                    "the report `{place}` could not be written: {error}"
+                ));
+                are_written = false;
+            }
+        }
+        are_written
+    }
+}
+
+fn write(format: ReportFormat, target: &Target, run: &ShownRun, logs: &Logs) -> io::Result<()> {
+    match target {
+        Target::Stdout => {
+            let mut out = console::stdout();
+            write_report(&mut out, format, run, logs)?;
+            out.flush()
+        }
+        Target::Device(file) => {
+            let mut out = BufWriter::new(File::options().write(true).open(file)?);
+            write_report(&mut out, format, run, logs)?;
+            out.flush()
+        }
+        Target::File(file) => {
+            let temporary = temporary(file)?;
+            let mut out = BufWriter::with_capacity(1 << 16, temporary);
+            write_report(&mut out, format, run, logs)?;
+            let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            temporary.persist(file)?;
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_or_an_extension_says_the_format() {
+        let parsed = |word: &str| parse(word.as_ref()).map(|report| (report.format, report.file));
+        let file = |name: &str| Some(PathBuf::from(name));
+        let json = ReportFormat::Json;
+        assert_eq!(parsed("a/b.json"), Ok((json, file("a/b.json"))));
+        assert_eq!(parsed("B.JSON"), Ok((json, file("B.JSON"))));
+        assert_eq!(parsed("json=b.xml"), Ok((json, file("b.xml"))));
+        assert_eq!(parsed("json=a=b"), Ok((json, file("a=b"))));
+        assert_eq!(parsed("./a=b.json"), Ok((json, file("./a=b.json"))));
+        assert_eq!(parsed("json=-"), Ok((json, None)));
+        for bad in [
+            "-",
+            "",
+            "b",
+            "b.yaml",
+            "jsno=b.json",
+            "json=",
+            "=b.json",
+            ".json",
+        ] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+    }
+}

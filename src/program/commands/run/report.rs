@@ -1,0 +1,82 @@
+//! The reports of a run that is over, or of one that will not begin.
+
+use std::path::Path;
+
+use orch::record::journal::{Liveness, RunRecord, RunState, run_folder};
+use orch::record::logs::Logs;
+use orch::report::ShownRun;
+use orch::run::request::{PreparedRun, RunRequest};
+
+use crate::program::commands::Loaded;
+use crate::program::commands::reports::Reports;
+use crate::program::exit::ExitStatus;
+
+/// Writes the reports of a run that is over. Returns whether all of them were written.
+pub(super) fn ended(
+    root: &Path,
+    record: Option<RunRecord>,
+    logs: Option<&Logs>,
+    reports: &Reports,
+) -> bool {
+    record.is_none_or(|record| {
+        let state = RunState::new(record.finished.as_ref(), Liveness::Gone);
+        write(root, record, state, logs, reports)
+    })
+}
+
+/// Writes the reports of a run that has nothing to do.
+pub(super) fn nothing(
+    loaded: &Loaded,
+    request: RunRequest,
+    is_dry: bool,
+    reports: &Reports,
+) -> ExitStatus {
+    let run = request.prepare(&loaded.project);
+    let run = run.expect("where there is no stack, nothing is missing");
+    let record = run.plan(&loaded.project, &loaded.references);
+    let state = if is_dry {
+        RunState::DryRun
+    } else {
+        RunState::Succeeded
+    };
+    let are_written = write(&loaded.project.root, record, state, None, reports);
+    status(ExitStatus::Success, are_written)
+}
+
+/// Writes the reports of a run that somebody only wants to know about.
+pub(super) fn planned(loaded: &Loaded, run: &PreparedRun, reports: &Reports) -> ExitStatus {
+    let are_written = reports.is_empty() || {
+        let record = run.plan(&loaded.project, &loaded.references);
+        let root = &loaded.project.root;
+        write(root, record, RunState::DryRun, None, reports)
+    };
+    status(ExitStatus::Success, are_written)
+}
+
+fn write(
+    root: &Path,
+    record: RunRecord,
+    state: RunState,
+    logs: Option<&Logs>,
+    reports: &Reports,
+) -> bool {
+    let folder = run_folder(root, &record.header.run);
+    // Where output was not captured, there are none.
+    let none = Logs::new(folder.join("logs"));
+    let logs = logs.unwrap_or(&none);
+    let shown = ShownRun {
+        record,
+        state,
+        folder,
+    };
+    reports.write(&shown, logs)
+}
+
+/// Returns the exit status after the reports: one that could not be written matters if nothing else
+/// went wrong.
+pub(super) fn status(status: ExitStatus, are_written: bool) -> ExitStatus {
+    match status.number() {
+        0 | 2 if !are_written => ExitStatus::External,
+        _ => status,
+    }
+}

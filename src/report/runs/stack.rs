@@ -1,0 +1,147 @@
+//! A stack of a run, as reports show it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::ShownRun;
+use crate::duration;
+use crate::path::ProjectPath;
+use crate::printable::printable;
+use crate::record::journal::{
+    AttemptRecord, CauseRecord, ChangesRecord, Ended, OutcomeRecord, RunState, StackRecord,
+    StackState, run_folder,
+};
+use crate::record::logs::Logs;
+use crate::report::failure::{failed, signal_name};
+
+/// A stack of a run.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::report) struct ShownStack<'a> {
+    run: &'a ShownRun,
+    pub(in crate::report) record: &'a StackRecord,
+    /// Its place in the sequence of the run, after which its logs are named, unless the run leaves it
+    /// out.
+    position: Option<usize>,
+}
+
+impl ShownRun {
+    /// Returns all stacks in the order of the run.
+    pub(in crate::report) fn stacks(&self) -> impl Iterator<Item = ShownStack<'_>> {
+        let mut positions = 1..;
+        self.record.stacks.iter().map(move |record| ShownStack {
+            run: self,
+            record,
+            position: match record.state {
+                StackState::LeftOut => None,
+                _ => positions.next(),
+            },
+        })
+    }
+}
+
+impl<'a> ShownStack<'a> {
+    /// Returns how it ended, in a word.
+    pub(in crate::report) fn outcome(self) -> &'a str {
+        self.run.word(&self.record.state)
+    }
+
+    /// Returns how it ended, if it has.
+    pub(in crate::report) fn ended(self) -> Option<&'a Ended> {
+        match &self.record.state {
+            StackState::Ended(ended) => Some(ended),
+            _ => None,
+        }
+    }
+
+    /// Returns what it changed, or would change, if that is known.
+    pub(in crate::report) fn changes(self) -> Option<&'a ChangesRecord> {
+        self.ended()?.changes.as_ref()
+    }
+
+    /// Returns why it did not succeed, unless it did, in a clause without control characters.
+    pub(in crate::report) fn cause(self) -> Option<String> {
+        let state = self.run.state;
+        Some(match &self.record.state {
+            StackState::LeftOut => "left out by --only-failed".to_owned(),
+            StackState::Waiting => match state {
+                RunState::DryRun => return None,
+                RunState::Running => "its turn has not come".to_owned(),
+                RunState::Killed => "orch was killed before its turn came".to_owned(),
+                _ => "the run ended before its turn came".to_owned(),
+            },
+            StackState::Started { attempt, .. } => {
+                let nth = nth(*attempt);
+                match state {
+                    RunState::Running => format!("its command is running{nth}"),
+                    _ => format!("orch was killed while its command ran{nth}"),
+                }
+            }
+            StackState::Ended(ended) if ended.outcome == OutcomeRecord::Succeeded => return None,
+            StackState::Ended(ended) => {
+                how_ended(ended).unwrap_or_else(|| "the cause is not on record".to_owned())
+            }
+        })
+    }
+
+    /// Returns when its first attempt began, if it did.
+    pub(in crate::report) fn started_at(self) -> Option<Timestamp> {
+        self.record.attempts.first().map(|attempt| attempt.began)
+    }
+
+    /// Returns where the log of an attempt is, as a path of the project; nothing if there is none, or
+    /// if it does not outlive the run.
+    pub(in crate::report) fn log_place(
+        self,
+        logs: &Logs,
+        attempt: &AttemptRecord,
+    ) -> Option<String> {
+        let file = logs.file(self.position?, &self.path()?, attempt.number);
+        let place = file.strip_prefix(&self.run.folder).ok()?;
+        let place = run_folder(Path::new(""), &self.run.record.header.run).join(place);
+        let is_there = file.symlink_metadata().is_ok_and(|file| file.is_file());
+        is_there.then(|| place.to_string_lossy().replace('\\', "/"))
+    }
+
+    /// Returns the stack path, unless something else than `orch` wrote the journal.
+    fn path(self) -> Option<ProjectPath> {
+        ProjectPath::root().resolve(&self.record.path).ok()
+    }
+}
+
+/// Returns why a stack that has ended did not succeed, if that is on record.
+pub(in crate::report) fn how_ended(ended: &Ended) -> Option<String> {
+    let elapsed = duration::show(Duration::from_millis(ended.elapsed_ms));
+    if let Some(failure) = &ended.failure {
+        return Some(failed(failure, &format!("after {elapsed}")));
+    }
+    Some(match ended.cause.as_ref()? {
+        CauseRecord::Failed { stack } if ended.outcome == OutcomeRecord::Skipped => {
+            format!("runs after {}, which failed", printable(stack))
+        }
+        CauseRecord::Failed { stack } => {
+            format!("the run stopped when {} failed", printable(stack))
+        }
+        CauseRecord::Signal { signal } => {
+            format!("the run was interrupted by {}", signal_name(*signal))
+        }
+        CauseRecord::RunTimedOut { timeout_ms } => format!(
+            "the run took longer than {}",
+            duration::exact(Duration::from_millis(*timeout_ms))
+        ),
+        CauseRecord::Stuck => "nothing ran before it, and it could not start".to_owned(),
+        CauseRecord::Other(cause) => match cause["kind"].as_str() {
+            Some(kind) => format!("`{}`, which this orch does not know", printable(kind)),
+            None => "for a reason that this orch does not know".to_owned(),
+        },
+    })
+}
+
+/// Returns which attempt it is, if it is not the first.
+pub(super) fn nth(attempt: u32) -> String {
+    match attempt {
+        0 | 1 => String::new(),
+        more => format!(", attempt {more}"),
+    }
+}

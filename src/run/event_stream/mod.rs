@@ -1,0 +1,149 @@
+//! `--events`: the lines of a run's journal for whoever wants to follow the run.
+//!
+//! A thread writes them, so that a reader that is slow or gone holds nothing up.
+
+#[cfg(not(unix))]
+mod other;
+#[cfg(unix)]
+mod unix;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use serde::Serialize;
+
+#[cfg(not(unix))]
+use self::other as platform;
+#[cfg(unix)]
+use self::unix as platform;
+use crate::record::journal::line;
+
+/// Where the lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// A file, which is replaced if it exists.
+    File(PathBuf),
+    /// A descriptor that `orch` was started with.
+    Descriptor(u32),
+}
+
+impl Destination {
+    /// Parses what the user writes: `FILE` or `fd:N`.
+    ///
+    /// # Errors
+    ///
+    /// If what follows `fd:` is no number; the message says so.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("fd:") {
+            None if text.is_empty() => Err("the name of the file is empty".to_owned()),
+            None => Ok(Destination::File(text.into())),
+            Some(number) => match number.parse() {
+                Ok(number) => Ok(Destination::Descriptor(number)),
+                Err(_) => Err("N in `fd:N` is the number of a descriptor".to_owned()),
+            },
+        }
+    }
+
+    /// Opens it; a file is relative to `directory`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened for writing, or the descriptor is not open.
+    pub fn open(&self, directory: &Path) -> io::Result<File> {
+        match self {
+            Destination::File(file) => File::create(directory.join(file)),
+            Destination::Descriptor(number) => platform::open_descriptor(*number),
+        }
+    }
+}
+
+/// Writes lines, each as soon as its event has happened.
+#[derive(Debug)]
+pub struct EventStream {
+    /// Gone once a line could not be written.
+    lines: Option<mpsc::Sender<Vec<u8>>>,
+    writer: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl EventStream {
+    /// Begins to write to a file.
+    ///
+    /// # Errors
+    ///
+    /// If no thread can be started.
+    pub fn new(file: File) -> io::Result<Self> {
+        let (sender, lines) = mpsc::channel();
+        let writer = thread::Builder::new().spawn(move || write(file, &lines))?;
+        Ok(EventStream {
+            lines: Some(sender),
+            writer: Some(writer),
+        })
+    }
+
+    /// Writes a line of the journal.
+    ///
+    /// # Errors
+    ///
+    /// If an earlier line could not be written. It fails once; what comes then is dropped.
+    pub fn write(&mut self, entry: &impl Serialize) -> io::Result<()> {
+        let Some(lines) = &self.lines else {
+            return Ok(());
+        };
+        if lines.send(line(entry)?).is_ok() {
+            return Ok(());
+        }
+        self.end()
+    }
+
+    /// Waits until everything is written.
+    ///
+    /// # Errors
+    ///
+    /// If a line could not be written, and nobody was told.
+    pub fn end(&mut self) -> io::Result<()> {
+        self.lines = None;
+        let Some(writer) = self.writer.take() else {
+            return Ok(());
+        };
+        writer
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn write(mut file: File, lines: &mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    // One call for each line, so that no reader gets a part of one.
+    lines.iter().try_for_each(|line| file.write_all(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_is_a_file_or_a_descriptor() {
+        let file = |name: &str| Ok(Destination::File(name.into()));
+        assert_eq!(Destination::parse("events.jsonl"), file("events.jsonl"));
+        assert_eq!(Destination::parse("./fd:3"), file("./fd:3"));
+        assert_eq!(Destination::parse("fd:3"), Ok(Destination::Descriptor(3)));
+        for bad in ["", "fd:", "fd:x", "fd:-1"] {
+            assert!(Destination::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "").unwrap();
+        // A file that is open for reading takes no lines.
+        let mut stream = EventStream::new(File::open(&path).unwrap()).unwrap();
+        let told = (0..).find_map(|line| stream.write(&line).err());
+        assert!(told.is_some());
+        stream.write(&0).unwrap();
+        stream.end().unwrap();
+    }
+}

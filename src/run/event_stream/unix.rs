@@ -1,0 +1,19 @@
+//! Descriptors that `orch` was started with.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+/// Opens the file or pipe behind a descriptor once more.
+pub(super) fn open_descriptor(number: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // A pipe that nobody reads any more would wait for a reader.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    options.append(true).custom_flags(nonblocking);
+    let file = options.open(format!("/dev/fd/{number}"))?;
+    let flags = fcntl_getfl(&file)?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
+}

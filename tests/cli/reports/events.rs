@@ -1,0 +1,118 @@
+//! `--events`: the lines of the journal as they are written.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::process::Command;
+
+use insta::assert_snapshot;
+
+use super::{PLAN, RUN, mixed, read};
+use crate::support::{Background, Sandbox, in_shell, journal_of, run_ids};
+
+fn journal_text(sandbox: &Sandbox) -> String {
+    sandbox.read(&journal_of(run_ids(sandbox).last().unwrap()))
+}
+
+#[test]
+fn a_file_gets_exactly_the_lines_of_the_journal() {
+    let sandbox = mixed();
+    fs::write(sandbox.outside().join("events"), "old").unwrap();
+    let output = sandbox.orch(&format!("{RUN} --events ../events {PLAN}"));
+    assert_eq!(output.code(), 1, "{output}");
+    assert_eq!(read(&sandbox, "events"), journal_text(&sandbox));
+}
+
+#[test]
+fn a_run_without_a_journal_has_events() {
+    let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {}\n");
+    _ = sandbox.orch("run -q --events ../events true");
+    let events = read(&sandbox, "events");
+    let words = ["\"format\":1", "\"started\"", "\"ended\"", "\"finished\""];
+    assert_eq!(events.lines().count(), words.len());
+    for (line, word) in events.lines().zip(words) {
+        assert!(line.contains(word), "{line}");
+    }
+}
+
+/// A run of two stacks, one after the other, whose second waits for the file `go`, and a reader of its
+/// events.
+fn followed(sandbox: &Sandbox) -> (Background<'_>, BufReader<File>) {
+    let pipe = sandbox.outside().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let script = "test $ORCH_STACK_NAME = a || await go";
+    let run = Background::run(sandbox, "-q --events ../pipe", script);
+    (run, BufReader::new(File::open(pipe).unwrap()))
+}
+
+#[test]
+fn a_pipe_gets_each_line_at_once() {
+    let sandbox = Sandbox::layout("a\nb after /a");
+    let (run, reader) = followed(&sandbox);
+    let mut read = String::new();
+    for line in reader.lines() {
+        let line = line.unwrap();
+        read += &format!("{line}\n");
+        if line.contains(r#""ended","stack":"/a""#) {
+            sandbox.write("/go", "");
+        }
+    }
+    assert_eq!(run.end().code(), 0);
+    assert_eq!(read, journal_text(&sandbox));
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_the_run() {
+    let sandbox = Sandbox::layout("a\nb after /a\nc after /b\nd after /c");
+    let (run, mut reader) = followed(&sandbox);
+    reader.read_line(&mut String::new()).unwrap();
+    drop(reader);
+    sandbox.write("/go", "");
+    let output = run.end();
+    assert_eq!(output.code(), 0, "{output}");
+    let warnings = output
+        .stderr
+        .matches("`--events` takes no more lines")
+        .count();
+    assert_eq!(warnings, 1, "{output}");
+    assert!(journal_text(&sandbox).contains("finished"));
+}
+
+#[test]
+fn a_descriptor_gets_the_lines() {
+    let sandbox = mixed();
+    let mut command = in_shell(&sandbox, "exec 3> ../events", "-q --events fd:3", "true");
+    assert!(command.status().unwrap().success());
+    assert_eq!(read(&sandbox, "events"), journal_text(&sandbox));
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_no_reason_to_wait() {
+    let sandbox = mixed();
+    let closed = "exec 3>&1; exec > ../stdout";
+    let mut command = in_shell(&sandbox, closed, "-q --events fd:3", "true");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stdout(writer).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr.matches("`--events` takes no more lines").count(), 1);
+}
+
+#[test]
+fn a_descriptor_that_is_not_open_is_a_mistake() {
+    let sandbox = mixed();
+    assert_snapshot!(sandbox.orch("run --events fd:77 true"), @"
+    [stderr]
+    error: in --events: descriptor 77 is not open
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("run --events fd:x true"), @"
+    [stderr]
+    error: invalid value 'fd:x' for '--events <FILE|fd:N>': N in `fd:N` is the number of a descriptor
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert!(run_ids(&sandbox).is_empty());
+}

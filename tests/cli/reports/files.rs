@@ -1,0 +1,141 @@
+//! Where reports go, and what is wrong with a place.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{PLAN, RUN, mixed, read_json};
+use crate::support::run_ids;
+
+#[test]
+fn what_cannot_be_written_is_known_before_anything_runs() {
+    let sandbox = mixed();
+    fs::create_dir(sandbox.outside().join("directory.json")).unwrap();
+    let run = |report: &str| sandbox.orch(&format!("run --report {report} true"));
+    assert_snapshot!(run("-"), @"
+    [stderr]
+    error: invalid value '-' for '--report <[FORMAT=]FILE>': standard output has no extension: write `FORMAT=-`; the formats are `json` (.json)
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert_snapshot!(run("out.yaml"), @"
+    [stderr]
+    error: invalid value 'out.yaml' for '--report <[FORMAT=]FILE>': `.yaml` is not the extension of a format; the formats are `json` (.json)
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert_snapshot!(run("jsno=out"), @"
+    [stderr]
+    error: invalid value 'jsno=out' for '--report <[FORMAT=]FILE>': `jsno` is not a format; the formats are `json` (.json)
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert_snapshot!(run("no/such/out.json"), @"
+    [stderr]
+    error: the report `no/such/out.json` cannot be written
+      caused by: entity not found
+    [exit status 5]
+    ");
+    assert_snapshot!(run("../directory.json"), @"
+    [stderr]
+    error: the report `../directory.json` cannot be written
+      caused by: is a directory
+    [exit status 5]
+    ");
+    assert_snapshot!(run("../out.json --report json=../out.json"), @"
+    [stderr]
+    error: two reports cannot both be written to `../out.json`
+    [exit status 64]
+    ");
+    assert!(run_ids(&sandbox).is_empty());
+}
+
+#[test]
+fn a_report_replaces_a_file_as_a_whole_and_leaves_nothing_beside_it() {
+    let sandbox = mixed();
+    let place = sandbox.outside().join("reports");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("old.json"), "x".repeat(1 << 20)).unwrap();
+    fs::set_permissions(place.join("old.json"), fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("old.json", place.join("link.json")).unwrap();
+    let flags = "--report ../reports/link.json --report ../reports/new.json";
+    let output = sandbox.orch(&format!("{RUN} {flags} {PLAN}"));
+    assert_eq!(output.code(), 1, "{output}");
+    let report = read_json(&sandbox, "reports/old.json");
+    assert_eq!(report, read_json(&sandbox, "reports/new.json"));
+    let mode = |name: &str| fs::metadata(place.join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("old.json"), 0o640);
+    assert_eq!(mode("new.json") & 0o600, 0o600);
+    assert!(
+        fs::symlink_metadata(place.join("link.json"))
+            .unwrap()
+            .is_symlink()
+    );
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
+}
+
+#[test]
+fn standard_output_takes_a_report_after_the_output_of_commands() {
+    let sandbox = mixed();
+    let output = sandbox.orch("run -q --report json=- -- sh -c 'echo {} >&2'");
+    assert_eq!(output.json()["run"]["state"], "succeeded");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_after_all_is_told() {
+    let sandbox = mixed();
+    let place = sandbox.outside().join("gone");
+    fs::create_dir(&place).unwrap();
+    let report = |command: &str| {
+        fs::create_dir_all(&place).unwrap();
+        let flags = "--report ../gone/out.json --report ../out.json";
+        sandbox.orch(&format!("run -q {flags} -- sh -c '{command}'"))
+    };
+    let output = report("rm -rf $ORCH_ROOT/../gone");
+    assert_eq!(output.code(), 5, "{output}");
+    assert!(output.stderr.contains("warning: the report `"), "{output}");
+    assert!(
+        output
+            .stderr
+            .contains("gone/out.json` could not be written: "),
+        "{output}"
+    );
+    assert_eq!(read_json(&sandbox, "out.json")["run"]["status"], 0);
+    let output = report("rm -rf $ORCH_ROOT/../gone; exit 7");
+    assert_eq!(output.code(), 1, "{output}");
+    assert_eq!(read_json(&sandbox, "out.json")["run"]["status"], 1);
+}
+
+#[test]
+fn a_device_is_written_to_and_stays() {
+    let sandbox = mixed();
+    let output = sandbox.orch("run -q --report json=/dev/null true");
+    assert_eq!(output.code(), 0, "{output}");
+    let kind = fs::metadata("/dev/null").unwrap().file_type();
+    assert!(!kind.is_file());
+}
+
+#[test]
+fn without_a_report_there_is_nothing_to_do() {
+    let sandbox = mixed();
+    assert_snapshot!(sandbox.orch("runs report"), @"
+    [stderr]
+    error: `orch runs report` needs a --report
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("runs report --report ../out.json"), @"
+    [stderr]
+    error: no run of this project is on record
+      = help: start one with `orch run COMMAND`
+    [exit status 4]
+    ");
+    let refused: Option<Value> = fs::read(sandbox.outside().join("out.json"))
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok());
+    assert_eq!(refused, None);
+}
