@@ -4,7 +4,10 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 
 use super::full::write_report_json;
+use super::junit::write_junit;
+use super::markdown::write_markdown;
 use super::runs::ShownRun;
+use super::terragrunt::{write_terragrunt_csv, write_terragrunt_json};
 use crate::record::logs::Logs;
 
 /// The format of a report.
@@ -12,23 +15,45 @@ use crate::record::logs::Logs;
 pub enum ReportFormat {
     /// Everything, for programs.
     Json,
+    /// `JUnit` XML, in which each stack is a test.
+    Junit,
+    /// Markdown for a comment or a summary.
+    Markdown,
+    /// Terragrunt's run report as JSON.
+    TerragruntJson,
+    /// Terragrunt's run report as CSV.
+    TerragruntCsv,
 }
 
 impl ReportFormat {
     /// All formats.
-    pub const ALL: [ReportFormat; 1] = [ReportFormat::Json];
+    pub const ALL: [ReportFormat; 5] = [
+        ReportFormat::Json,
+        ReportFormat::Junit,
+        ReportFormat::Markdown,
+        ReportFormat::TerragruntJson,
+        ReportFormat::TerragruntCsv,
+    ];
 
     /// Returns the name of the format.
     pub fn name(self) -> &'static str {
         match self {
             ReportFormat::Json => "json",
+            ReportFormat::Junit => "junit",
+            ReportFormat::Markdown => "markdown",
+            ReportFormat::TerragruntJson => "terragrunt-json",
+            ReportFormat::TerragruntCsv => "terragrunt-csv",
         }
     }
 
-    /// Returns the extension of files that have this format unless somebody says otherwise.
+    /// Returns the extension of files that have this format by default.
     pub fn extension(self) -> Option<&'static str> {
         match self {
             ReportFormat::Json => Some("json"),
+            ReportFormat::Junit => Some("xml"),
+            ReportFormat::Markdown => Some("md"),
+            ReportFormat::TerragruntJson => None,
+            ReportFormat::TerragruntCsv => Some("csv"),
         }
     }
 
@@ -47,7 +72,7 @@ impl ReportFormat {
     }
 }
 
-/// Writes the report of a run.
+/// Writes the report of a run; a Markdown report has at most so many bytes.
 ///
 /// # Errors
 ///
@@ -57,8 +82,13 @@ pub fn write_report(
     format: ReportFormat,
     run: &ShownRun,
     logs: &Logs,
+    max_markdown_bytes: usize,
 ) -> io::Result<()> {
     match format {
         ReportFormat::Json => write_report_json(out, run, logs),
+        ReportFormat::Junit => write_junit(out, run, logs),
+        ReportFormat::Markdown => write_markdown(out, run, logs, max_markdown_bytes),
+        ReportFormat::TerragruntJson => write_terragrunt_json(out, run),
+        ReportFormat::TerragruntCsv => write_terragrunt_csv(out, run),
     }
 }

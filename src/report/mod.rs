@@ -12,11 +12,15 @@ mod failure;
 mod format;
 mod full;
 mod json;
+mod junit;
+mod markdown;
 mod matrix;
+mod quote;
 mod reasons;
 mod resources;
 mod run;
 mod runs;
+mod terragrunt;
 mod why;
 
 pub use annotation::{Annotation, write_annotation};
@@ -24,6 +28,7 @@ pub use document::{Document, Refusal, write_problems, write_validation};
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
 pub use format::{ReportFormat, write_report};
 pub use json::{List, write_environments, write_list, write_removed};
+pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
 pub use reasons::reason_text;
 pub use run::{

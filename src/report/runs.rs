@@ -9,6 +9,7 @@ use std::path::PathBuf;
 pub use self::json::{write_run_json, write_run_refusal_json, write_runs_json};
 use self::stack::nth;
 pub(super) use self::stack::{ShownStack, how_ended};
+pub(super) use self::text::words;
 pub use self::text::{local_time, write_run, write_runs};
 use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
 
@@ -35,7 +36,7 @@ pub struct ShownRun {
 impl ShownRun {
     /// Returns the state of a stack in a word. If a stack was started and has not ended, and its run
     /// is over, its end is unknown.
-    fn word<'s>(&self, state: &'s StackState) -> &'s str {
+    pub(super) fn word<'s>(&self, state: &'s StackState) -> &'s str {
         match state {
             StackState::LeftOut => "left out",
             StackState::Waiting if self.state == RunState::DryRun => "would run",

@@ -29,12 +29,12 @@ pub struct Recording {
     has_complained: bool,
 }
 
-/// Who gets the lines of the journal, whether or not there is one.
+/// What gets the lines of the journal besides its file, whether or not there is one.
 #[derive(Debug, Default)]
 pub struct Followers {
     /// All lines taken together, for reports.
     pub record: Option<RunRecord>,
-    /// Somebody outside.
+    /// A file or pipe outside of the project's record.
     pub stream: Option<EventStream>,
 }
 
@@ -183,11 +183,11 @@ impl Recording {
         problems
     }
 
-    /// Ends: everything is written. Returns the record, if somebody follows for it.
+    /// Waits until everything is written. Returns the record, if there is a follower for it.
     ///
     /// # Errors
     ///
-    /// If the last lines did not reach somebody outside.
+    /// If the last lines did not reach the stream.
     pub fn end(self) -> (Option<RunRecord>, io::Result<()>) {
         let Followers { record, stream } = self.followers;
         let ended = stream.map_or(Ok(()), |mut stream| stream.end());

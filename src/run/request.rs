@@ -168,9 +168,9 @@ pub struct Circumstances {
     pub allow_concurrent: bool,
     /// What was not committed, if that is known.
     pub uncommitted: Option<Vec<UncommittedFile>>,
-    /// Whether the run is told afterwards.
+    /// Whether a report follows.
     pub is_reported: bool,
-    /// Who else gets the lines of its journal.
+    /// Where the lines of its journal go as well.
     pub events: Option<EventStream>,
 }
 
@@ -231,7 +231,7 @@ impl PreparedRun {
             _ => (Recording::default(), Vec::new()),
         };
         if let Some((stream, header)) = stream.as_mut().zip(header.as_ref()) {
-            // The first event tells if nobody reads it.
+            // If there is no reader, the first event fails.
             _ = stream.write(header);
         }
         recording.follow(Followers {
@@ -318,9 +318,9 @@ impl PreparedRun {
 pub struct EndedRun {
     /// How it went.
     pub summary: Arc<RunSummary>,
-    /// The record of it, if it is to be told.
+    /// Its record, if a report follows.
     pub record: Option<RunRecord>,
-    /// Why its last events did not reach who follows it.
+    /// Why its last events did not reach the stream.
     pub problem: Option<io::Error>,
 }
 

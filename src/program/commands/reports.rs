@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use orch::record::logs::Logs;
-use orch::report::{ReportFormat, ShownRun, write_report};
+use orch::report::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES, ReportFormat, ShownRun, write_report};
 
 use super::working_directory;
 use crate::program::console;
@@ -25,6 +25,13 @@ pub(crate) struct ReportArgs {
     /// See `orch help reports` for the formats.
     #[arg(long = "report", value_name = "[FORMAT=]FILE", value_parser = requested())]
     requested: Vec<RequestedReport>,
+
+    /// The longest that a Markdown report may be [default: 65536]
+    ///
+    /// That is the longest comment on GitHub; a step summary there may have 1048576 bytes. Rows and
+    /// quoted output that there is no room for are left out, and counted. At least 1024.
+    #[arg(long, value_name = "BYTES", requires = "requested", value_parser = max_bytes())]
+    max_bytes: Option<u64>,
 }
 
 /// A report, as the user asks for it.
@@ -49,6 +56,12 @@ enum Target {
 #[derive(Debug)]
 pub(crate) struct Reports {
     wanted: Vec<(ReportFormat, Target)>,
+    max_bytes: usize,
+}
+
+/// Parses the limit of a Markdown report.
+fn max_bytes() -> impl TypedValueParser<Value = u64> {
+    clap::value_parser!(u64).range(LEAST_MARKDOWN_BYTES as u64..)
 }
 
 /// Parses `[FORMAT=]FILE`.
@@ -132,7 +145,13 @@ impl ReportArgs {
             }
             wanted.push((*format, target));
         }
-        Ok(Reports { wanted })
+        let max_bytes = self
+            .max_bytes
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        Ok(Reports {
+            wanted,
+            max_bytes: max_bytes.unwrap_or(MARKDOWN_BYTES),
+        })
     }
 }
 
@@ -178,7 +197,11 @@ impl Reports {
     pub(crate) fn write(&self, run: &ShownRun, logs: &Logs) -> bool {
         let mut are_written = true;
         for (format, target) in &self.wanted {
-            if let Err(error) = write(*format, target, run, logs) {
+            let write_to = |out: &mut dyn Write| {
+                let mut out = out;
+                write_report(&mut out, *format, run, logs, self.max_bytes)
+            };
+            if let Err(error) = target.write(write_to) {
                 let place = match target {
                     Target::Stdout => "-".into(),
                     Target::File(file) | Target::Device(file) => file.to_string_lossy(),
@@ -193,25 +216,27 @@ impl Reports {
     }
 }
 
-fn write(format: ReportFormat, target: &Target, run: &ShownRun, logs: &Logs) -> io::Result<()> {
-    match target {
-        Target::Stdout => {
-            let mut out = console::stdout();
-            write_report(&mut out, format, run, logs)?;
-            out.flush()
-        }
-        Target::Device(file) => {
-            let mut out = BufWriter::new(File::options().write(true).open(file)?);
-            write_report(&mut out, format, run, logs)?;
-            out.flush()
-        }
-        Target::File(file) => {
-            let temporary = temporary(file)?;
-            let mut out = BufWriter::with_capacity(1 << 16, temporary);
-            write_report(&mut out, format, run, logs)?;
-            let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            temporary.persist(file)?;
-            Ok(())
+impl Target {
+    /// Has something written to it.
+    fn write(&self, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        match self {
+            Target::Stdout => {
+                let mut out = console::stdout();
+                content(&mut out)?;
+                out.flush()
+            }
+            Target::Device(file) => {
+                let mut out = BufWriter::new(File::options().write(true).open(file)?);
+                content(&mut out)?;
+                out.flush()
+            }
+            Target::File(file) => {
+                let mut out = BufWriter::with_capacity(1 << 16, temporary(file)?);
+                content(&mut out)?;
+                let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+                temporary.persist(file)?;
+                Ok(())
+            }
         }
     }
 }

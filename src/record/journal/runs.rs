@@ -58,7 +58,7 @@ pub enum RunState {
     Killed,
     /// It has not finished, and it is unknown whether it is in progress.
     Unknown,
-    /// It has not begun, and never will: somebody wants to know what would run.
+    /// It is a dry run: nothing has begun, and nothing will.
     DryRun,
 }
 

@@ -1,5 +1,6 @@
 //! A stack of a run, as reports show it.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::record::journal::{
     AttemptRecord, CauseRecord, ChangesRecord, Ended, OutcomeRecord, RunState, StackRecord,
     StackState, run_folder,
 };
-use crate::record::logs::Logs;
+use crate::record::logs::{LogReader, Logs};
 use crate::report::failure::{failed, signal_name};
 
 /// A stack of a run.
@@ -88,6 +89,36 @@ impl<'a> ShownStack<'a> {
     /// Returns when its first attempt began, if it did.
     pub(in crate::report) fn started_at(self) -> Option<Timestamp> {
         self.record.attempts.first().map(|attempt| attempt.began)
+    }
+
+    /// Returns the stack that failed, for which this one did not run.
+    pub(in crate::report) fn failed_before(self) -> Option<&'a str> {
+        match self.ended()?.cause.as_ref()? {
+            CauseRecord::Failed { stack } => Some(stack),
+            _ => None,
+        }
+    }
+
+    /// Returns how long it took, if it ran and has ended.
+    pub(in crate::report) fn elapsed(self) -> Option<Duration> {
+        let ended = self.ended().filter(|ended| ended.attempts > 0)?;
+        Some(Duration::from_millis(ended.elapsed_ms))
+    }
+
+    /// Returns the log of an attempt, if it has printed anything and had no terminal.
+    ///
+    /// # Errors
+    ///
+    /// If there is a file that cannot be read.
+    pub(in crate::report) fn log(
+        self,
+        logs: &Logs,
+        attempt: &AttemptRecord,
+    ) -> io::Result<Option<LogReader>> {
+        match (self.position, self.path()) {
+            (Some(position), Some(path)) => logs.reader(position, &path, attempt.number),
+            _ => Ok(None),
+        }
     }
 
     /// Returns where the log of an attempt is, as a path of the project; nothing if there is none, or

@@ -77,7 +77,7 @@ fn since(time: Timestamp) -> Option<Duration> {
     Duration::try_from(Timestamp::now().duration_since(time)).ok()
 }
 
-fn words(command: &[Argument]) -> String {
+pub(in crate::report) fn words(command: &[Argument]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.0.clone()).collect();
     command_line(&words)
 }

@@ -102,7 +102,7 @@ impl EventStream {
     ///
     /// # Errors
     ///
-    /// If a line could not be written, and nobody was told.
+    /// If a line could not be written, unless [`EventStream::write`] has failed for that.
     pub fn end(&mut self) -> io::Result<()> {
         self.lines = None;
         let Some(writer) = self.writer.take() else {

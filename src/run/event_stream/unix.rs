@@ -9,7 +9,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 /// Opens the file or pipe behind a descriptor once more.
 pub(super) fn open_descriptor(number: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // A pipe that nobody reads any more would wait for a reader.
+    // Opening a pipe without a reader would block.
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     options.append(true).custom_flags(nonblocking);
     let file = options.open(format!("/dev/fd/{number}"))?;

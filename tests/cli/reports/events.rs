@@ -87,7 +87,7 @@ fn a_descriptor_gets_the_lines() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_is_no_reason_to_wait() {
+fn a_pipe_without_a_reader_does_not_block_the_run() {
     let sandbox = mixed();
     let closed = "exec 3>&1; exec > ../stdout";
     let mut command = in_shell(&sandbox, closed, "-q --events fd:3", "true");

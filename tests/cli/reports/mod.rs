@@ -2,6 +2,8 @@
 
 mod events;
 mod files;
+mod formats;
+mod hostile;
 mod json;
 
 use serde_json::Value;

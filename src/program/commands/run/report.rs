@@ -43,7 +43,7 @@ pub(super) fn nothing(
     status(ExitStatus::Success, are_written)
 }
 
-/// Writes the reports of a run that somebody only wants to know about.
+/// Writes the reports of a dry run.
 pub(super) fn planned(loaded: &Loaded, run: &PreparedRun, reports: &Reports) -> ExitStatus {
     let are_written = reports.is_empty() || {
         let record = run.plan(&loaded.project, &loaded.references);

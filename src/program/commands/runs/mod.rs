@@ -76,7 +76,7 @@ pub(crate) struct ShowRunArgs {
     pub(crate) format: Format,
 }
 
-/// Write reports of a run, also of one that was killed or is going on
+/// Write reports of a run, also of one that was killed or is in progress
 #[derive(Debug, Args)]
 pub(crate) struct ReportRunArgs {
     /// `last`, `last~1`, or a unique beginning or end of a run id

@@ -168,7 +168,7 @@ pub(super) struct Captured {
 pub(super) struct EndedOutput {
     /// Its logs, if it was captured.
     pub(super) logs: Option<Logs>,
-    /// Where they are, if nobody wants to keep them.
+    /// Where they are, if they are not kept.
     _temporary: Option<TempDir>,
 }
 

@@ -1,0 +1,92 @@
+//! The report of a run as `JUnit` XML, which CI systems show as tests: each stack is one.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use quick_junit::{
+    NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite, XmlString,
+};
+
+use super::quote::quote;
+use super::runs::{ShownRun, ShownStack, words};
+use crate::printable::printable;
+use crate::record::journal::StackState;
+use crate::record::logs::Logs;
+
+/// How many bytes of the output of a failed stack are quoted, and of all together: the whole report
+/// has to be in memory.
+const QUOTED: usize = 16 << 10;
+const QUOTED_OF_ALL: usize = 8 << 20;
+
+/// Writes a run as `JUnit` XML.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Result<()> {
+    let header = &run.record.header;
+    let command = words(&header.command);
+    let mut suite = TestSuite::new(xml(&command));
+    suite
+        .extra
+        .insert("timestamp".into(), header.at.to_string().into());
+    suite.add_property(Property::new("run", xml(&header.run)));
+    suite.add_property(Property::new("state", run.state.word()));
+    let elapsed = run
+        .record
+        .finished
+        .as_ref()
+        .map(|finished| finished.elapsed_ms);
+    let elapsed = elapsed.map(Duration::from_millis);
+    if let Some(elapsed) = elapsed {
+        suite.set_time(elapsed);
+    }
+    let mut left = QUOTED_OF_ALL;
+    for stack in run.stacks() {
+        let mut case = TestCase::new(xml(&stack.record.path), status(stack, logs, &mut left));
+        case.set_classname(xml(&command));
+        case.set_time(stack.elapsed().unwrap_or_default());
+        suite.add_test_case(case);
+    }
+    let mut report = Report::new("orch");
+    if let Some(elapsed) = elapsed {
+        report.set_time(elapsed);
+    }
+    report.add_test_suite(suite);
+    report.serialize(&mut *out).map_err(io::Error::other)?;
+    writeln!(out)
+}
+
+/// Returns how a stack ended, in the words of `JUnit`: a failed stack is a failure, one whose end is
+/// unknown an error, and one that did not run is skipped.
+fn status(stack: ShownStack, logs: &Logs, left: &mut usize) -> TestCaseStatus {
+    let message = stack.cause().unwrap_or_else(|| stack.outcome().to_owned());
+    let mut status = match &stack.record.state {
+        state if state.is_success() => return TestCaseStatus::success(),
+        state if state.is_failure() => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        StackState::Started { .. } => TestCaseStatus::non_success(NonSuccessKind::Error),
+        _ => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(xml(&message));
+            return status;
+        }
+    };
+    status
+        .set_message(xml(&message))
+        .set_type(xml(stack.outcome()));
+    if let Some(quote) = quote(stack, logs, QUOTED.min(*left)) {
+        *left = left.saturating_sub(quote.text.len());
+        status.set_description(if quote.is_whole {
+            quote.text
+        } else {
+            format!("[…]\n{}", quote.text)
+        });
+    }
+    status
+}
+
+/// Returns a text without what XML cannot write.
+fn xml(text: &str) -> XmlString {
+    let text = printable(text);
+    text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}").into()
+}
