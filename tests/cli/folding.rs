@@ -38,6 +38,7 @@ fn github_folds_successes() {
     orch: /b: failed: exit status 1 after [time]
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 2 succeeded, 1 failed in [time]
+    ::error file=b/stack.tm,line=1,col=1,title=orch%3A /b failed::exit status 1 after 0.0s
     [exit status 1]
     ");
 }
@@ -102,12 +103,14 @@ fn gitlab_has_sections_with_names_of_their_own() {
 }
 
 #[test]
-fn parallel_runs_fold_by_themselves_and_serial_ones_are_live() {
-    let output = run(("GITHUB_ACTIONS", "true"), "-j 2");
-    assert!(
-        output.stderr.contains("::group::orch: /a: succeeded"),
-        "{output}"
-    );
-    let output = run(("GITHUB_ACTIONS", "true"), "");
+fn runs_fold_by_themselves_in_ci() {
+    for flags in ["-j 2", ""] {
+        let output = run(("GITHUB_ACTIONS", "true"), flags);
+        assert!(
+            output.stderr.contains("::group::orch: /a: succeeded"),
+            "{output}"
+        );
+    }
+    let output = run(("GITHUB_ACTIONS", "true"), "--output live");
     assert!(!output.stderr.contains("::group::"), "{output}");
 }

@@ -89,6 +89,37 @@ fn a_serial_run_is_captured_and_its_logs_are_kept() {
     assert_eq!(sandbox.orch("runs logs").stdout, "");
 }
 
+/// What others have written to the summary stays, and nothing in it gets too long for GitHub.
+#[test]
+fn the_summary_of_the_step_gets_a_report() {
+    let sandbox = Sandbox::layout("a\nb");
+    let summary = sandbox.path("/summary.md");
+    let run = |arguments: &str| {
+        sandbox.orch_with(arguments, |command| {
+            command
+                .env("GITHUB_ACTIONS", "true")
+                .env("GITHUB_STEP_SUMMARY", &summary);
+        })
+    };
+    sandbox.write("/summary.md", "before\n");
+    assert_eq!(
+        run("run -q --on-error continue -- sh -c 'test $ORCH_STACK_NAME = a'").code(),
+        1
+    );
+    let text = sandbox.read("/summary.md");
+    assert!(
+        text.starts_with("before\n") && text.contains("/b"),
+        "{text}"
+    );
+    assert_eq!(run("run -q --dry-run true").code(), 0);
+    assert_eq!(run("list").code(), 0);
+    assert_eq!(sandbox.read("/summary.md"), text);
+    let full = "x".repeat((1 << 20) - 100);
+    sandbox.write("/summary.md", &full);
+    assert_eq!(run("run -q true").code(), 0);
+    assert_eq!(sandbox.read("/summary.md").len(), full.len());
+}
+
 /// With both streams in one, as a CI system reads them, each section has its own output.
 #[test]
 fn markers_and_output_are_in_exact_order() {

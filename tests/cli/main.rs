@@ -54,7 +54,9 @@ mod triggered; // which stacks count as changed, or not, because of trigger file
 mod validate; // `orch validate`
 #[cfg(unix)]
 mod watch; // `watch`, `import` and `config.change_detection.ignore`
-mod why; // the whole story of one stack
+mod why;
+#[cfg(unix)]
+mod workflows; // the workflows in `examples/ci` // the whole story of one stack
 
 // The commands that these run are Unix programs.
 #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! `--report`: what happened in a run, in files for people and for other programs.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -50,7 +51,12 @@ enum Target {
     File(PathBuf),
     /// A pipe or a device, which is written to.
     Device(PathBuf),
+    /// The summary of a step of GitHub Actions: a file to which whoever runs in the step appends.
+    StepSummary(PathBuf),
 }
+
+/// The longest that the summary of a step may be, in bytes.
+const STEP_SUMMARY_BYTES: usize = 1 << 20;
 
 /// Reports that can be written, as far as can be known before.
 #[derive(Debug)]
@@ -188,6 +194,18 @@ fn temporary(file: &Path) -> io::Result<tempfile::NamedTempFile> {
 }
 
 impl Reports {
+    /// Adds the summary of the step, if this is one of GitHub Actions.
+    #[must_use]
+    pub(crate) fn with_step_summary(mut self) -> Self {
+        let is_github = env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
+        let file = env::var_os("GITHUB_STEP_SUMMARY").filter(|file| is_github && !file.is_empty());
+        if let Some(file) = file {
+            let target = Target::StepSummary(file.into());
+            self.wanted.push((ReportFormat::Markdown, target));
+        }
+        self
+    }
+
     /// Returns whether there are any.
     pub(crate) fn is_empty(&self) -> bool {
         self.wanted.is_empty()
@@ -197,14 +215,28 @@ impl Reports {
     pub(crate) fn write(&self, run: &ShownRun, logs: &Logs) -> bool {
         let mut are_written = true;
         for (format, target) in &self.wanted {
+            let max_bytes = match target {
+                Target::StepSummary(file) => {
+                    let length = fs::metadata(file).map_or(0, |metadata| metadata.len());
+                    let used = usize::try_from(length).unwrap_or(usize::MAX);
+                    let left = STEP_SUMMARY_BYTES.saturating_sub(used);
+                    if left < LEAST_MARKDOWN_BYTES {
+                        continue; // GitHub would show nothing of what is too long
+                    }
+                    left
+                }
+                _ => self.max_bytes,
+            };
             let write_to = |out: &mut dyn Write| {
                 let mut out = out;
-                write_report(&mut out, *format, run, logs, self.max_bytes)
+                write_report(&mut out, *format, run, logs, max_bytes)
             };
             if let Err(error) = target.write(write_to) {
                 let place = match target {
                     Target::Stdout => "-".into(),
-                    Target::File(file) | Target::Device(file) => file.to_string_lossy(),
+                    Target::File(file) | Target::Device(file) | Target::StepSummary(file) => {
+                        file.to_string_lossy()
+                    }
                 };
                 console::warning(&format!(
                     "the report `{place}` could not be written: {error}"
@@ -222,6 +254,12 @@ impl Target {
         match self {
             Target::Stdout => {
                 let mut out = console::stdout();
+                content(&mut out)?;
+                out.flush()
+            }
+            Target::StepSummary(file) => {
+                let file = File::options().append(true).create(true).open(file)?;
+                let mut out = BufWriter::new(file);
                 content(&mut out)?;
                 out.flush()
             }

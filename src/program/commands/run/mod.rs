@@ -45,7 +45,10 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     check_command(args)?;
     let descriptor = args.events.descriptor()?;
-    let reports = args.reports.check(chdir)?;
+    let mut reports = args.reports.check(chdir)?;
+    if !args.dry_run {
+        reports = reports.with_step_summary();
+    }
     let disabled = safeguards::disabled(args)?;
     let found = find(chdir, args)?;
     let mut loaded = Loaded::of(found, None, reads(args, &disabled))?;

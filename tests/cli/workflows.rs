@@ -1,0 +1,272 @@
+//! The workflows in `examples/ci`: their scripts run as the provider would run them, in its environment,
+//! with stand-ins for `terraform` and `gh`.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use insta::assert_snapshot;
+
+use crate::support::{Output, Repository, orch_program};
+
+/// Says what Terraform says, and keeps a list of what it was asked to do.
+const TERRAFORM: &str = r#"#!/bin/sh
+echo "$ORCH_STACK_PATH: $*" >> "$ASKED"
+case "$1" in
+plan) echo "Plan: 1 to add, 0 to change, 0 to destroy." ;;
+apply) echo "Apply complete! Resources: 1 added, 0 changed, 0 destroyed." ;;
+destroy) echo "Destroy complete! Resources: 1 destroyed." ;;
+esac
+[ ! -e broken ]
+"#;
+
+/// Keeps comments in files: lists the one with the mark, creates it as number 7, replaces it.
+const GH: &str = r#"#!/bin/sh
+echo "gh $*" >> "$ASKED"
+for argument in "$@"; do
+    case "$argument" in
+    --paginate) if [ -e "$COMMENT" ]; then echo 7; fi; exit ;;
+    body=@*) cp "${argument#body=@}" "$COMMENT" ;;
+    esac
+done
+"#;
+
+/// A job: a repository, and programs beside it.
+struct Job {
+    repository: Repository,
+    /// The commit that changes are measured from.
+    base: String,
+}
+
+impl Job {
+    /// Two stacks, of which `/app` has changed since the base.
+    fn new() -> Self {
+        let repository = Repository::layout(
+            "
+            app
+            db",
+        );
+        repository.write_program("../bin/terraform", TERRAFORM);
+        repository.write_program("../bin/gh", GH);
+        let base = repository.git("rev-parse HEAD").trim().to_owned();
+        repository.write("/app/main.tf", "# new\n");
+        repository.commit();
+        Job { repository, base }
+    }
+
+    fn outside(&self, name: &str) -> PathBuf {
+        self.repository.outside().join(name)
+    }
+
+    /// Runs a script as GitHub does.
+    fn run(&self, script: &str, variables: &[(&str, &str)]) -> Output {
+        let event = format!(
+            r#"{{"before": "{base}", "pull_request": {{"base": {{"sha": "{base}", "ref": "main"}}}}}}"#,
+            base = self.base
+        );
+        fs::write(self.outside("event.json"), event).unwrap();
+        let mut path = vec![
+            self.outside("bin"),
+            orch_program().parent().unwrap().to_owned(),
+        ];
+        path.extend(env::split_paths(&env::var_os("PATH").unwrap()));
+        let mut shell = Command::new("bash");
+        self.repository.isolate(&mut shell);
+        shell
+            .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
+            .current_dir(self.repository.path("/"))
+            .env("PATH", env::join_paths(path).unwrap())
+            .envs([("CI", "true"), ("TF_IN_AUTOMATION", "1")])
+            .env("ASKED", self.outside("asked"))
+            .env("COMMENT", self.outside("comment"))
+            .env("GITHUB_EVENT_PATH", self.outside("event.json"))
+            .env("GITHUB_STEP_SUMMARY", self.outside("summary.md"))
+            .env("GITHUB_WORKSPACE", self.repository.path("/"))
+            .envs(variables.iter().copied());
+        self.repository.output(&shell.output().unwrap())
+    }
+
+    /// Returns what the stand-ins were asked to do since the last call.
+    fn asked(&self) -> String {
+        let asked = fs::read_to_string(self.outside("asked")).unwrap_or_default();
+        _ = fs::remove_file(self.outside("asked"));
+        asked
+    }
+}
+
+const GITHUB: [(&str, &str); 2] = [("GITHUB_ACTIONS", "true"), ("GITHUB_REPOSITORY", "o/r")];
+
+/// Returns the scripts of a workflow of GitHub by the names of their steps.
+fn scripts(workflow: &str) -> Vec<(String, String)> {
+    let mut scripts = Vec::new();
+    let mut name = String::new();
+    let mut lines = workflow.lines().peekable();
+    while let Some(line) = lines.next() {
+        if let Some((_, found)) = line.split_once("- name: ") {
+            found.clone_into(&mut name);
+        }
+        if line.trim_start() != "run: |" {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let mut script = String::new();
+        while let Some(line) = lines.next_if(|line| line.len() - line.trim_start().len() > indent) {
+            script += line.trim_start();
+            script += "\n";
+        }
+        assert!(
+            !script.contains("${{"),
+            "values come in variables: {script}"
+        );
+        scripts.push((name.clone(), script));
+    }
+    scripts
+}
+
+/// Returns the script of a step.
+fn step(file: &str, wanted: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("examples/ci/github")
+        .join(file);
+    let scripts = scripts(&fs::read_to_string(path).unwrap());
+    let mut scripts = scripts.into_iter().filter(|(name, _)| name == wanted);
+    scripts.next().expect("there is such a step").1
+}
+
+#[test]
+fn a_pull_request_is_planned_and_has_one_comment() {
+    let job = Job::new();
+    let variables = [
+        ("GITHUB_EVENT_NAME", "pull_request"),
+        ("GITHUB_BASE_REF", "main"),
+        ("PULL_REQUEST", "12"),
+        GITHUB[0],
+        GITHUB[1],
+    ];
+    let output = job.run(&step("terraform.yml", "plan"), &variables);
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(job.asked(), "/app: init\n/app: plan -lock=false\n");
+    assert!(
+        output.stdout.contains("::group::orch: /app: succeeded"),
+        "{output}"
+    );
+    let output = job.run(&step("terraform.yml", "comment"), &variables);
+    assert_eq!(output.code(), 0, "{output}");
+    assert_snapshot!(job.asked(), @r#"
+    gh api --paginate repos/o/r/issues/12/comments --jq .[] | select(.body | startswith("<!-- orch plan -->")) | .id
+    gh api --method POST repos/o/r/issues/12/comments --field body=@comment.md
+    "#);
+    let comment = fs::read_to_string(job.outside("comment")).unwrap();
+    assert!(comment.starts_with("<!-- orch plan -->\n"), "{comment}");
+    assert!(
+        comment.contains("/app") && comment.contains("+1 ~0 -0"),
+        "{comment}"
+    );
+
+    job.repository.write("/app/broken", "");
+    job.repository.commit();
+    let output = job.run(&step("terraform.yml", "plan"), &variables);
+    assert_eq!(output.code(), 1, "{output}");
+    assert!(
+        output.stdout.contains("::error file=app/stack.tm,line=1"),
+        "{output}"
+    );
+    _ = job.asked();
+    let output = job.run(&step("terraform.yml", "comment"), &variables);
+    assert_eq!(output.code(), 0, "{output}");
+    assert!(
+        job.asked()
+            .contains("--method PATCH repos/o/r/issues/comments/7")
+    );
+    let comment = fs::read_to_string(job.outside("comment")).unwrap();
+    assert!(comment.contains("failed"), "{comment}");
+}
+
+#[test]
+fn a_push_is_applied() {
+    let job = Job::new();
+    let variables = [
+        ("GITHUB_EVENT_NAME", "push"),
+        ("GITHUB_REF", "refs/heads/main"),
+        ("GITHUB_REF_NAME", "main"),
+        ("GITHUB_REF_TYPE", "branch"),
+        GITHUB[0],
+    ];
+    let output = job.run(&step("terraform.yml", "apply"), &variables);
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(
+        job.asked(),
+        "/app: init\n/app: apply -auto-approve -lock-timeout=10m\n"
+    );
+}
+
+#[test]
+fn nothing_is_destroyed_that_nobody_names() {
+    let job = Job::new();
+    let script = step("destroy.yml", "destroy");
+    let run = |stacks: &str| {
+        let variables = [
+            ("GITHUB_EVENT_NAME", "workflow_dispatch"),
+            ("STACKS", stacks),
+            GITHUB[0],
+        ];
+        job.run(&script, &variables).code()
+    };
+    assert_eq!((run(""), job.asked()), (64, String::new()));
+    assert_eq!((run("/nothing/**"), job.asked()), (4, String::new()));
+    assert_eq!(run("/db"), 0);
+    assert_eq!(job.asked(), "/db: init\n/db: destroy -auto-approve\n");
+}
+
+#[test]
+fn the_pipeline_of_gitlab_plans_and_applies() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/ci/gitlab/.gitlab-ci.yml");
+    let pipeline = fs::read_to_string(path).unwrap();
+    let scripts: Vec<&str> = pipeline
+        .lines()
+        .filter_map(|line| line.strip_prefix("    - orch "))
+        .collect();
+    let [plan, apply] = scripts.as_slice() else {
+        panic!("there are two scripts: {scripts:?}");
+    };
+    let job = Job::new();
+    let variables = [
+        ("GITLAB_CI", "true"),
+        ("CI_PIPELINE_SOURCE", "merge_request_event"),
+        ("CI_MERGE_REQUEST_DIFF_BASE_SHA", job.base.as_str()),
+    ];
+    let output = job.run(&format!("orch {plan}"), &variables);
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(job.asked(), "/app: init\n/app: plan -lock=false\n");
+    let report = job.repository.read("/plan.xml");
+    assert!(report.contains("<testcase name=\"/app\""), "{report}");
+    // The next job has a checkout of its own.
+    job.repository.remove("/plan.xml");
+    let variables = [
+        ("GITLAB_CI", "true"),
+        ("CI_PIPELINE_SOURCE", "push"),
+        ("CI_COMMIT_BRANCH", "main"),
+        ("CI_DEFAULT_BRANCH", "main"),
+        ("CI_COMMIT_BEFORE_SHA", job.base.as_str()),
+    ];
+    let output = job.run(&format!("orch {apply}"), &variables);
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(
+        job.asked(),
+        "/app: init\n/app: apply -auto-approve -lock-timeout=10m\n"
+    );
+}
+
+/// The README shows one of them.
+#[test]
+fn the_readme_shows_the_workflow_that_is_tested() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let workflow = read("examples/ci/github/terraform.yml");
+    let (_, from_name) = workflow.split_once("\nname: terraform\n").unwrap();
+    assert!(
+        read("README.md").contains(from_name),
+        "the README has another workflow"
+    );
+}
