@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 
 use super::full::write_report_json;
+use super::html::write_html;
 use super::junit::write_junit;
 use super::markdown::write_markdown;
 use super::runs::ShownRun;
@@ -19,6 +20,8 @@ pub enum ReportFormat {
     Junit,
     /// Markdown for a comment or a summary.
     Markdown,
+    /// A page for a browser, with the logs.
+    Html,
     /// Terragrunt's run report as JSON.
     TerragruntJson,
     /// Terragrunt's run report as CSV.
@@ -27,10 +30,11 @@ pub enum ReportFormat {
 
 impl ReportFormat {
     /// All formats.
-    pub const ALL: [ReportFormat; 5] = [
+    pub const ALL: [ReportFormat; 6] = [
         ReportFormat::Json,
         ReportFormat::Junit,
         ReportFormat::Markdown,
+        ReportFormat::Html,
         ReportFormat::TerragruntJson,
         ReportFormat::TerragruntCsv,
     ];
@@ -41,6 +45,7 @@ impl ReportFormat {
             ReportFormat::Json => "json",
             ReportFormat::Junit => "junit",
             ReportFormat::Markdown => "markdown",
+            ReportFormat::Html => "html",
             ReportFormat::TerragruntJson => "terragrunt-json",
             ReportFormat::TerragruntCsv => "terragrunt-csv",
         }
@@ -52,6 +57,7 @@ impl ReportFormat {
             ReportFormat::Json => Some("json"),
             ReportFormat::Junit => Some("xml"),
             ReportFormat::Markdown => Some("md"),
+            ReportFormat::Html => Some("html"),
             ReportFormat::TerragruntJson => None,
             ReportFormat::TerragruntCsv => Some("csv"),
         }
@@ -88,6 +94,7 @@ pub fn write_report(
         ReportFormat::Json => write_report_json(out, run, logs),
         ReportFormat::Junit => write_junit(out, run, logs),
         ReportFormat::Markdown => write_markdown(out, run, logs, max_markdown_bytes),
+        ReportFormat::Html => write_html(out, run, logs),
         ReportFormat::TerragruntJson => write_terragrunt_json(out, run),
         ReportFormat::TerragruntCsv => write_terragrunt_csv(out, run),
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub use self::json::{write_run_json, write_run_refusal_json, write_runs_json};
 use self::stack::nth;
 pub(super) use self::stack::{ShownStack, how_ended};
-pub(super) use self::text::words;
+pub(super) use self::text::{facts, words};
 pub use self::text::{local_time, write_run, write_runs};
 use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
 

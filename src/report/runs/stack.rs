@@ -1,7 +1,7 @@
 //! A stack of a run, as reports show it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -128,11 +128,20 @@ impl<'a> ShownStack<'a> {
         logs: &Logs,
         attempt: &AttemptRecord,
     ) -> Option<String> {
-        let file = logs.file(self.position?, &self.path()?, attempt.number);
+        let file = self.log_file(logs, attempt)?;
         let place = file.strip_prefix(&self.run.folder).ok()?;
         let place = run_folder(Path::new(""), &self.run.record.header.run).join(place);
         let is_there = file.symlink_metadata().is_ok_and(|file| file.is_file());
         is_there.then(|| place.to_string_lossy().replace('\\', "/"))
+    }
+
+    /// Returns the file that has the log of an attempt, whether or not it exists.
+    pub(in crate::report) fn log_file(
+        self,
+        logs: &Logs,
+        attempt: &AttemptRecord,
+    ) -> Option<PathBuf> {
+        Some(logs.file(self.position?, &self.path()?, attempt.number))
     }
 
     /// Returns the stack path, unless something else than `orch` wrote the journal.

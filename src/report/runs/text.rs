@@ -124,6 +124,35 @@ fn phrase(state: RunState) -> &'static str {
 /// If it cannot be written.
 pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     let header = &run.record.header;
+    writeln!(
+        out,
+        "run {} {}: {}",
+        printable(&header.run),
+        phrase(run.state),
+        counted(&run.record.counts(), header)
+    )?;
+    for (name, value) in facts(run) {
+        writeln!(out, "  {name:8} {value}")?;
+    }
+    writeln!(out)?;
+    for shown in run.stacks() {
+        let stack = shown.record;
+        let word = printable(shown.outcome());
+        let path = printable(&stack.path);
+        match detail(run, shown) {
+            Some(detail) => writeln!(out, "{word:9}  {path}: {detail}")?,
+            None => writeln!(out, "{word:9}  {path}")?,
+        }
+        for line in attempts(stack) {
+            writeln!(out, "{:9}    {line}", "")?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is on record of a run as a whole, each with its name.
+pub(in crate::report) fn facts(run: &ShownRun) -> Vec<(&'static str, String)> {
+    let header = &run.record.header;
     let took = match &run.record.finished {
         Some(finished) => format!(
             ", took {}",
@@ -164,30 +193,7 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         lines.push(("HEAD", shown(head)));
     }
     lines.push(("kept in", shown(&run.folder.to_string_lossy())));
-    writeln!(
-        out,
-        "run {} {}: {}",
-        printable(&header.run),
-        phrase(run.state),
-        counted(&run.record.counts(), header)
-    )?;
-    for (name, value) in lines {
-        writeln!(out, "  {name:8} {value}")?;
-    }
-    writeln!(out)?;
-    for shown in run.stacks() {
-        let stack = shown.record;
-        let word = printable(shown.outcome());
-        let path = printable(&stack.path);
-        match detail(run, shown) {
-            Some(detail) => writeln!(out, "{word:9}  {path}: {detail}")?,
-            None => writeln!(out, "{word:9}  {path}")?,
-        }
-        for line in attempts(stack) {
-            writeln!(out, "{:9}    {line}", "")?;
-        }
-    }
-    Ok(())
+    lines
 }
 
 /// Returns what stopped a run, and when.

@@ -16,21 +16,21 @@ fn what_cannot_be_written_is_known_before_anything_runs() {
     let run = |report: &str| sandbox.orch(&format!("run --report {report} true"));
     assert_snapshot!(run("-"), @"
     [stderr]
-    error: invalid value '-' for '--report <[FORMAT=]FILE>': standard output has no extension: write `FORMAT=-`; the formats are `json` (.json), `junit` (.xml), `markdown` (.md), `terragrunt-json`, `terragrunt-csv` (.csv)
+    error: invalid value '-' for '--report <[FORMAT=]FILE>': standard output has no extension: write `FORMAT=-`; the formats are `json` (.json), `junit` (.xml), `markdown` (.md), `html` (.html), `terragrunt-json`, `terragrunt-csv` (.csv)
 
     For more information, try '--help'.
     [exit status 64]
     ");
     assert_snapshot!(run("out.yaml"), @"
     [stderr]
-    error: invalid value 'out.yaml' for '--report <[FORMAT=]FILE>': `.yaml` is not the extension of a format; the formats are `json` (.json), `junit` (.xml), `markdown` (.md), `terragrunt-json`, `terragrunt-csv` (.csv)
+    error: invalid value 'out.yaml' for '--report <[FORMAT=]FILE>': `.yaml` is not the extension of a format; the formats are `json` (.json), `junit` (.xml), `markdown` (.md), `html` (.html), `terragrunt-json`, `terragrunt-csv` (.csv)
 
     For more information, try '--help'.
     [exit status 64]
     ");
     assert_snapshot!(run("jsno=out"), @"
     [stderr]
-    error: invalid value 'jsno=out' for '--report <[FORMAT=]FILE>': `jsno` is not a format; the formats are `json` (.json), `junit` (.xml), `markdown` (.md), `terragrunt-json`, `terragrunt-csv` (.csv)
+    error: invalid value 'jsno=out' for '--report <[FORMAT=]FILE>': `jsno` is not a format; the formats are `json` (.json), `junit` (.xml), `markdown` (.md), `html` (.html), `terragrunt-json`, `terragrunt-csv` (.csv)
 
     For more information, try '--help'.
     [exit status 64]

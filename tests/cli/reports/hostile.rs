@@ -17,7 +17,9 @@ const NAMES: [&str; 8] = [
     "not\u{ffff}xml\u{202e}",
 ];
 
-const REPORTS: [&str; 5] = ["out.json", "out.xml", "out.md", "out.csv", "tg.json"];
+const REPORTS: [&str; 6] = [
+    "out.json", "out.xml", "out.md", "out.html", "out.csv", "tg.json",
+];
 
 /// A run in which a command fails in stacks with these names, after it has printed this.
 fn reported(output: &[u8]) -> Sandbox {

@@ -4,6 +4,7 @@ mod events;
 mod files;
 mod formats;
 mod hostile;
+mod html;
 mod json;
 
 use serde_json::Value;

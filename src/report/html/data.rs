@@ -1,0 +1,172 @@
+//! What the page knows of a run.
+
+use serde::Serialize;
+
+use super::course::{Course, Time, Waited};
+use super::log::LogFile;
+use crate::record::journal::{AttemptRecord, RunState};
+use crate::report::failure::failed;
+use crate::report::resources::changes_text;
+use crate::report::runs::{ShownRun, ShownStack, facts};
+
+/// The run.
+#[derive(Serialize)]
+pub(super) struct PageData<'a> {
+    id: &'a str,
+    state: &'static str,
+    /// Milliseconds since 1970.
+    began: i64,
+    elapsed_ms: Option<u64>,
+    jobs: usize,
+    /// What else is known, each with its name.
+    facts: Vec<(&'static str, String)>,
+    stacks: Vec<StackData<'a>>,
+    /// What waits for what, by positions in `stacks`; what comes after them are the nodes of `between`.
+    edges: Vec<(usize, usize)>,
+    between: Vec<usize>,
+    critical: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct StackData<'a> {
+    path: &'a str,
+    state: &'a str,
+    /// Why it ended, or did not.
+    detail: Option<String>,
+    wave: usize,
+    #[serde(flatten)]
+    time: Option<TimeData>,
+    changes: Option<String>,
+    /// Whether there are changes, if that is known.
+    changed: Option<bool>,
+    attempts: Vec<AttemptData>,
+}
+
+#[derive(Serialize)]
+struct TimeData {
+    start: i64,
+    end: i64,
+    slot: usize,
+    /// The stack that it waited for.
+    waited: Option<usize>,
+    /// Whether it waited for nothing but the slot of that stack.
+    for_slot: bool,
+}
+
+#[derive(Serialize)]
+struct AttemptData {
+    number: u32,
+    start: i64,
+    elapsed_ms: Option<u64>,
+    /// How it failed, and what else is to be said of it.
+    notes: Vec<String>,
+    /// The id of the element with its log.
+    log: Option<String>,
+    bytes: u64,
+}
+
+impl From<Time> for TimeData {
+    fn from(time: Time) -> Self {
+        TimeData {
+            start: time.start,
+            end: time.end,
+            slot: time.slot,
+            waited: time
+                .waited
+                .map(|(Waited::Stack(stack) | Waited::Slot(stack))| stack),
+            for_slot: matches!(time.waited, Some(Waited::Slot(_))),
+        }
+    }
+}
+
+impl<'a> PageData<'a> {
+    /// `logs` are in the order of the stacks, and then of their attempts.
+    pub(super) fn new(run: &'a ShownRun, logs: &[LogFile<'_>]) -> Self {
+        let record = &run.record;
+        let course = Course::new(record);
+        let mut logs = logs.iter().peekable();
+        let stacks = run.stacks().enumerate().map(|(position, stack)| {
+            let attempts = stack.record.attempts.iter().enumerate();
+            let attempts = attempts.map(|(nth, attempt)| {
+                let log = logs.next_if(|log| (log.stack, log.nth) == (position, nth));
+                attempt_data(run, attempt, log)
+            });
+            let attempts = attempts.collect();
+            let (wave, time) = (course.waves[position], course.times[position]);
+            stack_data(stack, wave, time, attempts)
+        });
+        PageData {
+            id: &record.header.run,
+            state: run.state.word(),
+            began: record.header.at.as_millisecond(),
+            elapsed_ms: record.finished.as_ref().map(|finished| finished.elapsed_ms),
+            jobs: record.header.settings.jobs,
+            facts: facts(run),
+            stacks: stacks.collect(),
+            edges: course.edges,
+            between: course.between,
+            critical: course.critical,
+        }
+    }
+}
+
+fn stack_data(
+    stack: ShownStack<'_>,
+    wave: usize,
+    time: Option<Time>,
+    attempts: Vec<AttemptData>,
+) -> StackData<'_> {
+    StackData {
+        path: &stack.record.path,
+        state: stack.outcome(),
+        detail: stack.cause(),
+        wave,
+        time: time.map(TimeData::from),
+        changes: stack.changes().map(changes_text),
+        changed: stack.changes().map(|changes| changes.any),
+        attempts,
+    }
+}
+
+fn attempt_data(run: &ShownRun, attempt: &AttemptRecord, log: Option<&LogFile<'_>>) -> AttemptData {
+    let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).ok();
+    let mut notes = Vec::new();
+    notes.extend(attempt.failure.as_ref().map(|failure| failed(failure, "")));
+    if attempt.elapsed.is_none() && run.state != RunState::Running {
+        notes.push("its end is not on record".to_owned());
+    }
+    if attempt.was_killed {
+        notes.push("killed, since it did not end when interrupted".to_owned());
+    }
+    let lost = attempt.output_lost.as_ref();
+    notes.extend(lost.map(|problem| format!("not all output was kept: {problem}")));
+    let start = attempt.began.duration_since(run.record.header.at);
+    AttemptData {
+        number: attempt.number,
+        start: i64::try_from(start.as_millis()).unwrap_or_default(),
+        elapsed_ms: attempt.elapsed.and_then(milliseconds),
+        notes: notes.iter().map(|note| note.trim().to_owned()).collect(),
+        log: log.map(LogFile::id),
+        bytes: log.map_or(0, |log| log.length),
+    }
+}
+
+/// Returns how a run went, in a line.
+pub(super) fn headline(run: &ShownRun) -> String {
+    let record = &run.record;
+    let (counts, total) = (record.counts(), record.stacks.len());
+    let stacks = |n: usize| format!("{n} {}", if n == 1 { "stack" } else { "stacks" });
+    let of_all = format!("of {}", stacks(total));
+    let ended = counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
+    let word = run.state.word();
+    match run.state {
+        RunState::DryRun => format!("{word}: {} would run", stacks(total)),
+        _ if total == 0 => format!("{word}: there was no stack to run in"),
+        RunState::Succeeded if counts.succeeded == total => format!("{word}: {}", stacks(total)),
+        RunState::Succeeded => format!("{word}: {} {of_all}", counts.succeeded),
+        RunState::Failed => format!("{word}: {} {of_all}", counts.failed),
+        RunState::Interrupted => format!("{word}: {} {of_all} succeeded", counts.succeeded),
+        RunState::Running => format!("{word}: {ended} {of_all} have ended so far"),
+        RunState::Killed | RunState::Unknown => format!("{word}: {ended} {of_all} had ended"),
+    }
+}

@@ -1,0 +1,77 @@
+//! The report of a run as a page of HTML: one file that needs neither a server nor a network.
+//!
+//! What comes from outside (names, commands, logs) is in the page only as JSON in script elements that
+//! no browser executes, escaped so that nothing can end them, and in two lines of escaped text. The
+//! script of the page shows it as text and never as markup. The policy of the page allows its own script
+//! and style, each by its digest, and nothing else. Each log has an element of its own, which is
+//! parsed when somebody reads or searches it; here it is never in memory as a whole.
+
+mod course;
+mod data;
+mod digest;
+mod log;
+mod script_text;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use super::runs::{ShownRun, words};
+use crate::record::journal::RunState;
+use crate::record::logs::Logs;
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+
+/// The parts of the script, in this order: later ones use earlier ones.
+const SCRIPT: [&str; 8] = [
+    include_str!("data.js"),
+    include_str!("logs.js"),
+    include_str!("list.js"),
+    include_str!("canvas.js"),
+    include_str!("graph.js"),
+    include_str!("timeline.js"),
+    include_str!("search.js"),
+    include_str!("page.js"),
+];
+
+/// Writes the report of a run as a page.
+///
+/// # Errors
+///
+/// If it cannot be written. Where a log cannot be read, the page says so.
+pub fn write_html(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Result<()> {
+    let files = log::find(run, logs);
+    let header = &run.record.header;
+    let (headline, command) = (data::headline(run), words(&header.command));
+    let script = format!("\"use strict\";\n{{\n{}}}\n", SCRIPT.concat());
+    let mut rest = PAGE;
+    while let Some((before, after)) = rest.split_once("{{") {
+        out.write_all(before.as_bytes())?;
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        match name {
+            "headline" => write!(out, "{}", script_text::escape_html(&headline))?,
+            "command" => write!(out, "{}", script_text::escape_html(&command))?,
+            "state" => write!(out, "{}", run.state.word())?,
+            "colour" => write!(out, "{}", colour(run))?,
+            "style-digest" => write!(out, "{}", digest::source(STYLE))?,
+            "script-digest" => write!(out, "{}", digest::source(&script))?,
+            "style" => out.write_all(STYLE.as_bytes())?,
+            "script" => out.write_all(script.as_bytes())?,
+            "run" => script_text::write_json(out, &data::PageData::new(run, &files))?,
+            "logs" => log::write(out, &files, logs)?,
+            other => unreachable!("the page has no place `{other}`"),
+        }
+        rest = after;
+    }
+    out.write_all(rest.as_bytes())
+}
+
+/// Returns the colour of the page's icon.
+fn colour(run: &ShownRun) -> &'static str {
+    match run.state {
+        RunState::Succeeded => "1a7f37",
+        RunState::Failed | RunState::Killed | RunState::Interrupted => "cf222e",
+        RunState::Running | RunState::Unknown | RunState::DryRun => "57606a",
+    }
+}
