@@ -130,8 +130,8 @@ impl RunSettings {
     }
 
     /// Returns what each of these stacks allows this command, in their sequence. What is said here
-    /// replaces what is configured, each setting by itself; where nobody says what exit statuses mean,
-    /// they mean what the command is known for.
+    /// replaces what is configured, each setting by itself; where nobody says which exit statuses
+    /// mean changes, those do that the command is known for.
     ///
     /// # Errors
     ///
@@ -187,8 +187,7 @@ impl RunSettings {
 
     /// Returns what exit statuses mean, given what is configured, and what the command is known for.
     fn exit_codes_or(&self, configured: &ExitCodes, known: &ExitCodes) -> ExitCodes {
-        let said = self.exit_codes.clone().or(configured);
-        if said.is_empty() { known.clone() } else { said }
+        self.exit_codes.clone().or(configured).or(known)
     }
 
     /// Returns the first setting that is about retries and does not ask for them.

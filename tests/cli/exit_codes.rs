@@ -264,3 +264,39 @@ fn what_failed_has_no_summary() {
     assert_eq!(output.code(), 1);
     assert!(!output.stderr.contains("changes"), "{output}");
 }
+
+/// A status of 0 is that of every success: what the output says then counts.
+#[test]
+fn an_apply_that_changed_something_has_changes_whatever_a_plan_would_exit_with() {
+    let sandbox = three_stacks();
+    sandbox.write(
+        "/config.orch.hcl",
+        "orch {\n  config {\n    run {\n      changes_exit_codes = [2]\n    }\n  }\n}\n",
+    );
+    sandbox.write("/b/status", "0");
+    sandbox.write(
+        "/a/output",
+        "Apply complete! Resources: 3 added, 1 changed, 0 destroyed.\n",
+    );
+    let output = terraform(
+        &sandbox,
+        "run -q --output none --detailed-exitcode terraform apply",
+    );
+    assert_eq!(output.code(), 2, "{output}");
+    let any: Vec<Value> = changes(&sandbox)
+        .iter()
+        .map(|it| it["any"].clone())
+        .collect();
+    assert_eq!(any, [json!(true), json!(false), json!(false)]);
+}
+
+#[test]
+fn further_statuses_of_success_leave_what_a_plan_means() {
+    let sandbox = three_stacks();
+    let flags = "-q --success-exit-code 3 --detailed-exitcode";
+    let output = terraform(
+        &sandbox,
+        &format!("run {flags} terraform plan -detailed-exitcode"),
+    );
+    assert_eq!(output.code(), 2, "{output}");
+}

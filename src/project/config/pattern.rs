@@ -28,7 +28,11 @@ impl CommandPattern {
     }
 
     /// Returns whether a command is one of these, with whatever options and further arguments.
-    pub fn matches(&self, command: &[OsString]) -> bool {
+    ///
+    /// A word right after an option may be the value of that option: `make -C diff apply` is no
+    /// `make diff`. Such a word does not count unless the option has its value behind a `=`, or is one of
+    /// `flags`, which have none.
+    pub fn matches(&self, command: &[OsString], flags: &[&str]) -> bool {
         let Some((program, arguments)) = command.split_first() else {
             return false;
         };
@@ -36,13 +40,26 @@ impl CommandPattern {
         let name = name.map(|name| name.to_string_lossy());
         let name = name.as_deref().unwrap_or_default();
         let name = name.strip_suffix(".exe").unwrap_or(name);
-        let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
-        let mut words = arguments.iter().filter(|word| !is_option(word));
         let (wanted, others) = self.0.split_first().expect("a pattern has a program");
-        wanted == name
-            && others
-                .iter()
-                .all(|wanted| words.next().is_some_and(|word| word == wanted.as_str()))
+        if wanted != name {
+            return false;
+        }
+        let mut others = others.iter().peekable();
+        let mut may_be_value = false;
+        for word in arguments {
+            let Some(wanted) = others.peek() else {
+                break;
+            };
+            if word.as_encoded_bytes().starts_with(b"-") {
+                let has_value = word.as_encoded_bytes().contains(&b'=');
+                may_be_value = !has_value && !flags.iter().any(|flag| word == flag);
+            } else if may_be_value || word != wanted.as_str() {
+                return false;
+            } else {
+                others.next();
+            }
+        }
+        others.next().is_none()
     }
 }
 
@@ -52,7 +69,7 @@ mod tests {
 
     fn matches(pattern: &str, line: &str) -> bool {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        CommandPattern::parse(pattern).unwrap().matches(&words)
+        CommandPattern::parse(pattern).unwrap().matches(&words, &[])
     }
 
     #[test]
@@ -61,8 +78,8 @@ mod tests {
             "make diff",
             "/usr/bin/make diff",
             "make.exe diff",
-            "make -k diff all",
-            "make --silent diff -j 8",
+            "make --directory=x diff all",
+            "make diff -j 8",
         ] {
             assert!(matches("make diff", line), "{line}");
         }
@@ -72,12 +89,14 @@ mod tests {
             "gmake diff",
             "diff",
             "make -C x diff",
+            "make -C diff",
+            "make -C diff apply",
             "make diffs",
         ] {
             assert!(!matches("make diff", line), "{line}");
         }
         assert!(matches("make", "make all"));
-        assert!(!CommandPattern::parse("make").unwrap().matches(&[]));
+        assert!(!CommandPattern::parse("make").unwrap().matches(&[], &[]));
     }
 
     #[test]

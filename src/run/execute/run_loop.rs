@@ -252,9 +252,10 @@ impl<E: Executor> RunLoop<'_, E> {
         };
         let mut changes = end.changes;
         if let Some(has_changes) = exit_codes.has_changes(status) {
-            // The status decides, since output can be read wrongly.
             let summary = changes.get_or_insert(ChangeSummary::uncounted(has_changes));
-            summary.has_changes = has_changes;
+            // A status that means changes decides, since output can be read wrongly. Another one is
+            // that of every success: an apply that has changed something exits with 0.
+            summary.has_changes |= has_changes;
         }
         active.stage.changes = changes.or(active.stage.changes);
         self.step_succeeded(turn);

@@ -66,7 +66,7 @@ impl Disabled {
 /// knows or the configuration says, unless the user wants all safeguards.
 pub fn guards(command: &[OsString], disabled: &Disabled, read_only: &[CommandPattern]) -> bool {
     let is_known =
-        || terraform::reads_only(command) || read_only.iter().any(|it| it.matches(command));
+        || terraform::reads_only(command) || read_only.iter().any(|it| it.matches(command, &[]));
     disabled.is_none() || !is_known()
 }
 

@@ -25,39 +25,44 @@ const READING: [&str; 8] = [
     "fmt",
 ];
 
-/// Their commands that change something. A command line that has one of these words anywhere may be
-/// about it, whatever comes first: the value of an option looks like a command.
-const CHANGING: [&str; 12] = [
-    "apply",
-    "destroy",
-    "apply-all",
-    "destroy-all",
-    "import",
-    "init",
-    "push",
-    "refresh",
-    "state",
-    "taint",
-    "untaint",
-    "force-unlock",
-];
-
 /// What may stand between Terragrunt and the command that it hands on.
 const HANDING_ON: [&str; 2] = ["run", "run-all"];
 
+/// Options without a value that stand before a command.
+const FLAGS: [&str; 8] = [
+    "--",
+    "--all",
+    "-a",
+    "-no-color",
+    "--no-color",
+    "--non-interactive",
+    "--terragrunt-no-color",
+    "--terragrunt-non-interactive",
+];
+
 /// Returns whether the command is known to change nothing but local files.
 pub fn reads_only(command: &[OsString]) -> bool {
-    let is_word = |word: &OsString| CHANGING.iter().any(|changing| word == changing);
-    if command.iter().skip(1).any(is_word) {
-        return false;
-    }
-    let matches = |text: String| CommandPattern::parse(&text).is_ok_and(|it| it.matches(command));
-    READING.iter().any(|reading| {
-        let mut programs = PROGRAMS.iter();
-        let mut handing_on = HANDING_ON.iter();
-        programs.any(|program| matches(format!("{program} {reading}")))
-            || handing_on.any(|word| matches(format!("terragrunt {word} {reading}")))
-    })
+    let matches = |text: String| {
+        let pattern = CommandPattern::parse(&text);
+        pattern.is_ok_and(|pattern| pattern.matches(command, &FLAGS))
+    };
+    let is_read_by = |program: &&str| {
+        let mut reading = READING.iter();
+        reading.any(|reading| {
+            // Terragrunt's own `graph` carries out another command in many units.
+            let is_direct = (*program, *reading) != ("terragrunt", "graph");
+            is_direct && matches(format!("{program} {reading}"))
+        })
+    };
+    let is_handed_on = || {
+        let words = HANDING_ON.iter();
+        let mut patterns = words.flat_map(|word| {
+            let of = move |reading| format!("terragrunt {word} {reading}");
+            READING.iter().map(of)
+        });
+        patterns.any(matches)
+    };
+    PROGRAMS.iter().any(is_read_by) || is_handed_on()
 }
 
 /// Returns whether the command is a plan that exits with 2 if there are changes.
@@ -98,6 +103,9 @@ mod tests {
             "terragrunt plan",
             "terragrunt run --all plan",
             "terragrunt run-all --terragrunt-non-interactive output",
+            "terraform plan -out init",
+            "terraform output state",
+            "terragrunt run -- graph",
             "terragrunt run -- plan",
             "/opt/tofu fmt -check",
         ] {
@@ -110,6 +118,11 @@ mod tests {
             "terraform state list",
             "terraform",
             "terragrunt --working-dir plan apply",
+            "terragrunt --working-dir graph backend delete",
+            "terragrunt run --all --queue-include-dir plan -- workspace delete x",
+            "terragrunt --log-level show exec aws",
+            "terragrunt graph apply",
+            "terraform -chdir plan workspace delete",
             "terragrunt run --all apply",
             "make plan",
             "sh -c terraform_plan",

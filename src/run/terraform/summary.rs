@@ -4,6 +4,7 @@
 //! more closely only if it has one of a few words. Terragrunt puts the name of the unit before what
 //! Terraform prints; with several units in one output, their summaries add up.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use anstream::adapter::strip_bytes;
@@ -60,21 +61,6 @@ impl ChangeSummary {
             resources: None,
         }
     }
-
-    fn counted(resources: ResourceCounts) -> Self {
-        ChangeSummary {
-            has_changes: !resources.is_nothing(),
-            resources: Some(resources),
-        }
-    }
-
-    fn plus(self, other: ChangeSummary) -> Self {
-        let of = |it: ChangeSummary| it.resources.unwrap_or_default();
-        ChangeSummary {
-            has_changes: self.has_changes || other.has_changes,
-            resources: Some(of(self).plus(of(other))),
-        }
-    }
 }
 
 /// A longer line is no summary, or one that nobody can tell from the rest.
@@ -86,25 +72,33 @@ pub struct SummaryFinder {
     /// The unfinished line of each stream.
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    planned: Option<ChangeSummary>,
-    /// What has been done says more than what was planned.
-    applied: Option<ChangeSummary>,
+    /// How many resources a plan is about.
+    planned: Option<ResourceCounts>,
+    /// Whether a plan has changes, which need not be about resources that are counted: outputs change,
+    /// and resources move.
+    has_changes: bool,
+    /// How many resources an apply was about.
+    applied: Option<ResourceCounts>,
 }
 
 /// Of each summary, a piece that has no escape sequences in it.
 static HINT: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?-u)Plan: |Plan:\x1b|No changes\.|complete! Resources: |to save these new output|change_summary").expect("it is a pattern")
+    Regex::new(concat!(
+        r"(?-u)Plan: |Plan:\x1b|No changes\.|complete! Resources: |to save these new output|",
+        r#"change_summary|"planned_change"|"outputs""#,
+    ))
+    .expect("it is a pattern")
 });
 
-/// A summary as a line of text, after what Terragrunt puts before it.
+/// A summary as a line of text, after what Terragrunt puts before it. Lines may be wrapped after 78
+/// columns.
 static SENTENCE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"^(?:.*(?:: |\] |\| ))?(?:",
+        r"^(?:.*\b(?:terraform|tofu): )?(?:",
         r"Plan: (?<planned>\d[^.]*)\.|",
         r"(?:Apply|Destroy) complete! Resources: (?<applied>\d[^.]*)\.|",
-        r"(?<none>No changes\.)|",
-        r"(?<outputs>You can apply this plan to save these new output values to the Terraform state|",
-        r"You can apply this plan to save these new output values to the OpenTofu state))",
+        r"(?<none>No changes\. (?:Your infrastructure|Infrastructure|No objects))|",
+        r"(?<outputs>You can apply this plan to save these new output values))",
     ))
     .expect("it is a pattern")
 });
@@ -136,13 +130,26 @@ impl SummaryFinder {
 
     /// Returns what the output says of changes; to be called once it has ended.
     pub fn end(&mut self) -> Option<ChangeSummary> {
-        for line in [
+        let unfinished = [
             std::mem::take(&mut self.stdout),
             std::mem::take(&mut self.stderr),
-        ] {
-            self.lines(&line);
+        ];
+        for line in &unfinished {
+            self.lines(line);
         }
-        self.applied.take().or(self.planned.take())
+        let Self {
+            planned,
+            has_changes,
+            applied,
+            ..
+        } = std::mem::take(self);
+        let resources = applied.or(planned)?;
+        let has_changes = has_changes || !resources.is_nothing();
+        // An apply of a plan that was saved says nothing of outputs and moves.
+        (has_changes || planned.is_some()).then_some(ChangeSummary {
+            has_changes,
+            resources: Some(resources),
+        })
     }
 
     /// Looks at whole lines.
@@ -169,25 +176,22 @@ impl SummaryFinder {
         };
         let resources = |name: &str| Some(counts(found.name(name)?.as_bytes()));
         if let Some(resources) = resources("applied") {
-            add(&mut self.applied, ChangeSummary::counted(resources));
-        } else if let Some(resources) = resources("planned") {
-            // A plan that counts nothing moves resources, or changes outputs.
-            let mut planned = ChangeSummary::counted(resources);
-            planned.has_changes = true;
-            add(&mut self.planned, planned);
+            add(&mut self.applied, resources);
         } else {
-            let mut planned = ChangeSummary::counted(ResourceCounts::default());
-            planned.has_changes = found.name("outputs").is_some();
-            add(&mut self.planned, planned);
+            // Where nothing changes, there is no line that counts.
+            self.has_changes |= found.name("none").is_none();
+            add(&mut self.planned, resources("planned").unwrap_or_default());
         }
     }
 
     /// Reads a line of `-json`.
     fn json(&mut self, line: &[u8]) {
         #[derive(Deserialize)]
-        struct Line {
-            r#type: String,
-            changes: Changes,
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum Line {
+            ChangeSummary { changes: Changes },
+            PlannedChange,
+            Outputs { outputs: BTreeMap<String, Output> },
         }
         #[derive(Deserialize)]
         struct Changes {
@@ -203,22 +207,33 @@ impl SummaryFinder {
             forget: u64,
             operation: String,
         }
-        let Ok(Line { r#type, changes }) = serde_json::from_slice::<Line>(line) else {
-            return;
-        };
-        if r#type != "change_summary" {
-            return;
+        #[derive(Deserialize)]
+        struct Output {
+            /// Only a plan has it.
+            action: Option<String>,
         }
-        let summary = ChangeSummary::counted(ResourceCounts {
-            add: changes.add,
-            change: changes.change,
-            destroy: changes.remove,
-            import: changes.import,
-            forget: changes.forget,
-        });
-        match &*changes.operation {
-            "plan" => add(&mut self.planned, summary),
-            _ => add(&mut self.applied, summary),
+        match serde_json::from_slice::<Line>(line) {
+            Ok(Line::ChangeSummary { changes }) => {
+                let resources = ResourceCounts {
+                    add: changes.add,
+                    change: changes.change,
+                    destroy: changes.remove,
+                    import: changes.import,
+                    forget: changes.forget,
+                };
+                match &*changes.operation {
+                    "plan" => add(&mut self.planned, resources),
+                    _ => add(&mut self.applied, resources),
+                }
+            }
+            Ok(Line::PlannedChange) => self.has_changes = true,
+            Ok(Line::Outputs { outputs }) => {
+                let mut actions = outputs
+                    .values()
+                    .filter_map(|output| output.action.as_deref());
+                self.has_changes |= actions.any(|action| action != "noop");
+            }
+            Err(_) => {}
         }
     }
 }
@@ -229,8 +244,8 @@ fn extend(line: &mut Vec<u8>, bytes: &[u8]) {
     line.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
-fn add(sum: &mut Option<ChangeSummary>, summary: ChangeSummary) {
-    *sum = Some(sum.map_or(summary, |sum| sum.plus(summary)));
+fn add(sum: &mut Option<ResourceCounts>, counts: ResourceCounts) {
+    *sum = Some(sum.unwrap_or_default().plus(counts));
 }
 
 /// Reads a list like `1 to import, 3 to add, 1 to change, 0 to destroy`, or `3 added, 1 changed`.

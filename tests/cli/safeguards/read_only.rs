@@ -66,7 +66,7 @@ fn the_configuration_names_more() {
         "orch {\n  config {\n    run {\n      read_only = [\"make diff\"]\n    }\n  }\n}\n";
     let repository = dirty(config);
     assert!(!is_refused(&repository, "make diff"));
-    assert!(!is_refused(&repository, "make -k diff all"));
+    assert!(!is_refused(&repository, "make --silent=true diff all"));
     assert!(!is_refused(&repository, "terraform plan"));
     assert!(is_refused(&repository, "make"));
     assert!(is_refused(&repository, "make apply"));

@@ -16,7 +16,7 @@ pub(crate) struct ExitCodeArgs {
     /// Exit statuses of commands that are a success with changes
     ///
     /// Replaces `changes_exit_codes` in the configuration. For `plan -detailed-exitcode` of terraform,
-    /// tofu and terragrunt, 2 is one unless flags or the configuration say what exit statuses mean.
+    /// tofu and terragrunt, 2 is one unless this flag or the configuration names others.
     #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
     changes_exit_code: Vec<i32>,
 

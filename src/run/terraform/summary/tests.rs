@@ -60,9 +60,18 @@ fn summaries_are_recognised() {
         ),
         ("No changes. Infrastructure is up-to-date.", "+0 ~0 -0"),
         ("No changes. No objects need to be destroyed.", "+0 ~0 -0"),
+        // It wraps its lines where nobody is at a terminal.
         (
-            "You can apply this plan to save these new output values to the Terraform state, without\n",
+            "You can apply this plan to save these new output values to the Terraform\nstate, without changing any real infrastructure.\n",
             "+0 ~0 -0!",
+        ),
+        (
+            "You can apply this plan to save these new output values to the OpenTofu state, without\nApply complete! Resources: 0 added, 0 changed, 0 destroyed.\n",
+            "+0 ~0 -0!",
+        ),
+        (
+            "No changes. Your infrastructure matches the configuration.\nApply complete! Resources: 0 added, 0 changed, 0 destroyed.\n",
+            "+0 ~0 -0",
         ),
         (
             "Plan: 3 to add, 0 to change, 0 to destroy.\nx\nApply complete! Resources: 2 added, 0 changed, 1 destroyed.\n",
@@ -72,9 +81,10 @@ fn summaries_are_recognised() {
             "Apply complete! Resources: 1 imported, 2 added, 0 changed, 0 destroyed.",
             "+2 ~0 -0 import 1 forget 0!",
         ),
+        // Of a plan that was saved: it may have changed outputs.
         (
             "Apply complete! Resources: 0 added, 0 changed, 0 destroyed.",
-            "+0 ~0 -0",
+            "nothing",
         ),
         ("Destroy complete! Resources: 4 destroyed.", "+0 ~0 -4!"),
         (
@@ -90,8 +100,23 @@ fn summaries_are_recognised() {
             "+1 ~2 -3!",
         ),
         (
-            r#"{"@message":"Apply complete!","changes":{"add":0,"change":0,"remove":0,"operation":"apply"},"type":"change_summary"}"#,
+            r#"{"changes":{"add":0,"change":0,"import":0,"remove":0,"operation":"plan"},"type":"change_summary"}
+{"@message":"Outputs: 1","outputs":{"a":{"sensitive":false,"action":"noop"}},"type":"outputs"}
+{"@message":"Apply complete!","changes":{"add":0,"change":0,"remove":0,"operation":"apply"},"type":"change_summary"}
+{"@message":"Outputs: 1","outputs":{"a":{"sensitive":false,"type":"number","value":1}},"type":"outputs"}"#,
             "+0 ~0 -0",
+        ),
+        // Only an output changes.
+        (
+            r#"{"changes":{"add":0,"change":0,"import":0,"remove":0,"operation":"plan"},"type":"change_summary"}
+{"@message":"Outputs: 1","outputs":{"a":{"sensitive":false,"action":"update"}},"type":"outputs"}"#,
+            "+0 ~0 -0!",
+        ),
+        // A resource has moved.
+        (
+            r#"{"change":{"resource":{"addr":"y"},"action":"move"},"type":"planned_change"}
+{"changes":{"add":0,"change":0,"import":0,"remove":0,"operation":"plan"},"type":"change_summary"}"#,
+            "+0 ~0 -0!",
         ),
     ] {
         assert_eq!(said(text), expected, "{text}");
@@ -103,6 +128,9 @@ fn other_text_is_no_summary() {
     for text in [
         "",
         "Plan: build the house.",
+        "No changes.",
+        "error: No changes. Sorry.",
+        "null_resource.x (local-exec): Plan: 7 to add, 0 to change, 0 to destroy.",
         "  + text = \"Plan: 1 to add, 0 to change, 0 to destroy.\"",
         "Planning failed. Terraform encountered an error while generating this plan.",
         "Error: No changes were made",
@@ -142,7 +170,7 @@ proptest! {
     /// However the output comes, the same is found.
     #[test]
     fn pieces_do_not_matter(cuts in prop::collection::vec(0_usize..400, 0..8)) {
-        let text = "one\n\x1b[1mPlan:\x1b[0m 1 to add, 0 to change, 2 to destroy.\ntwo\n[x] y: Plan: 3 to add, 0 to change, 0 to destroy.\nNo changes. None.\n{\"type\":\"change_summary\",\"changes\":{\"add\":5,\"operation\":\"plan\"}}";
+        let text = "one\n\x1b[1mPlan:\x1b[0m 1 to add, 0 to change, 2 to destroy.\ntwo\n[x] terraform: Plan: 3 to add, 0 to change, 0 to destroy.\nNo changes. No objects need to be destroyed.\n{\"type\":\"change_summary\",\"changes\":{\"add\":5,\"operation\":\"plan\"}}";
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
         cuts.sort_unstable();
         let mut pieces = Vec::new();
