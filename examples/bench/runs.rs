@@ -134,6 +134,7 @@ fn scheduling() -> Result<()> {
                     timeout: None,
                     grace: Duration::ZERO,
                     detailed_exit_code: false,
+                    had_changes: false,
                 };
                 let summary = execute(execution, &mut Nothing, &inbox, &mut |_| {});
                 ensure!(summary.is_success() && summary.endings.len() == 10_000);

@@ -195,6 +195,8 @@ pub struct RunSummary {
     pub elapsed: Duration,
     /// Whether the exit status tells whether there are changes.
     pub detailed_exit_code: bool,
+    /// Whether there were changes in a run that this one resumes.
+    pub had_changes: bool,
 }
 
 impl RunSummary {
@@ -206,10 +208,11 @@ impl RunSummary {
         })
     }
 
-    /// Returns whether a turn changed something, or would, as far as that is known.
+    /// Returns whether a turn changed something, or would, as far as that is known; also one of a run
+    /// that this one resumes.
     pub fn has_changes(&self) -> bool {
         let mut changes = self.endings.iter().filter_map(|ending| ending.changes);
-        changes.any(|changes| changes.has_changes)
+        self.had_changes || changes.any(|changes| changes.has_changes)
     }
 
     /// Returns the exit status of `orch` after this run: 0 if everything was done, or 2 if that is asked

@@ -253,6 +253,11 @@ impl PreparedRun {
                 timeout: settings.run_timeout,
                 grace: settings.grace(),
                 detailed_exit_code: settings.detailed_exit_code,
+                had_changes: self
+                    .request
+                    .resumes
+                    .as_ref()
+                    .is_some_and(|run| run.had_changes),
             },
             tasks: self.tasks,
             inbox,

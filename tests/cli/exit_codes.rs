@@ -300,3 +300,22 @@ fn further_statuses_of_success_leave_what_a_plan_means() {
     );
     assert_eq!(output.code(), 2, "{output}");
 }
+
+/// The retry of a plan that failed in one stack must not say that there are no changes.
+#[test]
+fn changes_of_a_run_are_those_of_the_run_that_resumes_it_too() {
+    let sandbox = three_stacks();
+    sandbox.write("/c/status", "1");
+    let flags = "-q --on-error continue --detailed-exitcode";
+    let run = format!("run {flags} terraform plan -detailed-exitcode");
+    assert_eq!(terraform(&sandbox, &run).code(), 1);
+    sandbox.write("/c/status", "0");
+    for resume in [
+        "run -q --resume",
+        "run -q --resume",
+        "run -q --resume --report r.json",
+    ] {
+        let output = terraform(&sandbox, resume);
+        assert_eq!(output.code(), 2, "{output}");
+    }
+}

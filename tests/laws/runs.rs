@@ -156,6 +156,7 @@ proptest! {
             timeout: None,
             grace: Duration::ZERO,
             detailed_exit_code: false,
+            had_changes: false,
         };
         let (to_conductor, started) = mpsc::channel();
         let by_turn = sequence.iter().map(|stack| fates[stack].clone()).collect();

@@ -119,6 +119,14 @@ impl StackState {
         self.outcome() == Some(&OutcomeRecord::Succeeded)
     }
 
+    /// Returns whether its command has said that there are changes.
+    pub fn has_changes(&self) -> bool {
+        let StackState::Ended(ended) = self else {
+            return false;
+        };
+        ended.changes.is_some_and(|changes| changes.any)
+    }
+
     /// Returns whether its command has failed.
     pub fn is_failure(&self) -> bool {
         self.outcome() == Some(&OutcomeRecord::Failed)

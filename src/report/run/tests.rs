@@ -94,6 +94,7 @@ fn all_attempts_are_printed_and_the_last_one_again() {
         signal: None,
         elapsed: Duration::from_secs(4),
         detailed_exit_code: false,
+        had_changes: false,
     };
     writers.say(&text.summary(&summary, &|ending| logs.place(&turns, ending), logs.run()));
     let printed = paper

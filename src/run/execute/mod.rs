@@ -75,6 +75,8 @@ pub struct Execution {
     pub grace: Duration,
     /// Whether the exit status of the run tells whether there are changes.
     pub detailed_exit_code: bool,
+    /// Whether there were changes in a run that this one resumes.
+    pub had_changes: bool,
 }
 
 /// Starts commands, and decides what their ends mean.

@@ -47,6 +47,7 @@ pub fn execute<E: Executor>(
         unsettled: BTreeMap::new(),
         summary: RunSummary {
             detailed_exit_code: execution.detailed_exit_code,
+            had_changes: execution.had_changes,
             ..RunSummary::default()
         },
         signals: 0,

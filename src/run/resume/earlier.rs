@@ -18,8 +18,17 @@ pub struct EarlierRun {
     pub record: RunRecord,
     /// The run that the user named, if this is another one that resumed it.
     pub named: Option<String>,
-    /// The stacks that have succeeded in it, and in those that it resumed itself.
+    /// What has been done in it, and in those that it resumed itself.
+    done: Done,
+}
+
+/// What has been done in a run and in those that it resumed, if they are still on record.
+#[derive(Debug, Default)]
+struct Done {
+    /// The stacks that have succeeded.
     succeeded: HashSet<String>,
+    /// Whether any of them had changes.
+    had_changes: bool,
 }
 
 /// Why a run cannot be resumed.
@@ -102,14 +111,14 @@ impl EarlierRun {
         }
         Ok(EarlierRun {
             named: (named != run).then(|| named.to_owned()),
-            succeeded: succeeded(&runs, &record),
+            done: done(&runs, &record),
             record,
         })
     }
 
     /// Returns whether a stack has succeeded in it, or in a run that it resumed itself.
     pub(super) fn has_succeeded(&self, stack: StackIndex, stacks: &Stacks) -> bool {
-        self.succeeded.contains(stacks[stack].path.as_str())
+        self.done.succeeded.contains(stacks[stack].path.as_str())
     }
 }
 
@@ -124,14 +133,14 @@ fn newest_of<'r>(runs: &'r Runs, named: &'r str) -> &'r str {
     id
 }
 
-/// Returns the stacks that have succeeded in a run, and in those that it resumed as far as they are
-/// still on record.
-fn succeeded(runs: &Runs, record: &RunRecord) -> HashSet<String> {
-    let mut succeeded = HashSet::new();
+/// Returns what has been done in a run, and in those that it resumed.
+fn done(runs: &Runs, record: &RunRecord) -> Done {
+    let mut all = Done::default();
     let mut add = |record: &RunRecord| {
-        let stacks = record.stacks.iter();
-        let done = stacks.filter(|stack| stack.state.is_success());
-        succeeded.extend(done.map(|stack| stack.path.clone()));
+        for stack in record.stacks.iter().filter(|it| it.state.is_success()) {
+            all.succeeded.insert(stack.path.clone());
+            all.had_changes |= stack.state.has_changes();
+        }
     };
     add(record);
     let mut seen = HashSet::from([record.header.run.clone()]);
@@ -143,7 +152,7 @@ fn succeeded(runs: &Runs, record: &RunRecord) -> HashSet<String> {
         add(&record);
         earlier = record.header.resumes;
     }
-    succeeded
+    all
 }
 
 /// What is left of an earlier run.
@@ -161,6 +170,8 @@ pub struct ResumedRun {
     pub base: Option<BaseRecord>,
     /// Which way it goes.
     pub direction: Direction,
+    /// Whether a stack that has succeeded had changes.
+    pub had_changes: bool,
 }
 
 impl ResumedRun {
@@ -184,6 +195,7 @@ impl ResumedRun {
             base: header.base.clone(),
             direction: direction
                 .map_err(|word| ResumeError::unknown_word(header, "direction", word))?,
+            had_changes: earlier.done.had_changes,
         };
         let mut seen = HashSet::new();
         let recorded = earlier.record.stacks.iter();

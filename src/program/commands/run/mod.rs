@@ -35,6 +35,7 @@ use orch::selection::select::Selection;
 pub(crate) use self::arguments::{RunArgs, flag_on_record};
 use self::output::{How, Output, Shown, advertise_colour};
 use self::resume::Resumed;
+use super::reports::Reports;
 use super::{CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -69,13 +70,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     }
     loaded.check_not_empty(&selection, args.fail_if_empty)?;
     if selection.is_empty() {
-        if reports.is_empty() {
-            return Ok(ExitStatus::Success);
-        }
-        let mut request = request(&loaded, args, &selection, environments, resumed);
-        // No setting is wrong where nothing runs.
-        request.settings = RunSettings::default();
-        return Ok(report::nothing(&loaded, request, args.dry_run, &reports));
+        return Ok(nothing_to_do(&loaded, args, &selection, resumed, &reports));
     }
     settings::check_limits(&loaded, &args.limit)?;
     let request = request(&loaded, args, &selection, environments, resumed);
@@ -140,6 +135,28 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let are_written = report::ended(root, ended.record, ended_output.logs.as_ref(), &reports);
     let status = exit_status(&loaded, &sequence, &ended.summary)?;
     Ok(report::status(status, are_written))
+}
+
+/// Ends a run in which nothing is to be done.
+fn nothing_to_do(
+    loaded: &Loaded,
+    args: &RunArgs,
+    selection: &Selection,
+    resumed: Option<Resumed>,
+    reports: &Reports,
+) -> ExitStatus {
+    let done = match &resumed {
+        Some(resumed) if resumed.tells_of_changes(args) => ExitStatus::Run(2),
+        _ => ExitStatus::Success,
+    };
+    if reports.is_empty() {
+        return done;
+    }
+    let mut request = request(loaded, args, selection, Vec::new(), resumed);
+    // No setting is wrong where nothing runs.
+    request.settings = RunSettings::default();
+    let status = report::nothing(loaded, request, args.dry_run, reports);
+    if status.number() == 0 { done } else { status }
 }
 
 /// Returns what of git is needed.

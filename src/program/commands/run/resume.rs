@@ -31,6 +31,14 @@ pub(super) struct Resumed {
     pub(super) settings: RunSettings,
 }
 
+impl Resumed {
+    /// Returns whether the exit status tells of changes where nothing is left to do.
+    pub(super) fn tells_of_changes(&self, args: &RunArgs) -> bool {
+        let settings = args.settings().or(self.settings.clone());
+        settings.detailed_exit_code && self.run.had_changes
+    }
+}
+
 /// Finds the run that the user wants to resume, if any. Notes if nothing is left to do.
 pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resumed>> {
     let named = match (&args.resume.resume, args.resume.only_failed) {

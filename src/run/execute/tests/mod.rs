@@ -40,6 +40,7 @@ fn plan_with(n_turns: usize, pairs: &[(u32, u32)], on_error: OnError, at_once: u
         timeout: None,
         grace: HOUR,
         detailed_exit_code: false,
+        had_changes: false,
     }
 }
 
