@@ -32,6 +32,18 @@ for argument in "$@"; do
 done
 "#;
 
+/// Keeps a note: there is none at first, and then number 7.
+const CURL: &str = r#"#!/bin/sh
+echo "curl $*" >> "$ASKED"
+case "$*" in
+*--request*) : > "$COMMENT" ;;
+*) if [ -e "$COMMENT" ]; then echo 7; fi ;;
+esac
+"#;
+
+/// Takes what it reads for the result.
+const JQ: &str = "#!/bin/sh\ncat\n";
+
 /// A job: a repository, and programs beside it.
 struct Job {
     repository: Repository,
@@ -49,6 +61,8 @@ impl Job {
         );
         repository.write_program("../bin/terraform", TERRAFORM);
         repository.write_program("../bin/gh", GH);
+        repository.write_program("../bin/curl", CURL);
+        repository.write_program("../bin/jq", JQ);
         let base = repository.git("rev-parse HEAD").trim().to_owned();
         repository.write("/app/main.tf", "# new\n");
         repository.commit();
@@ -154,7 +168,7 @@ fn a_pull_request_is_planned_and_has_one_comment() {
     let output = job.run(&step("terraform.yml", "comment"), &variables);
     assert_eq!(output.code(), 0, "{output}");
     assert_snapshot!(job.asked(), @r#"
-    gh api --paginate repos/o/r/issues/12/comments --jq .[] | select(.body | startswith("<!-- orch plan -->")) | .id
+    gh api --paginate repos/o/r/issues/12/comments --jq .[] | select(.user.type == "Bot" and (.body | startswith("<!-- orch plan -->"))) | .id
     gh api --method POST repos/o/r/issues/12/comments --field body=@comment.md
     "#);
     let comment = fs::read_to_string(job.outside("comment")).unwrap();
@@ -181,23 +195,69 @@ fn a_pull_request_is_planned_and_has_one_comment() {
     );
     let comment = fs::read_to_string(job.outside("comment")).unwrap();
     assert!(comment.contains("failed"), "{comment}");
+
+    // A plan that was refused is not shown as the earlier one.
+    job.repository.remove("/plan.md");
+    let output = job.run(&step("terraform.yml", "comment"), &variables);
+    assert_eq!(output.code(), 0, "{output}");
+    let comment = fs::read_to_string(job.outside("comment")).unwrap();
+    assert_eq!(
+        comment,
+        "<!-- orch plan -->\nThe plan did not run; see the log.\n"
+    );
 }
 
 #[test]
 fn a_push_is_applied() {
-    let job = Job::new();
-    let variables = [
-        ("GITHUB_EVENT_NAME", "push"),
-        ("GITHUB_REF", "refs/heads/main"),
-        ("GITHUB_REF_NAME", "main"),
-        ("GITHUB_REF_TYPE", "branch"),
-        GITHUB[0],
-    ];
-    let output = job.run(&step("terraform.yml", "apply"), &variables);
-    assert_eq!(output.code(), 0, "{output}");
-    assert_eq!(
-        job.asked(),
-        "/app: init\n/app: apply -auto-approve -lock-timeout=10m\n"
+    let mut job = Job::new();
+    let remote = job.outside("remote.git");
+    let remote = remote.to_str().unwrap();
+    job.repository.git(&format!("init -q --bare {remote}"));
+    job.repository.git(&format!("remote add origin {remote}"));
+    let script = step("terraform.yml", "apply");
+    let applied = |job: &Job| {
+        let variables = [
+            ("GITHUB_EVENT_NAME", "push"),
+            ("GITHUB_REF", "refs/heads/main"),
+            ("GITHUB_REF_NAME", "main"),
+            ("GITHUB_REF_TYPE", "branch"),
+            GITHUB[0],
+        ];
+        // Each job has a checkout of its own, with the tags of the remote.
+        let fetch = "git fetch -q --force origin 'refs/tags/*:refs/tags/*'\n";
+        let output = job.run(&format!("{fetch}{script}"), &variables);
+        let tag = job
+            .repository
+            .git(&format!("-C {remote} for-each-ref --format=%(objectname)"));
+        (output.code(), job.asked(), tag.trim().to_owned())
+    };
+    let apply =
+        |stack: &str| format!("{stack}: init\n{stack}: apply -auto-approve -lock-timeout=10m\n");
+    let head = |job: &Job| job.repository.git("rev-parse HEAD").trim().to_owned();
+
+    // Nothing was applied before: the base is that of the push.
+    let first = head(&job);
+    assert_eq!(applied(&job), (0, apply("/app"), first.clone()));
+
+    // One fails, and the next push has another base; what failed is applied with it.
+    job.base.clone_from(&first);
+    job.repository.write("/app/broken", "");
+    job.repository.commit();
+    assert_eq!(applied(&job), (1, "/app: init\n".to_owned(), first));
+    job.base = head(&job);
+    job.repository.remove("/app/broken");
+    job.repository.write("/app/main.tf", "# newer\n");
+    job.repository.commit();
+    // A push whose apply was cancelled.
+    job.base = head(&job);
+    job.repository.write("/db/main.tf", "# new\n");
+    job.repository.commit();
+    let last = head(&job);
+    let (code, asked, tag) = applied(&job);
+    assert_eq!((code, tag), (0, last), "{asked}");
+    assert!(
+        asked.contains("/app: apply") && asked.contains("/db: apply"),
+        "{asked}"
     );
 }
 
@@ -227,8 +287,8 @@ fn the_pipeline_of_gitlab_plans_and_applies() {
         .lines()
         .filter_map(|line| line.strip_prefix("    - orch "))
         .collect();
-    let [plan, apply] = scripts.as_slice() else {
-        panic!("there are two scripts: {scripts:?}");
+    let [plan, apply, destroy] = scripts.as_slice() else {
+        panic!("there are three scripts: {scripts:?}");
     };
     let job = Job::new();
     let variables = [
@@ -241,6 +301,33 @@ fn the_pipeline_of_gitlab_plans_and_applies() {
     assert_eq!(job.asked(), "/app: init\n/app: plan -lock=false\n");
     let report = job.repository.read("/plan.xml");
     assert!(report.contains("<testcase name=\"/app\""), "{report}");
+    let note = note_script(&pipeline);
+    assert_eq!(job.run(&note, &[("NOTE_TOKEN", "")]).code(), 0);
+    assert_eq!(job.asked(), "");
+    let variables = [
+        ("NOTE_TOKEN", "secret"),
+        ("CI_API_V4_URL", "https://gitlab/api/v4"),
+        ("CI_PROJECT_ID", "1"),
+        ("CI_MERGE_REQUEST_IID", "2"),
+    ];
+    for plan_ran in [true, false] {
+        let output = job.run(&note, &variables);
+        assert_eq!(output.code(), 0, "{output}");
+        let note = job.repository.read("/note.md");
+        assert!(note.starts_with("<!-- orch plan -->\n"), "{note}");
+        assert_eq!(note.contains("/app"), plan_ran, "{note}");
+        assert_eq!(note.contains("did not run"), !plan_ran, "{note}");
+        job.repository.remove("/note.md");
+        if plan_ran {
+            job.repository.remove("/plan.md");
+        }
+    }
+    assert_snapshot!(job.asked(), @"
+    curl --silent --show-error --fail --header PRIVATE-TOKEN: secret https://gitlab/api/v4/projects/1/merge_requests/2/notes?sort=asc&per_page=100
+    curl --silent --show-error --fail --header PRIVATE-TOKEN: secret --request POST --data-urlencode body@note.md https://gitlab/api/v4/projects/1/merge_requests/2/notes
+    curl --silent --show-error --fail --header PRIVATE-TOKEN: secret https://gitlab/api/v4/projects/1/merge_requests/2/notes?sort=asc&per_page=100
+    curl --silent --show-error --fail --header PRIVATE-TOKEN: secret --request PUT --data-urlencode body@note.md https://gitlab/api/v4/projects/1/merge_requests/2/notes/7
+    ");
     // The next job has a checkout of its own.
     job.repository.remove("/plan.xml");
     let variables = [
@@ -256,6 +343,27 @@ fn the_pipeline_of_gitlab_plans_and_applies() {
         job.asked(),
         "/app: init\n/app: apply -auto-approve -lock-timeout=10m\n"
     );
+    let destroyed = |stacks: &str| {
+        let variables = [("GITLAB_CI", "true"), ("DESTROY", stacks)];
+        (
+            job.run(&format!("orch {destroy}"), &variables).code(),
+            job.asked(),
+        )
+    };
+    assert_eq!(destroyed(""), (64, String::new()));
+    assert_eq!(destroyed("/nothing/**"), (4, String::new()));
+    assert_eq!(
+        destroyed("/db"),
+        (0, "/db: init\n/db: destroy -auto-approve\n".to_owned())
+    );
+}
+
+/// Returns the script that writes the note of a merge request.
+fn note_script(pipeline: &str) -> String {
+    let (_, script) = pipeline.split_once("    - |\n").unwrap();
+    let lines = script.lines();
+    let lines = lines.map_while(|line| line.strip_prefix("      "));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The README shows one of them.
