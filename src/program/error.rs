@@ -9,6 +9,7 @@ use orch::project::discover::RootUnknown;
 
 use crate::program::console;
 use crate::program::exit::ExitStatus;
+use crate::program::github;
 
 pub(crate) type Result<T, E = ProgramError> = std::result::Result<T, E>;
 
@@ -75,6 +76,18 @@ impl ProgramError {
         if self.kind != ErrorKind::OutputClosed {
             console::error(self.error.as_ref());
             self.hints.iter().for_each(|hint| console::help(hint));
+            let title = match self.kind {
+                ErrorKind::Refused => "orch: refused",
+                _ => "orch",
+            };
+            let mut message = self.error.to_string();
+            for cause in self.error.chain().skip(1) {
+                message += &format!("\ncaused by: {cause}");
+            }
+            for hint in &self.hints {
+                message += &format!("\nhelp: {hint}");
+            }
+            github::annotate_end(title, &message);
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Github {
 impl Github {
     /// Returns the job that this process is part of, given the root of the project.
     pub(crate) fn detect(root: &Path) -> Option<Self> {
-        if env::var_os("GITHUB_ACTIONS")? != "true" {
+        if !is_job() {
             return None;
         }
         let workspace = env::var_os("GITHUB_WORKSPACE");
@@ -69,6 +69,13 @@ impl Github {
         }
     }
 
+    /// Annotates what could not be read.
+    pub(crate) fn errors(&self, errors: impl Iterator<Item = String>, sources: &Sources) {
+        for message in errors.take(MOST) {
+            self.annotate(Severity::Error, None, sources, "orch", &message);
+        }
+    }
+
     fn annotate(
         &self,
         severity: Severity,
@@ -84,15 +91,37 @@ impl Github {
             (path, position.line, Some(position.column))
         });
         let place = place.as_ref();
-        let annotation = Annotation {
-            severity,
-            location: place.map(|(path, line, column)| (path.as_str(), *line, *column)),
-            title: &printable_lines(title),
-            message: &printable_lines(message),
-        };
-        let mut line = Vec::new();
-        // There is no way to report that stderr does not work.
-        _ = write_annotation(&mut line, &annotation);
-        _ = console::stderr().write_all(&line);
+        let location = place.map(|(path, line, column)| (path.as_str(), *line, *column));
+        write(severity, location, title, message);
     }
+}
+
+/// Annotates the error that ends the program.
+pub(crate) fn annotate_end(title: &str, message: &str) {
+    if is_job() {
+        write(Severity::Error, None, title, message);
+    }
+}
+
+/// Returns whether this process is part of a job of GitHub Actions.
+fn is_job() -> bool {
+    env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+}
+
+fn write(
+    severity: Severity,
+    location: Option<(&str, usize, Option<usize>)>,
+    title: &str,
+    message: &str,
+) {
+    let annotation = Annotation {
+        severity,
+        location,
+        title: &printable_lines(title),
+        message: &printable_lines(message),
+    };
+    let mut line = Vec::new();
+    // There is no way to report that stderr does not work.
+    _ = write_annotation(&mut line, &annotation);
+    _ = console::stderr().write_all(&line);
 }

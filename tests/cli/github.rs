@@ -28,6 +28,42 @@ fn problems_are_shown_at_their_lines() {
     assert!(!sandbox.orch("list").stderr.contains("::error"));
 }
 
+/// A refusal has no line, but would otherwise be found in the log only.
+#[test]
+fn refusals_are_shown() {
+    let sandbox = Sandbox::layout("a");
+    let annotation = |arguments: &str| {
+        let output = in_job(&sandbox, arguments);
+        let mut lines = output.stderr.lines();
+        let found = lines.find(|line| line.starts_with("::"));
+        (output.code(), found.unwrap_or_default().to_owned())
+    };
+    assert_eq!(
+        annotation("list --exclude a --fail-if-empty"),
+        (
+            4,
+            "::error title=orch%3A refused::no stack is selected, and `--fail-if-empty` is given"
+                .to_owned()
+        )
+    );
+    let (code, text) = annotation("list --changed");
+    assert_eq!(code, 4);
+    assert!(
+        text.starts_with(
+            "::error title=orch%3A refused::what has changed is unknown%0Acaused by: "
+        ) && text.contains("%0Ahelp: "),
+        "{text}"
+    );
+    assert_eq!(
+        annotation("why nothing"),
+        (
+            64,
+            "::error title=orch::`nothing`: does not exist".to_owned()
+        )
+    );
+    assert!(!sandbox.orch("why nothing").stderr.contains("::"));
+}
+
 #[test]
 fn failures_are_shown_where_stacks_are_declared() {
     let sandbox = Sandbox::layout(

@@ -283,6 +283,9 @@ impl Loaded {
         console::diagnostics(&problems.diagnostics, &project.sources);
         if let Some(github) = Github::detect(&project.root) {
             github.diagnostics(&problems.diagnostics, &project.sources);
+            let errors = problems.errors.iter();
+            let errors = errors.map(|error| format!("{error}: {}", error.source));
+            github.errors(errors, &project.sources);
         }
         for error in &problems.errors {
             console::error(error);

@@ -101,6 +101,7 @@ mod github {
         error: what has changed is unknown
           caused by: commit <second> is not in this shallow clone: first parent of the merge commit that GitHub Actions made
           = help: run `git fetch --depth=1 origin <second>`, or let orch get what it needs with `--fetch`
+        ::error title=orch%3A refused::what has changed is unknown%0Acaused by: commit <second> is not in this shallow clone: first parent of the merge commit that GitHub Actions made%0Ahelp: run `git fetch --depth=1 origin <second>`, or let orch get what it needs with `--fetch`
         [exit status 4]
         ");
         let data = event.orch(&project, "list --changed --format json").data();
@@ -183,6 +184,7 @@ mod github {
         error: what has changed is unknown
           caused by: commit <replaced> is not in this clone: the commit before this push (GitHub Actions)
           = help: run `git fetch origin <replaced>`, or let orch get what it needs with `--fetch`
+        ::error title=orch%3A refused::what has changed is unknown%0Acaused by: commit <replaced> is not in this clone: the commit before this push (GitHub Actions)%0Ahelp: run `git fetch origin <replaced>`, or let orch get what it needs with `--fetch`
         [exit status 4]
         ");
         mend(&project, &refused);
@@ -213,6 +215,7 @@ mod github {
         error: what has changed is unknown
           caused by: GitHub Actions runs this for a `push`, and its event file (GITHUB_EVENT_PATH) is not set
           = help: name a base with `--base REV`
+        ::error title=orch%3A refused::what has changed is unknown%0Acaused by: GitHub Actions runs this for a `push`, and its event file (GITHUB_EVENT_PATH) is not set%0Ahelp: name a base with `--base REV`
         [exit status 4]
         ");
         assert_snapshot!(event.orch(&project, "list --changed --base HEAD~1"), @"
