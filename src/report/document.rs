@@ -175,7 +175,16 @@ pub struct Refusal<'a> {
     pub command: Option<&'a str>,
 }
 
-/// Writes a document that cannot be filled, with what is wrong.
+/// What changes are measured from, where that is unknown.
+#[derive(Default, Serialize)]
+struct UnknownSinceJson {
+    base: Option<()>,
+    removed: [(); 0],
+    changed_outside: Option<()>,
+}
+
+/// Writes a document that cannot be filled, with what is wrong; `is_about_changes` says whether it would
+/// have a base.
 ///
 /// # Errors
 ///
@@ -186,6 +195,7 @@ pub fn write_problems(
     project: &Project,
     problems: &Problems,
     refused: Option<Refusal<'_>>,
+    is_about_changes: bool,
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct UnfilledJson<'a> {
@@ -195,12 +205,15 @@ pub fn write_problems(
         #[serde(flatten)]
         document: Document,
         #[serde(flatten)]
+        since: Option<UnknownSinceJson>,
+        #[serde(flatten)]
         problems: ProblemsJson<'a>,
     }
     let document = UnfilledJson {
         format: FORMAT,
         refused,
         document,
+        since: is_about_changes.then(UnknownSinceJson::default),
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;

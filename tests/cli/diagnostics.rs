@@ -919,7 +919,9 @@ fn documents_keep_their_shape() {
         if !matches!(*command, "validate" | "why b --after a") {
             let refused = sandbox.orch(&format!("{command} --changed --format json"));
             assert_eq!(refused.code(), 4, "{command}");
-            assert_eq!(shape(&refused.data()), *filled, "{command}");
+            let mut refused = shape(&refused.data());
+            refused.retain(|(name, _)| !SINCE.contains(&name.as_str()));
+            assert_eq!(refused, *filled, "{command}");
         }
     }
     sandbox.write("/broken/stack.tm", FAULT);
@@ -929,4 +931,36 @@ fn documents_keep_their_shape() {
         assert_eq!(shape(&failed.data()), filled, "{command}");
         assert_eq!(failed.data()["valid"], false, "{command}");
     }
+    for arguments in [
+        "list --changed",
+        "list --removed",
+        "why a --changed",
+        "graph --changed",
+        "env --changed",
+    ] {
+        let failed = sandbox.orch(&format!("{arguments} --format json"));
+        assert_has_no_base(&failed.data());
+    }
+    sandbox.remove("/broken/stack.tm");
+    let refused = sandbox.orch("list --changed --format json");
+    assert_eq!(refused.code(), 4);
+    assert_has_no_base(&refused.data());
+    for arguments in ["why none", "why a --after none"] {
+        let refused = sandbox.orch(&format!("{arguments} --format json"));
+        assert_eq!(refused.code(), 64, "{refused}");
+        let document = refused.data();
+        assert!(document["refused"]["problem"].is_string(), "{refused}");
+        assert_eq!(document["stacks"], json!([]), "{refused}");
+        assert_eq!(document.get("base"), None, "{refused}");
+    }
+}
+
+/// The fields that a document has with `--changed`.
+const SINCE: [&str; 3] = ["base", "removed", "changed_outside"];
+
+#[track_caller]
+fn assert_has_no_base(document: &Value) {
+    let fields = SINCE.map(|field| document.get(field));
+    let (null, none) = (Value::Null, json!([]));
+    assert_eq!(fields, [Some(&null), Some(&none), Some(&null)]);
 }

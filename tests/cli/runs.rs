@@ -41,7 +41,7 @@ fn without_runs_there_is_nothing_to_say() {
     [exit status 4]
     ");
     assert_snapshot!(sandbox.orch("runs show --format json"), @r#"
-    {"diagnostics":[],"errors":[],"format":1,"refused":{"command":null,"problem":"no run of this project is on record"},"stacks":[]}
+    {"cancelled":null,"diagnostics":[],"elapsed_ms":null,"errors":[],"failed":null,"folder":null,"format":1,"header":null,"id":null,"refused":{"command":null,"problem":"no run of this project is on record"},"skipped":null,"stacks":[],"state":null,"status":null,"stops":[],"succeeded":null,"valid":true}
     [stderr]
     error: no run of this project is on record
       = help: start one with `orch run COMMAND`
@@ -387,4 +387,39 @@ fn logs_are_regular_files() {
       caused by: it is not a regular file
     [exit status 5]
     ");
+}
+
+/// A program finds the same fields whether there is a run or not.
+#[test]
+fn documents_of_runs_keep_their_shape() {
+    let sandbox = Sandbox::layout("a");
+    let fields = |arguments: &str| -> (i32, Vec<String>) {
+        let output = sandbox.orch(&format!("runs {arguments} --format json"));
+        let document = output.data();
+        let names = document.as_object().unwrap().keys().cloned();
+        (output.code(), names.collect())
+    };
+    let (code, refused) = fields("show");
+    assert_eq!(code, 4);
+    assert_eq!(sandbox.orch("run -q true").code(), 0);
+    let (code, unknown) = fields("show nothing");
+    assert_eq!((code, &unknown), (64, &refused));
+    let (_, shown) = fields("show");
+    for field in shown {
+        assert!(refused.contains(&field), "{field}");
+    }
+    for field in ["refused", "valid", "diagnostics", "errors"] {
+        assert!(refused.iter().any(|name| name == field), "{field}");
+    }
+}
+
+#[test]
+fn a_list_of_runs_that_nothing_records_keeps_its_shape() {
+    let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {\n}\n");
+    let output = sandbox.orch("runs list --format json");
+    assert_eq!(output.code(), 4, "{output}");
+    let document = output.data();
+    assert!(document["refused"]["problem"].is_string(), "{output}");
+    assert_eq!(document["runs"], serde_json::json!([]));
+    assert_eq!(document["valid"], true);
 }

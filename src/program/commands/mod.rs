@@ -211,6 +211,8 @@ struct Loaded {
     rule: RootRule,
     /// The JSON document that standard output takes, if it takes one.
     document: Option<Document>,
+    /// Whether that document has a base.
+    is_about_changes: bool,
 }
 
 impl Loaded {
@@ -259,6 +261,7 @@ impl Loaded {
             directory,
             rule,
             document,
+            is_about_changes: reads == Reads::Changes,
         })
     }
 
@@ -308,7 +311,15 @@ impl Loaded {
             return Ok(());
         };
         let mut out = console::stdout();
-        let written = write_problems(&mut out, document, &self.project, &self.problems, refused);
+        let (project, problems) = (&self.project, &self.problems);
+        let written = write_problems(
+            &mut out,
+            document,
+            project,
+            problems,
+            refused,
+            self.is_about_changes,
+        );
         match written.and_then(|()| out.flush()) {
             // A reader that is gone still sees the exit status.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

@@ -10,7 +10,8 @@ use orch::diagnostic::closest;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::report::{
-    Document, Ordered, Story, write_why, write_why_after, write_why_after_json, write_why_json,
+    Document, Ordered, Refusal, Story, write_why, write_why_after, write_why_after_json,
+    write_why_json,
 };
 use orch::selection::why::{Question, chain};
 use orch::source::Spanned;
@@ -162,8 +163,20 @@ fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitSta
 }
 
 impl Loaded {
-    /// Returns the stack at the path that the user gives.
-    fn stack(&self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
+    /// Returns the stack at the path that the user gives. If there is none, the document says so.
+    fn stack(&mut self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
+        let found = self.find_stack(written, changes);
+        if let Err(error) = &found {
+            self.settle_problems();
+            self.write_problems(Some(Refusal {
+                problem: &error.message(),
+                command: None,
+            }))?;
+        }
+        found
+    }
+
+    fn find_stack(&self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
             return Err(ProgramError::usage(format!(

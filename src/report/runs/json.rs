@@ -93,6 +93,20 @@ struct RunJson<'a> {
     stacks: Vec<StackRecordJson<'a>>,
 }
 
+/// The fields of a run that are not lists.
+const RUN_VALUES: [&str; 10] = [
+    "id",
+    "state",
+    "status",
+    "elapsed_ms",
+    "folder",
+    "header",
+    "succeeded",
+    "failed",
+    "skipped",
+    "cancelled",
+];
+
 #[derive(Serialize)]
 pub(in crate::report) struct StopJson<'a> {
     at: String,
@@ -226,19 +240,33 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes that there is no such run, in the form of other refusals.
+/// Writes that there is no such run, or no run at all where all were to be listed, in the form of other
+/// refusals.
 ///
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_run_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
-    let document = serde_json::json!({
+pub fn write_run_refusal_json(
+    out: &mut impl Write,
+    problem: &str,
+    is_list: bool,
+) -> io::Result<()> {
+    let mut document = serde_json::json!({
         "format": FORMAT,
         "refused": { "problem": problem, "command": null },
         "stacks": [],
+        "valid": true,
         "diagnostics": [],
         "errors": [],
     });
+    if is_list {
+        document["runs"] = serde_json::json!([]);
+    } else {
+        document["stops"] = serde_json::json!([]);
+        for field in RUN_VALUES {
+            document[field] = serde_json::Value::Null;
+        }
+    }
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
 }

@@ -114,7 +114,7 @@ fn a_refusal_is_one_document() {
         );
     }
     assert_snapshot!(project.orch("list --changed --format json"), @r#"
-    {"format":1,"refused":{"problem":"commit <start> is not in this shallow clone: first parent of HEAD, which is at origin/main","command":"git fetch --depth=1 origin <start>"},"stacks":[],"valid":true,"diagnostics":[],"errors":[]}
+    {"format":1,"refused":{"problem":"commit <start> is not in this shallow clone: first parent of HEAD, which is at origin/main","command":"git fetch --depth=1 origin <start>"},"stacks":[],"base":null,"removed":[],"changed_outside":null,"valid":true,"diagnostics":[],"errors":[]}
     [stderr]
     error: what has changed is unknown
       caused by: commit <start> is not in this shallow clone: first parent of HEAD, which is at origin/main

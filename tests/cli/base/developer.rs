@@ -98,7 +98,7 @@ fn without_git_there_is_no_base() {
     [exit status 4]
     ");
     assert_snapshot!(sandbox.orch("list --changed --base HEAD --format json"), @r#"
-    {"format":1,"refused":{"problem":"`$ROOT` is not in a git repository","command":null},"stacks":[],"valid":true,"diagnostics":[],"errors":[]}
+    {"format":1,"refused":{"problem":"`$ROOT` is not in a git repository","command":null},"stacks":[],"base":null,"removed":[],"changed_outside":null,"valid":true,"diagnostics":[],"errors":[]}
     [stderr]
     error: what has changed is unknown
       caused by: `$ROOT` is not in a git repository

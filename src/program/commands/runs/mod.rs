@@ -105,11 +105,12 @@ pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatu
     };
     let result = carry_out(chdir, command);
     if let Err(error) = &result
-        && error.kind() == ErrorKind::Refused
+        && matches!(error.kind(), ErrorKind::Refused | ErrorKind::Usage)
         && format == Format::Json
     {
+        let is_list = matches!(command, RunsCommand::List(_));
         let mut out = console::stdout();
-        write_run_refusal_json(&mut out, &error.message())?;
+        write_run_refusal_json(&mut out, &error.message(), is_list)?;
         out.flush()?;
     }
     result
