@@ -27,6 +27,22 @@ fn each_stack_is_a_job() {
     );
 }
 
+/// Paths are data here: what escapes is JSON.
+#[test]
+fn unusual_names_reach_the_job_unchanged() {
+    let sandbox = Sandbox::new("");
+    let name = "a\u{202e}b\u{7}c";
+    sandbox.write(&format!("/{name}/stack.tm"), "stack {}\n");
+    let matrix = sandbox.orch("list --format github-matrix").json();
+    assert_eq!(matrix["include"][0]["stacks"], name);
+    sandbox.write("/job", name);
+    let all = sandbox.orch("list");
+    let chosen = sandbox.orch("list --stacks-from job");
+    assert_eq!((chosen.code(), chosen.stdout), (0, all.stdout));
+    let matrix = sandbox.orch("list --format gitlab-matrix").json();
+    assert_eq!(matrix[0]["ORCH_STACKS"], name);
+}
+
 /// What a job gets is what `--stacks-from` takes.
 #[test]
 fn the_jobs_select_all_stacks_and_each_once() {

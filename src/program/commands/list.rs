@@ -108,9 +108,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     let mut out = console::stdout();
     let path = |stack: StackIndex| project.stacks[stack].path.relative_to(&loaded.directory);
     let write_jobs = |out: &mut _, matrix| {
-        let paths = listed
-            .iter()
-            .map(|&stack| printable(&path(stack)).into_owned());
+        let paths = listed.iter().map(|&stack| path(stack));
         write_matrix(out, matrix, &paths.collect::<Vec<_>>())
     };
     match args.format {
