@@ -30,16 +30,22 @@ fn units_of_terragrunt_can_become_stacks() {
     ] {
         sandbox.write(&format!("{unit}/terragrunt.hcl"), "");
     }
+    sandbox.write("/json/terragrunt.hcl.json", "{}");
+    sandbox.write("/.hidden/unit/terragrunt.hcl", "");
     let output = sandbox.orch("list");
     assert_snapshot!(output, @r#"
     [stderr]
     note: there are no stacks in `$ROOT`
     note: 3 directories are each a unit of Terragrunt, and could be a stack
-      = help: in the root of the project: find . -mindepth 2 -name terragrunt.hcl -not -path '*/.terragrunt-cache/*' | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
+      = help: in the root of the project: find . -mindepth 2 \( -name terragrunt.hcl -o -name terragrunt.hcl.json \) -not -path '*/.*/*' | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
     "#);
     assert_eq!(output.code(), 0);
     follow_hint(&sandbox, &sandbox.orch("run -- true"));
-    assert_eq!(sandbox.orch("list").stdout, "prod/app\nprod/my vpc\n");
+    for cache in ["/prod/db/.terragrunt-cache/x", "/.hidden/unit"] {
+        let stack = sandbox.path(&format!("{cache}/stack.tm.hcl"));
+        assert!(!stack.exists(), "{cache}");
+    }
+    assert_eq!(sandbox.orch("list").stdout, "json\nprod/app\nprod/my vpc\n");
 }
 
 #[test]
@@ -47,16 +53,29 @@ fn root_modules_of_terraform_can_become_stacks() {
     let sandbox = Sandbox::new("");
     sandbox.write("/app/main.tf", "terraform {\n  backend \"s3\" {}\n}\n");
     sandbox.write("/db/providers.tf", "provider \"aws\" {\n}\n");
+    sandbox.write("/hcp/main.tf", "terraform {\n  cloud {\n  }\n}\n");
+    sandbox.write("/tofu/main.tofu", "provider \"aws\" {\n}\n");
+    let cache = "/app/.terragrunt-cache/x";
+    sandbox.write(&format!("{cache}/main.tf"), "provider \"aws\" {\n}\n");
     sandbox.write("/modules/vpc/main.tf", "resource \"aws_vpc\" \"main\" {}\n");
     let output = sandbox.orch("list");
     assert_snapshot!(output, @r#"
     [stderr]
     note: there are no stacks in `$ROOT`
-    note: 3 directories have files of Terraform; those with a backend or a provider could be stacks
-      = help: in the root of the project: find . -name '*.tf' -not -path '*/.terraform/*' -exec grep -lE '^[[:space:]]*(backend|provider) "' {} + | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
+    note: 5 directories have files of Terraform; those with a `backend`, `cloud` or `provider` block could be stacks
+      = help: in the root of the project: find . \( -name '*.tf' -o -name '*.tofu' \) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) "|cloud *[{])' {} + | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
     "#);
     follow_hint(&sandbox, &output);
-    assert_eq!(sandbox.orch("list").stdout, "app\ndb\n");
+    assert!(!sandbox.path(&format!("{cache}/stack.tm.hcl")).exists());
+    assert_eq!(sandbox.orch("list").stdout, "app\ndb\nhcp\ntofu\n");
+}
+
+/// A file in the root alone is no unit.
+#[test]
+fn what_units_include_is_no_unit() {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/terragrunt.hcl", "");
+    assert!(!sandbox.orch("list").stderr.contains("Terragrunt"));
 }
 
 #[test]

@@ -7,11 +7,15 @@ use orch::project::{Problems, Project};
 use super::Loaded;
 use crate::program::console;
 
-/// Makes a stack of each unit of Terragrunt.
-const FROM_TERRAGRUNT: &str = "find . -mindepth 2 -name terragrunt.hcl -not -path '*/.terragrunt-cache/*' | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
+/// The files that make a directory a unit of Terragrunt.
+const TERRAGRUNT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
-/// Makes a stack of each root module of Terraform: a directory with a backend or a provider.
-const FROM_TERRAFORM: &str = "find . -name '*.tf' -not -path '*/.terraform/*' -exec grep -lE '^[[:space:]]*(backend|provider) \"' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
+/// Makes a stack of each unit of Terragrunt.
+const FROM_TERRAGRUNT: &str = "find . -mindepth 2 \\( -name terragrunt.hcl -o -name terragrunt.hcl.json \\) -not -path '*/.*/*' | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
+
+/// Makes a stack of each root module of Terraform: a directory with a `backend`, `cloud` or `provider`
+/// block.
+const FROM_TERRAFORM: &str = "find . \\( -name '*.tf' -o -name '*.tofu' \\) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) \"|cloud *[{])' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
 
 /// What a block of Terramate's is about; a kind that is not here stands for itself.
 const FEATURES: [(&str, &[&str]); 4] = [
@@ -33,6 +37,10 @@ impl Loaded {
         // Nothing else needed a list of files yet, and there is little else to do.
         let listed = Project::load_with_listing(&self.project.root, &mut Problems::default());
         let (units, others) = listed.map_or((0, 0), |(_, listing): (_, Listing)| listing.guests());
+        // What lies in the root is what units include.
+        let is_in_root = |name: &&str| self.project.root.join(name).is_file();
+        let in_root = TERRAGRUNT_FILES.iter().any(is_in_root);
+        let units = units.saturating_sub(in_root.into());
         if units > 0 {
             console::note(&format!(
                 "{} a unit of Terragrunt, and could be a stack",
@@ -42,7 +50,7 @@ impl Loaded {
         }
         if others > 0 {
             console::note(&format!(
-                "{} files of Terraform; those with a backend or a provider could be stacks",
+                "{} files of Terraform; those with a `backend`, `cloud` or `provider` block could be stacks",
                 count_having(others)
             ));
             console::help(&format!("in the root of the project: {FROM_TERRAFORM}"));
