@@ -85,6 +85,17 @@ fn a_glob_that_matches_no_stack_is_noted() {
     note: `--match ap` matches no stack of the project; it is relative to `/prod`; did you mean `/prod/app`?
     note: no stack at or below `/prod` passes --match
     ");
+    for (written, meant) in [
+        ("**/ap", "**/app"),
+        ("ap", "**/app"),
+        ("app", "**/app"),
+        ("*/ap", "*/app"),
+    ] {
+        let output = sandbox.orch(&format!("list --match {written}"));
+        let expected =
+            format!("`--match {written}` matches no stack of the project; did you mean `{meant}`?");
+        assert!(output.stderr.contains(&expected), "{output}");
+    }
     assert_snapshot!(sandbox.orch("list --match nothing/like/that"), @"
     [stderr]
     note: `--match nothing/like/that` matches no stack of the project

@@ -75,7 +75,33 @@ impl Loaded {
             let close = format!("{close}{}", &written[plain.len()..]);
             if would_match(&close) {
                 meant += &format!("; did you mean `{}`?", printable(&close));
+                return meant;
             }
+        }
+        // The last name may be misspelt, or the stack may lie deeper.
+        let (before, last) = match written.rfind('/') {
+            Some(slash) => written.split_at(slash + 1),
+            None => ("", written),
+        };
+        if last.is_empty() || !is_plain(&last) {
+            return meant;
+        }
+        let stacks = self.project.stacks.iter();
+        let names: BTreeSet<&str> = stacks.map(|(_, stack)| stack.path.basename()).collect();
+        let name = if names.contains(last) {
+            Some(last)
+        } else {
+            closest(last, names)
+        };
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return meant;
+        };
+        let mut candidates = vec![format!("{before}{name}")];
+        if before.is_empty() {
+            candidates.push(format!("**/{name}"));
+        }
+        if let Some(close) = candidates.iter().find(|close| would_match(close)) {
+            meant += &format!("; did you mean `{}`?", printable(close));
         }
         meant
     }
