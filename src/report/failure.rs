@@ -33,6 +33,16 @@ pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
     format!("{} {after}", printable(&how))
 }
 
+/// Returns how long something took, and how many attempts if it was more than one; `preposition` is
+/// for a single one.
+pub(super) fn after(preposition: &str, attempts: u32, elapsed: Duration) -> String {
+    let elapsed = duration::show(elapsed);
+    match attempts {
+        0 | 1 => format!("{preposition} {elapsed}"),
+        attempts => format!("after {attempts} attempts in {elapsed}"),
+    }
+}
+
 /// Returns the name of a signal that has the same number on every system, else its number.
 pub(super) fn signal_name(signal: i32) -> String {
     let name = match signal {

@@ -10,7 +10,7 @@ use quick_junit::{
 use super::quote::quote;
 use super::runs::{ShownRun, ShownStack, words};
 use crate::printable::printable;
-use crate::record::journal::StackState;
+use crate::record::journal::{RunState, StackState};
 use crate::record::logs::Logs;
 
 /// How many bytes of the output of a failed stack are quoted, and of all together: the whole report
@@ -43,7 +43,7 @@ pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> 
     }
     let mut left = QUOTED_OF_ALL;
     for stack in run.stacks() {
-        let mut case = TestCase::new(xml(&stack.record.path), status(stack, logs, &mut left));
+        let mut case = TestCase::new(xml(&stack.record.path), status(run, stack, logs, &mut left));
         case.set_classname(xml(&command));
         case.set_time(stack.elapsed().unwrap_or_default());
         suite.add_test_case(case);
@@ -58,13 +58,15 @@ pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> 
 }
 
 /// Returns how a stack ended, in the words of `JUnit`: a failed stack is a failure, one whose end is
-/// unknown an error, and one that did not run is skipped.
-fn status(stack: ShownStack, logs: &Logs, left: &mut usize) -> TestCaseStatus {
+/// unknown an error, and one that did not run, or is running, is skipped.
+fn status(run: &ShownRun, stack: ShownStack, logs: &Logs, left: &mut usize) -> TestCaseStatus {
     let message = stack.cause().unwrap_or_else(|| stack.outcome().to_owned());
     let mut status = match &stack.record.state {
         state if state.is_success() => return TestCaseStatus::success(),
         state if state.is_failure() => TestCaseStatus::non_success(NonSuccessKind::Failure),
-        StackState::Started { .. } => TestCaseStatus::non_success(NonSuccessKind::Error),
+        StackState::Started { .. } if run.state != RunState::Running => {
+            TestCaseStatus::non_success(NonSuccessKind::Error)
+        }
         _ => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(xml(&message));
@@ -74,7 +76,12 @@ fn status(stack: ShownStack, logs: &Logs, left: &mut usize) -> TestCaseStatus {
     status
         .set_message(xml(&message))
         .set_type(xml(stack.outcome()));
-    if let Some(quote) = quote(stack, logs, QUOTED.min(*left)) {
+    if let Some(quote) = quote(stack, logs, QUOTED) {
+        if quote.text.len() > *left {
+            *left = 0; // what is left out is left out from here on
+            status.set_description(xml(&left_out(stack, logs)));
+            return status;
+        }
         *left = left.saturating_sub(quote.text.len());
         status.set_description(if quote.is_whole {
             quote.text
@@ -83,6 +90,15 @@ fn status(stack: ShownStack, logs: &Logs, left: &mut usize) -> TestCaseStatus {
         });
     }
     status
+}
+
+/// Returns where to find the output that is not quoted.
+fn left_out(stack: ShownStack, logs: &Logs) -> String {
+    let attempt = stack.record.attempts.last();
+    match attempt.and_then(|attempt| stack.log_place(logs, attempt)) {
+        Some(log) => format!("output left out; see {log}"),
+        None => "output left out".to_owned(),
+    }
 }
 
 /// Returns a text without what XML cannot write.

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer as _};
 
 use super::runs::{ShownRun, ShownStack};
 use crate::printable::printable;
-use crate::record::journal::{Argument, OutcomeRecord, StackState};
+use crate::record::journal::{Argument, OutcomeRecord, RunState, StackState};
 
 /// A run of Terragrunt, which is what happened in one stack. What is unknown is left out.
 #[derive(Serialize)]
@@ -125,6 +125,7 @@ fn result(
             OutcomeRecord::Cancelled => ("early exit", None, cause),
             OutcomeRecord::Failed | OutcomeRecord::Other(_) => ("failed", Some("run error"), cause),
         },
+        StackState::Started { .. } if run.state == RunState::Running => ("excluded", None, cause),
         StackState::Started { .. } => ("failed", Some("run error"), cause),
         StackState::LeftOut => ("excluded", None, cause),
         StackState::Waiting => match cause {

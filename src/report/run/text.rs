@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::duration;
 use crate::printable::printable;
-use crate::report::failure::{failed, signal_name};
+use crate::report::failure::{self, failed, signal_name};
 use crate::report::resources::changes_text;
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
@@ -356,9 +356,5 @@ fn failed_after(failure: &Failure, elapsed: Duration) -> String {
 
 /// Returns how long a turn took, and how many attempts if it was more than one.
 fn after(ending: &Ending, preposition: &str) -> String {
-    let elapsed = duration::show(ending.elapsed);
-    match ending.attempts {
-        0 | 1 => format!("{preposition} {elapsed}"),
-        attempts => format!("after {attempts} attempts in {elapsed}"),
-    }
+    failure::after(preposition, ending.attempts, ending.elapsed)
 }

@@ -15,7 +15,7 @@ use crate::record::journal::{
     StackState, run_folder,
 };
 use crate::record::logs::{LogReader, Logs};
-use crate::report::failure::{failed, signal_name};
+use crate::report::failure::{after, failed, signal_name};
 
 /// A stack of a run.
 #[derive(Debug, Clone, Copy)]
@@ -152,9 +152,9 @@ impl<'a> ShownStack<'a> {
 
 /// Returns why a stack that has ended did not succeed, if that is on record.
 pub(in crate::report) fn how_ended(ended: &Ended) -> Option<String> {
-    let elapsed = duration::show(Duration::from_millis(ended.elapsed_ms));
     if let Some(failure) = &ended.failure {
-        return Some(failed(failure, &format!("after {elapsed}")));
+        let elapsed = Duration::from_millis(ended.elapsed_ms);
+        return Some(failed(failure, &after("after", ended.attempts, elapsed)));
     }
     Some(match ended.cause.as_ref()? {
         CauseRecord::Failed { stack } if ended.outcome == OutcomeRecord::Skipped => {

@@ -267,7 +267,7 @@ fn ending(ended: &Ended) -> String {
     if let Some(changes) = &ended.changes {
         text += &format!(", {}", changes_text(changes));
     }
-    if ended.attempts > 1 {
+    if ended.attempts > 1 && ended.failure.is_none() {
         text += &format!(", {} attempts", ended.attempts);
     }
     text

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::{PLAN, RUN, mixed, read, read_json};
-use crate::support::{Sandbox, redact_runs, run_ids};
+use crate::support::{Background, Sandbox, redact_runs, run_ids};
 
 /// Writes the reports of a run in which everything has its outcome.
 fn reported(flags: &str) -> Sandbox {
@@ -264,4 +264,50 @@ fn in_each_format_a_dry_run_says_what_would_run() {
         let times = read(&sandbox, name).matches("would run").count();
         assert!(times >= 5, "{name}: {times}");
     }
+}
+
+#[test]
+fn a_stack_that_is_running_has_not_failed() {
+    let sandbox = Sandbox::layout("a");
+    let script = "echo x >> \"$ORCH_ROOT/started\"\nawait go";
+    let run = Background::run(&sandbox, "-q", script);
+    run.wait_for("/started", &["x"]);
+    let csv = sandbox.orch("runs report --report terragrunt-csv=-").stdout;
+    assert!(csv.contains(",excluded,,its command is running,"), "{csv}");
+    let junit = sandbox.orch("runs report --report junit=-").stdout;
+    assert!(
+        junit.contains("<skipped message=\"its command is running\"/>"),
+        "{junit}"
+    );
+    sandbox.write("/go", "");
+    assert_eq!(run.end().code(), 0);
+}
+
+#[test]
+fn causes_count_the_attempts() {
+    let sandbox = Sandbox::layout("a");
+    let retries = "--retries 1 --retry-on-exit 7 --retry-backoff 0s";
+    let reports = "--report ../out.csv --report ../out.md";
+    _ = sandbox.orch(&format!("run -q {retries} {reports} -- sh -c 'exit 7'"));
+    for name in ["out.csv", "out.md"] {
+        let text = read(&sandbox, name);
+        assert!(
+            text.contains("exit status 7 after 2 attempts in "),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn junit_says_where_output_is_that_it_leaves_out() {
+    let paths: Vec<String> = (0..520).map(|number| format!("s{number}")).collect();
+    let sandbox = Sandbox::layout(&paths.join("\n"));
+    let print = "head -c 20000 /dev/zero | tr \"\\0\" x; exit 1";
+    sandbox.write_program("/bin/print", &format!("#!/bin/sh\n{print}\n"));
+    let flags = "-q --output none --on-error continue --report ../out.xml";
+    let output = sandbox.orch(&format!("run {flags} -- ../bin/print"));
+    assert_eq!(output.code(), 1, "{output}");
+    let text = read(&sandbox, "out.xml");
+    let left_out = text.matches("output left out; see .orch/runs/").count();
+    assert!((1..20).contains(&left_out), "{left_out}");
 }
