@@ -127,24 +127,39 @@ fn formats() -> String {
 }
 
 impl ReportArgs {
+    /// Returns whether the command line asks for any.
+    pub(crate) fn are_wanted(&self) -> bool {
+        !self.requested.is_empty()
+    }
+
     /// Checks that the reports can be written, as far as can be known now.
     ///
     /// # Errors
     ///
-    /// If a directory does not exist or cannot be written to, or two reports have the same place.
-    pub(crate) fn check(&self, chdir: &[PathBuf]) -> Result<Reports> {
+    /// If a directory does not exist or cannot be written to, or two reports have the same place, or
+    /// one has that of the events.
+    pub(crate) fn check(&self, chdir: &[PathBuf], events: Option<&Path>) -> Result<Reports> {
         let mut wanted: Vec<(ReportFormat, Target)> = Vec::new();
         for RequestedReport { format, file } in &self.requested {
             let target = match file {
                 None => Target::Stdout,
-                Some(file) => target(&working_directory(chdir)?.join(file)).with_context(|| {
-                    format!("the report `{}` cannot be written", file.display())
-                })?,
+                Some(file) => {
+                    target(&working_directory(chdir)?.join(file), file).with_context(|| {
+                        format!("the report `{}` cannot be written", file.display())
+                    })?
+                }
             };
+            let place = file
+                .as_ref()
+                .map_or("-".into(), |file| file.to_string_lossy());
+            if let Target::File(file) = &target
+                && events == Some(file)
+            {
+                return Err(ProgramError::usage(format!(
+                    "a report and the events cannot both be written to `{place}`"
+                )));
+            }
             if wanted.iter().any(|(_, other)| *other == target) {
-                let place = file
-                    .as_ref()
-                    .map_or("-".into(), |file| file.to_string_lossy());
                 return Err(ProgramError::usage(format!(
                     "two reports cannot both be written to `{place}`"
                 )));
@@ -161,16 +176,53 @@ impl ReportArgs {
     }
 }
 
+/// Returns the place that a path leads to, also if there is no file yet.
+pub(crate) fn resolved(file: &Path) -> PathBuf {
+    let beside = || {
+        let directory = dunce::canonicalize(file.parent()?).ok()?;
+        Some(directory.join(file.file_name()?))
+    };
+    // What a link leads to is replaced, not the link.
+    let resolved = dunce::canonicalize(file).ok().or_else(beside);
+    resolved.unwrap_or_else(|| file.to_owned())
+}
+
+/// Checks that a file can be written; `typed` is how the user names it.
+///
+/// # Errors
+///
+/// If it is a directory, or its directory does not exist or takes no file.
+pub(crate) fn check_place(file: &Path, typed: &Path) -> io::Result<()> {
+    match fs::metadata(file) {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if metadata.is_file() => File::options().append(true).open(file).map(drop),
+        Ok(_) => Ok(()),
+        Err(_) => try_directory(file, typed),
+    }
+}
+
+/// Tries whether the directory of a file takes one.
+fn try_directory(file: &Path, typed: &Path) -> io::Result<()> {
+    let Err(error) = temporary(file) else {
+        return Ok(());
+    };
+    let directory = typed.parent().unwrap_or(typed);
+    if error.kind() == io::ErrorKind::NotFound {
+        let message = format!("the directory `{}` does not exist", directory.display());
+        return Err(io::Error::new(error.kind(), message));
+    }
+    Err(error)
+}
+
 /// Decides how to write to a place, and tries whether its directory takes a file.
-fn target(file: &Path) -> io::Result<Target> {
+fn target(file: &Path, typed: &Path) -> io::Result<Target> {
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(metadata) if !metadata.is_file() => return Ok(Target::Device(file.to_owned())),
         _ => {}
     }
-    // What a link leads to is replaced, not the link.
-    let file = dunce::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    temporary(&file)?;
+    let file = resolved(file);
+    try_directory(&file, typed)?;
     Ok(Target::File(file))
 }
 
@@ -185,7 +237,13 @@ fn temporary(file: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.permissions(permissions);
     // The error names the temporary file, which means nothing to anyone.
     let temporary = builder.tempfile_in(directory);
-    let temporary = temporary.map_err(|error| io::Error::from(error.kind()))?;
+    let temporary = temporary.map_err(|error| {
+        let cause = error.get_ref().and_then(std::error::Error::source);
+        match cause.map(ToString::to_string) {
+            Some(cause) => io::Error::new(error.kind(), cause),
+            None => error.kind().into(),
+        }
+    })?;
     if let Ok(metadata) = fs::metadata(file) {
         let permissions: Permissions = metadata.permissions();
         temporary.as_file().set_permissions(permissions)?;
@@ -211,7 +269,15 @@ impl Reports {
         self.wanted.is_empty()
     }
 
-    /// Writes all of them, and warns of those that cannot be written. Returns whether all were.
+    /// Returns whether one of them goes to standard output.
+    pub(crate) fn need_stdout(&self) -> bool {
+        self.wanted
+            .iter()
+            .any(|(_, target)| *target == Target::Stdout)
+    }
+
+    /// Writes all of them, and warns of those that cannot be written. Returns whether all were that
+    /// the user asked for.
     pub(crate) fn write(&self, run: &ShownRun, logs: &Logs) -> bool {
         let mut are_written = true;
         for (format, target) in &self.wanted {
@@ -241,7 +307,8 @@ impl Reports {
                 console::warning(&format!(
                     "the report `{place}` could not be written: {error}"
                 ));
-                are_written = false;
+                // Nobody asked for this one.
+                are_written &= matches!(target, Target::StepSummary(_));
             }
         }
         are_written

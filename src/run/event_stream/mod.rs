@@ -30,6 +30,15 @@ pub enum Destination {
     Descriptor(u32),
 }
 
+/// Opens the file or pipe behind a descriptor that `orch` was started with.
+///
+/// # Errors
+///
+/// If it is not open, or cannot be written to.
+pub fn open_descriptor(number: u32) -> io::Result<File> {
+    platform::open_descriptor(number)
+}
+
 impl Destination {
     /// Parses what the user writes: `FILE` or `fd:N`.
     ///
@@ -46,18 +55,6 @@ impl Destination {
             },
         }
     }
-
-    /// Opens it; a file is relative to `directory`.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be opened for writing, or the descriptor is not open.
-    pub fn open(&self, directory: &Path) -> io::Result<File> {
-        match self {
-            Destination::File(file) => File::create(directory.join(file)),
-            Destination::Descriptor(number) => platform::open_descriptor(*number),
-        }
-    }
 }
 
 /// Writes lines, each as soon as its event has happened.
@@ -69,14 +66,27 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Begins to write to a file.
+    /// Begins to write to an open file.
     ///
     /// # Errors
     ///
     /// If no thread can be started.
     pub fn new(file: File) -> io::Result<Self> {
+        Self::to(move || Ok(file))
+    }
+
+    /// Replaces a file as soon as there is a line: a run that does not begin leaves it alone.
+    ///
+    /// # Errors
+    ///
+    /// If no thread can be started.
+    pub fn replace(file: PathBuf) -> io::Result<Self> {
+        Self::to(move || emptied(&file))
+    }
+
+    fn to(open: impl FnOnce() -> io::Result<File> + Send + 'static) -> io::Result<Self> {
         let (sender, lines) = mpsc::channel();
-        let writer = thread::Builder::new().spawn(move || write(file, &lines))?;
+        let writer = thread::Builder::new().spawn(move || write(open, &lines))?;
         Ok(EventStream {
             lines: Some(sender),
             writer: Some(writer),
@@ -114,7 +124,24 @@ impl EventStream {
     }
 }
 
-fn write(mut file: File, lines: &mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+/// Opens a file at its end, and empties it unless it is a pipe or a device.
+fn emptied(file: &Path) -> io::Result<File> {
+    let file = File::options().append(true).create(true).open(file)?;
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+fn write(
+    open: impl FnOnce() -> io::Result<File>,
+    lines: &mpsc::Receiver<Vec<u8>>,
+) -> io::Result<()> {
+    let Ok(first) = lines.recv() else {
+        return Ok(());
+    };
+    let mut file = open()?;
+    file.write_all(&first)?;
     // One call for each line, so that no reader gets a part of one.
     lines.iter().try_for_each(|line| file.write_all(&line))
 }

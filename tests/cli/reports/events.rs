@@ -116,3 +116,28 @@ fn a_descriptor_that_is_not_open_is_a_mistake() {
     ");
     assert!(run_ids(&sandbox).is_empty());
 }
+
+#[test]
+fn a_run_that_is_refused_leaves_the_events_of_another_alone() {
+    let sandbox = Sandbox::layout("a\nb after /a");
+    let script = "echo x >> \"$ORCH_ROOT/started\"\ntest $ORCH_STACK_NAME = b || await go";
+    let run = Background::run(&sandbox, "-q --events ../events", script);
+    run.wait_for("/started", &["x"]);
+    let refused = sandbox.orch("run -q --events ../events true");
+    assert_eq!(refused.code(), 4, "{refused}");
+    sandbox.write("/go", "");
+    assert_eq!(run.end().code(), 0);
+    assert_eq!(read(&sandbox, "events"), journal_text(&sandbox));
+}
+
+#[test]
+fn a_file_of_events_that_cannot_be_written_is_known_before_anything_runs() {
+    let sandbox = mixed();
+    assert_snapshot!(sandbox.orch("run --events nodir/events true"), @"
+    [stderr]
+    error: the file `nodir/events` cannot be written
+      caused by: the directory `nodir` does not exist
+    [exit status 5]
+    ");
+    assert!(run_ids(&sandbox).is_empty());
+}

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::{PLAN, RUN, mixed, read_json};
+use super::{PLAN, RUN, mixed, read, read_json};
 use crate::support::run_ids;
 
 #[test]
@@ -38,7 +38,7 @@ fn what_cannot_be_written_is_known_before_anything_runs() {
     assert_snapshot!(run("no/such/out.json"), @"
     [stderr]
     error: the report `no/such/out.json` cannot be written
-      caused by: entity not found
+      caused by: the directory `no/such` does not exist
     [exit status 5]
     ");
     assert_snapshot!(run("../directory.json"), @"
@@ -50,6 +50,16 @@ fn what_cannot_be_written_is_known_before_anything_runs() {
     assert_snapshot!(run("../out.json --report json=../out.json"), @"
     [stderr]
     error: two reports cannot both be written to `../out.json`
+    [exit status 64]
+    ");
+    assert_snapshot!(run("json=q --report json=changed/../q"), @"
+    [stderr]
+    error: two reports cannot both be written to `changed/../q`
+    [exit status 64]
+    ");
+    assert_snapshot!(run("json=q --events changed/../q"), @"
+    [stderr]
+    error: a report and the events cannot both be written to `q`
     [exit status 64]
     ");
     assert!(run_ids(&sandbox).is_empty());
@@ -138,4 +148,46 @@ fn without_a_report_there_is_nothing_to_do() {
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok());
     assert_eq!(refused, None);
+}
+
+#[test]
+fn a_dry_run_lists_nothing_beside_a_report_on_standard_output() {
+    let sandbox = mixed();
+    let output = sandbox.orch("run --dry-run --report json=- true");
+    assert_eq!(output.json()["run"]["state"], "dry run");
+}
+
+#[test]
+fn a_step_summary_that_cannot_be_written_does_not_fail_the_run() {
+    let sandbox = mixed();
+    let output = sandbox.orch_with("run -q true", |command| {
+        command
+            .env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_STEP_SUMMARY", "/nonexistent/summary.md");
+    });
+    assert_eq!(output.code(), 0, "{output}");
+    assert!(
+        output
+            .stderr
+            .contains("warning: the report `/nonexistent/summary.md` could not be written"),
+        "{output}"
+    );
+}
+
+#[test]
+fn reports_have_output_unless_it_is_live() {
+    let sandbox = mixed();
+    let run = |flags: &str| {
+        sandbox.orch(&format!(
+            "run -q --on-error continue {flags} --report ../out.xml {PLAN}"
+        ))
+    };
+    let output = run("");
+    assert_eq!(output.code(), 1, "{output}");
+    assert!(!output.stderr.contains("not captured"), "{output}");
+    assert!(read(&sandbox, "out.xml").contains("no such bucket"));
+    let output = run("--output live");
+    let note = "note: output is not captured, so the reports have no logs and no summaries; use `--output grouped`";
+    assert_eq!(output.stderr.matches(note).count(), 1, "{output}");
+    assert!(!read(&sandbox, "out.xml").contains("no such bucket"));
 }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::run::event_stream::{Destination, EventStream};
+use orch::run::event_stream::{Destination, EventStream, open_descriptor};
 
+use crate::program::commands::reports::{check_place, resolved};
 use crate::program::commands::working_directory;
 use crate::program::error::{ProgramError, Result};
 
@@ -31,10 +32,10 @@ pub(crate) struct EventArgs {
 impl EventArgs {
     /// Opens the descriptor that is meant, if one is: before orch opens any file of its own.
     pub(super) fn descriptor(&self) -> Result<Option<File>> {
-        let Some(wanted @ Destination::Descriptor(number)) = &self.events else {
+        let Some(Destination::Descriptor(number)) = &self.events else {
             return Ok(None);
         };
-        let problem = match wanted.open(&PathBuf::new()) {
+        let problem = match open_descriptor(*number) {
             Ok(file) => return Ok(Some(file)),
             Err(error) if error.kind() == ErrorKind::NotFound => "is not open".to_owned(),
             Err(error) => format!("cannot be written to: {error}"),
@@ -43,20 +44,27 @@ impl EventArgs {
         Err(ProgramError::usage(message))
     }
 
-    /// Begins to write to what was opened, or else to the file that is meant.
-    pub(super) fn stream(
-        &self,
-        chdir: &[PathBuf],
-        descriptor: Option<File>,
-    ) -> Result<Option<EventStream>> {
-        let file = match (&self.events, descriptor) {
-            (None, _) => return Ok(None),
-            (Some(_), Some(open)) => open,
-            (Some(wanted), None) => wanted
-                .open(&working_directory(chdir)?)
-                .context("failed to open the file of `--events`")?,
+    /// Returns the file that is meant, if one is, after a check that it can be written.
+    pub(super) fn file(&self, chdir: &[PathBuf]) -> Result<Option<PathBuf>> {
+        let Some(Destination::File(typed)) = &self.events else {
+            return Ok(None);
         };
-        let stream = EventStream::new(file);
+        let file = resolved(&working_directory(chdir)?.join(typed));
+        check_place(&file, typed)
+            .with_context(|| format!("the file `{}` cannot be written", typed.display()))?;
+        Ok(Some(file))
+    }
+
+    /// Begins to write to the descriptor that was opened, or to the file.
+    pub(super) fn stream(
+        descriptor: Option<File>,
+        file: Option<PathBuf>,
+    ) -> Result<Option<EventStream>> {
+        let stream = match (descriptor, file) {
+            (Some(open), _) => EventStream::new(open),
+            (None, Some(file)) => EventStream::replace(file),
+            (None, None) => return Ok(None),
+        };
         Ok(Some(stream.context(
             "failed to start the thread that writes events",
         )?))

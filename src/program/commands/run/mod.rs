@@ -11,6 +11,7 @@ mod safeguards;
 mod settings;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -33,6 +34,7 @@ use orch::run::settings::RunSettings;
 use orch::selection::select::Selection;
 
 pub(crate) use self::arguments::{RunArgs, flag_on_record};
+use self::events::EventArgs;
 use self::output::{How, Output, Shown, advertise_colour};
 use self::resume::Resumed;
 use super::reports::Reports;
@@ -46,7 +48,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     check_command(args)?;
     let descriptor = args.events.descriptor()?;
-    let mut reports = args.reports.check(chdir)?;
+    let events = args.events.file(chdir)?;
+    let mut reports = args.reports.check(chdir, events.as_deref())?;
     if !args.dry_run {
         reports = reports.with_step_summary();
     }
@@ -86,7 +89,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     };
     let how = How::new(args, jobs, &run.attempts)?;
     if args.dry_run {
-        show(&loaded, &run.sequence, &command_line(&command))?;
+        show(&loaded, &run.sequence, &command, &reports)?;
         return Ok(report::planned(&loaded, &run, &reports));
     }
     let read_only = &loaded.project.settings.read_only;
@@ -96,13 +99,14 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     if how.has_colours() {
         run.tasks.iter_mut().for_each(advertise_colour);
     }
+    how.note_reports(args);
     let (run_id, sequence) = (run.id.clone(), run.sequence.clone());
     let circumstances = Circumstances {
         is_recorded: loaded.rule != RootRule::WorkingDirectory,
         allow_concurrent: args.resume.allow_concurrent,
         uncommitted: loaded.uncommitted(),
         is_reported: !reports.is_empty(),
-        events: args.events.stream(chdir, descriptor)?,
+        events: EventArgs::stream(descriptor, events)?,
     };
     let begun = run.begin(&loaded.project, &loaded.references, circumstances);
     let begun = begun.map_err(|error| match error {
@@ -311,8 +315,17 @@ fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>
     }
 }
 
-/// Prints what would run.
-fn show(loaded: &Loaded, sequence: &[StackIndex], command: &str) -> Result<()> {
+/// Prints what would run, unless a report goes to the same place.
+fn show(
+    loaded: &Loaded,
+    sequence: &[StackIndex],
+    command: &[OsString],
+    reports: &Reports,
+) -> Result<()> {
+    if reports.need_stdout() {
+        return Ok(());
+    }
+    let command = command_line(command);
     let mut out = console::stdout();
     for &stack in sequence {
         let path = printable(loaded.project.stacks[stack].path.as_str());

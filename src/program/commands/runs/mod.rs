@@ -229,7 +229,7 @@ fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> Result<ExitStatus> {
 }
 
 fn report(chdir: &[PathBuf], runs: Option<&Runs>, args: &ReportRunArgs) -> Result<ExitStatus> {
-    let reports = args.reports.check(chdir)?;
+    let reports = args.reports.check(chdir, None)?;
     if reports.is_empty() {
         return Err(ProgramError::usage("`orch runs report` needs a --report"));
     }

@@ -71,8 +71,18 @@ impl How {
             && AutoStream::choice(&io::stderr()) != ColorChoice::Never
     }
 
+    /// Says that reports will lack something, if nothing is captured.
+    pub(super) fn note_reports(self, args: &RunArgs) {
+        if self == How::Live && args.reports.are_wanted() {
+            console::note(
+                "output is not captured, so the reports have no logs and no summaries; use `--output grouped`",
+            );
+        }
+    }
+
     /// Decides by the command line, by whether what commands print decides about further attempts, so
-    /// that it has to be read, and by whether a CI system shows it.
+    /// that it has to be read, by whether a CI system shows it, and by whether reports want it while
+    /// nobody can answer a prompt.
     ///
     /// # Errors
     ///
@@ -91,7 +101,11 @@ impl How {
         let captured = |show| How::Captured { show, outlet };
         let problem = match args.output {
             OutputArg::Auto
-                if jobs.get() == 1 && !watches_output && !args.pty && !is_nobody_there() =>
+                if jobs.get() == 1
+                    && !watches_output
+                    && !args.pty
+                    && !is_nobody_there()
+                    && (!args.reports.are_wanted() || io::stdin().is_terminal()) =>
             {
                 return Ok(How::Live);
             }
