@@ -197,7 +197,7 @@ impl Recording {
 
 fn unread(error: &io::Error) -> io::Error {
     io::Error::other(format!(
-        "`--events` takes no more lines: {error}; the run continues"
+        "`--events` can no longer be written: {error}; the run continues"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! What a project has that comes from Terraform, Terragrunt and Terramate.
+//! Projects that come from Terraform, Terragrunt and Terramate.
 
 use std::process::Command;
 
@@ -6,11 +6,11 @@ use insta::assert_snapshot;
 
 use crate::support::{Output, Sandbox};
 
-/// Runs the command line that the last hint names, in the root of the project.
+/// Runs the command line of the last hint in the project root.
 #[track_caller]
 fn follow_hint(sandbox: &Sandbox, output: &Output) {
     let hints = output.stderr.lines().rev();
-    let mut commands = hints.filter_map(|line| line.split_once("in the root of the project: "));
+    let mut commands = hints.filter_map(|line| line.split_once("run this in the project root: "));
     let (_, command) = commands.next().expect("there is a hint");
     let status = Command::new("sh")
         .args(["-c", command])
@@ -111,5 +111,5 @@ fn what_only_terramate_uses_is_counted() {
         .stderr
         .lines()
         .find(|line| line.contains("Terramate"));
-    assert_snapshot!(told.unwrap_or_default(), @"note: only Terramate uses these blocks of the project: code generation (2 `generate_hcl`, 1 `generate_file`); scripts (1 `script`); sharing of outputs (1 `input`); cloud (1 `cloud`); 1 `vendor`");
+    assert_snapshot!(told.unwrap_or_default(), @"note: only Terramate uses these blocks of the project: code generation (2 `generate_hcl`, 1 `generate_file`); scripts (1 `script`); output sharing (1 `input`); cloud (1 `cloud`); 1 `vendor`");
 }

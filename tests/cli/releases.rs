@@ -1,5 +1,5 @@
-//! How a release is packed, and how a workflow installs it: the scripts in `.github`, run on this machine
-//! with a server that is a folder.
+//! Packs a release and installs it as a workflow does: the scripts in `.github`, run on this machine with
+//! a folder as the server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn has(program: &str) -> bool {
     is_there
 }
 
-/// Packs a program that stands for `orch` on another machine, and returns the path of the archive.
+/// Packs a program that stands in for `orch` on another machine, and returns the path of the archive.
 fn pack(sandbox: &Sandbox, target: &str, folder: &str) -> PathBuf {
     let program = "#!/bin/sh\necho the program of the release\n";
     sandbox.write_program("/program", program);
@@ -94,7 +94,7 @@ fn an_archive_has_all_that_belongs_to_a_release() {
 /// Where the action finds releases.
 const RELEASES: &str = "/server/owner/orch/releases/download";
 
-/// Publishes a release for a target: its archive, and the checksum of that.
+/// Publishes a release for a target: its archive and the checksum.
 fn publish(sandbox: &Sandbox, target: &str) -> PathBuf {
     let folder = format!("{RELEASES}/v{VERSION}");
     let archive = pack(sandbox, target, &folder);
@@ -150,7 +150,7 @@ fn the_action_installs_what_was_released() {
         let program = Command::new(folder.join("orch")).output().unwrap();
         assert_eq!(program.stdout, b"the program of the release\n");
 
-        // Once it is there, nothing is downloaded.
+        // Once it is installed, nothing is downloaded.
         fs::remove_dir_all(sandbox.path("/server")).unwrap();
         let output = install(&sandbox, VERSION, runner);
         assert!(output.status.success(), "{output:?}");
@@ -178,8 +178,8 @@ fn the_action_installs_nothing_that_it_cannot_trust() {
         assert!(nothing.iter().all(|path| !sandbox.path(path).exists()));
     };
     fails("99.0.0", linux, "cannot download");
-    fails("main", linux, "`main` is no version");
-    fails("../../1.0.0", linux, "`../../1.0.0` is no version");
+    fails("main", linux, "`main` is not a version");
+    fails("../../1.0.0", linux, "`../../1.0.0` is not a version");
     fails(
         VERSION,
         ("Linux", "ARM"),

@@ -69,7 +69,7 @@ fn way_out(why: &BaseUnknown, fetched: bool) -> String {
             "change into a git repository, or leave out `--changed` to act on all stacks".to_owned()
         }
         BaseUnknown::Git(GitError::Fetch { .. }) => {
-            "see the message of git above, or name another base with `--base REV`".to_owned()
+            "see git's message above, or name another base with `--base REV`".to_owned()
         }
         BaseUnknown::Git(GitError::Start(_)) => "install `git`, or put it on the PATH".to_owned(),
         BaseUnknown::Git(error) => match error.remedy() {

@@ -33,10 +33,10 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     pub(crate) why: bool,
 
-    /// List the stacks that the base has and the project no longer has, instead of those it has
+    /// List the stacks that were removed since the base, instead of those that exist
     ///
-    /// Only the current directory, --match and --exclude narrow the list, since nothing but the path
-    /// of such a stack is known. --base and --fetch work as with --changed.
+    /// Only the current directory, --match and --exclude narrow the list, since only the path of such a
+    /// stack is known. --base and --fetch work as with --changed.
     #[arg(
         long,
         conflicts_with_all = [
@@ -45,7 +45,7 @@ pub(crate) struct ListArgs {
     )]
     pub(crate) removed: bool,
 
-    /// Exit with 4 if no stack is selected
+    /// Exit with status 4 if no stack is selected
     #[arg(long, conflicts_with = "removed")]
     pub(crate) fail_if_empty: bool,
 
@@ -63,9 +63,9 @@ pub(crate) enum ListFormat {
     Text,
     /// For programs
     Json,
-    /// The value of `strategy.matrix` in a workflow of GitHub Actions
+    /// The value for `strategy.matrix` in a GitHub Actions workflow
     GithubMatrix,
-    /// The value of `parallel:matrix` in a pipeline of GitLab
+    /// The value for `parallel:matrix` in a GitLab pipeline
     GitlabMatrix,
 }
 
@@ -144,7 +144,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
 fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if !matches!(args.format, ListFormat::Text | ListFormat::Json) {
         let message =
-            "removed stacks are no jobs: with `--removed`, the format is `text` or `json`";
+            "removed stacks cannot be jobs: with `--removed`, the format must be `text` or `json`";
         return Err(ProgramError::usage(message));
     }
     let query = ChangeQuery::new(&args.select)?;

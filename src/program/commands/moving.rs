@@ -24,10 +24,7 @@ const FEATURES: [(&str, &[&str]); 4] = [
         &["generate_hcl", "generate_file", "assert"],
     ),
     ("scripts", &["script"]),
-    (
-        "sharing of outputs",
-        &["sharing_backend", "input", "output"],
-    ),
+    ("output sharing", &["sharing_backend", "input", "output"]),
     ("cloud", &["cloud"]),
 ];
 
@@ -43,17 +40,17 @@ impl Loaded {
         let units = units.saturating_sub(in_root.into());
         if units > 0 {
             console::note(&format!(
-                "{} a unit of Terragrunt, and could be a stack",
+                "{} a Terragrunt unit that could be a stack",
                 directories(units)
             ));
-            console::help(&format!("in the root of the project: {FROM_TERRAGRUNT}"));
+            console::help(&format!("run this in the project root: {FROM_TERRAGRUNT}"));
         }
         if others > 0 {
             console::note(&format!(
                 "{} files of Terraform; those with a `backend`, `cloud` or `provider` block could be stacks",
                 count_having(others)
             ));
-            console::help(&format!("in the root of the project: {FROM_TERRAFORM}"));
+            console::help(&format!("run this in the project root: {FROM_TERRAFORM}"));
         }
     }
 

@@ -20,17 +20,17 @@ use crate::program::error::{ProgramError, Result};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportArgs {
-    /// Write what happened to a file (can be repeated)
+    /// Write a report of the run to a file (can be repeated)
     ///
-    /// Without FORMAT, the extension of FILE decides. FILE `-` is standard output, and needs a FORMAT.
-    /// See `orch help reports` for the formats.
+    /// Without FORMAT, the extension of FILE decides. If FILE is `-`, the report goes to standard
+    /// output and needs a FORMAT. See `orch help reports` for the formats.
     #[arg(long = "report", value_name = "[FORMAT=]FILE", value_parser = requested())]
     requested: Vec<RequestedReport>,
 
-    /// The longest that a Markdown report may be [default: 65536]
+    /// The maximum size of a Markdown report [default: 65536]
     ///
-    /// That is the longest comment on GitHub; a step summary there may have 1048576 bytes. Rows and
-    /// quoted output that there is no room for are left out, and counted. At least 1024.
+    /// The default is the limit for a comment on GitHub; a step summary there may have 1048576 bytes.
+    /// Rows and quoted output that do not fit are left out and counted. The minimum is 1024.
     #[arg(long, value_name = "BYTES", requires = "requested", value_parser = max_bytes())]
     max_bytes: Option<u64>,
 }
@@ -109,7 +109,7 @@ fn parse(word: &OsStr) -> Result<RequestedReport, String> {
         }
     };
     if file.is_empty() {
-        return Err("the name of the file is empty".to_owned());
+        return Err("the file name is empty".to_owned());
     }
     Ok(RequestedReport {
         format,

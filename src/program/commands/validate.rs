@@ -17,9 +17,9 @@ use crate::program::exit::ExitStatus;
 
 /// Check the whole project; warnings count as errors
 ///
-/// Checks all stacks and all trigger files of the project, whatever the current directory. Triggers of
-/// paths that are not stacks are left alone: they stay behind when stacks are removed, and `--changed`
-/// warns of those that would count.
+/// Checks all stacks and all trigger files of the project, whatever the current directory. Triggers for
+/// paths that are not stacks are ignored: they stay behind when stacks are removed, and `--changed`
+/// warns about those that would count.
 ///
 /// With -v, orch also counts the blocks of the project that only Terramate uses.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use crate::program::exit::ExitStatus;
 
 /// Print the version
 ///
-/// With -v, also the commit, the target, the compiler and the features that orch is built from. So does
+/// With -v, it also prints the commit, target, compiler and features of the build. So does
 /// `orch --version -v`.
 #[derive(Debug, Args)]
 pub(crate) struct VersionArgs {}

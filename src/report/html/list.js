@@ -39,7 +39,7 @@ function attemptPart(stack, attempt, isLast) {
   const summary = element("summary", {}, [title, ...parts].join(" · "));
   const part = element("details", { class: "attempt" }, summary);
   if (attempt.log === null) {
-    const why = "No output is on record: the command printed nothing, or had the terminal of orch.";
+    const why = "No output is on record: the command printed nothing, or it used the terminal of orch.";
     part.append(element("p", { class: "note" }, why));
   }
   const load = () => {

@@ -85,7 +85,7 @@ function report(lines) {
   const parts = [];
   if (filters.hits) {
     const where = counted(filters.hits.size, "stack");
-    parts.push(lines === 0 ? "No log has this text." : `${counted(lines ?? hits.length, "matching line")} in ${where}.`);
+    parts.push(lines === 0 ? "No log contains this text." : `${counted(lines ?? hits.length, "matching line")} in ${where}.`);
   }
   if (shown < stacks.length) parts.push(`${counted(shown, "stack")} of ${stacks.length.toLocaleString("en")} shown.`);
   byId("status").textContent = parts.join(" ");

@@ -68,7 +68,7 @@ impl<'a> ShownStack<'a> {
             StackState::LeftOut => "left out by --only-failed".to_owned(),
             StackState::Waiting => match state {
                 RunState::DryRun => return None,
-                RunState::Running => "its turn has not come".to_owned(),
+                RunState::Running => "its turn has not come yet".to_owned(),
                 RunState::Killed => "orch was killed before its turn came".to_owned(),
                 _ => "the run ended before its turn came".to_owned(),
             },

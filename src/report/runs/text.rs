@@ -113,7 +113,7 @@ fn phrase(state: RunState) -> &'static str {
         RunState::Interrupted => "was interrupted",
         RunState::Killed => "was killed",
         RunState::Unknown => "has not finished",
-        RunState::DryRun => "was not begun, as this is a dry run",
+        RunState::DryRun => "did not start: it is a dry run",
     }
 }
 

@@ -47,7 +47,7 @@ impl Destination {
     /// If what follows `fd:` is no number; the message says so.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("fd:") {
-            None if text.is_empty() => Err("the name of the file is empty".to_owned()),
+            None if text.is_empty() => Err("the file name is empty".to_owned()),
             None => Ok(Destination::File(text.into())),
             Some(number) => match number.parse() {
                 Ok(number) => Ok(Destination::Descriptor(number)),

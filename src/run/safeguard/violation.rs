@@ -263,7 +263,7 @@ impl Violation {
                     GitError::Failed { .. } | GitError::Unexpected { .. }
                         if error.remedy().is_none() =>
                     {
-                        "see the message of git above".to_owned()
+                        "see git's message above".to_owned()
                     }
                     error => remedy_for(error),
                 };

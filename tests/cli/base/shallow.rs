@@ -235,9 +235,7 @@ fn a_remote_that_does_not_answer_ends_the_fetching() {
     );
     assert!(output.stderr.contains("fatal:"), "{output}");
     assert!(
-        output
-            .stderr
-            .contains("= help: see the message of git above"),
+        output.stderr.contains("= help: see git's message above"),
         "{output}"
     );
     let data = project.orch("list --changed --fetch --format json").data();

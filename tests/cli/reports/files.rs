@@ -135,7 +135,7 @@ fn without_a_report_there_is_nothing_to_do() {
     let sandbox = mixed();
     assert_snapshot!(sandbox.orch("runs report"), @"
     [stderr]
-    error: `orch runs report` needs a --report
+    error: `orch runs report` needs `--report`
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("runs report --report ../out.json"), @"

@@ -147,7 +147,7 @@ fn a_killed_run_says_what_had_not_ended_and_what_had_not_begun() {
     assert_eq!(going_on["stacks"][1]["outcome"], "running");
     assert_eq!(
         going_on["stacks"][2]["cause"]["message"],
-        "its turn has not come"
+        "its turn has not come yet"
     );
     run.kill();
     sandbox.write("/go", "");

@@ -176,7 +176,7 @@ fn a_remote_that_cannot_be_reached() {
     let cause =
         "  caused by: `git ls-remote -- origin refs/heads/main` failed (exit status: 128): fatal: ";
     assert!(lines[1].starts_with(cause), "{said}");
-    let help = "  = help: see the message of git above, or lift this safeguard with `--disable-safeguards=git-out-of-sync`";
+    let help = "  = help: see git's message above, or lift this safeguard with `--disable-safeguards=git-out-of-sync`";
     assert_eq!(lines[lines.len() - 2..], [help, "note: nothing was run"]);
     assert_eq!(said.code(), 4);
 }
@@ -400,7 +400,7 @@ fn a_remote_that_talks_nonsense() {
         [stderr]
         error: refused: whether HEAD is up to date cannot be known (safeguard `git-out-of-sync`)
           caused by: `git ls-remote -- origin refs/heads/main` gave an unexpected answer: <html>
-          = help: see the message of git above, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+          = help: see git's message above, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
         note: nothing was run
         [exit status 4]
         ");

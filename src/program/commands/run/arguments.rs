@@ -53,9 +53,9 @@ Examples:
 
 /// Run a command in each stack, in order
 ///
-/// The command runs without a shell, in the directory of the stack. Where one command runs at a time,
-/// it has the terminal of orch. What orch itself says goes to stderr. A program given as a relative path
-/// is looked up in the stack directory.
+/// The command runs without a shell, in the directory of the stack. If one command runs at a time,
+/// it has the terminal of orch. Messages of orch itself go to stderr. A program given as a relative
+/// path is looked up in the stack directory.
 ///
 /// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets the signal exactly
 /// once; a second signal terminates the commands, a third one kills them.
@@ -75,19 +75,19 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) reverse: bool,
 
-    /// Exit with 4 if no stack is selected
+    /// Exit with status 4 if no stack is selected
     #[arg(long, conflicts_with = "earlier")]
     pub(crate) fail_if_empty: bool,
 
-    /// Print what would run, and run nothing
+    /// Print what would run, without running it
     #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// Run up to N commands at once; `auto` is one for each processor [default: 1]
     ///
     /// A stack starts as soon as everything it runs after is done and there is room; among those
-    /// that could start, the lowest path goes first. Commands that run at once have no terminal: what
-    /// asks for one fails.
+    /// that could start, the lowest path goes first. Commands that run at once have no terminal: a
+    /// command that asks for one fails.
     #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]
     pub(crate) parallel: Option<NonZeroUsize>,
 
@@ -97,9 +97,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TAG=N", value_parser = limit)]
     pub(crate) limit: Vec<TagLimit>,
 
-    /// What to do after a command failed [default: stop]
+    /// What to do after a command fails [default: stop]
     ///
-    /// Running commands are not interrupted in any case. With --reverse, what the failed stack depends on never runs.
+    /// None of these interrupts running commands. With --reverse, what the failed stack depends on never
+    /// runs.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<OnErrorArg>,
 
@@ -121,9 +122,9 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) exit_codes: ExitCodeArgs,
 
-    /// What to show of what commands print
+    /// How to show the output of commands
     ///
-    /// In each way but `live`, orch also keeps the output for `orch runs logs`. On a terminal, lines at
+    /// Unless it is `live`, orch also keeps the output for `orch runs logs`. On a terminal, lines at
     /// the bottom show what is running; in the logs of CI systems, the output of stacks that succeeded
     /// is folded. See `orch help output`.
     #[arg(
@@ -137,8 +138,8 @@ pub(crate) struct RunArgs {
 
     /// Give each command a terminal of its own to print to
     ///
-    /// For programs that use colours on a terminal only. Their two streams become one, and they have
-    /// nothing to read. Cannot be used with --output live, where commands have the terminal of orch.
+    /// For programs that use colours only on a terminal. Their two streams become one, and their stdin is
+    /// empty. Cannot be used with --output live, where commands have the terminal of orch.
     #[arg(long, help_heading = "Output")]
     pub(crate) pty: bool,
 
@@ -146,18 +147,18 @@ pub(crate) struct RunArgs {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
-    /// Run in spite of these safeguards
+    /// Disable these safeguards
     ///
-    /// Before the first command starts, orch refuses to run if a file of the project is not known to
-    /// git (`git-untracked`) or differs from what is committed (`git-uncommitted`), and, if the
-    /// configuration enables that, if HEAD lacks what the remote's default branch has
+    /// Before the first command starts, orch refuses to run if a file of the project is unknown to git
+    /// (`git-untracked`) or differs from what is committed (`git-uncommitted`), or, if the
+    /// configuration enables that check, if HEAD lacks what the remote's default branch has
     /// (`git-out-of-sync`).
     ///
-    /// Commands that only read are not refused: `plan`, `validate`, `show`, `output`, `providers`,
+    /// Commands that only read are allowed: `plan`, `validate`, `show`, `output`, `providers`,
     /// `graph`, `version` and `fmt` of terraform, tofu and terragrunt, and those that
-    /// `config.run.read_only` names. With `none`, they are.
+    /// `config.run.read_only` names. With `none`, orch refuses them too.
     ///
-    /// Files of the repository outside of the project do not count, even if a stack uses them, like a
+    /// Files of the repository outside the project do not count, even if a stack uses them, like a
     /// module at `../../modules`: put the project root where the modules are.
     ///
     /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
@@ -242,9 +243,9 @@ impl DisableCheckArgs {
 pub(crate) struct AttemptArgs {
     /// Interrupt a command that takes longer than this, as in `90s` or `1h 30m`
     ///
-    /// The command then has the time of --grace to end, and is killed after that. It has failed, and is
-    /// not tried again. Replaces `timeout` in the configuration. After that interrupt, a Ctrl-C at the
-    /// terminal reaches a command that has the terminal a second time.
+    /// A command that has not ended after --grace is killed. Either way, it has failed and is not
+    /// retried. Replaces `timeout` in the configuration. If the command has the terminal, Ctrl-C after
+    /// that interrupts it a second time.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
@@ -252,15 +253,15 @@ pub(crate) struct AttemptArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) run_timeout: Option<Duration>,
 
-    /// How long a command that took too long has to end after its interrupt [default: 30s]
+    /// How long an interrupted command may take to end after a timeout [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     pub(crate) grace: Option<Duration>,
 
     /// Try a failed command again, up to N times
     ///
-    /// Only after an exit status of --retry-on-exit or output of --retry-on-output, else after those
-    /// that `retry` in the configuration names; never after a timeout or a signal, or once the run is
-    /// ending. With 0, no command is tried again.
+    /// The exit status must be one of --retry-on-exit, or the output must match --retry-on-output;
+    /// without these flags, the conditions of `retry` in the configuration apply. orch never retries
+    /// after a timeout or a signal, or once the run is ending. With 0, it retries nothing.
     #[arg(long, value_name = "N", value_parser = retries())]
     pub(crate) retries: Option<u32>,
 
@@ -285,14 +286,14 @@ pub(crate) struct AttemptArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Resuming", group = ArgGroup::new("earlier").multiple(true))]
 pub(crate) struct ResumeArgs {
-    /// Run what had not succeeded in an earlier run, with its command, in its order
+    /// Run what did not succeed in an earlier run, with the same command and order
     ///
-    /// RUN is `last` (also if it is left out), `last~1` for the run before it, or a unique beginning or
-    /// end of a run id, as `orch runs list` has them. The run keeps its flags (--parallel, --on-error,
-    /// --timeout, …) unless you give them again, but not those of its display (--output, --pty,
-    /// --quiet). A stack that was running when orch was killed has not succeeded. If the graph of the
-    /// stacks has changed since, or a stack that had succeeded has, by the rules of --changed, orch
-    /// refuses.
+    /// RUN is `last` (the default), `last~1` for the run before it, or a unique beginning or end of a
+    /// run id, as `orch runs list` prints it. The run keeps its flags (--parallel, --on-error,
+    /// --timeout, …) unless you give them again, but not those for the display (--output, --pty,
+    /// --quiet). A stack that was running when orch was killed has not succeeded. orch refuses if the
+    /// graph of the stacks has changed since, or if a stack that had succeeded has changed by the rules
+    /// of --changed.
     #[arg(
         long,
         value_name = "RUN",
@@ -303,7 +304,7 @@ pub(crate) struct ResumeArgs {
     )]
     pub(crate) resume: Option<String>,
 
-    /// Run only what had failed in the last run, or in the run of --resume
+    /// Run only what failed in the last run, or in the run that --resume names
     #[arg(
         long,
         group = "earlier",
@@ -311,7 +312,7 @@ pub(crate) struct ResumeArgs {
     )]
     pub(crate) only_failed: bool,
 
-    /// Resume even if the graph of the stacks has changed since, or a stack that had succeeded has
+    /// Resume even if the graph of the stacks or a stack that had succeeded has changed since
     ///
     /// Stacks that no longer exist are left out.
     #[arg(long, requires = "earlier")]
@@ -426,15 +427,15 @@ fn duration_or_zero(text: &str) -> Result<Duration, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputArg {
-    /// Live if one command runs at a time, outside of CI, and orch need not read what it prints, else grouped
+    /// Live if one command runs at a time, outside CI, and orch need not read its output; else grouped
     Auto,
     /// Commands have the streams of orch, stdin included; one at a time only
     Live,
-    /// The output of each stack in one piece, when it has ended; failures again at the end
+    /// The output of each stack in one piece, when it has ended; failures are repeated at the end
     Grouped,
     /// Each line as it comes, after the path of the stack
     Prefixed,
-    /// As grouped, but failed stacks only
+    /// Like grouped, but failed stacks only
     Errors,
     /// No output of commands
     None,

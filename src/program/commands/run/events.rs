@@ -16,10 +16,10 @@ use crate::program::error::{ProgramError, Result};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct EventArgs {
-    /// Write what happens as it happens: the lines of the journal
+    /// Write each event to a file as it happens, as a line of the journal
     ///
-    /// FILE is replaced; `fd:N` is a file or pipe that orch was started with. See `orch help journal`
-    /// for the lines.
+    /// An existing FILE is replaced; `fd:N` is a file descriptor that orch inherits. See `orch help
+    /// journal` for the lines.
     #[arg(
         long,
         value_name = "FILE|fd:N",

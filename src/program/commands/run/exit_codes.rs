@@ -7,20 +7,20 @@ use orch::project::attempt::ExitCodes;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Exit statuses")]
 pub(crate) struct ExitCodeArgs {
-    /// Exit statuses of commands that are a success, besides 0
+    /// Exit statuses of commands that count as success, besides 0
     ///
     /// Replaces `success_exit_codes` in the configuration.
     #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
     success_exit_code: Vec<i32>,
 
-    /// Exit statuses of commands that are a success with changes
+    /// Exit statuses of commands that count as success with changes
     ///
-    /// Replaces `changes_exit_codes` in the configuration. For `plan -detailed-exitcode` of terraform,
-    /// tofu and terragrunt, 2 is one unless this flag or the configuration names others.
+    /// Replaces `changes_exit_codes` in the configuration. Unless this flag or the configuration names
+    /// others, 2 is one of these for `plan -detailed-exitcode` of terraform, tofu and terragrunt.
     #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
     changes_exit_code: Vec<i32>,
 
-    /// Exit with 2 if nothing failed and there are changes in any stack
+    /// Exit with status 2 if nothing failed and any stack has changes
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,
 }

@@ -26,7 +26,7 @@ use crate::program::exit::ExitStatus;
 
 /// Show or remove earlier runs, which are on record in `.orch/runs`
 ///
-/// RUN is `last` (the newest run, also if it is left out), `last~1` (the one before it), or a unique
+/// RUN is `last` (the newest run, and the default), `last~1` (the one before it), or a unique
 /// beginning or end of a run id.
 #[derive(Debug, Args)]
 #[command(
@@ -76,7 +76,7 @@ pub(crate) struct ShowRunArgs {
     pub(crate) format: Format,
 }
 
-/// Write reports of a run, also of one that was killed or is in progress
+/// Write reports of a run, even one that was killed or is in progress
 #[derive(Debug, Args)]
 pub(crate) struct ReportRunArgs {
     /// `last`, `last~1`, or a unique beginning or end of a run id
@@ -89,7 +89,7 @@ pub(crate) struct ReportRunArgs {
 
 /// Remove old runs with their logs
 ///
-/// Each run removes old runs, too, and keeps 50. A run in progress is never removed.
+/// Each run also removes old runs and keeps 50. A run in progress is never removed.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// How many of the newest runs to keep
@@ -205,7 +205,7 @@ fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Returns the run that the user names as it is shown.
+/// Returns the run that the user names, in the form that reports take.
 fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun)> {
     let (runs, record) = record(runs, wanted)?;
     let liveness = runs.liveness(&record.header.run);
@@ -231,10 +231,10 @@ fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> Result<ExitStatus> {
 fn report(chdir: &[PathBuf], runs: Option<&Runs>, args: &ReportRunArgs) -> Result<ExitStatus> {
     let reports = args.reports.check(chdir, None)?;
     if reports.is_empty() {
-        return Err(ProgramError::usage("`orch runs report` needs a --report"));
+        return Err(ProgramError::usage("`orch runs report` needs `--report`"));
     }
     let (runs, shown) = shown(runs, &args.run)?;
-    // What lies where logs belong was not put there by orch.
+    // Something other than orch put this where the logs belong.
     let folder = runs.logs(&shown.record.header.run);
     let folder = folder.context("no logs can be read")?;
     let logs = Logs::new(folder.unwrap_or_else(|| shown.folder.join("logs")));

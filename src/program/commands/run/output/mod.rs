@@ -120,7 +120,7 @@ impl How {
                 "commands have the streams of orch, and no terminal of their own; leave out --pty, or choose `--output grouped`"
             }
             OutputArg::Live if watches_output => {
-                "retries depend on the output here, which orch does not see then; choose `--output grouped`"
+                "retries depend on the output, which orch does not see when it is live; choose `--output grouped`"
             }
             OutputArg::Live => return Ok(How::Live),
         };
