@@ -1,7 +1,7 @@
 //! Tells the program which commit it is built from, for which target and by which compiler.
 //!
-//! `ORCH_COMMIT` and `ORCH_COMMIT_DATE` say it where there is no git checkout. The time of the build is
-//! not recorded: the same commit gives the same binary.
+//! `ORCH_COMMIT` and `ORCH_COMMIT_DATE` provide the commit where there is no git checkout. The build
+//! time is not recorded, so the same commit gives the same binary.
 
 use std::env;
 use std::ffi::OsString;
@@ -46,12 +46,12 @@ fn given() -> Option<Commit> {
 
 /// Returns the commit of the checkout, and whether tracked files differ from it.
 fn checked_out() -> Option<Commit> {
-    // The sources may lie in the checkout of something else.
+    // The sources may lie in the checkout of another project.
     if !git(&["rev-parse", "--show-prefix"])?.is_empty() {
         return None;
     }
     let commit = git(&["rev-parse", "HEAD"])?;
-    // The log of HEAD has a line for each commit that it was ever at.
+    // The log of HEAD gets a line whenever HEAD moves.
     for file in ["HEAD", "logs/HEAD"] {
         let file = git(&["rev-parse", "--git-path", file])?;
         if Path::new(&file).exists() {

@@ -14,10 +14,10 @@ use crate::project::Project;
 use crate::project::discover::TERRAGRUNT_JSON_FILE;
 use crate::source::FileId;
 
-/// The blocks of Terragrunt that name other units.
+/// The Terragrunt blocks that name other units.
 const OF_TERRAGRUNT: [&str; 2] = ["dependency", "dependencies"];
 
-/// A block by which a stack gets data from another one, or waits for it.
+/// A block that makes a stack get data from another stack, or wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedData {
     /// The file.
@@ -67,9 +67,9 @@ pub fn shared_data(project: &Project) -> io::Result<Option<SharedData>> {
     Ok(None)
 }
 
-/// Returns the first of these kinds of which a file has a block at its top.
+/// Returns the first of these kinds for which a file has a top-level block.
 fn first_block(text: &str, kinds: &[&'static str]) -> Option<&'static str> {
-    // Most files do not even have the word, and parsing takes much longer.
+    // Most files do not even contain the word, and parsing takes much longer.
     if !kinds.iter().any(|kind| text.contains(kind)) {
         return None;
     }
@@ -84,7 +84,7 @@ fn first_block(text: &str, kinds: &[&'static str]) -> Option<&'static str> {
     }
 }
 
-/// Returns the first kind of block that a file of Terragrunt in JSON has.
+/// Returns the first of these kinds of blocks in a Terragrunt JSON file.
 fn first_key(text: &str) -> Option<&'static str> {
     let keys: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
     let mut kinds = OF_TERRAGRUNT.into_iter();

@@ -29,8 +29,8 @@ pub fn blob_id(place: &Path) -> Option<String> {
     id.ok().map(|id| id.to_string())
 }
 
-/// Returns whether git would record the file at a place as executable. Returns `None` where nothing is,
-/// for anything but a regular file, and on systems without such a bit.
+/// Returns whether git would record the file at a place as executable. Returns `None` if nothing is
+/// there, for anything but a regular file, and on systems without such a bit.
 pub fn is_executable(place: &Path) -> Option<bool> {
     #[cfg(unix)]
     {

@@ -3,8 +3,8 @@
 //! Users of Terramate write them there. They mean what they mean after the command, so they are moved
 //! behind it and parsed as if they had been written there.
 //!
-//! Terramate accepts some flags before every command. Those of them that could not change anything are
-//! dropped before a command that does not take them.
+//! Terramate accepts some flags before every command. `orch` drops those that have no effect on a
+//! command that does not take them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,8 +12,8 @@ use std::ffi::{OsStr, OsString};
 use clap::Command;
 use clap::error::{Error, ErrorKind};
 
-/// Flags that are dropped before a command that does not take them: without a run, there is nothing to
-/// silence, and there are no safeguards. Flags that select stacks are not among them.
+/// Flags that `orch` drops before a command that does not take them: without a run, there is nothing
+/// to silence, and there are no safeguards. Flags that select stacks are not included.
 const WITHOUT_EFFECT: [&str; 6] = [
     "--quiet",
     "-q",
@@ -101,7 +101,7 @@ struct EarlyFlag {
 }
 
 impl EarlyFlag {
-    /// Returns the words of the flag, without the names that are dropped.
+    /// Returns the words of the flag, without the dropped names.
     fn without(&self, is_dropped: impl Fn(&str) -> bool) -> Vec<OsString> {
         if !self.names.iter().any(|name| is_dropped(name)) {
             return self.words.clone();
@@ -110,7 +110,7 @@ impl EarlyFlag {
         if kept.is_empty() {
             return Vec::new();
         }
-        // No letter that is dropped takes a value, so the value belongs to the last letter.
+        // No dropped letter takes a value, so the value belongs to the last letter.
         let written = self.words[0].to_string_lossy();
         let value: String = written.chars().skip(1 + self.names.len()).collect();
         let letters = kept.iter().filter_map(|name| name.strip_prefix('-'));

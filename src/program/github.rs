@@ -1,6 +1,6 @@
 //! What GitHub Actions shows besides the log: annotations at lines of files.
 //!
-//! They go to stderr, as everything that `orch` itself has to say: the runner reads both streams.
+//! They go to stderr like all messages of `orch`: the runner reads both streams.
 
 use std::env;
 use std::io::Write as _;
@@ -13,12 +13,12 @@ use orch::source::{Sources, Span};
 
 use super::console;
 
-/// GitHub shows no more of each kind in a step.
+/// The number of annotations of each kind that GitHub shows for a step.
 const MOST: usize = 10;
 
 /// A job of GitHub Actions.
 pub(crate) struct Github {
-    /// The project as seen from the root of the repository: empty, or with a slash at its end.
+    /// The path of the project from the root of the repository: empty, or with a trailing slash.
     prefix: String,
 }
 
@@ -41,7 +41,7 @@ impl Github {
         })
     }
 
-    /// Annotates the places of diagnostics, errors first.
+    /// Annotates the locations of diagnostics, errors first.
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &Sources) {
         for severity in [Severity::Error, Severity::Warning] {
             let alike = diagnostics.iter().filter(|it| it.severity == severity);

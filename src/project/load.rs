@@ -50,7 +50,7 @@ pub struct Project {
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
-    /// How many blocks of each kind are for Terramate alone.
+    /// The number of blocks of each kind that only Terramate uses.
     pub unused: BTreeMap<String, usize>,
     /// Files and directories that could not be read or parsed completely.
     pub broken: Vec<ProjectPath>,
@@ -314,7 +314,7 @@ struct Evaluated {
     scope: DirectoryScope,
     settings: ProjectSettings,
     diagnostics: Vec<Diagnostic>,
-    /// The keywords of blocks that are for Terramate alone.
+    /// The keywords of blocks that only Terramate uses.
     unused: Vec<String>,
 }
 

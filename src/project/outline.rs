@@ -1,8 +1,8 @@
-//! The names that a project has, read only as far as they are asked for.
+//! The names in a project, read only as far as they are needed.
 //!
-//! Completion asks while somebody types, so it cannot wait until the whole project is loaded: where there
-//! are many stacks, it is enough to know which directories lead to any. What cannot be read has no
-//! names; problems are not reported.
+//! Completion runs while the user types, so it cannot wait until the whole project is loaded: if there
+//! are many stacks, it only needs the directories that lead to them. Files that cannot be read are
+//! ignored; problems are not reported.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,11 +33,11 @@ pub struct Outline<'r> {
 pub struct Place {
     /// The directory.
     pub path: ProjectPath,
-    /// What the place is.
+    /// What is there.
     pub kind: PlaceKind,
 }
 
-/// What a place is.
+/// What is at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PlaceKind {
     /// A stack, with its description.
@@ -50,7 +50,7 @@ pub enum PlaceKind {
 struct Directory {
     path: ProjectPath,
     files: Vec<ParsedFile>,
-    /// The names of the directories in it, sorted.
+    /// The names of its subdirectories, sorted.
     names: Vec<String>,
 }
 
@@ -60,8 +60,8 @@ impl<'r> Outline<'r> {
         Outline { root }
     }
 
-    /// Returns the stacks at or below a directory, in path order, as far as their paths from there begin
-    /// with `beginning`, which has no `/`. If there are more than `max`, returns instead the nearest
+    /// Returns the stacks at or below a directory whose paths from there begin with `beginning`, which
+    /// has no `/`, in path order. If there are more than `max`, returns instead the nearest
     /// places that lead to all of them.
     pub fn stacks(&self, directory: &ProjectPath, beginning: &str, max: usize) -> Vec<Place> {
         let Some(mut base) = self.reach(directory) else {
@@ -148,8 +148,8 @@ impl<'r> Outline<'r> {
         Some(directory)
     }
 
-    /// Reads a directory, and parses those of its files whose text may matter, since parsing takes
-    /// longest. `None` if the directory does not belong to the project.
+    /// Reads a directory, and parses only the files that may matter, since parsing takes longest.
+    /// `None` if the directory does not belong to the project.
     fn read(&self, path: ProjectPath, may_matter: impl Fn(&str) -> bool) -> Option<Directory> {
         let mut names = Vec::new();
         let mut files = Vec::new();
@@ -169,7 +169,7 @@ impl<'r> Outline<'r> {
             }
         }
         if is_marked {
-            // The root's own configuration holds in any case.
+            // The configuration of the root always applies.
             if !path.is_root() {
                 return None;
             }
@@ -199,8 +199,8 @@ impl<'r> Outline<'r> {
         paths.filter_map(|path| self.read(path, may_be_stack))
     }
 
-    /// Collects all stacks below a directory. Returns whether there are no more than `max`; where there
-    /// are, stops.
+    /// Collects all stacks below a directory. Stops and returns false if there are more than
+    /// `max`.
     fn collect(&self, directory: &Directory, max: usize, found: &mut Vec<Place>) -> bool {
         for child in self.children(directory) {
             found.extend(self.stack(&child));
@@ -219,7 +219,7 @@ impl<'r> Outline<'r> {
         })
     }
 
-    /// Returns the stack of a directory, with one attribute.
+    /// Returns the stack of a directory, with one of its attributes.
     fn declared(&self, directory: &Directory, attribute: &str) -> Option<Stack> {
         let problems = &mut Vec::new();
         let block = stack::declared(&directory.files, problems)?;
@@ -241,8 +241,8 @@ fn may_be_stack(text: &str) -> bool {
     text.contains("stack") || text.contains("root")
 }
 
-/// Returns the tags of a file that says `tags` once, with a plain list of texts behind it. `None` if only
-/// the parser can tell. They need not be those of a stack.
+/// Returns the tags of a file that contains `tags` once, followed by a plain list of strings. `None` if
+/// only the parser can tell. They may belong to something other than a stack.
 fn written_tags(text: &str) -> Option<Vec<&str>> {
     let (_, list) = text.split_once("tags")?;
     let (list, rest) = list.split_once(']')?;

@@ -25,11 +25,11 @@ const TOP_LEVEL: [&str; 18] = [
     "vendor",
 ];
 
-/// Those that `orch` does use.
+/// Those that `orch` uses.
 const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
 
-/// Returns what a file says that Terramate uses and `orch` does not: the keyword of each such block,
-/// and `cloud` for a block of `terramate.config`.
+/// Returns the parts of a file that Terramate uses and `orch` does not: the keyword of each such
+/// block, and `cloud` for that block of `terramate.config`.
 pub(super) fn unused(body: &Body) -> impl Iterator<Item = &str> {
     fn kind(block: &Block) -> &str {
         &block.kind.text

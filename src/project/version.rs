@@ -2,7 +2,7 @@
 
 use semver::{Prerelease, Version};
 
-/// Comparisons; a version must pass all of them.
+/// Comparisons, all of which a version must pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint(Vec<Comparison>);
 

@@ -1,15 +1,15 @@
-//! Annotations of GitHub Actions: lines in a log that are shown at a line of a file.
+//! Annotations of GitHub Actions: log lines that GitHub shows at a line of a file.
 
 use std::io::{self, Write};
 
 use crate::diagnostic::Severity;
 
-/// A line for a place in a file.
+/// An annotation, with its location in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Annotation<'a> {
     /// Whether it is an error.
     pub severity: Severity,
-    /// The file, as seen from the root of the repository, with line and column, if there is a place.
+    /// The file, relative to the root of the repository, with line and column, if there is one.
     pub location: Option<(&'a str, usize, Option<usize>)>,
     /// The headline.
     pub title: &'a str,

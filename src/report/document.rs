@@ -1,4 +1,4 @@
-//! What every JSON document has, and what is left of one that cannot be filled.
+//! The fields that every JSON document has, and the shape of one that cannot be filled.
 
 use std::io::{self, Write};
 
@@ -84,7 +84,7 @@ impl<'a> LabelJson<'a> {
 /// What is wrong, in every document.
 #[derive(Serialize)]
 pub(super) struct ProblemsJson<'a> {
-    /// Whether nothing is wrong but for warnings.
+    /// Whether there are no problems except warnings.
     valid: bool,
     diagnostics: Vec<DiagnosticJson<'a>>,
     /// What could not be read, as sentences.
@@ -109,8 +109,8 @@ impl<'a> ProblemsJson<'a> {
     }
 }
 
-/// The document that a command writes. It keeps its shape where errors leave nothing to write: lists
-/// are empty then, and everything else is null.
+/// The document that a command writes. It keeps its shape even if errors leave nothing to write: then
+/// lists are empty, and everything else is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Document {
     /// Of `orch list`, `orch env` and `orch validate`.
@@ -169,7 +169,7 @@ impl Serialize for Document {
 /// Why a command did nothing.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Refusal<'a> {
-    /// What is in the way.
+    /// The problem.
     pub problem: &'a str,
     /// The command that solves it, if there is one.
     pub command: Option<&'a str>,

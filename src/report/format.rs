@@ -63,7 +63,7 @@ impl ReportFormat {
         }
     }
 
-    /// Returns the format of this name.
+    /// Returns the format with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
@@ -78,7 +78,7 @@ impl ReportFormat {
     }
 }
 
-/// Writes the report of a run; a Markdown report has at most so many bytes.
+/// Writes the report of a run. A Markdown report has at most `max_bytes` bytes.
 ///
 /// # Errors
 ///

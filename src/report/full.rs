@@ -1,4 +1,4 @@
-//! The report of a run as JSON: everything that is known of it.
+//! The report of a run as JSON: everything known about it.
 
 use std::io::{self, Write};
 
@@ -31,7 +31,7 @@ struct RunJson<'a> {
     directory: &'a str,
     started_at: String,
     ended_at: Option<String>,
-    /// When the run was last heard of.
+    /// The time of the last event on record.
     last_at: String,
     elapsed_ms: Option<u64>,
     direction: &'a DirectionRecord,
@@ -54,7 +54,7 @@ struct CountsJson {
     changed: usize,
 }
 
-/// The stacks, which are written one by one.
+/// The stacks, written one by one.
 struct StacksJson<'a>(&'a ShownRun, &'a Logs);
 
 #[derive(Serialize)]
@@ -108,8 +108,8 @@ fn stack_json<'a>(stack: ShownStack<'a>, logs: &Logs) -> StackJson<'a> {
     }
 }
 
-/// Returns why a stack did not succeed: the kind for programs, with what belongs to it, and the
-/// message for people.
+/// Returns why a stack did not succeed: the kind with its fields for programs, and the message for
+/// people.
 fn cause_json(stack: ShownStack) -> Option<Value> {
     let message = stack.cause()?;
     let word = |word: &str| serde_json::json!({ "kind": word });
@@ -131,7 +131,7 @@ fn cause_json(stack: ShownStack) -> Option<Value> {
     Some(Value::Object(fields))
 }
 
-/// Writes all that is known of a run, as JSON.
+/// Writes everything known about a run as JSON.
 ///
 /// # Errors
 ///

@@ -13,8 +13,8 @@ use crate::printable::printable;
 use crate::record::journal::{RunState, StackState};
 use crate::record::logs::Logs;
 
-/// How many bytes of the output of a failed stack are quoted, and of all together: the whole report
-/// has to be in memory.
+/// How many bytes of output are quoted, for one failed stack and for all together: the whole report
+/// must fit in memory.
 const QUOTED: usize = 16 << 10;
 const QUOTED_OF_ALL: usize = 8 << 20;
 

@@ -1,13 +1,13 @@
 //! Stacks as the jobs of a CI pipeline.
 //!
-//! A provider has a largest number of jobs in a matrix. Of more stacks, each job gets several that
-//! follow each other in the list. Jobs of a matrix know no order among themselves.
+//! A provider limits the number of jobs in a matrix. If there are more stacks, each job gets several
+//! consecutive ones. The jobs of a matrix have no order among themselves.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// A provider that makes jobs of a list.
+/// A provider that turns a list into jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matrix {
     /// `strategy.matrix` of GitHub Actions.
@@ -17,7 +17,7 @@ pub enum Matrix {
 }
 
 impl Matrix {
-    /// Returns the largest number of jobs that the provider takes.
+    /// Returns the maximum number of jobs in a matrix of the provider.
     pub fn most_jobs(self) -> usize {
         match self {
             Matrix::Github => 256,
@@ -31,7 +31,7 @@ impl Matrix {
     }
 }
 
-/// Writes a matrix of these stacks on one line, given their paths as `orch list` prints them.
+/// Writes a matrix of these stacks on one line, from their paths as `orch list` prints them.
 ///
 /// # Errors
 ///
@@ -62,12 +62,12 @@ struct Gitlab<'a> {
     stacks: &'a str,
 }
 
-/// A job of some stacks.
+/// A job for some stacks.
 #[derive(Serialize)]
 struct Job {
     /// A title: the stack, or the first and the number of the others.
     name: String,
-    /// The stacks, a line each, as `--stacks-from` reads them.
+    /// The stacks, one per line, as `--stacks-from` reads them.
     stacks: String,
 }
 

@@ -11,12 +11,12 @@ use crate::record::logs::{LogReader, Logs};
 pub(super) struct Quote {
     /// Lines without escape sequences and control characters, with no line feed after the last.
     pub(super) text: String,
-    /// Whether nothing is missing before them.
+    /// Whether these are all lines of the log.
     pub(super) is_whole: bool,
 }
 
-/// Returns the end of what the last attempt in a stack has printed, of at most so many bytes, if there
-/// is anything. Of output that cannot be read, it says so.
+/// Returns the end of the output of the last attempt in a stack, of at most this many bytes, if there
+/// is any. If the output cannot be read, the text says so.
 pub(super) fn quote(stack: ShownStack, logs: &Logs, limit: usize) -> Option<Quote> {
     let attempt = stack.record.attempts.last()?;
     let quote = match stack.log(logs, attempt) {
@@ -48,7 +48,7 @@ fn end_of(mut log: LogReader, limit: usize) -> io::Result<Quote> {
     })
 }
 
-/// Returns where the end of a text begins that is not longer than this: with a line, if that leaves
+/// Returns where a suffix of at most this length begins: at the beginning of a line, if that leaves
 /// anything.
 fn cut(text: &str, limit: usize) -> usize {
     if text.len() <= limit {
@@ -64,7 +64,7 @@ fn cut(text: &str, limit: usize) -> usize {
     }
 }
 
-/// Makes the output of a command text that any format can quote. A carriage return begins a new line:
+/// Turns command output into text that any format can quote. A carriage return starts a new line:
 /// what a terminal would paint over was printed, too.
 fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
@@ -74,7 +74,7 @@ fn clean(bytes: &[u8]) -> String {
     for character in text.trim_matches('\n').chars() {
         match character {
             '\n' | '\t' => cleaned.push(character),
-            // XML has no way to write these.
+            // XML cannot represent these.
             '\u{fffe}' | '\u{ffff}' => cleaned.push(char::REPLACEMENT_CHARACTER),
             character if needs_escape(character) => cleaned.extend(character.escape_default()),
             character => cleaned.push(character),

@@ -1,5 +1,5 @@
-//! The report of a run in the shape of Terragrunt's run report (version 4), for programs that read
-//! those.
+//! The report of a run in the format of Terragrunt's run report (version 4), for programs that read
+//! it.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::runs::{ShownRun, ShownStack};
 use crate::printable::printable;
 use crate::record::journal::{Argument, OutcomeRecord, RunState, StackState};
 
-/// A run of Terragrunt, which is what happened in one stack. What is unknown is left out.
+/// A run in Terragrunt's sense: what happened in one stack. Unknown values are left out.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Unit {
@@ -70,7 +70,7 @@ pub(super) fn write_terragrunt_csv(out: &mut impl Write, run: &ShownRun) -> io::
     Ok(())
 }
 
-/// Returns a cell in quotation marks where it needs them.
+/// Returns a cell, in quotation marks if it needs them.
 fn cell(text: &str) -> String {
     if text.contains(['"', ',']) || text.starts_with(' ') || text.ends_with(' ') {
         return format!("\"{}\"", text.replace('"', "\"\""));
@@ -82,7 +82,7 @@ fn unit(run: &ShownRun, stack: ShownStack) -> Unit {
     let record = &run.record;
     let (result, reason, cause) = result(run, stack);
     let (cmd, args) = command(&record.header.command);
-    // Where there is no such time, that of the decision, or of what was last heard.
+    // Without such a time, use that of the decision, or of the last event.
     let ended = stack.record.ended_at.unwrap_or(record.last);
     let started = stack.started_at().unwrap_or(ended);
     let time = |time: Timestamp| time.to_string();
@@ -106,7 +106,7 @@ fn name(path: &str) -> String {
     }
 }
 
-/// Returns how a stack ended: the result, and where Terragrunt has a word for it, the reason.
+/// Returns how a stack ended: the result, and the reason if Terragrunt has a word for it.
 fn result(
     run: &ShownRun,
     stack: ShownStack,
@@ -139,7 +139,7 @@ fn result(
     }
 }
 
-/// Returns the command and its arguments. What programs like terraform do is the command there.
+/// Returns the command and its arguments. For programs like terraform, the command is the subcommand.
 fn command(words: &[Argument]) -> (Option<String>, Vec<String>) {
     let is_known = |word: &Argument| {
         let name = Path::new(&word.0).file_stem();

@@ -18,7 +18,7 @@ pub trait Sink {
     ///
     /// # Errors
     ///
-    /// If it cannot be kept; the run continues, and the other sinks are told.
+    /// If it cannot be kept; the run continues and informs the other sinks.
     fn event(&mut self, event: &RunEvent) -> io::Result<()>;
 }
 
@@ -130,7 +130,7 @@ pub struct Ending {
     pub elapsed: Duration,
     /// How often its command was started; none if it did not run.
     pub attempts: u32,
-    /// What it changed, or would change, if it succeeded and that is known.
+    /// What it changed, or would change, if it succeeded and this is known.
     pub changes: Option<ChangeSummary>,
 }
 
@@ -193,7 +193,7 @@ pub struct RunSummary {
     pub signal: Option<i32>,
     /// The time from beginning to end.
     pub elapsed: Duration,
-    /// Whether the exit status tells whether there are changes.
+    /// Whether the exit status shows whether there are changes.
     pub detailed_exit_code: bool,
     /// Whether there were changes in a run that this one resumes.
     pub had_changes: bool,
@@ -215,9 +215,9 @@ impl RunSummary {
         self.had_changes || changes.any(|changes| changes.has_changes)
     }
 
-    /// Returns the exit status of `orch` after this run: 0 if everything was done, or 2 if that is asked
-    /// for and there are changes; 1 if a command failed, 128 + n if signal n ended the run, whatever the
-    /// commands returned, and 5 after a mistake in `orch` itself.
+    /// Returns the exit status of `orch` after this run: 0 if everything was done, or 2 if there are
+    /// changes and the exit status shows them; 1 if a command failed; 128 + n if signal n ended the run,
+    /// whatever the commands returned; and 5 after a mistake in `orch` itself.
     pub fn exit_status(&self) -> u8 {
         match self.signal {
             _ if self.stuck().next().is_some() => 5,

@@ -73,8 +73,8 @@ impl Order {
         sequence
     }
 
-    /// Returns what waits for what in a run that goes this way: pairs of positions in `stacks`, first
-    /// what goes first. What lies in between and is not among them has the numbers from its length on.
+    /// Returns what waits for what in a run in this direction: pairs of positions in `stacks`, the stack
+    /// that runs first in front. Intermediate nodes have the positions beyond its end.
     pub fn edges(&self, direction: Direction, stacks: &[StackIndex]) -> Vec<(usize, usize)> {
         let n_nodes = self.precedence.n_nodes();
         let mut number = vec![None; n_nodes];

@@ -19,7 +19,7 @@ use crate::run::journaled;
 /// How many runs are kept; older ones are removed when one begins.
 const KEPT_RUNS: usize = 50;
 
-/// What is kept of a run in progress, and who else gets the lines of its journal.
+/// The record of a run in progress, and the other recipients of the lines of its journal.
 #[derive(Debug, Default)]
 pub struct Recording {
     turns: Turns,
@@ -29,12 +29,12 @@ pub struct Recording {
     has_complained: bool,
 }
 
-/// What gets the lines of the journal besides its file, whether or not there is one.
+/// A recipient of the lines of the journal besides its file, whether or not there is a file.
 #[derive(Debug, Default)]
 pub struct Followers {
-    /// All lines taken together, for reports.
+    /// The record of all lines, for reports.
     pub record: Option<RunRecord>,
-    /// A file or pipe outside of the project's record.
+    /// A file or pipe outside the project's record.
     pub stream: Option<EventStream>,
 }
 
@@ -144,7 +144,7 @@ impl Recording {
         self.journal.as_ref().map(Journal::folder)
     }
 
-    /// From now on others get the lines of the journal, too.
+    /// Sends the lines of the journal to others too, from now on.
     pub fn follow(&mut self, followers: Followers) {
         self.followers = followers;
     }

@@ -168,9 +168,9 @@ pub struct Circumstances {
     pub allow_concurrent: bool,
     /// What was not committed, if that is known.
     pub uncommitted: Option<Vec<UncommittedFile>>,
-    /// Whether a report follows.
+    /// Whether a report will be written.
     pub is_reported: bool,
-    /// Where the lines of its journal go as well.
+    /// Where else the lines of its journal go.
     pub events: Option<EventStream>,
 }
 
@@ -266,7 +266,7 @@ impl PreparedRun {
         })
     }
 
-    /// Returns the record of the run as it would begin.
+    /// Returns the record that the run would begin with.
     pub fn plan(&self, project: &Project, references: &References) -> RunRecord {
         RunRecord::new(self.header(project, references, None))
     }
@@ -323,7 +323,7 @@ impl PreparedRun {
 pub struct EndedRun {
     /// How it went.
     pub summary: Arc<RunSummary>,
-    /// Its record, if a report follows.
+    /// Its record, if a report needs it.
     pub record: Option<RunRecord>,
     /// Why its last events did not reach the stream.
     pub problem: Option<io::Error>,
@@ -335,7 +335,7 @@ impl BegunRun {
         self.recording.folder()
     }
 
-    /// Runs the commands with these streams, and returns how that went. The sinks receive every event;
+    /// Runs the commands with these streams, and returns the result. The sinks receive every event;
     /// what is about to start is on record before it starts.
     pub fn carry_out(mut self, streams: Streams<'_>, sinks: &mut [&mut dyn Sink]) -> EndedRun {
         let tasks = self.tasks;

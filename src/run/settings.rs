@@ -44,7 +44,7 @@ pub struct RunSettings {
     pub retry_backoff: Option<Duration>,
     /// What exit statuses mean.
     pub exit_codes: ExitCodes,
-    /// Whether the exit status of the run tells whether there are changes.
+    /// Whether the exit status of the run shows whether there are changes.
     pub detailed_exit_code: bool,
 }
 
@@ -185,7 +185,7 @@ impl RunSettings {
         }
     }
 
-    /// Returns what exit statuses mean, given what is configured, and what the command is known for.
+    /// Returns what exit statuses mean, given the configuration and the defaults of the command.
     fn exit_codes_or(&self, configured: &ExitCodes, known: &ExitCodes) -> ExitCodes {
         self.exit_codes.clone().or(configured).or(known)
     }

@@ -1,7 +1,7 @@
 //! Turns: what a run is made of.
 //!
 //! A stack has one turn in most runs. It has two where what it stands for is replaced, and more where
-//! others are added during the run. Who decides that, and what a step does, is not known here.
+//! others are added during the run. This module does not know who adds them, or what a step does.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the build script finds out: the commit, wherever the sources lie.
+//! The build script finds the commit, wherever the sources lie.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::support::{Sandbox, skipped};
 
-/// The build script as a program; nothing where there is no compiler.
+/// The build script as a program; `None` if there is no compiler.
 fn script(folder: &TempDir) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/build.rs");
     let name = format!("script{}", std::env::consts::EXE_SUFFIX);
@@ -24,7 +24,7 @@ fn script(folder: &TempDir) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Runs the script in a directory, and returns what it says of the commit and when it runs again.
+/// Runs the script in a directory, and returns the commit that it reports and when it runs again.
 fn said(script: &Path, sandbox: &Sandbox, directory: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(script);
     sandbox.isolate(&mut command);

@@ -1,8 +1,8 @@
-//! What shells complete: through the protocol between `orch` and its scripts, and in real shells.
+//! Completions, through the protocol between `orch` and its scripts and in real shells.
 
 use crate::support::{Output, Sandbox};
 
-/// Asks for the candidates at the end of a line that is typed in a directory of the project.
+/// Asks for the candidates at the end of a line typed in a directory of the project.
 fn ask(sandbox: &Sandbox, shell: &str, directory: &str, line: &str) -> Output {
     // What bash would replace.
     let word = line.rsplit([' ', ':', '=']).next().unwrap_or_default();
@@ -115,7 +115,7 @@ fn flags_commands_and_topics_are_completed() {
         let expected = format!("{directory}{}", std::path::MAIN_SEPARATOR);
         assert_eq!(candidates(&sandbox, "/", line), expected, "{line}");
     }
-    // Where nothing else can stand, there are flags.
+    // Flags are candidates where nothing else can stand.
     assert!(candidates(&sandbox, "/", "orch list ").contains("--changed"));
 }
 
@@ -278,7 +278,7 @@ fn many_stacks_are_completed_directory_by_directory() {
         assert!(found.starts_with(expected), "{line}: {found}");
         assert_eq!(found.contains("app"), expected.contains("app"), "{found}");
     }
-    // A stack on the way is one of the candidates.
+    // A stack along the way is one of the candidates.
     sandbox.write("/prod/stack.tm", "stack {\n}\n");
     sandbox.write("/prod/us/stack.tm", "stack {\n}\n");
     let found = candidates(&sandbox, "/", "orch why ");
@@ -328,7 +328,7 @@ mod shells {
     /// Names that a shell must not take apart.
     const NAMES: [&str; 8] = ["a b", "a$HOME", "a'b", "a\"b", "a*", "a:b", "a\\b", "größe"];
 
-    /// Runs a script in a shell that knows `orch`; nothing if there is no such shell.
+    /// Runs a script in a shell that knows `orch`; `None` if there is no such shell.
     fn run(sandbox: &Sandbox, shell: &[&str], script: &str) -> Option<Vec<String>> {
         if Command::new(shell[0]).arg("--version").output().is_err() {
             skipped(format!("there is no {} on the PATH", shell[0]));
@@ -400,7 +400,7 @@ mod shells {
     #[test]
     fn zsh_completes_what_orch_says() {
         let sandbox = odd_names();
-        // The functions of its completion system work only while somebody types.
+        // The functions of its completion system work only in an interactive line editor.
         let script = r#"
             compdef() { print -r -- "$*" }
             _describe() { local -a found=("${(@P)3}"); print -rl -- "${@:4}" "${found[@]}" }

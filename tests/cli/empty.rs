@@ -1,4 +1,4 @@
-//! Selections of nothing: `--fail-if-empty`, and filters that no stack passes.
+//! Empty selections: `--fail-if-empty`, and filters that no stack passes.
 
 use insta::assert_snapshot;
 use serde_json::json;

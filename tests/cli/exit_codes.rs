@@ -1,4 +1,4 @@
-//! What the exit statuses of commands mean, and what their output says of changes.
+//! What the exit statuses of commands mean, and what their output says about changes.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ fn terraform(sandbox: &Sandbox, arguments: &str) -> Output {
     })
 }
 
-/// What the journal of the last run says of the changes of each stack.
+/// What the journal of the last run says about the changes of each stack.
 fn changes(sandbox: &Sandbox) -> Vec<Value> {
     let shown = sandbox.orch("runs show --format json").json();
     let stacks = shown["stacks"].as_array().unwrap().iter();
@@ -208,7 +208,11 @@ fn a_plan_with_a_detailed_exit_code_is_understood() {
         &sandbox,
         &format!("run -q {flags} terraform plan -detailed-exitcode"),
     );
-    assert_eq!(output.code(), 1, "who says something says all: {output}");
+    assert_eq!(
+        output.code(),
+        1,
+        "one declared status replaces all defaults: {output}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What GitHub Actions shows besides the log, and how a run looks in the log of a CI system.
+//! What GitHub Actions shows besides the log, and the log of a run in CI.
 
 use insta::assert_snapshot;
 
@@ -125,7 +125,7 @@ fn a_serial_run_is_captured_and_its_logs_are_kept() {
     assert_eq!(sandbox.orch("runs logs").stdout, "");
 }
 
-/// What others have written to the summary stays, and nothing in it gets too long for GitHub.
+/// Earlier content of the summary stays, and the summary never gets too long for GitHub.
 #[test]
 fn the_summary_of_the_step_gets_a_report() {
     let sandbox = Sandbox::layout("a\nb");
@@ -156,7 +156,7 @@ fn the_summary_of_the_step_gets_a_report() {
     assert_eq!(sandbox.read("/summary.md").len(), full.len());
 }
 
-/// With both streams in one, as a CI system reads them, each section has its own output.
+/// If both streams are merged, as a CI system reads them, each section has its own output.
 #[test]
 fn markers_and_output_are_in_exact_order() {
     let sandbox = Sandbox::layout(

@@ -40,9 +40,9 @@ mod order; // what runs before what
 mod readme; // the README and the examples tell the truth
 mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names
 #[cfg(target_os = "linux")]
-mod releases; // how a release is packed, and how a workflow installs it
+mod releases; // packs a release, and installs it as a workflow does
 #[cfg(unix)]
-mod removed; // stacks that the base has and the project no longer has
+mod removed; // stacks that exist in the base but no longer in the project
 mod select; // which stacks a command acts on
 mod stacks_from; // `--stacks-from`
 mod terragrunt; // which stacks change with what Terragrunt reads
@@ -54,9 +54,9 @@ mod triggered; // which stacks count as changed, or not, because of trigger file
 mod validate; // `orch validate`
 #[cfg(unix)]
 mod watch; // `watch`, `import` and `config.change_detection.ignore`
-mod why;
+mod why; // the whole story of one stack
 #[cfg(unix)]
-mod workflows; // the workflows in `examples/ci` // the whole story of one stack
+mod workflows; // the workflows in `examples/ci`
 
 // The commands that these run are Unix programs.
 #[cfg(unix)]

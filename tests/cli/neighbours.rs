@@ -176,7 +176,7 @@ fn the_names_of_terramate_are_refused_where_stacks_share_data() {
             "{\"inputs\": {}, \"dependencies\": {\"paths\": [\"../a\"]}}",
             "dependencies",
         ),
-        // Not to be read by `orch`, but perhaps by the tool.
+        // `orch` cannot read it, but the tool might.
         (
             "/b/terragrunt.hcl",
             "dependency \"a\" {\n  x = \n}\n",

@@ -1,4 +1,4 @@
-//! Stacks that the base has and the project no longer has.
+//! Stacks that exist in the base but no longer in the project.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -56,7 +56,7 @@ fn list_removed_says_so_of_references_too() {
     };
     let all = notes(&repository.changed());
     assert_eq!(all.len(), 2);
-    // Whatever narrows the list of removed stacks.
+    // Flags that narrow the list of removed stacks make no difference.
     for arguments in ["", "--match nothing", "--exclude '**'", "-C a"] {
         let output = removed(&repository, arguments);
         assert_eq!(output.code(), 0, "{output}");
@@ -101,7 +101,7 @@ fn strict_references_to_removed_stacks_say_so() {
         let note = "= note: the stack `/b` was removed since the base";
         assert!(output.stderr.contains(note), "{command}: {output}");
     }
-    // An unknown base changes nothing about what is wrong.
+    // An unknown base does not change the errors.
     let output = repository.orch("list --changed --base nowhere");
     assert_eq!(output.code(), 3, "{output}");
     assert!(!output.stderr.contains("nowhere"), "{output}");

@@ -270,7 +270,7 @@ fn a_run_that_is_killed_again_and_again_comes_to_its_end() {
         for (stack, times) in &done {
             assert_eq!(ran(stack), *times, "{stack} has run again");
         }
-        // It may have been killed after its last stack and before it said that it was over.
+        // It may have been killed after its last stack, before it recorded its end.
         if shown["state"] == "succeeded" || done.len() == stacks.len() {
             break;
         }
@@ -468,7 +468,7 @@ fn an_uncommitted_file_that_became_executable_has_changed() {
     set_mode(0o600);
     assert_eq!(sandbox.orch("run -q -X --resume").code(), 1, "as it was");
 
-    // A journal of an earlier `orch` does not have it.
+    // The journal of an earlier `orch` does not record it.
     for run in run_ids(&sandbox) {
         let path = journal_of(&run);
         let text = sandbox.read(&path);

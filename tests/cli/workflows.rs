@@ -1,5 +1,5 @@
-//! The workflows in `examples/ci`: their scripts run as the provider would run them, in its environment,
-//! with stand-ins for `terraform` and `gh`.
+//! The workflows in `examples/ci`: runs their scripts as the provider would, in its environment, with
+//! stand-ins for `terraform` and `gh`.
 
 use std::env;
 use std::fs;
@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 
 use crate::support::{Output, Repository, orch_program};
 
-/// Says what Terraform says, and keeps a list of what it was asked to do.
+/// Prints what Terraform prints, and records its command lines.
 const TERRAFORM: &str = r#"#!/bin/sh
 echo "$ORCH_STACK_PATH: $*" >> "$ASKED"
 case "$1" in
@@ -47,12 +47,12 @@ const JQ: &str = "#!/bin/sh\ncat\n";
 /// A job: a repository, and programs beside it.
 struct Job {
     repository: Repository,
-    /// The commit that changes are measured from.
+    /// The base of the changes.
     base: String,
 }
 
 impl Job {
-    /// Two stacks, of which `/app` has changed since the base.
+    /// Two stacks; `/app` has changed since the base.
     fn new() -> Self {
         let repository = Repository::layout(
             "

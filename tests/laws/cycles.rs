@@ -71,8 +71,8 @@ proptest! {
             }
             let shown = knot.diagnostics(&loaded.project.stacks, &loaded.project.sources);
             prop_assert!(!shown.is_empty() && shown.len() <= knot.cycles.len());
-            // Each hop is told once, and cycles that share one are told together. Of cycles by the
-            // same references, one has its hops told, and the others are named.
+            // Each hop is shown once, and cycles that share one are shown together. Of cycles by the
+            // same references, one has its hops shown, and the others are named.
             for cycle in &knot.cycles {
                 let path = |stack| format!("`{}`", loaded.project.stacks[stack].path);
                 let names: Vec<String> = cycle.hops.iter().map(|hop| path(hop.from)).collect();

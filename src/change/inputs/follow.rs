@@ -25,7 +25,7 @@ pub(super) struct Links<'a> {
     left_out: RwLock<HashMap<ProjectPath, Arc<[ProjectPath]>>>,
 }
 
-/// Where a path leads, and the links on the way.
+/// Where a path leads, and the links along the way.
 pub(super) struct ResolvedPath {
     /// The links, in the order in which they are followed.
     pub(super) links: Vec<ProjectPath>,

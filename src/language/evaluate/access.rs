@@ -1,6 +1,6 @@
 //! Follows names, attributes, indexes and splats to values.
 //!
-//! This module knows where a value is looked up, and not how the values there were computed.
+//! This module knows where to look up a value, but not how the values there were computed.
 
 use super::problem::fail;
 use super::{EvalResult, EvalScope, Value};

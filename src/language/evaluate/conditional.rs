@@ -1,4 +1,4 @@
-//! Conditions: which of two results is taken, and which type it has.
+//! Conditions: which of two results is used, and its type.
 
 use super::problem::{EvalResult, fail};
 use super::{EvalScope, Value};
@@ -20,8 +20,8 @@ impl EvalScope<'_> {
         }
     }
 
-    /// Evaluates `condition ? yes : no`. The result that is not taken is not evaluated, so nothing in
-    /// it can fail.
+    /// Evaluates `condition ? yes : no`. The other result is not evaluated, so nothing in it can
+    /// fail.
     ///
     /// In HCL both results have one type: a number or bool beside a string becomes a string. This
     /// holds here too where the text shows the type of the result not taken: `true ? 1 : "a"` is

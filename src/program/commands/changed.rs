@@ -212,7 +212,7 @@ impl Loaded {
             return;
         };
         console::base(&base);
-        // The command ends because of its errors, so warnings about inputs and triggers can wait.
+        // The command fails with these errors, so warnings about inputs and triggers can wait.
         let mut others = Problems::default();
         if let Ok(changes) = self.find_changes(read, base, &query, &mut others) {
             self.note_removed(&changes.since);

@@ -89,7 +89,7 @@ pub(crate) fn parse() -> Result<Cli, Error> {
     })
 }
 
-/// Returns whether `-v` stands beside `--version`, whichever comes first.
+/// Returns whether `-v` and `--version` are both given, in either order.
 pub(crate) fn wants_details() -> bool {
     let version = Arg::new("version").short('V').long("version");
     let command = Cli::command()

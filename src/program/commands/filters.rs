@@ -78,7 +78,7 @@ impl Filters {
         })
     }
 
-    /// Returns what is asked of change detection, with `--changed`.
+    /// Returns the request for change detection, with `--changed`.
     pub(super) fn change(&self) -> Option<&ChangeQuery> {
         self.change.as_ref()
     }
@@ -222,7 +222,7 @@ impl Loaded {
         selection
     }
 
-    /// Refuses to go on with nothing, if that is not wanted; see [`Self::select`].
+    /// Refuses an empty selection if `--fail-if-empty` is given; see [`Self::select`].
     pub(super) fn check_not_empty(&self, selection: &Selection, fail_if_empty: bool) -> Result<()> {
         if !fail_if_empty || !selection.is_empty() {
             return Ok(());

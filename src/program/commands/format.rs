@@ -12,7 +12,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Returns the JSON document that standard output takes, if it takes one.
+    /// Returns the JSON document that standard output expects, if any.
     pub(super) fn document(self, document: Document) -> Option<Document> {
         (self == Format::Json).then_some(document)
     }

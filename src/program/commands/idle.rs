@@ -13,7 +13,7 @@ use super::Loaded;
 use crate::program::console;
 
 impl Loaded {
-    /// Notes each filter that no stack of the project passes, and what may have been meant.
+    /// Notes each filter that no stack of the project passes, and suggests what the user may have meant.
     pub(super) fn warn_of_idle(&self, query: &Query) {
         for (flag, filters) in [("--match", &query.globs), ("--exclude", &query.exclude)] {
             for filter in filters.iter().filter(|filter| !self.has_match(filter)) {
@@ -44,7 +44,7 @@ impl Loaded {
         stacks.any(|(_, stack)| filter.matches(&stack.path))
     }
 
-    /// Says how a glob that matches no stack may have been meant: relative to the project root, or with
+    /// Suggests a correction for a glob that matches no stack: relative to the project root, or with
     /// another name for the directory that it begins with.
     fn meant_path(&self, flag: &str, written: &str) -> String {
         let directory = &self.directory;
@@ -107,7 +107,7 @@ impl Loaded {
     }
 }
 
-/// Returns a path and all directories above it but the root.
+/// Returns a path and all directories above it except the root.
 fn ancestors(path: &ProjectPath) -> impl Iterator<Item = &str> {
     let path = path.as_str();
     let slashes = path.match_indices('/').skip(1).map(|(at, _)| at);

@@ -209,7 +209,7 @@ struct Loaded {
     directory: ProjectPath,
     /// How the root was found.
     rule: RootRule,
-    /// The JSON document that standard output takes, if it takes one.
+    /// The JSON document that standard output expects, if any.
     document: Option<Document>,
     /// Whether that document has a base.
     is_about_changes: bool,
@@ -265,8 +265,8 @@ impl Loaded {
         })
     }
 
-    /// Ends the command if anything read so far is an error; what is wrong is then shown. `change` says
-    /// what the command asks of change detection, if anything.
+    /// Ends the command and shows the problems if any of them is an error. `change` says what the
+    /// command asks of change detection, if anything.
     fn check(&mut self, change: Option<&ChangeQuery>) -> Result<Option<ExitStatus>> {
         if self.problems.has_errors() {
             if let Some(query) = change {
@@ -305,7 +305,7 @@ impl Loaded {
         }))
     }
 
-    /// Writes what is wrong as JSON, and why the command refuses if it does, where that is wanted.
+    /// Writes the problems as JSON if the format asks for it, and why the command refuses, if it does.
     fn write_problems(&self, refused: Option<Refusal<'_>>) -> Result<()> {
         let Some(document) = self.document else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! What a project has that comes from other tools: directories that could be stacks, and what is for
-//! Terramate alone.
+//! What other tools left in a project: directories that could be stacks, and blocks that only Terramate
+//! uses.
 
 use orch::project::discover::Listing;
 use orch::project::{Problems, Project};
@@ -17,7 +17,7 @@ const FROM_TERRAGRUNT: &str = "find . -mindepth 2 \\( -name terragrunt.hcl -o -n
 /// block.
 const FROM_TERRAFORM: &str = "find . \\( -name '*.tf' -o -name '*.tofu' \\) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) \"|cloud *[{])' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
 
-/// What a block of Terramate's is about; a kind that is not here stands for itself.
+/// The purposes of Terramate's blocks; a keyword that is not listed stands for itself.
 const FEATURES: [(&str, &[&str]); 4] = [
     (
         "code generation",
@@ -29,9 +29,9 @@ const FEATURES: [(&str, &[&str]); 4] = [
 ];
 
 impl Loaded {
-    /// Notes what a project without stacks has that could become some, and how.
+    /// Notes which directories of a project without stacks could become stacks, and how.
     pub(super) fn note_possible_stacks(&self) {
-        // Nothing else needed a list of files yet, and there is little else to do.
+        // Nothing has needed a list of files so far, and there is little else to do.
         let listed = Project::load_with_listing(&self.project.root, &mut Problems::default());
         let (units, others) = listed.map_or((0, 0), |(_, listing): (_, Listing)| listing.guests());
         // What lies in the root is what units include.
@@ -54,7 +54,7 @@ impl Loaded {
         }
     }
 
-    /// Notes what the project has for Terramate that plays no part here, with the number of blocks.
+    /// Notes the blocks of the project that only Terramate uses, with their number.
     pub(super) fn note_unused(&self) {
         let mut left = self.project.unused.clone();
         let mut lines = Vec::new();

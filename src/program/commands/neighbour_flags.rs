@@ -1,4 +1,4 @@
-//! The flags that select stacks by the graph, by the names of `orch` and by those of Terramate.
+//! The flags that select stacks by the graph, under the names of `orch` and of Terramate.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -13,11 +13,11 @@ pub(crate) const NEIGHBOURS: &str = "neighbours";
 /// The groups of flags that can be used together.
 const ANY: [&str; 1] = [NEIGHBOURS];
 
-/// The groups of flags of which only one may be given.
+/// The groups of mutually exclusive flags.
 const ONLY: [&str; 2] = ["only", NEIGHBOURS];
 
-/// Declares flags that take an optional number of steps, each with its groups, and other fields after
-/// them.
+/// Declares flags that take an optional number of steps, each with its groups, followed by other
+/// fields.
 macro_rules! depth_flags {
     (
         $(#[$of_struct:meta])*
@@ -131,7 +131,7 @@ depth_flags! {
 }
 
 impl NeighbourArgs {
-    /// Returns what the flags ask for, each with Terramate's name if that was used.
+    /// Returns what the flags ask for, each with Terramate's name if the user gave that name.
     pub(super) fn reaches(&self) -> Vec<(Reach, Option<&'static str>)> {
         use Towards::{Dependencies, Dependents};
         use Verb::{Exclude, Include, Only};

@@ -1,4 +1,4 @@
-//! `--report`: what happened in a run, in files for people and for other programs.
+//! `--report`: files that tell people and other programs what happened in a run.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -35,11 +35,11 @@ pub(crate) struct ReportArgs {
     max_bytes: Option<u64>,
 }
 
-/// A report, as the user asks for it.
+/// A report that the user asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RequestedReport {
     format: ReportFormat,
-    /// Nothing for standard output.
+    /// `None` for standard output.
     file: Option<PathBuf>,
 }
 
@@ -51,14 +51,14 @@ enum Target {
     File(PathBuf),
     /// A pipe or a device, which is written to.
     Device(PathBuf),
-    /// The summary of a step of GitHub Actions: a file to which whoever runs in the step appends.
+    /// The step summary of GitHub Actions: a file to which every program in the step may append.
     StepSummary(PathBuf),
 }
 
-/// The longest that the summary of a step may be, in bytes.
+/// The maximum size of a step summary, in bytes.
 const STEP_SUMMARY_BYTES: usize = 1 << 20;
 
-/// Reports that can be written, as far as can be known before.
+/// Reports that passed the checks before the run.
 #[derive(Debug)]
 pub(crate) struct Reports {
     wanted: Vec<(ReportFormat, Target)>,
@@ -226,7 +226,7 @@ fn target(file: &Path, typed: &Path) -> io::Result<Target> {
     Ok(Target::File(file))
 }
 
-/// Creates a temporary file beside a file, with the permissions that this one has or would have.
+/// Creates a temporary file beside a file, with the permissions that the file has or would get.
 fn temporary(file: &Path) -> io::Result<tempfile::NamedTempFile> {
     let directory = file.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
@@ -235,7 +235,7 @@ fn temporary(file: &Path) -> io::Result<tempfile::NamedTempFile> {
     let permissions: Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     #[cfg(unix)]
     builder.permissions(permissions);
-    // The error names the temporary file, which means nothing to anyone.
+    // The error names the temporary file, which the user does not know.
     let temporary = builder.tempfile_in(directory);
     let temporary = temporary.map_err(|error| {
         let cause = error.get_ref().and_then(std::error::Error::source);
@@ -252,7 +252,7 @@ fn temporary(file: &Path) -> io::Result<tempfile::NamedTempFile> {
 }
 
 impl Reports {
-    /// Adds the summary of the step, if this is one of GitHub Actions.
+    /// Adds the step summary, in a job of GitHub Actions.
     #[must_use]
     pub(crate) fn with_step_summary(mut self) -> Self {
         let is_github = env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
@@ -287,7 +287,7 @@ impl Reports {
                     let used = usize::try_from(length).unwrap_or(usize::MAX);
                     let left = STEP_SUMMARY_BYTES.saturating_sub(used);
                     if left < LEAST_MARKDOWN_BYTES {
-                        continue; // GitHub would show nothing of what is too long
+                        continue; // GitHub shows nothing of a summary that is too long
                     }
                     left
                 }

@@ -15,7 +15,7 @@ use crate::program::exit::ExitStatus;
 #[derive(Debug, Args)]
 pub(crate) struct VersionArgs {}
 
-/// Prints the version, with all that is known of the build if `details` are wanted.
+/// Prints the version; with `details`, also everything known about the build.
 pub(crate) fn version(details: bool) -> Result<ExitStatus> {
     let mut out = console::stdout();
     writeln!(out, "orch {}", env!("CARGO_PKG_VERSION"))?;

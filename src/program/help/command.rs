@@ -7,7 +7,7 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 use super::MANUAL;
 
-/// How the section of the text that follows the flags begins.
+/// The beginning of the text that follows the flags.
 const EXTRA: &str = ".SH EXTRA\n";
 
 /// A man page of section 1.
@@ -51,7 +51,7 @@ fn page(command: clap::Command) -> io::Result<CommandPage> {
     Ok(CommandPage { file, text })
 }
 
-/// Returns a rendered page with what stands in backticks in bold.
+/// Returns a rendered page with the text in backticks in bold.
 fn without_backticks(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     for line in page.lines() {
@@ -66,8 +66,8 @@ fn without_backticks(page: &str) -> String {
     text
 }
 
-/// Returns the text that follows the flags in the help as sections. A paragraph under a title, such as
-/// `Examples:`, is a section of its own, whose lines stay as they are.
+/// Splits the text that follows the flags in the help into sections. A paragraph under a title, such
+/// as `Examples:`, is a section of its own, whose lines stay as they are.
 fn sections(extra: &str) -> String {
     let mut page = Roff::default();
     for paragraph in extra.split("\n\n").filter(|text| !text.trim().is_empty()) {
@@ -85,7 +85,7 @@ fn sections(extra: &str) -> String {
         page.control("fi", []);
     }
     let text = page.render();
-    // The page has the definitions at its beginning already.
+    // The page already has the definitions at its beginning.
     let start = text.find(".SH ").unwrap_or(text.len());
     text[start..].to_owned()
 }

@@ -192,7 +192,8 @@ fn wait(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Duratio
     None
 }
 
-/// Reads exit statuses of a success. An empty list, or `null`, replaces those of a directory above.
+/// Reads exit statuses that count as success. An empty list, or `null`, replaces those of a parent
+/// directory.
 pub(crate) fn exit_codes(
     attribute: &Attribute,
     problems: &mut Vec<Diagnostic>,

@@ -1,5 +1,5 @@
-//! How long a command may take in a stack, which exit statuses are a success, and when it is tried
-//! again.
+//! How long a command may take in a stack, which exit statuses count as success, and when it is
+//! retried.
 //!
 //! What the configuration says about it is an [`AttemptSettings`]; `block` reads that. This
 //! module does not run commands.
@@ -42,17 +42,17 @@ pub struct AttemptSettings {
     pub exit_codes: ExitCodes,
 }
 
-/// What the exit statuses of a command mean, as far as somebody said so.
+/// What the configuration or flags say about the exit statuses of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExitCodes {
-    /// Those that are a success, besides 0 and those that mean changes.
+    /// Those that count as success, besides 0 and those that mean changes.
     pub success: Option<Arc<[i32]>>,
-    /// Those that are a success and mean that there are changes.
+    /// Those that count as success and mean that there are changes.
     pub changes: Option<Arc<[i32]>>,
 }
 
 impl ExitCodes {
-    /// Fills in what nothing is said of here.
+    /// Fills in what is not set here.
     #[must_use]
     pub fn or(self, other: &ExitCodes) -> Self {
         ExitCodes {
@@ -61,7 +61,7 @@ impl ExitCodes {
         }
     }
 
-    /// Returns whether nothing is said.
+    /// Returns whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == ExitCodes::default()
     }
@@ -75,8 +75,8 @@ impl ExitCodes {
         status == 0 || has(&self.success) || has(&self.changes)
     }
 
-    /// Returns whether a successful command with this status has found, or made, changes; nothing if
-    /// no status means that.
+    /// Returns whether a successful command with this status has found or made changes; `None` if no
+    /// status means that.
     pub fn has_changes(&self, status: i32) -> Option<bool> {
         let changes = self.changes.as_ref().filter(|codes| !codes.is_empty());
         changes.map(|codes| codes.contains(&status))

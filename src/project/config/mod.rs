@@ -42,7 +42,7 @@ pub struct Config {
     pub env: Vec<EnvDefinition>,
     /// `config.change_detection.ignore`, as written.
     pub ignore: Vec<Spanned<String>>,
-    /// What `config.run` says of attempts.
+    /// What `config.run` says about attempts.
     pub attempts: AttemptSettings,
     /// What holds for the whole project; the defaults in every directory but the root.
     pub settings: ProjectSettings,

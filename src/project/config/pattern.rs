@@ -8,7 +8,7 @@ use std::path::Path;
 pub struct CommandPattern(Vec<String>);
 
 impl CommandPattern {
-    /// Reads a pattern: words with spaces in between.
+    /// Reads a pattern: words separated by spaces.
     ///
     /// # Errors
     ///

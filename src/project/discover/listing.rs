@@ -12,7 +12,7 @@ use crate::path::ProjectPath;
 /// Endings of the files of Terraform and its fork.
 const ENDINGS: [&str; 4] = [".tf", ".tofu", ".tf.json", ".tofu.json"];
 
-/// The file that makes a directory a unit of Terragrunt.
+/// The file that makes a directory a Terragrunt unit.
 pub(crate) const TERRAGRUNT_FILE: &str = "terragrunt.hcl";
 
 /// The JSON file that makes a directory a unit, unless it has the other file.
@@ -45,7 +45,7 @@ impl Listing {
         self.directories.get(directory)
     }
 
-    /// Returns how many directories are units of Terragrunt, and how many others have files of Terraform.
+    /// Returns how many directories are Terragrunt units, and how many others have Terraform files.
     pub fn guests(&self) -> (usize, usize) {
         let has = |directory: &DirectoryListing, is_it: fn(&OsStr) -> bool| {
             directory.files.iter().any(|(name, _)| is_it(name))

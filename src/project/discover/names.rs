@@ -1,4 +1,4 @@
-//! Which files a walk reads or skips, by their names.
+//! Which files a walk reads or skips, according to their names.
 
 use std::ffi::OsStr;
 

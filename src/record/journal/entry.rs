@@ -151,7 +151,7 @@ pub struct Ended {
     pub elapsed_ms: u64,
     /// The number of times its command was started.
     pub attempts: u32,
-    /// What it changed, or would change, if that is known.
+    /// What it changed, or would change, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesRecord>,
 }
@@ -161,12 +161,12 @@ pub struct Ended {
 pub struct ChangesRecord {
     /// Whether there are changes.
     pub any: bool,
-    /// How many resources they are about, if that is known.
+    /// The numbers of affected resources, if known.
     #[serde(flatten)]
     pub resources: Option<ResourcesRecord>,
 }
 
-/// To how many resources something happens.
+/// The number of resources for each action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ResourcesRecord {

@@ -34,9 +34,9 @@ pub struct Header {
     pub command: Vec<Argument>,
     /// The stacks, in the sequence in which a serial run has them: of a reverse run, from the end.
     pub order: Vec<String>,
-    /// What waits for what, in the direction of the run: pairs of a stack that goes first and one that
-    /// waits for it, each by its position in `order`. Numbers from its length on stand for what is not
-    /// run and lies in between.
+    /// What waits for what, in the direction of the run: pairs of a stack that runs first and one that
+    /// waits for it, each by its position in `order`. Positions beyond its end stand for intermediate
+    /// nodes that run nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<(usize, usize)>,
     /// Those of them that this run leaves out, because only failed stacks were wanted.
@@ -128,13 +128,13 @@ pub struct SettingsRecord {
     pub retry_on_output: Vec<String>,
     /// The time before the second attempt.
     pub retry_backoff_ms: Option<u64>,
-    /// Exit statuses that are a success.
+    /// Exit statuses that count as success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_exit_codes: Option<Vec<i32>>,
     /// Exit statuses that mean changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_exit_codes: Option<Vec<i32>>,
-    /// Whether the exit status of the run tells whether there are changes.
+    /// Whether the exit status of the run shows whether there are changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detailed_exit_code: bool,
 }

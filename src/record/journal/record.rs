@@ -62,7 +62,7 @@ pub struct StackRecord {
     pub path: String,
     /// Its state.
     pub state: StackState,
-    /// When it became known how it ended, if it has ended.
+    /// When its outcome was decided, if it has ended.
     pub ended_at: Option<Timestamp>,
     /// The attempts that were begun, in this order.
     pub attempts: Vec<AttemptRecord>,
@@ -75,7 +75,7 @@ pub struct StackRecord {
 pub enum StackState {
     /// The run leaves it out.
     LeftOut,
-    /// Its turn has not come.
+    /// Its turn has not come yet.
     Waiting,
     /// It was started; this is the latest attempt, from 1.
     Started {

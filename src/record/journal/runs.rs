@@ -58,7 +58,7 @@ pub enum RunState {
     Killed,
     /// It has not finished, and it is unknown whether it is in progress.
     Unknown,
-    /// It is a dry run: nothing has begun, and nothing will.
+    /// It is a dry run: nothing runs.
     DryRun,
 }
 
@@ -80,7 +80,7 @@ impl RunState {
     pub fn new(finished: Option<&Finished>, liveness: Liveness) -> Self {
         match (finished, liveness) {
             (Some(finished), _) => match finished.status {
-                // 2 if there are changes, and that is asked for.
+                // With `--detailed-exitcode`, 2 means that there are changes.
                 0 | 2 => RunState::Succeeded,
                 128.. => RunState::Interrupted,
                 _ => RunState::Failed,

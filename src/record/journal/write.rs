@@ -88,7 +88,7 @@ impl Journal {
 ///
 /// # Errors
 ///
-/// If it has no JSON.
+/// If it cannot be written as JSON.
 pub fn line(of: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(of)?;
     line.push(b'\n');

@@ -1,4 +1,4 @@
-// A drawing that can be moved and zoomed, with mouse, fingers or keys.
+// A drawing that the user can move and zoom with mouse, fingers or keys.
 
 const boards = [];
 
@@ -171,7 +171,7 @@ class Board {
   }
 }
 
-// Writes text in a box, its beginning left out where there is no room.
+// Writes text in a box, and drops its beginning if it does not fit.
 function fitText(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];

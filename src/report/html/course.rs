@@ -1,7 +1,7 @@
 //! The course of a run: which slot each stack had, what it waited for, and the critical path.
 //!
-//! A journal says when attempts began and how long they took. The rest follows from that and from what
-//! waits for what.
+//! A journal records when attempts began and how long they took. The rest follows from that and from
+//! the edges.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::record::journal::{RunRecord, StackRecord};
 /// The course of a run.
 #[derive(Debug, Default)]
 pub(super) struct Course {
-    /// Of each stack, when it ran, if it did.
+    /// For each stack, when it ran, if it did.
     pub(super) times: Vec<Option<Time>>,
-    /// Of each stack, how many stacks at least run before it, one after the other.
+    /// For each stack, the length of the longest chain of stacks that run before it.
     pub(super) waves: Vec<usize>,
-    /// Of each intermediate node, the wave that it is behind.
+    /// For each intermediate node, the wave that it follows.
     pub(super) between: Vec<usize>,
     /// What waits for what: first the stacks, then the intermediate nodes.
     pub(super) edges: Vec<(usize, usize)>,
@@ -30,7 +30,7 @@ pub(super) struct Time {
     /// Milliseconds after the run began.
     pub(super) start: i64,
     pub(super) end: i64,
-    /// From 0.
+    /// The slot, counted from 0.
     pub(super) slot: usize,
     pub(super) waited: Option<Waited>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Time {
 pub(super) enum Waited {
     /// The stack that ended last among those before it.
     Stack(usize),
-    /// The stack that had its slot.
+    /// The stack that occupied its slot.
     Slot(usize),
 }
 
@@ -67,7 +67,7 @@ impl Course {
             successors[from].push(to);
             left[to] += 1;
         }
-        // What ended last before a node; a stack that did not run lets through what is before it.
+        // The stack that ended last before a node; one that did not run passes on its own predecessor.
         let mut last: Vec<Option<usize>> = vec![None; n_nodes];
         let mut level = vec![0; n_nodes];
         let end = |stack: usize| times[stack].map(|(_, end)| end);
@@ -96,7 +96,7 @@ impl Course {
         course
     }
 
-    /// Returns the way back from the stack that ended last.
+    /// Returns the path back from the stack that ended last.
     fn critical(&self) -> Vec<usize> {
         let ran = self.times.iter().enumerate();
         let ran = ran.filter_map(|(stack, time)| Some((time.as_ref()?.end, stack)));
@@ -107,7 +107,7 @@ impl Course {
             next = self.times[stack]
                 .and_then(|time| time.waited)
                 .map(Waited::stack)
-                // Clocks may be set back while a run goes on.
+                // The clock may be set back during a run.
                 .filter(|_| path.len() < self.times.len());
         }
         path.reverse();
@@ -167,7 +167,7 @@ fn in_slots(
     let mut slots: Vec<usize> = Vec::new();
     for (start, stack, end) in starts {
         let free = slots.iter().position(|&before| end_of(before) <= start);
-        // Times are rounded: where no slot seems free, it is the one that is free next.
+        // Times are rounded: if no slot seems free, take the one that becomes free next.
         let next = || {
             let full = slots.len() >= jobs.max(1);
             let slots = slots.iter().enumerate().filter(|_| full);

@@ -47,7 +47,7 @@ stacks.forEach((stack, index) => {
   stack.after = [];
 });
 
-// All nodes: the stacks, then those in between that nothing runs in.
+// All nodes: the stacks, then the intermediate nodes that run nothing.
 const nodes = [...stacks, ...run.between.map((wave) => ({ wave, before: [], after: [] }))];
 for (const [from, to] of run.edges) {
   nodes[from].after.push(to);
@@ -71,7 +71,7 @@ function neighbours(stack, direction) {
 
 const critical = new Set(run.critical);
 
-// Shows characters that would hide or reorder others.
+// Makes characters visible that would hide or reorder others.
 function visible(text) {
   return text.replace(
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
@@ -79,7 +79,7 @@ function visible(text) {
   );
 }
 
-// Makes an element. Whatever is in it is text.
+// Makes an element. Its content is always text.
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {

@@ -1,4 +1,4 @@
-//! What the page knows of a run.
+//! The data of a run that the page contains.
 
 use serde::Serialize;
 
@@ -18,10 +18,10 @@ pub(super) struct PageData<'a> {
     began: i64,
     elapsed_ms: Option<u64>,
     jobs: usize,
-    /// What else is known, each with its name.
+    /// Further facts, each with its name.
     facts: Vec<(&'static str, String)>,
     stacks: Vec<StackData<'a>>,
-    /// What waits for what, by positions in `stacks`; what comes after them are the nodes of `between`.
+    /// What waits for what, by positions in `stacks`; positions beyond its end are those of `between`.
     edges: Vec<(usize, usize)>,
     between: Vec<usize>,
     critical: Vec<usize>,
@@ -31,13 +31,13 @@ pub(super) struct PageData<'a> {
 struct StackData<'a> {
     path: &'a str,
     state: &'a str,
-    /// Why it ended, or did not.
+    /// The cause of its outcome.
     detail: Option<String>,
     wave: usize,
     #[serde(flatten)]
     time: Option<TimeData>,
     changes: Option<String>,
-    /// Whether there are changes, if that is known.
+    /// Whether there are changes, if known.
     changed: Option<bool>,
     attempts: Vec<AttemptData>,
 }
@@ -49,7 +49,7 @@ struct TimeData {
     slot: usize,
     /// The stack that it waited for.
     waited: Option<usize>,
-    /// Whether it waited for nothing but the slot of that stack.
+    /// Whether it waited only for the slot of that stack.
     for_slot: bool,
 }
 
@@ -58,7 +58,7 @@ struct AttemptData {
     number: u32,
     start: i64,
     elapsed_ms: Option<u64>,
-    /// How it failed, and what else is to be said of it.
+    /// How it failed, and further notes.
     notes: Vec<String>,
     /// The id of the element with its log.
     log: Option<String>,

@@ -1,6 +1,6 @@
 //! The SHA-256 of the page's own script and style, by which its policy allows them and nothing else.
 //!
-//! That is all that is ever hashed here, so a library and what it brings along would be too much.
+//! Nothing else is hashed, so a library with its dependencies would be too much.
 
 const INITIAL: [u32; 8] = [
     0x6a09_e667,

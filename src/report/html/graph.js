@@ -57,7 +57,7 @@ class Graph extends Board {
     return before.reduce((sum, next) => sum + this.middleOf(next, depth + 1), 0) / before.length;
   }
 
-  // The drawing is no taller than it need be.
+  // The drawing is only as tall as necessary.
   resize() {
     const scale = Math.min(1, this.canvas.clientWidth / this.widths);
     this.canvas.style.maxHeight = `${Math.max(80, Math.ceil(this.heights * scale))}px`;

@@ -2,7 +2,7 @@
 
 const ROWS = 100;
 const OPEN_FAILURES = 20;
-const LAST_LINES = 14; // of a log that failed: as many as an error has
+const LAST_LINES = 14; // of the log of a failed stack: enough for an error
 const rows = new Map();
 const groups = [];
 const views = new Map(); // the open logs: from the id of the log to its view
@@ -25,7 +25,7 @@ function waitedText(stack) {
     : [toFront(stack.waited), then];
 }
 
-// Returns names of stacks, as many as somebody reads.
+// Returns the names of the first stacks, and how many more there are.
 function listed(indices) {
   const items = indices.slice(0, 12).flatMap((index) => [toFront(index), " "]);
   if (indices.length > 12) items.push(`and ${(indices.length - 12).toLocaleString("en")} more`);
@@ -162,7 +162,7 @@ class Group {
     if (this.isOpen) this.draw(0, ROWS);
   }
 
-  // Draws these rows and no others.
+  // Draws only these rows.
   draw(first, last) {
     [this.first, this.last] = [Math.max(0, first), Math.min(this.shown.length, last)];
     const drawn = this.shown.slice(this.first, this.last);
@@ -230,7 +230,7 @@ function startList() {
     document.querySelector(".toolbar").hidden = true;
     byId("groups").append(element("p", { class: "note" }, "There was no stack to run in."));
   }
-  // A log is read when its stack comes into sight.
+  // A log is read when its stack scrolls into view.
   const opener = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;

@@ -7,11 +7,11 @@ use crate::record::journal::AttemptRecord;
 use crate::record::logs::{LogReader, Logs, Stream};
 use crate::report::runs::{ShownRun, ShownStack};
 
-/// How much of a log is in the page, in bytes: of a longer one, beginning and end. A page with more is
-/// slow in browsers, or not opened at all.
+/// How many bytes of a log the page contains; of a longer log, it has the beginning and the end.
+/// Browsers are slow with larger pages, or do not open them at all.
 const LONGEST: u64 = 32 << 20;
 
-/// How much of all logs together.
+/// How many bytes of all logs together the page contains.
 const LONGEST_TOGETHER: u64 = 256 << 20;
 
 /// The log of an attempt.
@@ -19,7 +19,7 @@ const LONGEST_TOGETHER: u64 = 256 << 20;
 pub(super) struct LogFile<'a> {
     /// The position of the stack.
     pub(super) stack: usize,
-    /// The position of the attempt in those of the stack.
+    /// The position of the attempt among those of the stack.
     pub(super) nth: usize,
     pub(super) length: u64,
     shown: ShownStack<'a>,
@@ -33,7 +33,7 @@ impl LogFile<'_> {
     }
 }
 
-/// Returns the logs that there are, in the order of the stacks.
+/// Returns the existing logs, in the order of the stacks.
 pub(super) fn find<'a>(run: &'a ShownRun, logs: &Logs) -> Vec<LogFile<'a>> {
     let mut found = Vec::new();
     for (stack, shown) in run.stacks().enumerate() {
@@ -80,7 +80,7 @@ pub(super) fn write(out: &mut impl Write, files: &[LogFile<'_>], logs: &Logs) ->
     Ok(())
 }
 
-/// Returns how long a log may be, so that all of them together are not too long.
+/// Returns the limit for each log that keeps all logs together within theirs.
 fn fair_share(mut lengths: Vec<u64>) -> u64 {
     lengths.sort_unstable();
     let mut left = LONGEST_TOGETHER;
@@ -96,8 +96,8 @@ fn fair_share(mut lengths: Vec<u64>) -> u64 {
     LONGEST
 }
 
-/// Writes the sections of a log: all of it, or its beginning and its end. Returns why it could not be
-/// read to its end, if so.
+/// Writes the sections of a log: all of it, or its beginning and its end. Returns why it could not
+/// be read to its end, if that is the case.
 fn write_log(
     out: &mut impl Write,
     log: &mut LogReader,

@@ -1,4 +1,4 @@
-// Logs: parsed when somebody wants them, and drawn in pieces.
+// Logs: parsed on demand, and drawn in pieces.
 
 const FIRST_LINES = 100;
 const MORE_LINES = 500;
@@ -64,7 +64,7 @@ class Log {
   }
 }
 
-// Changes the style as a colour sequence says, as far as it is simple.
+// Applies a colour sequence to the style, if it is simple.
 function restyle(style, codes) {
   const numbers = codes.split(/[;:]/).map(Number);
   for (let at = 0; at < numbers.length; at++) {
@@ -96,7 +96,7 @@ function styled(line) {
   return pieces;
 }
 
-// Adds a line to an element, with what is searched for marked.
+// Adds a line to an element, and marks the search term.
 function addStyled(into, line, query) {
   const pieces = styled(line);
   const marks = [];
@@ -128,7 +128,7 @@ function addStyled(into, line, query) {
   }
 }
 
-// A part of a log, which grows at either end as far as somebody wants to read.
+// A part of a log, which the user can extend at either end.
 class LogView {
   constructor(attempt, name, lines = FIRST_LINES) {
     this.log = new Log(attempt.log, attempt);
@@ -208,7 +208,7 @@ class LogView {
     return row;
   }
 
-  // Marks what is searched for.
+  // Marks the search term.
   mark(query) {
     if (query === this.query) return;
     [this.query, this.current] = [query, -1];

@@ -1,10 +1,10 @@
-//! The report of a run as a page of HTML: one file that needs neither a server nor a network.
+//! The report of a run as an HTML page: one file that needs neither a server nor a network.
 //!
 //! What comes from outside (names, commands, logs) is in the page only as JSON in script elements that
 //! no browser executes, escaped so that nothing can end them, and in two lines of escaped text. The
 //! script of the page shows it as text and never as markup. The policy of the page allows its own script
-//! and style, each by its digest, and nothing else. Each log has an element of its own, which is
-//! parsed when somebody reads or searches it; here it is never in memory as a whole.
+//! and style, each by its digest, and nothing else. Each log has an element of its own, which the page
+//! parses when the user reads or searches it; `orch` never holds a whole log in memory.
 
 mod course;
 mod data;

@@ -104,7 +104,7 @@ function setTheme(wanted) {
   boards.forEach((board) => board.draw());
 }
 
-// Some browsers keep nothing for pages that are files.
+// Some browsers store nothing for pages opened from a file.
 function remembered(change) {
   try {
     return change(localStorage);

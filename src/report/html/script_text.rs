@@ -1,4 +1,4 @@
-//! Text inside of a script element: JSON in which nothing can end the element, or begin another one.
+//! Text inside a script element: JSON in which nothing can end the element or begin another one.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ const SPECIAL: [bool; 256] = {
     special
 };
 
-/// Writes text as a part of a JSON string.
+/// Writes text as part of a JSON string.
 pub(super) fn write_text(out: &mut (impl Write + ?Sized), text: &str) -> io::Result<()> {
     let bytes = text.as_bytes();
     let (mut written, mut at) = (0, 0);
@@ -59,7 +59,7 @@ pub(super) fn write_text(out: &mut (impl Write + ?Sized), text: &str) -> io::Res
     out.write_all(&bytes[written..])
 }
 
-/// Writes bytes as a part of a JSON string, with U+FFFD in the place of what is not UTF-8. Returns the
+/// Writes bytes as part of a JSON string, with U+FFFD in place of what is not UTF-8. Returns the
 /// number of bytes at the end that are not written, since more of them may follow.
 pub(super) fn write_bytes(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<usize> {
     loop {
@@ -80,7 +80,7 @@ pub(super) fn write_bytes(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<
     }
 }
 
-/// Writes what stands for bytes that are not UTF-8.
+/// Writes the replacement for bytes that are not UTF-8.
 pub(super) fn write_replacement(out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"\\ufffd")
 }

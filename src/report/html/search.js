@@ -2,13 +2,13 @@
 
 const SLICE_MS = 12;
 const SLICE_TEXT = 256 * 1024;
-const MOST_HITS = 1000; // that are remembered of a log; all are counted
+const MOST_HITS = 1000; // remembered for each log; all are counted
 
 let searches = 0;
 let hits = []; // { stack, attempt, line }
 let hit = -1;
 
-// Returns what a log has, a slice after the other; `null` ends it, as somebody searches something else.
+// Returns the matches in a log, found slice by slice, or `null` once the user searches for something else.
 async function searchLog(attempt, wanted, isOver, turn) {
   const log = new Log(attempt.log, attempt);
   const found = { count: 0, lines: [] };
@@ -16,7 +16,7 @@ async function searchLog(attempt, wanted, isOver, turn) {
   while (line < log.lines) {
     const from = line;
     const begin = log.starts[from];
-    // At least a line, and of one that is too long only so much.
+    // At least one line, or part of one that is too long.
     while (line < log.lines && log.starts[line] - begin < SLICE_TEXT) line += 1;
     const end = log.starts[line] ?? log.text.length;
     const text = plain(log.text.slice(begin, end)).toLowerCase();
@@ -79,7 +79,7 @@ async function search(text) {
   report(lines);
 }
 
-// Says what is shown, and of how many.
+// Shows how many stacks and matches there are.
 function report(lines) {
   const shown = stacks.filter(isShown).length;
   const parts = [];
@@ -104,7 +104,7 @@ function goToHit(by) {
   const nth = stack.attempts.indexOf(attempt);
   const part = row.details.querySelectorAll(".attempt")[nth];
   part.open = true;
-  // Whoever opens it hears of that only later.
+  // The toggle event that creates the view comes later.
   requestAnimationFrame(() => setTimeout(() => views.get(attempt.log)?.goTo(line)));
   byId("status").textContent = `Match ${hit + 1} of ${counted(hits.length, "line")}: ${stack.name}`;
 }

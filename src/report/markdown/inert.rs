@@ -1,7 +1,7 @@
-//! Text that Markdown shows as it is, wherever it comes from.
+//! Text from any source that Markdown shows literally.
 //!
-//! Names of stacks, words of commands and their output may hold markup, mentions of people or links.
-//! Where that is possible they stand in code, in which nothing has a meaning.
+//! Stack names, command lines and output may contain markup, mentions of people or links. Such text is
+//! written as code, in which nothing has a special meaning.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub(super) fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
-/// Returns a text as code in HTML, where no Markdown is.
+/// Returns a text as code in HTML, for places without Markdown.
 pub(super) fn html_code(text: &str) -> String {
     let mut code = String::from("<code>");
     for character in printable(text).chars() {
@@ -35,7 +35,7 @@ pub(super) fn html_code(text: &str) -> String {
     code + "</code>"
 }
 
-/// Returns a text as it is, if none of it has a meaning, else as code.
+/// Returns a text unchanged if nothing in it has a special meaning, otherwise as code.
 pub(super) fn text(text: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || " ,.;/-()=".contains(character);
     if text.chars().all(is_plain) && !text.contains("www") && text == text.trim() {
@@ -44,7 +44,7 @@ pub(super) fn text(text: &str) -> String {
     code(text)
 }
 
-/// Returns lines in a block of code that they cannot end.
+/// Returns lines in a code block that they cannot end.
 pub(super) fn fenced(lines: &str) -> String {
     let longest = lines
         .split(|character| character != '`')
@@ -54,7 +54,7 @@ pub(super) fn fenced(lines: &str) -> String {
     format!("{fence}text\n{lines}\n{fence}\n")
 }
 
-/// Returns a text of at most so many characters, with an ellipsis if it was longer.
+/// Cuts a text to a maximum number of characters, with an ellipsis if it was longer.
 pub(super) fn shortened(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         None => text.to_owned(),

@@ -1,5 +1,5 @@
-//! The report of a run as Markdown, for a comment or the summary of a CI job: what failed first, and
-//! no longer than it may be.
+//! The report of a run as Markdown, for a comment or the summary of a CI job: failures first,
+//! within a size limit.
 
 mod inert;
 
@@ -16,10 +16,10 @@ use crate::record::logs::Logs;
 /// The default limit in bytes: the longest comment on GitHub.
 pub const MARKDOWN_BYTES: usize = 64 << 10;
 
-/// The shortest limit: there is always room for the headline and what is not shown.
+/// The smallest limit: there is always room for the headline and the counts of what is left out.
 pub const LEAST_MARKDOWN_BYTES: usize = 1 << 10;
 
-/// How many bytes of the output of a failed stack are quoted; how few are worth it.
+/// How many bytes of the output of a failed stack are quoted at most, and at least.
 const QUOTED: usize = 8 << 10;
 const LEAST_QUOTED: usize = 200;
 
@@ -27,12 +27,12 @@ const LEAST_QUOTED: usize = 200;
 const LONGEST_COMMAND: usize = 60;
 const LONGEST: usize = 100;
 
-/// Room for saying what is not shown.
+/// Room for the counts of what is left out.
 const ROOM_FOR_REST: usize = 150;
 
 const TABLE: &str = "| stack | outcome | changes | time | |\n| --- | --- | --- | --- | --- |\n";
 
-/// The place of a stack in the table: what needs attention comes first.
+/// The position of a stack in the table: what needs attention comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Failed,
@@ -59,7 +59,7 @@ impl Rank {
     }
 }
 
-/// Writes a run as Markdown of at most so many bytes, which are no fewer than [`LEAST_MARKDOWN_BYTES`].
+/// Writes a run as Markdown within a limit in bytes, which is at least [`LEAST_MARKDOWN_BYTES`].
 ///
 /// # Errors
 ///
@@ -73,12 +73,12 @@ pub(super) fn write_markdown(
     out.write_all(Page::new(run).fit(logs, limit).as_bytes())
 }
 
-/// What there is to show.
+/// The content of the report.
 struct Page<'a> {
     headline: String,
     /// A line that counts what the table leaves out.
     unchanged: String,
-    /// What stands in the table, in its order.
+    /// The stacks in the table, in its order.
     stacks: Vec<ShownStack<'a>>,
     /// How many of these have output that is worth quoting.
     n_failed: usize,
@@ -106,13 +106,13 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Returns all of it, or as much as there is room for.
+    /// Returns the whole report, or as much as fits.
     fn fit(&self, logs: &Logs, limit: usize) -> String {
         let all = self.all(logs, limit);
         all.unwrap_or_else(|| self.part(logs, limit))
     }
 
-    /// Returns all of it, if there is room.
+    /// Returns the whole report, if it fits.
     fn all(&self, logs: &Logs, limit: usize) -> Option<String> {
         let mut page = self.headline.clone();
         if !self.stacks.is_empty() {
@@ -135,7 +135,7 @@ impl<'a> Page<'a> {
         (page.len() <= limit).then_some(page)
     }
 
-    /// Returns as much as there is room for: half of it for rows, as long as there is output to quote.
+    /// Returns as much as fits: half of the room is for rows, if there is output to quote.
     fn part(&self, logs: &Logs, limit: usize) -> String {
         let fixed = self.headline.len() + 1 + TABLE.len() + self.unchanged.len() + ROOM_FOR_REST;
         let mut room = limit.saturating_sub(fixed);
@@ -145,7 +145,7 @@ impl<'a> Page<'a> {
         let mut quotes = String::new();
         let mut n_unquoted = 0;
         for (done, stack) in self.stacks[..self.n_failed].iter().enumerate() {
-            // What one does not need is left for the others.
+            // What one stack does not need is left for the others.
             let share = room / (self.n_failed - done).min(room / LEAST_QUOTED).max(1);
             match details_within(stack, logs, share.max(LEAST_QUOTED).min(room)) {
                 Quoted::Nothing => {}
@@ -196,14 +196,14 @@ The output of {more} failed stacks is left out here.
     }
 }
 
-/// Takes the rows that there is room for and that have not been taken.
+/// Takes the rows that fit and have not been taken yet.
 fn take_rows(
     stacks: &[ShownStack],
     rows: &mut [Option<String>],
     for_rows: &mut usize,
     room: &mut usize,
 ) {
-    // No row is shorter.
+    // The length of the shortest possible row.
     const SHORTEST: usize = 12;
     for (stack, taken) in stacks.iter().zip(rows) {
         if *for_rows < SHORTEST {
@@ -287,13 +287,13 @@ fn row(stack: &ShownStack) -> String {
 enum Quoted {
     /// There is none.
     Nothing,
-    /// There is no room for it.
+    /// It does not fit.
     NoRoom,
-    /// This is its end.
+    /// The end of the output.
     Details(String),
 }
 
-/// Returns the end of the output of a stack, folded, of about so many bytes.
+/// Returns the end of the output of a stack, folded, of about this many bytes.
 fn details(stack: &ShownStack, logs: &Logs, limit: usize) -> Option<String> {
     let quote = quote(*stack, logs, limit)?;
     let what = if quote.is_whole {
@@ -308,7 +308,7 @@ fn details(stack: &ShownStack, logs: &Logs, limit: usize) -> Option<String> {
     ))
 }
 
-/// Returns the end of the output of a stack, folded, of at most so many bytes.
+/// Returns the end of the output of a stack, folded, of at most this many bytes.
 fn details_within(stack: &ShownStack, logs: &Logs, limit: usize) -> Quoted {
     let mut quoted = QUOTED.min(limit);
     loop {

@@ -37,8 +37,8 @@ impl<'a> RunText<'a> {
         RunText { turns }
     }
 
-    /// Returns the name of a turn: the path of its stack, made printable, and what tells it from other
-    /// turns of the stack.
+    /// Returns the name of a turn: the path of its stack, made printable, and what distinguishes it
+    /// from other turns of the stack.
     pub fn path(self, index: TurnIndex) -> String {
         let turn = &self.turns[index];
         let path = printable(turn.stack.as_str());
@@ -250,8 +250,8 @@ impl<'a> RunText<'a> {
         text
     }
 
-    /// Lists the turns that have changed something, or would, and counts those that have not. Returns
-    /// the number of the former, too.
+    /// Lists the turns that have changed something, or would, and counts the others. Also returns
+    /// the number of turns with changes.
     fn changes(self, endings: &[Ending]) -> (String, usize) {
         let mut text = String::new();
         let (mut n_changed, mut n_unchanged) = (0, 0);
@@ -339,7 +339,7 @@ impl<'a> RunText<'a> {
     }
 }
 
-/// Returns how a turn failed, and after how long, if it did.
+/// Returns how a turn failed and how long it took, if it failed.
 pub fn failure_text(ending: &Ending) -> Option<String> {
     let Outcome::Failed(failure) = &ending.outcome else {
         return None;

@@ -177,7 +177,7 @@ impl StreamWriters {
         self.writer(Stream::Stderr).write(text.as_bytes());
     }
 
-    /// Returns, once, why a stream cannot be written to.
+    /// Returns why a stream cannot be written to; only once.
     pub fn take_problem(&mut self) -> Option<io::Error> {
         let of_stdout = self.stdout.problem.take();
         of_stdout.or_else(|| self.stderr.problem.take())

@@ -154,7 +154,7 @@ struct StackRecordJson<'a> {
     elapsed_ms: Option<u64>,
     failure: Option<&'a FailureRecord>,
     cause: Option<&'a CauseRecord>,
-    /// What it changed, or would change, if that is known.
+    /// What it changed, or would change, if known.
     changes: Option<&'a ChangesRecord>,
     /// The attempts one by one.
     history: Vec<AttemptJson<'a>>,

@@ -22,8 +22,8 @@ use crate::report::failure::{after, failed, signal_name};
 pub(in crate::report) struct ShownStack<'a> {
     run: &'a ShownRun,
     pub(in crate::report) record: &'a StackRecord,
-    /// Its place in the sequence of the run, after which its logs are named, unless the run leaves it
-    /// out.
+    /// Its position in the sequence of the run, which its logs are named after, unless the run leaves
+    /// it out.
     position: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ impl ShownRun {
 }
 
 impl<'a> ShownStack<'a> {
-    /// Returns how it ended, in a word.
+    /// Returns its outcome in a word.
     pub(in crate::report) fn outcome(self) -> &'a str {
         self.run.word(&self.record.state)
     }
@@ -56,12 +56,12 @@ impl<'a> ShownStack<'a> {
         }
     }
 
-    /// Returns what it changed, or would change, if that is known.
+    /// Returns what it changed, or would change, if known.
     pub(in crate::report) fn changes(self) -> Option<&'a ChangesRecord> {
         self.ended()?.changes.as_ref()
     }
 
-    /// Returns why it did not succeed, unless it did, in a clause without control characters.
+    /// Returns why it did not succeed, if so, as a clause without control characters.
     pub(in crate::report) fn cause(self) -> Option<String> {
         let state = self.run.state;
         Some(match &self.record.state {
@@ -91,7 +91,7 @@ impl<'a> ShownStack<'a> {
         self.record.attempts.first().map(|attempt| attempt.began)
     }
 
-    /// Returns the stack that failed, for which this one did not run.
+    /// Returns the failed stack because of which this one did not run.
     pub(in crate::report) fn failed_before(self) -> Option<&'a str> {
         match self.ended()?.cause.as_ref()? {
             CauseRecord::Failed { stack } => Some(stack),
@@ -105,7 +105,7 @@ impl<'a> ShownStack<'a> {
         Some(Duration::from_millis(ended.elapsed_ms))
     }
 
-    /// Returns the log of an attempt, if it has printed anything and had no terminal.
+    /// Returns the log of an attempt, if it has printed anything and its output was captured.
     ///
     /// # Errors
     ///
@@ -121,8 +121,8 @@ impl<'a> ShownStack<'a> {
         }
     }
 
-    /// Returns where the log of an attempt is, as a path of the project; nothing if there is none, or
-    /// if it does not outlive the run.
+    /// Returns the path of an attempt's log in the project; `None` if there is no log, or if it does
+    /// not outlive the run.
     pub(in crate::report) fn log_place(
         self,
         logs: &Logs,
@@ -144,7 +144,7 @@ impl<'a> ShownStack<'a> {
         Some(logs.file(self.position?, &self.path()?, attempt.number))
     }
 
-    /// Returns the stack path, unless something else than `orch` wrote the journal.
+    /// Returns the stack path, unless something other than `orch` wrote the journal.
     fn path(self) -> Option<ProjectPath> {
         ProjectPath::root().resolve(&self.record.path).ok()
     }

@@ -150,7 +150,7 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns what is on record of a run as a whole, each with its name.
+/// Returns the facts on record about the run as a whole, each with its name.
 pub(in crate::report) fn facts(run: &ShownRun) -> Vec<(&'static str, String)> {
     let header = &run.record.header;
     let took = match &run.record.finished {

@@ -1,6 +1,6 @@
-//! `--events`: the lines of a run's journal for whoever wants to follow the run.
+//! `--events`: the lines of a run's journal, for other programs that follow the run.
 //!
-//! A thread writes them, so that a reader that is slow or gone holds nothing up.
+//! A thread writes them, so that a slow or absent reader does not block the run.
 
 #[cfg(not(unix))]
 mod other;
@@ -44,7 +44,7 @@ impl Destination {
     ///
     /// # Errors
     ///
-    /// If what follows `fd:` is no number; the message says so.
+    /// If what follows `fd:` is not a number.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("fd:") {
             None if text.is_empty() => Err("the file name is empty".to_owned()),
@@ -60,7 +60,7 @@ impl Destination {
 /// Writes lines, each as soon as its event has happened.
 #[derive(Debug)]
 pub struct EventStream {
-    /// Gone once a line could not be written.
+    /// `None` once a line could not be written.
     lines: Option<mpsc::Sender<Vec<u8>>>,
     writer: Option<JoinHandle<io::Result<()>>>,
 }
@@ -97,7 +97,7 @@ impl EventStream {
     ///
     /// # Errors
     ///
-    /// If an earlier line could not be written. It fails once; what comes then is dropped.
+    /// If an earlier line could not be written. It fails only once; later lines are dropped.
     pub fn write(&mut self, entry: &impl Serialize) -> io::Result<()> {
         let Some(lines) = &self.lines else {
             return Ok(());
@@ -112,7 +112,7 @@ impl EventStream {
     ///
     /// # Errors
     ///
-    /// If a line could not be written, unless [`EventStream::write`] has failed for that.
+    /// If a line could not be written, unless [`EventStream::write`] has already failed because of it.
     pub fn end(&mut self) -> io::Result<()> {
         self.lines = None;
         let Some(writer) = self.writer.take() else {
@@ -166,7 +166,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "").unwrap();
-        // A file that is open for reading takes no lines.
+        // A file that is open only for reading accepts no lines.
         let mut stream = EventStream::new(File::open(&path).unwrap()).unwrap();
         let told = (0..).find_map(|line| stream.write(&line).err());
         assert!(told.is_some());

@@ -1,4 +1,4 @@
-//! Where descriptors have no numbers.
+//! Systems without numbered file descriptors.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Descriptors that `orch` was started with.
+//! File descriptors that `orch` inherits.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// Opens the file or pipe behind a descriptor once more.
+/// Reopens the file or pipe behind a descriptor.
 pub(super) fn open_descriptor(number: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // Opening a pipe without a reader would block.

@@ -21,7 +21,7 @@ pub(super) struct Stage {
     pub(super) attempt_begun: Instant,
     /// The latest step of that attempt.
     pub(super) step: usize,
-    /// What the steps of that attempt said of changes, the latest that did.
+    /// The latest changes that a step of that attempt reported.
     pub(super) changes: Option<ChangeSummary>,
 }
 

@@ -1,4 +1,4 @@
-//! Things to do at a certain time.
+//! Actions scheduled for a certain time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -68,9 +68,9 @@ pub enum Streams<'a> {
 pub enum Outlet {
     /// A pipe for each of its streams.
     Pipes,
-    /// One pipe for both, which keeps their order; what comes through counts as stdout.
+    /// One pipe for both streams, which keeps their order; everything counts as stdout.
     OnePipe,
-    /// A terminal of its own, which makes one stream of two as well.
+    /// A terminal of its own, which also merges the two streams.
     Terminal,
 }
 

@@ -73,7 +73,7 @@ pub struct Execution {
     pub timeout: Option<Duration>,
     /// How long a command that took too long has to end after its interrupt.
     pub grace: Duration,
-    /// Whether the exit status of the run tells whether there are changes.
+    /// Whether the exit status of the run shows whether there are changes.
     pub detailed_exit_code: bool,
     /// Whether there were changes in a run that this one resumes.
     pub had_changes: bool,
@@ -190,7 +190,7 @@ pub struct StepEnd {
     pub changes: Option<ChangeSummary>,
     /// Whether its output justifies a retry.
     pub output_matches: bool,
-    /// Why some of its output was lost, if that is so.
+    /// Why some of its output was lost, if any was.
     pub output_lost: Option<String>,
 }
 

@@ -74,7 +74,7 @@ pub(super) struct RunLoop<'a, E: Executor> {
     pub(super) summary: RunSummary,
     pub(super) signals: u32,
     pub(super) last_signal: Option<(i32, Instant)>,
-    /// The first reason for which nothing new starts.
+    /// The first reason why nothing new starts.
     pub(super) ending: Option<CancelCause>,
     pub(super) on_event: &'a mut dyn FnMut(&RunEvent),
 }

@@ -46,7 +46,7 @@ pub struct Moved {
 pub struct MovedStack {
     /// The stack.
     pub stack: StackIndex,
-    /// A file that makes it count as changed.
+    /// A file because of which it counts as changed.
     pub file: ProjectPath,
     /// Whether it had succeeded.
     pub had_succeeded: bool,

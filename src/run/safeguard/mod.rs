@@ -1,4 +1,4 @@
-//! Safeguards: states of the repository in which nothing is run.
+//! Safeguards: states of the repository in which `orch` refuses to run anything.
 //!
 //! Decides which safeguards are on and what violates them, and says what to do about it. The caller
 //! asks git: nothing here does, or runs anything. Which safeguards there are is known to
@@ -62,7 +62,7 @@ impl Disabled {
     }
 }
 
-/// Returns whether safeguards play a part for a command: not for one that changes nothing, as `orch`
+/// Returns whether safeguards apply to a command: not to one that changes nothing, as `orch`
 /// knows or the configuration says, unless the user wants all safeguards.
 pub fn guards(command: &[OsString], disabled: &Disabled, read_only: &[CommandPattern]) -> bool {
     let is_known =

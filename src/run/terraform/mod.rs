@@ -1,7 +1,7 @@
-//! What is known of Terraform, `OpenTofu` and Terragrunt, the usual guests of a run: what their command
-//! lines mean, and what their output says.
+//! Knowledge about Terraform, `OpenTofu` and Terragrunt: the meaning of their command lines and of their
+//! output.
 //!
-//! Whatever runs something else does without.
+//! Runs of other programs do not need it.
 
 pub mod summary;
 
@@ -75,7 +75,7 @@ pub fn has_detailed_exit_code(command: &[OsString]) -> bool {
     is_of(command, "plan") && command.iter().any(is_flag)
 }
 
-/// Returns whether one of the programs is to carry out a command of this name.
+/// Returns whether one of the programs is called with this command.
 fn is_of(command: &[OsString], name: &str) -> bool {
     let Some((program, arguments)) = command.split_first() else {
         return false;

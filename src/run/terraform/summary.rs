@@ -1,8 +1,8 @@
-//! What the output of a plan or an apply says of changes, found while it goes by.
+//! Finds what the output of a plan or an apply says about changes, while the output passes through.
 //!
-//! Output may be of any size: of a line, no more is kept than a summary needs, and a line is looked at
-//! more closely only if it has one of a few words. Terragrunt puts the name of the unit before what
-//! Terraform prints; with several units in one output, their summaries add up.
+//! Output may be of any size, so at most the length of a summary is kept of each line, and a line is
+//! parsed only if it contains one of a few words. Terragrunt puts the name of the unit before what
+//! Terraform prints; if one output has several units, their summaries are added.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,19 +13,19 @@ use serde::Deserialize;
 
 use crate::record::logs::Stream;
 
-/// What a command says that it would change, or has changed.
+/// What a command reports that it would change or has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeSummary {
     /// Whether there are changes.
     pub has_changes: bool,
-    /// How many resources they are about, if that is known.
+    /// The numbers of affected resources, if known.
     pub resources: Option<ResourceCounts>,
 }
 
-/// To how many resources something happens.
+/// The number of resources for each action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceCounts {
-    /// They are created, alone or in place of others.
+    /// They are created, possibly in place of others.
     pub add: u64,
     /// They are updated in place.
     pub change: u64,
@@ -54,7 +54,7 @@ impl ResourceCounts {
 }
 
 impl ChangeSummary {
-    /// Returns what is known of changes if there are, or are none, and nobody counted.
+    /// Returns a summary without numbers.
     pub fn uncounted(has_changes: bool) -> Self {
         ChangeSummary {
             has_changes,
@@ -63,7 +63,7 @@ impl ChangeSummary {
     }
 }
 
-/// A longer line is no summary, or one that nobody can tell from the rest.
+/// A longer line is not a summary, or cannot be recognized as one.
 const LONGEST_LINE: usize = 16 << 10;
 
 /// Finds the summary in the output of an attempt.
@@ -81,7 +81,7 @@ pub struct SummaryFinder {
     applied: Option<ResourceCounts>,
 }
 
-/// Of each summary, a piece that has no escape sequences in it.
+/// A piece of each summary that contains no escape sequences.
 static HINT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?-u)Plan: |Plan:\x1b|No changes\.|complete! Resources: |to save these new output|",
@@ -128,7 +128,7 @@ impl SummaryFinder {
         }
     }
 
-    /// Returns what the output says of changes; to be called once it has ended.
+    /// Returns what the output says about changes. Call it once the output has ended.
     pub fn end(&mut self) -> Option<ChangeSummary> {
         let unfinished = [
             std::mem::take(&mut self.stdout),
@@ -152,7 +152,7 @@ impl SummaryFinder {
         })
     }
 
-    /// Looks at whole lines.
+    /// Examines whole lines.
     fn lines(&mut self, lines: &[u8]) {
         let mut at = 0;
         while let Some(hint) = HINT.find_at(lines, at) {
@@ -238,7 +238,7 @@ impl SummaryFinder {
     }
 }
 
-/// Appends to a line that has not ended, up to more than is looked at.
+/// Appends to an unfinished line, up to just above the length limit.
 fn extend(line: &mut Vec<u8>, bytes: &[u8]) {
     let room = (LONGEST_LINE + 1).saturating_sub(line.len());
     line.extend_from_slice(&bytes[..bytes.len().min(room)]);

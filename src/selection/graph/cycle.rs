@@ -3,7 +3,7 @@
 //! Every reference and every stack that lies on a cycle is part of some reported cycle, and every
 //! cycle is a shortest one through some reference or stack. So the reported cycles show everything
 //! that a user can change. (A list of all cycles could be exponentially long.) Nesting needs no cycle
-//! of its own: what breaks is always a reference.
+//! of its own: the user always breaks a cycle at a reference.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -17,8 +17,8 @@ use crate::project::stack::StackIndex;
 /// How many cycles of one knot of stacks are reported; the rest are counted.
 pub(super) const MAX_CYCLES: usize = 50;
 
-/// How many edges may be looked at to find the short cycles of one knot. Beyond that, its cycles are
-/// taken as they come, so that a knot of thousands of stacks does not take quadratic time.
+/// How many edges the search for short cycles may examine in one knot. Beyond that, it takes any
+/// cycles, so that a knot of thousands of stacks does not take quadratic time.
 const MAX_EFFORT: usize = 100_000;
 
 /// An edge of the graph.

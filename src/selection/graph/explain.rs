@@ -1,7 +1,7 @@
 //! How cycles are explained to people.
 //!
-//! Cycles that share a hop, or that the same references make, are explained together: what breaks one
-//! of them breaks the others.
+//! Cycles that share a hop or consist of the same references are explained together: what breaks one of
+//! them breaks the others.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -46,8 +46,8 @@ impl Cycles {
         diagnostics
     }
 
-    /// Puts cycles together that the same references make, as one that names a directory does with each
-    /// of its stacks. What breaks the first breaks all of them.
+    /// Groups cycles that consist of the same references: a reference to a directory makes a cycle with
+    /// each of its stacks. What breaks the first cycle breaks all of them.
     fn alike(&self) -> Vec<Vec<&Cycle>> {
         let mut alike: Vec<Vec<&Cycle>> = Vec::new();
         let mut known: HashMap<Vec<(FileId, u32)>, usize> = HashMap::new();
@@ -64,7 +64,7 @@ impl Cycles {
     }
 }
 
-/// Puts cycles together of which the first share a hop, directly or through others.
+/// Groups sets of cycles whose first cycles share a hop, directly or through others.
 fn tied<'c>(cycles: &'c [Vec<&'c Cycle>]) -> Vec<Vec<&'c [&'c Cycle]>> {
     // The number of a group is that of its first cycle.
     let mut groups: Vec<usize> = (0..cycles.len()).collect();

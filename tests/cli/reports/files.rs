@@ -1,4 +1,4 @@
-//! Where reports go, and what is wrong with a place.
+//! Where reports go, and errors about their places.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{PLAN, RUN, mixed, read, read_json};
 use crate::support::{Background, Sandbox, redact_runs, run_ids};
 
-/// Writes the reports of a run in which everything has its outcome.
+/// Writes the reports of a run in which each stack has a different outcome.
 fn reported(flags: &str) -> Sandbox {
     let sandbox = mixed();
     let output = sandbox.orch(&format!("{RUN} {flags} {PLAN}"));
@@ -14,7 +14,7 @@ fn reported(flags: &str) -> Sandbox {
     sandbox
 }
 
-/// A report without what differs between two runs that did the same.
+/// A report without what differs between two identical runs.
 fn redacted(sandbox: &Sandbox, name: &str) -> String {
     let text = redact_runs(&run_ids(sandbox), &read(sandbox, name));
     let time = regex::Regex::new(r"\d{4}-\d\d-\d\dT[0-9:.]+Z").unwrap();
@@ -153,7 +153,7 @@ fn a_markdown_report_has_a_limit() {
     ");
 }
 
-/// The fields that a run of Terragrunt's report (version 4) may have, and the words of two of them.
+/// The fields of a run in Terragrunt's report (version 4), and the possible values of two of them.
 const FIELDS: [&str; 9] = [
     "Name", "Started", "Ended", "Result", "Reason", "Cause", "Ref", "Cmd", "Args",
 ];

@@ -1,4 +1,4 @@
-//! Hostile names and output: in no report are they anything but text.
+//! Hostile names and output: every report shows them only as text.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ const REPORTS: [&str; 6] = [
     "out.json", "out.xml", "out.md", "out.html", "out.csv", "tg.json",
 ];
 
-/// A run in which a command fails in stacks with these names, after it has printed this.
+/// A run in which a command prints this and then fails, in stacks with these names.
 fn reported(output: &[u8]) -> Sandbox {
     let sandbox = Sandbox::new("");
     for name in NAMES {
@@ -96,7 +96,7 @@ fn cells(row: &str) -> usize {
     separators.count() + 1
 }
 
-/// Takes the blocks of code out of Markdown, and returns the rest.
+/// Removes the code blocks from Markdown, and returns the rest.
 fn without_code(markdown: &str) -> String {
     let mut fence: Option<String> = None;
     let mut rest = String::new();
@@ -128,7 +128,7 @@ fn hostile_names_and_output_stand_for_themselves() {
     for row in rows {
         assert_eq!(row.matches('|').count(), 6, "{row}");
     }
-    // Outside of code in backquotes, no name is markup.
+    // Outside code in backquotes, no name is markup.
     let plain: String = rest.split('`').step_by(2).collect();
     for markup in ["<script", "@user", "[a]", "*b*", "$d$", "&amp;"] {
         assert!(!plain.contains(markup), "{markup} in {plain}");

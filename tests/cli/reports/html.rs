@@ -1,4 +1,4 @@
-//! The page for browsers, as a file. What it does in a browser is not tested here.
+//! The HTML page as a file. Its behaviour in a browser is not tested here.
 
 use serde_json::Value;
 

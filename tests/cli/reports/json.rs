@@ -1,4 +1,4 @@
-//! The report with everything.
+//! The JSON report, which has everything.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{PLAN, RUN, mixed, read_json};
 use crate::support::{Background, Sandbox, run_ids};
 
-/// Path, outcome, kind of the cause and number of attempts of each stack.
+/// The path, outcome, kind of cause and number of attempts of each stack.
 fn told(report: &Value) -> Vec<Value> {
     let stacks = report["stacks"].as_array().unwrap().iter();
     let told = |stack: &Value| {

@@ -1,4 +1,4 @@
-//! `orch run --report`, `orch runs report`, and `orch run --events`: what happened, for others.
+//! `orch run --report`, `orch runs report` and `orch run --events`.
 
 mod events;
 mod files;
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::support::Sandbox;
 
-/// Stacks of which, if all run `SCRIPT` and dependents are skipped, one each succeeds with changes,
-/// without, fails and is skipped, and one more says nothing of changes.
+/// If all these stacks run `SCRIPT` and dependents are skipped, one succeeds with changes, one without
+/// changes, one fails, one is skipped, and one succeeds without mentioning changes.
 pub(super) fn mixed() -> Sandbox {
     let sandbox = Sandbox::layout(
         "
@@ -34,18 +34,18 @@ case $ORCH_STACK_PATH in
 esac
 "#;
 
-/// Flags of a run in which everything has its outcome, with `terraform` of the sandbox.
+/// Flags of a run in which each stack has a different outcome, with the sandbox's `terraform`.
 pub(super) const RUN: &str = "run -q --output none --on-error skip-dependents";
 
-/// The command of it.
+/// The command of that run.
 pub(super) const PLAN: &str = "-- ../bin/terraform plan";
 
-/// A file outside of the project, as data.
+/// A file outside the project, as data.
 pub(super) fn read_json(sandbox: &Sandbox, name: &str) -> Value {
     serde_json::from_str(&read(sandbox, name)).unwrap()
 }
 
-/// A file outside of the project.
+/// A file outside the project.
 pub(super) fn read(sandbox: &Sandbox, name: &str) -> String {
     std::fs::read_to_string(sandbox.outside().join(name)).unwrap()
 }

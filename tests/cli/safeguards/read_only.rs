@@ -1,4 +1,4 @@
-//! Commands that only read are not guarded.
+//! Safeguards do not apply to commands that only read.
 
 use std::env;
 

@@ -1,7 +1,7 @@
 //! What can stand at the cursor: the flags and values of the command line, and names from the project.
 //!
-//! Which names an argument takes follows from what the help calls its value: each `STACK` is completed
-//! with stacks, each `RUN` with runs.
+//! The name of an argument's value in the help decides what completes it: stacks complete each `STACK`,
+//! runs each `RUN`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use crate::program::commands::command_line::Cli;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::help::TOPICS;
 
-/// What the value of an argument is.
+/// The kind of value that an argument takes.
 type Values = fn(&Surroundings, &str) -> Vec<Value>;
 
-/// What the help calls a value, and what it can be.
+/// The names of values in the help, and their kinds.
 const VALUES: [(&str, Values); 8] = [
     ("STACK", Surroundings::stacks),
     ("PATH", Surroundings::stacks),
@@ -32,10 +32,10 @@ const VALUES: [(&str, Values); 8] = [
     ("COMMAND|TOPIC", |_, typed| subjects(typed)),
 ];
 
-/// What the help calls a directory.
+/// The name of a directory in the help.
 const DIRECTORY: &str = "DIR";
 
-/// A command line that is to be completed at the end of its last word.
+/// A command line to complete at the end of its last word.
 pub(super) struct Completion {
     command: Command,
     words: Vec<OsString>,
@@ -49,7 +49,7 @@ impl Completion {
         Self::of_words(&words)
     }
 
-    /// Does what [`Self::new`] does, for words of any text.
+    /// Does the same as [`Self::new`] for words of any text.
     pub(super) fn of_words(words: &[OsString]) -> Self {
         let command = with_early_flags(Cli::command());
         let before = &words[..words.len().saturating_sub(1)];
@@ -61,8 +61,8 @@ impl Completion {
         }
     }
 
-    /// Returns the candidates. Flags are among them only where a flag was begun, or nothing else can
-    /// stand there.
+    /// Returns the candidates. They include flags only if the user began to type one, or if nothing
+    /// else can stand there.
     pub(super) fn candidates(mut self) -> Vec<CompletionCandidate> {
         let index = self.words.len().saturating_sub(1);
         let is_flag = |text: &OsStr| text.as_encoded_bytes().starts_with(b"-");
@@ -76,7 +76,7 @@ impl Completion {
         candidates
     }
 
-    /// Writes the candidates as another shell wants them; nothing if there are none.
+    /// Writes the candidates in the format of another shell; nothing if there are none.
     pub(super) fn write(
         mut self,
         shell: &dyn EnvCompleter,
@@ -94,7 +94,7 @@ impl Completion {
     }
 }
 
-/// Adds the flags of a selection, which may stand before the command. They are candidates where no
+/// Adds the selection flags, which may precede the command. They are candidates where no
 /// other flag fits.
 fn with_early_flags(mut command: Command) -> Command {
     let select = SelectArgs::augment_args(Command::new("select"));
@@ -104,7 +104,7 @@ fn with_early_flags(mut command: Command) -> Command {
     command
 }
 
-/// Adds what the values of arguments can be, to a command and those below it.
+/// Adds the possible values of arguments to a command and its subcommands.
 fn with_values(command: Command, surroundings: &Arc<Surroundings>) -> Command {
     let with = |arg: Arg| {
         let name = arg.get_value_names().and_then(<[_]>::first);
@@ -127,7 +127,7 @@ fn with_values(command: Command, surroundings: &Arc<Surroundings>) -> Command {
         .mut_subcommands(|command| with_values(command, surroundings))
 }
 
-/// Returns the directories of `-C`, and whether `--root` stands among the words.
+/// Returns the directories of `-C`, and whether the words include `--root`.
 fn directories(command: &Command, words: &[OsString]) -> (Vec<PathBuf>, bool) {
     let command = command.clone().ignore_errors(true);
     let Ok(matches) = command.try_get_matches_from(words) else {
@@ -137,7 +137,7 @@ fn directories(command: &Command, words: &[OsString]) -> (Vec<PathBuf>, bool) {
     (chdir.cloned().collect(), matches.get_flag("root"))
 }
 
-/// Returns what `orch help` explains, as far as it begins like what was typed.
+/// Returns the topics and commands of `orch help` that begin with what was typed.
 fn subjects(typed: &str) -> Vec<Value> {
     let command = Cli::command();
     let commands = command.get_subcommands().map(|command| {

@@ -1,4 +1,4 @@
-//! A command line as it stands in a shell, up to the cursor: quotes, backslashes and all.
+//! A shell command line up to the cursor, including its quotes and backslashes.
 
 /// A command line, split into words.
 #[derive(Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) struct Line<'l> {
     typed: &'l str,
 }
 
-/// The quotes that a place is in.
+/// The quotes around a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quotes {
     None,
@@ -18,7 +18,7 @@ enum Quotes {
 }
 
 impl<'l> Line<'l> {
-    /// Splits what was typed. Quotes may be open at its end.
+    /// Splits what was typed. Quotes may still be open at the end.
     pub(super) fn split(typed: &'l str) -> Self {
         let mut words = Vec::new();
         let mut rest = typed.trim_start();
@@ -32,8 +32,8 @@ impl<'l> Line<'l> {
         }
     }
 
-    /// Returns what to type for a word instead of `replaced`, the end of the last word. `None` if the
-    /// word does not begin with what would stay, or cannot be typed in its quotes.
+    /// Returns the text for a word that takes the place of `replaced`, the end of the last word. `None`
+    /// if the word does not begin with the rest, or cannot be typed in its quotes.
     pub(super) fn instead_of(&self, replaced: &str, word: &str) -> Option<String> {
         let kept = self.typed.strip_suffix(replaced)?;
         let (kept, quotes, _) = first_word(kept);
@@ -46,8 +46,8 @@ impl<'l> Line<'l> {
     }
 }
 
-/// Returns the first word of a text without its quotes, those that are open at its end, and the length
-/// of what was typed for it.
+/// Returns the first word of a text without its quotes, the quotes still open at its end, and the
+/// length of what was typed for it.
 fn first_word(text: &str) -> (String, Quotes, usize) {
     let mut word = String::new();
     let mut quotes = Quotes::None;
@@ -73,7 +73,7 @@ fn first_word(text: &str) -> (String, Quotes, usize) {
     (word, quotes, text.len())
 }
 
-/// Returns whether a character means only itself in each shell.
+/// Returns whether no shell gives a character a special meaning.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || "/_-.,:=@%+".contains(character)
 }

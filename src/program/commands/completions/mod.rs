@@ -1,8 +1,8 @@
-//! `orch completions`, and what the shell gets when it asks for candidates.
+//! `orch completions`, and the candidates that a shell asks for.
 //!
 //! The script of a shell calls `orch` for each completion, with `ORCH_COMPLETE` and the command line.
-//! The flags are those of the command line itself; stacks, tags and runs come from the project. Nothing
-//! is printed to stderr, and a project that is broken has the candidates that can be read.
+//! Flags come from the definition of the command line; stacks, tags and runs come from the project.
+//! Nothing is printed to stderr, and a broken project offers the names that can be read.
 
 mod candidates;
 mod line;
@@ -23,7 +23,7 @@ use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// The variable that names the shell that asks.
+/// The variable that names the shell that asks for candidates.
 const VARIABLE: &str = "ORCH_COMPLETE";
 
 /// Print a completion script for a shell
@@ -67,7 +67,7 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitStatus> {
 
 /// Prints the candidates, if a script asks for them: `ORCH_COMPLETE=bash orch -- LINE WORD`.
 ///
-/// `None` if no script does. What stands in the variable by accident changes nothing, since no other
+/// `None` if no script does. If the variable is set by accident, nothing changes, since no other
 /// command line begins like that.
 pub(crate) fn answer() -> Option<Result<ExitStatus>> {
     let shell = env::var_os(VARIABLE)?;
@@ -109,7 +109,7 @@ fn print_candidates(shell: &str, words: Vec<OsString>) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Returns the line that stands for a candidate.
+/// Returns the line for a candidate.
 fn in_shell(
     shell: &str,
     line: &Line<'_>,

@@ -1,10 +1,10 @@
-# Completion of orch in fish. Stacks, tags and runs come from the project that you are in.
+# Completion of orch in fish. Stacks, tags and runs come from the current project.
 #
 # To install it, add this line to ~/.config/fish/config.fish:
 #
 #     orch completions fish | source
 #
-# Or write it once and again after each upgrade:
+# Or write it to a file, and again after each upgrade:
 #
 #     orch completions fish > ~/.config/fish/completions/orch.fish
 

@@ -1,11 +1,11 @@
 #compdef orch
-# Completion of orch in zsh. Stacks, tags and runs come from the project that you are in.
+# Completion of orch in zsh. Stacks, tags and runs come from the current project.
 #
 # To install it, add this line to ~/.zshrc, below the one with `compinit`:
 #
 #     eval "$(orch completions zsh)"
 #
-# Or write it once and again after each upgrade, into a directory of $fpath:
+# Or write it to a directory in $fpath, and again after each upgrade:
 #
 #     orch completions zsh > ~/.zsh/completions/_orch
 
@@ -16,7 +16,7 @@ _orch() {
     for candidate in "${(@f)$(ORCH_COMPLETE=zsh orch -- "$line" 2>/dev/null)}"; do
         case $candidate in
             ('='*) whole+=("${candidate[2,-1]}") ;;
-            ('+'*) begun+=("${candidate[2,-1]}") ;; # the word goes on after these
+            ('+'*) begun+=("${candidate[2,-1]}") ;; # the word continues after these
         esac
     done
     (( $#whole )) && _describe -V 'orch' whole

@@ -1,6 +1,6 @@
-//! The names that a project has: stacks, tags, runs.
+//! The names in a project: stacks, tags, runs.
 //!
-//! What cannot be read has no names, and nothing says why. Names with control characters are left out:
+//! Files that cannot be read are silently ignored. Names with control characters are left out:
 //! no shell could show or type them.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use crate::program::commands::{find_project, working_directory};
 /// With more stacks than this, the candidates are the directories that lead to them.
 const MAX_STACKS: usize = 100;
 
-/// How many runs are explained, for which their journals are read.
+/// How many runs get a description, which requires reading their journals.
 const MAX_EXPLAINED: usize = 10;
 
 /// A possible value.
@@ -34,7 +34,7 @@ impl Value {
         Value { text, help: None }
     }
 
-    /// Adds what it means.
+    /// Adds a description.
     pub(super) fn help(mut self, help: Option<String>) -> Self {
         self.help = help;
         self
@@ -46,7 +46,7 @@ impl Value {
     }
 }
 
-/// Where the command line is typed.
+/// Where the user types the command line.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     chdir: Vec<PathBuf>,
@@ -61,17 +61,17 @@ impl Surroundings {
         Surroundings { chdir }
     }
 
-    /// Returns the directory that paths of files are relative to.
+    /// Returns the directory that file paths are relative to.
     pub(super) fn working_directory(&self) -> Option<PathBuf> {
         working_directory(&self.chdir).ok()
     }
 
-    /// Returns the stacks whose paths begin like what was typed.
+    /// Returns the stacks whose paths begin with what was typed.
     pub(super) fn stacks(&self, typed: &str) -> Vec<Value> {
         self.paths(typed, |_| true)
     }
 
-    /// Returns the stacks whose paths are also globs that match them.
+    /// Returns the stacks whose paths, read as globs, match themselves.
     pub(super) fn globs(&self, typed: &str) -> Vec<Value> {
         self.paths(typed, |path| {
             !path.contains(['*', '?', '[', ']', '{', '}', '\\', '!'])
@@ -88,12 +88,12 @@ impl Surroundings {
         paths
     }
 
-    /// Returns the filters that a tag more would make of what was typed.
+    /// Returns the filters that extend what was typed by one tag.
     pub(super) fn tag_filters(&self, typed: &str) -> Vec<Value> {
         self.tags(typed, &[',', ':'], "")
     }
 
-    /// Returns the lists that a tag more would make of what was typed.
+    /// Returns the lists that extend what was typed by one tag.
     pub(super) fn tag_lists(&self, typed: &str) -> Vec<Value> {
         self.tags(typed, &[','], "")
     }
@@ -126,8 +126,8 @@ impl Surroundings {
     }
 }
 
-/// Returns the paths of stacks that begin like what was typed, relative in the same way. If there are
-/// too many, those of the directories that lead to them, which end in `/`.
+/// Returns the paths of stacks that begin with what was typed, relative in the same way. If there are
+/// too many, returns the directories that lead to them, which end in `/`.
 fn stack_paths(outline: &Outline<'_>, directory: &ProjectPath, typed: &str) -> Vec<Value> {
     let (folder, name) = typed.split_at(typed.rfind('/').map_or(0, |slash| slash + 1));
     if name == ".." {
@@ -152,7 +152,7 @@ fn stack_paths(outline: &Outline<'_>, directory: &ProjectPath, typed: &str) -> V
     places.filter_map(value).collect()
 }
 
-/// Returns the names of runs that begin like what was typed.
+/// Returns the names of runs that begin with what was typed.
 fn run_names(runs: &Runs, typed: &str) -> Vec<Value> {
     let explained = |age: usize, id: &str| {
         let brief = (age < MAX_EXPLAINED).then(|| runs.brief(id).ok()).flatten();

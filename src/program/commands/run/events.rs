@@ -1,4 +1,4 @@
-//! `orch run --events`: who follows a run from outside.
+//! `orch run --events`: lets other programs follow a run.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use crate::program::commands::reports::{check_place, resolved};
 use crate::program::commands::working_directory;
 use crate::program::error::{ProgramError, Result};
 
-/// Who follows the run.
+/// Where the events of the run go.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct EventArgs {
@@ -30,7 +30,7 @@ pub(crate) struct EventArgs {
 }
 
 impl EventArgs {
-    /// Opens the descriptor that is meant, if one is: before orch opens any file of its own.
+    /// Opens the descriptor, if the flag names one. Must precede all files that orch opens itself.
     pub(super) fn descriptor(&self) -> Result<Option<File>> {
         let Some(Destination::Descriptor(number)) = &self.events else {
             return Ok(None);

@@ -26,7 +26,7 @@ pub(crate) struct ExitCodeArgs {
 }
 
 impl ExitCodeArgs {
-    /// Returns what exit statuses mean, as far as flags say so.
+    /// Returns what the flags say about exit statuses.
     pub(crate) fn exit_codes(&self) -> ExitCodes {
         let said = |codes: &[i32]| (!codes.is_empty()).then(|| codes.into());
         ExitCodes {

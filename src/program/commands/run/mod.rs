@@ -184,7 +184,7 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
     }
 }
 
-/// Shows failures where stacks are declared, in the one CI system that can.
+/// Shows failures where stacks are declared, in GitHub Actions.
 fn annotate(loaded: &Loaded, sequence: &[StackIndex], summary: &RunSummary) {
     let Some(github) = Github::detect(&loaded.project.root) else {
         return;

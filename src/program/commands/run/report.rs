@@ -1,4 +1,4 @@
-//! The reports of a run that is over, or of one that will not begin.
+//! The reports of a run that is over, has nothing to do, or is a dry run.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ fn write(
     reports: &Reports,
 ) -> bool {
     let folder = run_folder(root, &record.header.run);
-    // Where output was not captured, there are none.
+    // Without captured output, there are no logs.
     let none = Logs::new(folder.join("logs"));
     let logs = logs.unwrap_or(&none);
     let shown = ShownRun {
@@ -72,8 +72,8 @@ fn write(
     reports.write(&shown, logs)
 }
 
-/// Returns the exit status after the reports: one that could not be written matters if nothing else
-/// went wrong.
+/// Returns the exit status after the reports: a report that could not be written changes it only if
+/// nothing else went wrong.
 pub(super) fn status(status: ExitStatus, are_written: bool) -> ExitStatus {
     match status.number() {
         0 | 2 if !are_written => ExitStatus::External,

@@ -1,4 +1,4 @@
-//! The settings of a run from its flags, and what is wrong with them.
+//! The settings of a run from its flags, and the checks on them.
 
 use std::collections::HashSet;
 

@@ -10,7 +10,7 @@ fn summary_of(pieces: &[&[u8]]) -> Option<ChangeSummary> {
     finder.end()
 }
 
-/// What is said of a text: `+3 ~1 -0`, with a `!` if there are changes.
+/// Describes the summary of a text: `+3 ~1 -0`, with a `!` if there are changes.
 fn said(text: &str) -> String {
     summary_of(&[text.as_bytes()]).map_or_else(
         || "nothing".to_owned(),
@@ -167,7 +167,7 @@ fn the_streams_are_kept_apart() {
 }
 
 proptest! {
-    /// However the output comes, the same is found.
+    /// The result does not depend on how the output is split into pieces.
     #[test]
     fn pieces_do_not_matter(cuts in prop::collection::vec(0_usize..400, 0..8)) {
         let text = "one\n\x1b[1mPlan:\x1b[0m 1 to add, 0 to change, 2 to destroy.\ntwo\n[x] terraform: Plan: 3 to add, 0 to change, 0 to destroy.\nNo changes. No objects need to be destroyed.\n{\"type\":\"change_summary\",\"changes\":{\"add\":5,\"operation\":\"plan\"}}";

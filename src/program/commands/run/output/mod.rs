@@ -88,12 +88,12 @@ impl How {
     ///
     /// If the command line contradicts itself.
     pub(super) fn new(args: &RunArgs, jobs: NonZeroUsize, attempts: &[Attempts]) -> Result<Self> {
-        // What commands print decides about further attempts.
+        // Retries may depend on the output of commands.
         let watches_output = attempts.iter().any(Attempts::needs_output);
         let outlet = if args.pty {
             Outlet::Terminal
         } else if console::is_one_stream() {
-            // Whoever reads both streams as one is to read first what was printed first.
+            // The reader of a merged stream must see lines in the order in which they were printed.
             Outlet::OnePipe
         } else {
             Outlet::Pipes
@@ -128,7 +128,7 @@ impl How {
     }
 }
 
-/// Returns whether this is a job of a CI system: nobody answers a prompt, and the log is read later.
+/// Returns whether this is a CI job: nobody answers prompts, and the log is read later.
 fn is_nobody_there() -> bool {
     let is_ci = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
     match Folding::detect(|name| env::var(name).ok()) {
@@ -149,7 +149,7 @@ pub(super) struct Shown<'a> {
     pub(super) run_id: &'a str,
     /// Where the logs go; without it the run is not on record, and they are gone when it is over.
     pub(super) logs: Option<PathBuf>,
-    /// Looks up how long stacks took in the past, if that is shown.
+    /// Looks up how long stacks took in the past, if the display shows it.
     pub(super) past: &'a dyn Fn() -> HashMap<String, Duration>,
 }
 
@@ -174,7 +174,7 @@ pub(super) struct Captured {
     to_printer: mpsc::Sender<TimedEvent>,
     printer: thread::JoinHandle<()>,
     logs_directory: PathBuf,
-    /// Where logs are that are not kept.
+    /// The temporary location of logs that are not kept.
     temporary: Option<TempDir>,
 }
 
@@ -182,7 +182,7 @@ pub(super) struct Captured {
 pub(super) struct EndedOutput {
     /// Its logs, if it was captured.
     pub(super) logs: Option<Logs>,
-    /// Where they are, if they are not kept.
+    /// Their temporary location, if they are not kept.
     _temporary: Option<TempDir>,
 }
 

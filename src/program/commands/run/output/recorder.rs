@@ -43,7 +43,7 @@ impl Recorder for AttemptRecorder {
         if self.problem.is_none() {
             self.problem = self.log.write(stream, bytes).err();
         }
-        // Even if the disk is full, it can be shown.
+        // The output can be shown even if the disk is full.
         if let Some(prefixed) = &mut self.prefixed {
             prefixed.output(stream, bytes);
         }
