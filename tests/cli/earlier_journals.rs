@@ -44,7 +44,7 @@ fn attempts_and_timeouts_are_shown() {
       kept in  $ROOT/.orch/runs/<run 1>
 
     succeeded  /a: <s>
-    failed     /b: exit status 1 after <s>, 2 attempts
+    failed     /b: exit status 1 after 2 attempts in <s>
                  attempt 1: exit status 7 after <s>; the next one was due in 50ms
                  attempt 2: exit status 1 after <s>
     failed     /c: took longer than 1s, ended after <s>

@@ -36,8 +36,8 @@ fn units_of_terragrunt_can_become_stacks() {
     assert_snapshot!(output, @r#"
     [stderr]
     note: there are no stacks in `$ROOT`
-    note: 3 directories are each a unit of Terragrunt, and could be a stack
-      = help: in the root of the project: find . -mindepth 2 \( -name terragrunt.hcl -o -name terragrunt.hcl.json \) -not -path '*/.*/*' | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
+    note: 3 directories are each a Terragrunt unit that could be a stack
+      = help: run this in the project root: find . -mindepth 2 \( -name terragrunt.hcl -o -name terragrunt.hcl.json \) -not -path '*/.*/*' | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
     "#);
     assert_eq!(output.code(), 0);
     follow_hint(&sandbox, &sandbox.orch("run -- true"));
@@ -63,7 +63,7 @@ fn root_modules_of_terraform_can_become_stacks() {
     [stderr]
     note: there are no stacks in `$ROOT`
     note: 5 directories have files of Terraform; those with a `backend`, `cloud` or `provider` block could be stacks
-      = help: in the root of the project: find . \( -name '*.tf' -o -name '*.tofu' \) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) "|cloud *[{])' {} + | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
+      = help: run this in the project root: find . \( -name '*.tf' -o -name '*.tofu' \) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) "|cloud *[{])' {} + | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
     "#);
     follow_hint(&sandbox, &output);
     assert!(!sandbox.path(&format!("{cache}/stack.tm.hcl")).exists());
