@@ -181,6 +181,8 @@ fn the_end_of_a_log_begins_with_a_line() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn both_streams_and_their_order_read_back(
         pieces in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..9)), 0..40),

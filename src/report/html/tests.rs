@@ -223,6 +223,8 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn hostile_names_and_output_never_leave_their_element(
         name in hostile(),

@@ -167,6 +167,8 @@ fn the_streams_are_kept_apart() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// The result does not depend on how the output is split into pieces.
     #[test]
     fn pieces_do_not_matter(cuts in prop::collection::vec(0_usize..400, 0..8)) {
