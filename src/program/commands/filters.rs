@@ -318,7 +318,7 @@ impl Loaded {
         Ok(NamedStacks { source, lines })
     }
 
-    /// Returns why there is no stack at a path.
+    /// Explains why no stack is at a path.
     pub(super) fn why_no_stack(&self, path: &ProjectPath) -> String {
         let stacks = &self.project.stacks;
         let below = stacks.at_or_below(path).count();

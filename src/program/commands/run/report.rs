@@ -32,7 +32,7 @@ pub(super) fn nothing(
     reports: &Reports,
 ) -> ExitStatus {
     let run = request.prepare(&loaded.project);
-    let run = run.expect("where there is no stack, nothing is missing");
+    let run = run.expect("a run without stacks needs no program");
     let record = run.plan(&loaded.project, &loaded.references);
     let state = if is_dry {
         RunState::DryRun
