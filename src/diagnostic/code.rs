@@ -60,6 +60,7 @@ codes! {
     UnknownName, "unknown-name", "An expression uses a name, an attribute or an element that does not exist.";
     UnavailableName, "unavailable-name", "An expression uses a name that has no value in this place.";
     UnknownFunction, "unknown-function", "An expression calls a function that `orch` does not have.";
+    WrongArguments, "wrong-arguments", "A function is called with arguments that it cannot use.";
     UnsetVariable, "unset-variable", "An expression uses an environment variable that is not set.";
     CircularValue, "circular-value", "A value depends on itself.";
     DivisionByZero, "division-by-zero", "An expression divides by zero.";

@@ -121,9 +121,9 @@ impl Expr {
                 }
                 for_expr.value.each_call(visit);
             }
-            ExprKind::Call(name, arguments) => {
-                visit(name, arguments);
-                for argument in arguments {
+            ExprKind::Call(call) => {
+                visit(&call.name, &call.arguments);
+                for argument in &call.arguments {
                     argument.each_call(visit);
                 }
             }
@@ -160,8 +160,19 @@ pub enum ExprKind {
     Conditional(Box<[Expr; 3]>),
     /// `[for …]`, `{for …}`
     For(Box<ForExpr>),
-    /// `name(…)`; namespaces are part of the name: `a::b`.
-    Call(Name, Vec<Expr>),
+    /// `name(…)`
+    Call(Box<CallExpr>),
+}
+
+/// `name(argument, …)`
+#[derive(Debug, Clone)]
+pub struct CallExpr {
+    /// The name; namespaces are part of it: `a::b`.
+    pub name: Name,
+    /// The arguments.
+    pub arguments: Vec<Expr>,
+    /// Whether the last argument is a list of further arguments: `name(list...)`.
+    pub expands: bool,
 }
 
 pub use hcl_edit::expr::{BinaryOperator, UnaryOperator};

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{EvalResult, Value};
+use crate::language::evaluate::NoValue;
+use crate::language::value::Value;
 use crate::project::Project;
 use crate::project::namespaces::{ProjectNamespaces, is_unset};
 use crate::project::stack::StackIndex;
@@ -86,7 +87,7 @@ impl<'p> Environments<'p> {
     /// # Errors
     ///
     /// A diagnostic for each definition that does not give a string.
-    pub fn of_stack(&self, stack: StackIndex) -> std::result::Result<Environment, Vec<Diagnostic>> {
+    pub fn of_stack(&self, stack: StackIndex) -> Result<Environment, Vec<Diagnostic>> {
         let mut environment = Environment::new();
         let mut problems = Vec::new();
         let namespaces = self.namespaces.of_stack(stack);
@@ -100,12 +101,15 @@ impl<'p> Environments<'p> {
                 let value = if is_unset(&definition.value) {
                     Ok(Value::Null)
                 } else {
-                    namespaces.evaluate(&definition.value)
+                    let answer = namespaces.evaluate(&definition.value);
+                    answer
+                        .map(|answer| answer.value)
+                        .map_err(NoValue::into_diagnostic)
                 };
                 match value.and_then(|value| variable(value, definition.value.span, name)) {
                     Ok(value) => _ = environment.insert(name.to_owned(), value),
                     Err(diagnostic) => {
-                        problems.push(*diagnostic);
+                        problems.push(diagnostic);
                         environment.insert(name.to_owned(), None);
                     }
                 }
@@ -140,7 +144,7 @@ impl<'p> Environments<'p> {
     }
 }
 
-fn variable(value: Value, span: Span, name: &str) -> EvalResult<Option<String>> {
+fn variable(value: Value, span: Span, name: &str) -> Result<Option<String>, Diagnostic> {
     let problem = match value {
         Value::Null => return Ok(None),
         Value::String(text) if text.contains('\0') => "this text has a NUL character".to_owned(),
@@ -152,7 +156,5 @@ fn variable(value: Value, span: Span, name: &str) -> EvalResult<Option<String>> 
         format!("`run.env.{name}` must be a string"),
     )
     .label(span, problem);
-    Err(Box::new(diagnostic.help(
-        "write it as a template: `\"${…}\"`; `null` removes the variable",
-    )))
+    Err(diagnostic.help("write it as a template: `\"${…}\"`; `null` removes the variable"))
 }

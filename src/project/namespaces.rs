@@ -9,8 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Budget, Call, EvalResult, Namespaces, Value, evaluate_within};
+use crate::language::evaluate::{
+    Answer, Budget, Call, EvalResult, NamePath, Namespaces, evaluate_within,
+};
+use crate::language::function::{self, Surroundings};
 use crate::language::syntax::{Expr, ExprKind};
+use crate::language::value::Value;
 use crate::project::discover::FileKind;
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::{DirectoryScope, Project};
@@ -123,19 +127,20 @@ pub struct StackNamespaces<'p> {
 }
 
 impl Namespaces for StackNamespaces<'_> {
-    fn get(&self, name: &str, rest: &[&str], span: Span) -> EvalResult<Option<Value>> {
-        Ok(Some(match (name, rest) {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+        let rest: Vec<&str> = path.rest.iter().map(|(name, _)| *name).collect();
+        let span = path.rest.first().map_or(path.span, |(_, span)| *span);
+        let value = match (path.name, rest.as_slice()) {
             ("terramate" | "orch", _) => self.outer.metadata(self.stack),
             ("env", &[variable, ..]) => {
-                if let Value::Object(host) = &self.outer.env
+                if let Some(host) = self.outer.env.entries()
                     && !host.contains_key(variable)
                 {
                     let message = format!("the environment has no variable `{variable}`");
                     let diagnostic = Diagnostic::error(Code::UnsetVariable, message)
                         .label(span, "`env` is the environment that orch was started in");
-                    return Err(Box::new(
-                        diagnostic.help(format!("set `{variable}` before running orch")),
-                    ));
+                    let help = format!("set `{variable}` before running orch");
+                    return Err(diagnostic.help(help).into());
                 }
                 self.outer.env.clone()
             }
@@ -145,42 +150,41 @@ impl Namespaces for StackNamespaces<'_> {
                     let message = format!("no global `{first}` applies to `{}`", self.stack.path);
                     let diagnostic = Diagnostic::error(Code::UnknownName, message)
                         .label(span, "not defined here or in a directory above");
-                    return Err(Box::new(
-                        diagnostic.did_you_mean(first, self.global_names()),
-                    ));
+                    return Err(diagnostic.did_you_mean(first, self.global_names()).into());
                 };
                 Value::object([(first, value)])
             }
             ("global", []) => {
-                let mut all = BTreeMap::new();
+                let mut all: BTreeMap<Arc<str>, Value> = BTreeMap::new();
                 for name in self.global_names() {
                     if let Some(value) = self.global(name, span)? {
                         all.insert(name.into(), value);
                     }
                 }
-                Value::Object(Arc::new(all))
+                Value::Object(all.into())
             }
             _ => return Ok(None),
-        }))
+        };
+        Ok(Some(value.into()))
     }
 
     fn names(&self) -> Vec<&str> {
         vec!["env", "global", "orch", "terramate"]
     }
 
-    fn has_function(&self, name: &str) -> bool {
-        name == "tm_fileexists"
-    }
-
-    fn call(&self, call: &Call<'_>) -> EvalResult {
+    fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
         let name = call.name;
-        let [Value::String(path)] = &*call.values()? else {
+        if &*name.text != "tm_fileexists" {
+            let place = Surroundings::none("this place");
+            return function::call(call, &place);
+        }
+        let [(Value::String(path), _)] = &*call.values()? else {
             let diagnostic = Diagnostic::error(
                 Code::WrongType,
                 format!("`{}` takes the path of a file", name.text),
             );
             let diagnostic = diagnostic.label(name.span, "called with something else");
-            return Err(Box::new(diagnostic.help("give it one string")));
+            return Err(diagnostic.help("give it one string").into());
         };
         // As in Terraform: relative to the directory that the expression is evaluated for.
         let host = self.stack.path.to_host(&self.outer.project.root);
@@ -191,7 +195,7 @@ impl Namespaces for StackNamespaces<'_> {
             }
             _ => host.join(&**path).is_file(),
         };
-        Ok(Value::Bool(is_file))
+        Ok(Some(Value::Bool(is_file)))
     }
 }
 
@@ -214,7 +218,7 @@ impl<'p> StackNamespaces<'p> {
     /// # Errors
     ///
     /// A diagnostic for the first thing that is wrong.
-    pub fn evaluate(&self, expr: &Expr) -> EvalResult {
+    pub fn evaluate(&self, expr: &Expr) -> EvalResult<Answer> {
         evaluate_within(expr, self, &self.budget)
     }
 
@@ -228,15 +232,13 @@ impl<'p> StackNamespaces<'p> {
                 Code::CircularValue,
                 format!("`global.{first}` needs its own value"),
             );
-            return Err(Box::new(
-                diagnostic.label(span, "used here while it is being evaluated"),
-            ));
+            let label = "used here while it is being evaluated";
+            return Err(diagnostic.label(span, label).into());
         }
         if self.evaluating.borrow().len() == MAX_GLOBAL_DEPTH {
             let message = format!("more than {MAX_GLOBAL_DEPTH} globals refer to each other");
-            return Err(Box::new(
-                Diagnostic::error(Code::Limit, message).label(span, "in a row up to here"),
-            ));
+            let diagnostic = Diagnostic::error(Code::Limit, message);
+            return Err(diagnostic.label(span, "in a row up to here").into());
         }
         self.evaluating.borrow_mut().push(first.to_owned());
         let value = self.merged(first);
@@ -256,7 +258,7 @@ impl<'p> StackNamespaces<'p> {
                 let value = if is_unset(&definition.value) {
                     None
                 } else {
-                    Some(self.evaluate(&definition.value)?)
+                    Some(self.evaluate(&definition.value)?.value)
                 };
                 place(&mut merged, &definition.path[1..], value);
             }
@@ -272,7 +274,7 @@ fn place(target: &mut Option<Value>, path: &[Box<str>], value: Option<Value>) {
         return;
     };
     let mut object = match target.take() {
-        Some(Value::Object(object)) => Arc::unwrap_or_clone(object),
+        Some(Value::Object(object)) => (*object).clone(),
         _ => BTreeMap::new(),
     };
     let mut inner = object.remove(&**name);
@@ -280,7 +282,7 @@ fn place(target: &mut Option<Value>, path: &[Box<str>], value: Option<Value>) {
     if let Some(inner) = inner {
         object.insert((&**name).into(), inner);
     }
-    *target = Some(Value::Object(Arc::new(object)));
+    *target = Some(Value::Object(object.into()));
 }
 
 /// Returns whether an expression is the bare word `unset`, which removes a definition from above.

@@ -3,7 +3,8 @@
 use std::fs;
 
 use orch::diagnostic::{Diagnostic, RenderStyle, render};
-use orch::language::evaluate::{NoNamespaces, evaluate};
+use orch::language::NoNamespaces;
+use orch::language::evaluate::evaluate;
 use orch::language::parse::parse;
 use orch::language::syntax::Body;
 use orch::path::ProjectPath;

@@ -4,9 +4,11 @@ use std::fmt::Write;
 
 use super::TriggerKind;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{NoNamespaces, Value, evaluate};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
 use crate::language::parse::parse_whole;
 use crate::language::syntax::{Attribute, Block, Body, ExprKind};
+use crate::language::value::Value;
 use crate::printable::needs_escape;
 use crate::source::{FileId, Span};
 

@@ -2,14 +2,39 @@
 //!
 //! This module knows where to look up a value, but not how the values there were computed.
 
-use super::problem::fail;
+use super::outcome::{all, fail};
 use super::{EvalResult, EvalScope, Value};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Expr, ExprKind, TraversalStep, TraversalStepKind};
 use crate::source::Span;
 
+/// A name of a namespace and the names that follow it, as an expression uses them: `global.network.cidr`,
+/// `global["network"].cidr`.
+#[derive(Debug, Clone)]
+pub struct NamePath<'a> {
+    /// The first name.
+    pub name: &'a str,
+    /// Where it is written.
+    pub span: Span,
+    /// The names that follow, each with its place, up to the first that has to be computed.
+    pub rest: Vec<(&'a str, Span)>,
+}
+
+impl NamePath<'_> {
+    /// Returns the place from the first name to the last.
+    pub fn whole_span(&self) -> Span {
+        let last = self.rest.last().map_or(self.span, |(_, span)| *span);
+        Span {
+            end: last.end,
+            ..self.span
+        }
+    }
+}
+
 impl EvalScope<'_> {
-    pub(super) fn variable(&self, name: &str, rest: &[&str], span: Span) -> EvalResult {
+    /// Returns what a name means: that of a `for` variable, or else of a namespace.
+    pub(super) fn variable(&self, path: &NamePath) -> EvalResult {
+        let name = path.name;
         let mut scope = Some(self);
         while let Some(EvalScope {
             variable, outer, ..
@@ -20,32 +45,30 @@ impl EvalScope<'_> {
                 _ => scope = *outer,
             }
         }
-        if let Some(value) = self.namespaces.get(name, rest, span)? {
-            return Ok(value);
+        if let Some(answer) = self.namespaces.get(path)? {
+            if answer.is_sensitive {
+                self.is_sensitive.set(true);
+            }
+            return Ok(answer.value);
         }
         let diagnostic = Diagnostic::error(Code::UnknownName, format!("unknown name `{name}`"))
-            .label(span, "nothing of that name exists here")
+            .label(path.span, "nothing of that name exists here")
             .did_you_mean(name, self.namespaces.names());
         let quote = format!("quote it if it is meant as text: `\"{name}\"`");
-        Err(Box::new(if rest.is_empty() {
-            diagnostic.help(quote)
+        Err(if path.rest.is_empty() {
+            diagnostic.help(quote).into()
         } else {
-            diagnostic
-        }))
+            diagnostic.into()
+        })
     }
 
     pub(super) fn traversal(&self, base: &Expr, steps: &[TraversalStep]) -> EvalResult {
         let value = match &base.kind {
-            ExprKind::Variable(name) => {
-                let rest: Vec<&str> = steps
-                    .iter()
-                    .map_while(|step| match &step.kind {
-                        TraversalStepKind::Attribute(name) => Some(&**name),
-                        _ => None,
-                    })
-                    .collect();
-                self.variable(name, &rest, base.span)?
-            }
+            ExprKind::Variable(name) => self.variable(&NamePath {
+                name,
+                span: base.span,
+                rest: steps.iter().map_while(literal_name).collect(),
+            })?,
             _ => self.evaluate(base)?,
         };
         self.steps(value, steps)
@@ -55,8 +78,11 @@ impl EvalScope<'_> {
         for (index, step) in steps.iter().enumerate() {
             self.spend(1, step.span)?;
             value = match &step.kind {
-                TraversalStepKind::Attribute(name) => attribute(&value, name, step.span)?,
-                TraversalStepKind::Index(key) => element(&value, &self.evaluate(key)?, key.span)?,
+                TraversalStepKind::Attribute(name) => self.attribute(&value, name, step.span)?,
+                TraversalStepKind::Index(key) => {
+                    let key_value = self.evaluate(key)?;
+                    self.element(&value, key, &key_value)?
+                }
                 TraversalStepKind::AttributeSplat | TraversalStepKind::FullSplat => {
                     let rest = &steps[index + 1..];
                     let taken = match step.kind {
@@ -67,84 +93,113 @@ impl EvalScope<'_> {
                             .count(),
                     };
                     let (each, rest) = rest.split_at(taken);
-                    let items: Vec<Value> = match value {
-                        Value::Null => Vec::new(),
-                        Value::List(items) => items.to_vec(),
-                        single => vec![single],
-                    };
-                    let items: EvalResult<Vec<Value>> = items
-                        .into_iter()
-                        .map(|item| self.steps(item, each))
-                        .collect();
-                    return self.steps(Value::list(items?), rest);
+                    return self.steps(self.splat(value, each, step.span)?, rest);
                 }
             };
         }
         Ok(value)
     }
-}
 
-fn attribute(value: &Value, name: &str, span: Span) -> EvalResult {
-    match value {
-        Value::Object(object) => match object.get(name) {
-            Some(value) => Ok(value.clone()),
-            None => Err(Box::new(
-                Diagnostic::error(Code::UnknownName, format!("no attribute `{name}`"))
-                    .label(span, "there is no such attribute")
-                    .did_you_mean(name, object.keys().map(|key| &**key)),
-            )),
-        },
-        other => fail(
-            Code::UnknownName,
-            format!("no attribute `{name}`"),
-            span,
-            format!(
+    /// Follows steps from each element of a collection. Null counts as no element, and a value that is no
+    /// collection as one.
+    fn splat(&self, value: Value, steps: &[TraversalStep], span: Span) -> EvalResult {
+        let (items, is_list) = match value {
+            Value::Null => (Vec::new(), false),
+            Value::Tuple(items) => (items.to_vec(), false),
+            Value::List(items) | Value::Set(items) => (items.to_vec(), true),
+            single => (vec![single], false),
+        };
+        let items = items.into_iter().map(|item| self.steps(item, steps));
+        let items: Vec<Value> = all(items)?;
+        let splat = if is_list {
+            Value::list(items)
+        } else {
+            Value::tuple(items)
+        };
+        self.within_limits(splat, span)
+    }
+
+    fn attribute(&self, value: &Value, name: &str, span: Span) -> EvalResult {
+        let label = match value {
+            Value::Object(entries) | Value::Map(entries) => {
+                if let Some(value) = entries.get(name) {
+                    return Ok(value.clone());
+                }
+                // The name may have been computed from what must not be shown.
+                if self.is_sensitive.get() {
+                    let label = "there is no such attribute";
+                    return fail(Code::UnknownName, "no such attribute", span, label);
+                }
+                let message = format!("no attribute `{name}`");
+                let diagnostic = Diagnostic::error(Code::UnknownName, message);
+                let diagnostic = diagnostic.label(span, "there is no such attribute");
+                let known = entries.keys().map(|key| &**key);
+                return Err(diagnostic.did_you_mean(name, known).into());
+            }
+            Value::Null => "the object is null".to_owned(),
+            other => format!(
                 "attributes belong to objects; this is {}",
-                other.type_name()
+                self.shown(other)
             ),
-        ),
+        };
+        fail(Code::UnknownName, "no such attribute", span, label)
+    }
+
+    fn element(&self, value: &Value, key: &Expr, key_value: &Value) -> EvalResult {
+        match value {
+            Value::Object(_) | Value::Map(_) => match key_value.to_text() {
+                Some(name) => self.attribute(value, &name, key.span),
+                None => fail(
+                    Code::WrongType,
+                    "a key must be a string",
+                    key.span,
+                    self.this_is(key, key_value),
+                ),
+            },
+            Value::Tuple(items) | Value::List(items) => {
+                let Some(number) = key_value.to_number() else {
+                    return fail(
+                        Code::WrongType,
+                        "an index must be a number",
+                        key.span,
+                        self.this_is(key, key_value),
+                    );
+                };
+                let index = number
+                    .is_integer()
+                    .then(|| number.with_scale(0).to_plain_string().parse::<usize>().ok())
+                    .flatten();
+                match index.and_then(|index| items.get(index)) {
+                    Some(item) => Ok(item.clone()),
+                    None => fail(
+                        Code::UnknownName,
+                        "no such element",
+                        key.span,
+                        match items.len() {
+                            1 => "the list has 1 element".to_owned(),
+                            count => format!("the list has {count} elements"),
+                        },
+                    ),
+                }
+            }
+            other => fail(
+                Code::WrongType,
+                "this cannot be indexed",
+                key.span,
+                format!("only lists and objects can; this is {}", self.shown(other)),
+            ),
+        }
     }
 }
 
-fn element(value: &Value, key: &Value, span: Span) -> EvalResult {
-    match value {
-        Value::Object(_) => match key.to_text() {
-            Some(name) => attribute(value, &name, span),
-            None => fail(
-                Code::WrongType,
-                "a key must be a string",
-                span,
-                format!("this is {}", key.type_name()),
-            ),
-        },
-        Value::List(items) => {
-            let Some(number) = key.to_number() else {
-                return fail(
-                    Code::WrongType,
-                    "an index must be a number",
-                    span,
-                    format!("this is {}", key.type_name()),
-                );
-            };
-            let index = number
-                .is_integer()
-                .then(|| number.to_string().parse::<usize>().ok())
-                .flatten();
-            match index.and_then(|index| items.get(index)) {
-                Some(item) => Ok(item.clone()),
-                None => fail(
-                    Code::UnknownName,
-                    "no such element",
-                    span,
-                    format!("the list has {} elements", items.len()),
-                ),
-            }
-        }
-        other => fail(
-            Code::WrongType,
-            "this cannot be indexed",
+/// Returns the name that a step takes, if it is written there.
+fn literal_name(step: &TraversalStep) -> Option<(&str, Span)> {
+    match &step.kind {
+        TraversalStepKind::Attribute(name) => Some((name, step.span)),
+        TraversalStepKind::Index(Expr {
+            kind: ExprKind::String(name),
             span,
-            format!("only lists and objects can; this is {}", other.type_name()),
-        ),
+        }) => Some((name, *span)),
+        _ => None,
     }
 }

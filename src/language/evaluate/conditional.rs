@@ -1,9 +1,10 @@
 //! Conditions: which of two results is used, and its type.
 
-use super::problem::{EvalResult, fail};
+use super::outcome::{EvalResult, fail};
 use super::{EvalScope, Value};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{BinaryOperator, Expr, ExprKind, TemplatePart, UnaryOperator};
+use crate::language::value::types::{Type, convert, unify};
 
 impl EvalScope<'_> {
     /// Evaluates a condition of `? :`, `for` or `%{ if }`.
@@ -15,7 +16,7 @@ impl EvalScope<'_> {
                 Code::WrongType,
                 "the condition is not a bool",
                 condition.span,
-                format!("this is {}", value.type_name()),
+                self.this_is(condition, &value),
             ),
         }
     }
@@ -34,103 +35,82 @@ impl EvalScope<'_> {
             (no, yes)
         };
         let value = self.evaluate(taken)?;
-        let Some(other_type) = Type::as_written(other) else {
+        let Some(other_type) = type_as_written(other) else {
             return Ok(value);
         };
-        let Some(own_type) = Type::of(&value) else {
+        if value == Value::Null || other_type == Type::Any {
             return Ok(value);
-        };
-        match own_type.unify(other_type) {
-            Some(Type::String) => Ok(value.to_text().map_or(Value::Null, Value::String)),
-            Some(_) => Ok(value),
-            None => Err(Box::new(
-                Diagnostic::error(
-                    Code::WrongType,
-                    "the two results of a condition must have one type",
-                )
-                .label(taken.span, format!("this is {}", value.type_name()))
-                .label(other.span, format!("this is {}", other_type.name())),
-            )),
         }
+        let converted = if let ExprKind::For(_) = other.kind {
+            let is_alike = match other_type {
+                Type::List(_) => value.items().is_some(),
+                _ => value.entries().is_some(),
+            };
+            is_alike.then(|| value.clone())
+        } else {
+            let unified = unify(&[Type::of(&value), other_type.clone()]);
+            unified.and_then(|unified| convert(&value, &unified).ok())
+        };
+        converted.ok_or_else(|| {
+            Diagnostic::error(
+                Code::WrongType,
+                "the two results of a condition must have one type",
+            )
+            .label(taken.span, format!("this is {}", value.type_name()))
+            .label(other.span, format!("this is {}", other_type.name()))
+            .into()
+        })
     }
 }
 
-/// The type of a value that is not null.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
-    Bool,
-    Number,
-    String,
-    List,
-    Object,
+/// Returns the type that an expression has whatever its names and calls mean, or `None` if it depends on
+/// them. Null may have any type.
+fn type_as_written(expr: &Expr) -> Option<Type> {
+    match &expr.kind {
+        ExprKind::Null => Some(Type::Any),
+        ExprKind::Bool(_) | ExprKind::Unary(UnaryOperator::Not, _) => Some(Type::Bool),
+        ExprKind::Number(_) | ExprKind::Unary(UnaryOperator::Neg, _) => Some(Type::Number),
+        ExprKind::Binary(operator, _) => Some(match operator {
+            BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Mul
+            | BinaryOperator::Div
+            | BinaryOperator::Mod => Type::Number,
+            _ => Type::Bool,
+        }),
+        ExprKind::Template(parts) => match parts.as_slice() {
+            [TemplatePart::Interpolation(inner)] => type_as_written(inner),
+            _ => Some(Type::String),
+        },
+        ExprKind::String(_) => Some(Type::String),
+        ExprKind::List(items) => {
+            let types: Option<Vec<Type>> = items.iter().map(element_as_written).collect();
+            types.map(Type::Tuple)
+        }
+        ExprKind::Object(entries) => {
+            let typed = entries.iter().map(|(key, value)| match &key.kind {
+                ExprKind::String(name) => Some(((&**name).into(), element_as_written(value)?)),
+                _ => None,
+            });
+            typed.collect::<Option<_>>().map(Type::Object)
+        }
+        ExprKind::Conditional(parts) => {
+            let [_, yes, no] = &**parts;
+            unify(&[type_as_written(yes)?, type_as_written(no)?])
+        }
+        // What the elements are depends on names.
+        ExprKind::For(for_expr) => Some(match for_expr.key {
+            Some(_) => Type::Map(Box::new(Type::Any)),
+            None => Type::List(Box::new(Type::Any)),
+        }),
+        ExprKind::Variable(_) | ExprKind::Traversal(..) | ExprKind::Call(_) => None,
+    }
 }
 
-impl Type {
-    fn of(value: &Value) -> Option<Self> {
-        match value {
-            Value::Null => None,
-            Value::Bool(_) => Some(Type::Bool),
-            Value::Number(_) => Some(Type::Number),
-            Value::String(_) => Some(Type::String),
-            Value::List(_) => Some(Type::List),
-            Value::Object(_) => Some(Type::Object),
-        }
-    }
-
-    /// Returns the type that an expression has whatever its names and calls mean, or `None` if it
-    /// depends on them or the expression is null.
-    fn as_written(expr: &Expr) -> Option<Self> {
-        match &expr.kind {
-            ExprKind::Bool(_) | ExprKind::Unary(UnaryOperator::Not, _) => Some(Type::Bool),
-            ExprKind::Number(_) | ExprKind::Unary(UnaryOperator::Neg, _) => Some(Type::Number),
-            ExprKind::Binary(operator, _) => Some(match operator {
-                BinaryOperator::Plus
-                | BinaryOperator::Minus
-                | BinaryOperator::Mul
-                | BinaryOperator::Div
-                | BinaryOperator::Mod => Type::Number,
-                _ => Type::Bool,
-            }),
-            ExprKind::Template(parts) => match parts.as_slice() {
-                [TemplatePart::Interpolation(inner)] => Type::as_written(inner),
-                _ => Some(Type::String),
-            },
-            ExprKind::String(_) => Some(Type::String),
-            ExprKind::List(_) => Some(Type::List),
-            ExprKind::Object(_) => Some(Type::Object),
-            ExprKind::For(for_expr) => Some(match for_expr.key {
-                Some(_) => Type::Object,
-                None => Type::List,
-            }),
-            ExprKind::Conditional(parts) => {
-                let [_, yes, no] = &**parts;
-                Type::as_written(yes)?.unify(Type::as_written(no)?)
-            }
-            ExprKind::Null
-            | ExprKind::Variable(_)
-            | ExprKind::Traversal(..)
-            | ExprKind::Call(..) => None,
-        }
-    }
-
-    /// Returns the type that two results of one condition have.
-    fn unify(self, other: Self) -> Option<Self> {
-        match (self, other) {
-            _ if self == other => Some(self),
-            (Type::String, Type::Bool | Type::Number)
-            | (Type::Bool | Type::Number, Type::String) => Some(Type::String),
-            _ => None,
-        }
-    }
-
-    /// Returns the name for a message, as [`Value::type_name`] has it.
-    fn name(self) -> &'static str {
-        match self {
-            Type::Bool => "a bool",
-            Type::Number => "a number",
-            Type::String => "a string",
-            Type::List => "a list",
-            Type::Object => "an object",
-        }
+/// Returns the type of an element, which must be known whole.
+fn element_as_written(expr: &Expr) -> Option<Type> {
+    match expr.kind {
+        ExprKind::For(_) => None,
+        _ => type_as_written(expr),
     }
 }

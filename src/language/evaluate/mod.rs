@@ -1,9 +1,10 @@
 //! Evaluates expressions, with Terraform's numbers, conversions and ordering.
 //!
-//! [`evaluate`] takes an expression and [`Namespaces`] and returns a [`Value`] or a diagnostic that
-//! points at the part of the expression that is wrong. The caller decides which namespaces exist.
-//! Evaluation reads and runs nothing, except through the functions that the scope allows. It evaluates
-//! only what decides the value: functions get their arguments as written.
+//! [`evaluate`] takes an expression and [`Namespaces`] and returns a [`Value`], or the reason why there is
+//! none: a diagnostic that points at the part of the expression that is wrong, or a name whose value is
+//! not known yet. The caller decides which namespaces exist. Evaluation reads and runs nothing, except
+//! through the functions that the namespaces allow. It evaluates only what decides the value: functions
+//! get their arguments as written.
 //!
 //! Three deviations from HCL, all on purpose: division by zero is an error rather than infinity; the
 //! result of a condition that is not taken is not evaluated, not even for its type; and the work for
@@ -11,61 +12,70 @@
 
 mod access;
 mod conditional;
+mod for_expr;
 mod operators;
-mod problem;
+mod outcome;
 mod template;
-mod value;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use self::problem::EvalResult;
-use self::problem::fail;
-pub use self::value::Value;
-
+pub use self::access::NamePath;
+pub use self::outcome::{Answer, EvalResult, NoValue, Undecided};
+use self::outcome::{all, both, fail};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{BinaryOperator, Expr, ExprKind, ForExpr, Name};
+use crate::language::syntax::{BinaryOperator, Expr, ExprKind, Name};
+use crate::language::value::{self, MAX_DEPTH, MAX_WEIGHT, Value};
 use crate::source::Span;
 
-/// How much work evaluation may still do, in steps and bytes. Limits what a hostile file can cost;
-/// expressions that need each other share it.
+/// How much work evaluation may do for the expressions that share a budget; see [`Budget`].
+pub const MAX_WORK: u64 = 10_000_000;
+
+/// How deeply expressions may be nested, those of globals that refer to each other included.
+pub const MAX_NESTING: u32 = 400;
+
+/// How much work evaluation may still do, about a unit for each step and for every eight bytes of text,
+/// and how deep it is. Limits what a hostile file can cost; expressions that need each other share it.
 #[derive(Debug)]
-pub struct Budget(Cell<u64>);
+pub struct Budget {
+    work: Cell<u64>,
+    depth: Cell<u32>,
+}
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget(Cell::new(4_000_000))
+        Budget {
+            work: Cell::new(MAX_WORK),
+            depth: Cell::new(0),
+        }
     }
 }
 
 /// What names mean.
 pub trait Namespaces {
-    /// Returns the value of a top-level name, such as `terramate`, or `None` if there is no such
-    /// name here. `rest` holds the attribute names that follow it, so that only what is needed
-    /// is evaluated.
+    /// Returns the value of a top-level name, such as `terramate`, or `None` if there is no such name
+    /// here. Of an object, only the part that the path leads to is needed.
     ///
     /// # Errors
     ///
-    /// If the name exists and its value cannot be evaluated.
-    fn get(&self, name: &str, rest: &[&str], span: Span) -> EvalResult<Option<Value>>;
+    /// If the name exists and has no value.
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>>;
 
     /// Returns the names that exist, for suggestions.
     fn names(&self) -> Vec<&str>;
 
-    /// Returns whether there is a function of that name here.
-    fn has_function(&self, _name: &str) -> bool {
-        false
-    }
-
-    /// Calls a function that exists. Its arguments have not been evaluated: a function may use only
-    /// some of them, or treat an error in one as an answer.
+    /// Calls a function; `None` if there is no function of that name here. Its arguments have not been
+    /// evaluated: a function may use only some of them, or treat an error in one as an answer.
     ///
     /// # Errors
     ///
-    /// If the call is wrong.
-    fn call(&self, call: &Call<'_>) -> EvalResult {
-        unreachable!("there is no function `{}`", call.name.text)
+    /// If the call is wrong, or its value is not known yet.
+    fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>>;
+
+    /// Returns the functions that exist, for suggestions.
+    fn functions(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -75,6 +85,8 @@ pub struct Call<'a> {
     pub name: &'a Name,
     /// The arguments, as written.
     pub arguments: &'a [Expr],
+    /// Whether the last argument is a list of further arguments: `max(list...)`.
+    pub expands: bool,
     scope: &'a EvalScope<'a>,
 }
 
@@ -84,42 +96,61 @@ impl Call<'_> {
     ///
     /// # Errors
     ///
-    /// A diagnostic for the first thing that is wrong.
+    /// If it has no value.
     pub fn evaluate(&self, argument: &Expr) -> EvalResult {
         self.scope.evaluate(argument)
     }
 
-    /// Evaluates all arguments in order.
+    /// Evaluates all arguments in order, each with its place. The elements of one that is expanded have
+    /// its place.
     ///
     /// # Errors
     ///
-    /// A diagnostic for the first thing that is wrong.
-    pub fn values(&self) -> EvalResult<Vec<Value>> {
+    /// If an argument has no value.
+    pub fn values(&self) -> EvalResult<Vec<(Value, Span)>> {
         let arguments = self.arguments.iter();
-        arguments.map(|argument| self.evaluate(argument)).collect()
-    }
-}
-
-/// No namespaces at all, for the `stack` block and the project configuration. The text names the
-/// place in messages.
-#[derive(Debug, Clone, Copy)]
-pub struct NoNamespaces(pub &'static str);
-
-impl Namespaces for NoNamespaces {
-    fn get(&self, name: &str, _rest: &[&str], span: Span) -> EvalResult<Option<Value>> {
-        if !["env", "global", "let", "orch", "terramate"].contains(&name) {
-            return Ok(None);
+        let evaluated = arguments.map(|argument| Ok((self.evaluate(argument)?, argument.span)));
+        let mut values: Vec<(Value, Span)> = all(evaluated)?;
+        if self.expands
+            && let Some((last, span)) = values.pop()
+        {
+            let Some(items) = last.items() else {
+                let label = self.scope.this_is(&self.arguments[values.len()], &last);
+                return fail(Code::WrongType, "`...` needs a list", span, label);
+            };
+            values.extend(items.iter().map(|item| (item.clone(), span)));
         }
-        let message = format!("`{name}` cannot be used in {}", self.0);
-        Err(Box::new(
-            Diagnostic::error(Code::UnavailableName, message)
-                .label(span, "not available here")
-                .help("only literals, operators, templates and `for` are evaluated here"),
-        ))
+        Ok(values)
     }
 
-    fn names(&self) -> Vec<&str> {
-        Vec::new()
+    /// Counts work done by the function.
+    ///
+    /// # Errors
+    ///
+    /// If it is too much.
+    pub fn spend(&self, cost: u64) -> EvalResult<()> {
+        self.scope.spend(cost, self.name.span)
+    }
+
+    /// Returns whether the expression has used anything that must not appear in a message.
+    pub fn is_sensitive(&self) -> bool {
+        self.scope.is_sensitive.get()
+    }
+
+    /// Evaluates the parts of another text, such as a file that is a template, with other names. They share
+    /// the budget of the call.
+    ///
+    /// # Errors
+    ///
+    /// If it has no value.
+    pub fn evaluate_with(&self, expr: &Expr, namespaces: &dyn Namespaces) -> EvalResult {
+        let scope = EvalScope {
+            namespaces,
+            variable: None,
+            outer: None,
+            ..*self.scope
+        };
+        scope.evaluate(expr)
     }
 }
 
@@ -127,24 +158,36 @@ impl Namespaces for NoNamespaces {
 ///
 /// # Errors
 ///
-/// A diagnostic for the first thing that is wrong.
-pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> EvalResult {
-    evaluate_within(expr, namespaces, &Budget::default())
+/// A diagnostic for the first thing that is wrong, or for a name that has no value yet.
+pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> Result<Value, Box<Diagnostic>> {
+    match evaluate_within(expr, namespaces, &Budget::default()) {
+        Ok(answer) => Ok(answer.value),
+        Err(none) => Err(Box::new(none.into_diagnostic())),
+    }
 }
 
 /// Evaluates an expression within a budget that others share.
 ///
 /// # Errors
 ///
-/// A diagnostic for the first thing that is wrong.
-pub fn evaluate_within(expr: &Expr, namespaces: &dyn Namespaces, budget: &Budget) -> EvalResult {
+/// If it has no value.
+pub fn evaluate_within(
+    expr: &Expr,
+    namespaces: &dyn Namespaces,
+    budget: &Budget,
+) -> EvalResult<Answer> {
     let scope = EvalScope {
         namespaces,
         budget,
+        is_sensitive: &Cell::new(false),
         variable: None,
         outer: None,
     };
-    scope.evaluate(expr)
+    let value = scope.evaluate(expr)?;
+    Ok(Answer {
+        value,
+        is_sensitive: scope.is_sensitive.get(),
+    })
 }
 
 /// Where an expression is evaluated: the namespaces, the `for` variables in force, and how much work
@@ -152,22 +195,32 @@ pub fn evaluate_within(expr: &Expr, namespaces: &dyn Namespaces, budget: &Budget
 struct EvalScope<'a> {
     namespaces: &'a dyn Namespaces,
     budget: &'a Budget,
+    /// Whether any name that was used so far is sensitive.
+    is_sensitive: &'a Cell<bool>,
     variable: Option<(&'a str, Value)>,
     outer: Option<&'a EvalScope<'a>>,
-}
-
-fn unknown_function(name: &Name) -> Diagnostic {
-    Diagnostic::error(
-        Code::UnknownFunction,
-        format!("functions are not supported yet: `{}`", name.text),
-    )
-    .label(name.span, "this call cannot be evaluated")
-    .help("write the value itself, or compute it with operators, templates and `for`")
 }
 
 impl EvalScope<'_> {
     fn evaluate(&self, expr: &Expr) -> EvalResult {
         self.spend(1, expr.span)?;
+        let depth = self.budget.depth.get();
+        if depth == MAX_NESTING {
+            let label = "more levels than orch follows";
+            return fail(
+                Code::Limit,
+                format!("expressions are nested more than {MAX_NESTING} levels deep"),
+                expr.span,
+                label,
+            );
+        }
+        self.budget.depth.set(depth + 1);
+        let result = self.of_kind(expr);
+        self.budget.depth.set(depth);
+        result
+    }
+
+    fn of_kind(&self, expr: &Expr) -> EvalResult {
         match &expr.kind {
             ExprKind::Null => Ok(Value::Null),
             ExprKind::Bool(value) => Ok(Value::Bool(*value)),
@@ -181,53 +234,59 @@ impl EvalScope<'_> {
                 "beyond a thousand digits",
             ),
             ExprKind::String(text) => {
-                self.spend(text.len() as u64, expr.span)?;
+                self.spend(text.len() as u64 / 8, expr.span)?;
                 Ok(Value::string(&**text))
             }
-            ExprKind::Template(parts) => self.template(parts),
+            ExprKind::Template(parts) => self.template(parts, expr.span),
             ExprKind::List(items) => {
-                let items: EvalResult<Vec<Value>> =
-                    items.iter().map(|item| self.evaluate(item)).collect();
-                Ok(Value::list(items?))
+                let items: Vec<Value> = all(items.iter().map(|item| self.evaluate(item)))?;
+                self.within_limits(Value::tuple(items), expr.span)
             }
             ExprKind::Object(entries) => {
-                let mut object = BTreeMap::new();
-                for (key, value) in entries {
-                    object.insert(self.key(key)?, self.evaluate(value)?);
-                }
-                Ok(Value::Object(Arc::new(object)))
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| both(self.key(key), self.evaluate(value)));
+                let entries: BTreeMap<Arc<str>, Value> = all(entries)?;
+                self.within_limits(Value::Object(entries.into()), expr.span)
             }
-            ExprKind::Variable(name) => self.variable(name, &[], expr.span),
+            ExprKind::Variable(name) => self.variable(&NamePath {
+                name,
+                span: expr.span,
+                rest: Vec::new(),
+            }),
             ExprKind::Traversal(base, steps) => self.traversal(base, steps),
             ExprKind::Unary(operator, operand) => {
-                operators::unary(*operator, &self.evaluate(operand)?, operand.span)
+                operators::unary(self, *operator, operand, &self.evaluate(operand)?)
             }
             ExprKind::Binary(operator, operands) => {
                 let [left, right] = &**operands;
                 if let BinaryOperator::And | BinaryOperator::Or = operator {
                     return self.logical(*operator, left, right);
                 }
-                let values = (self.evaluate(left)?, self.evaluate(right)?);
-                operators::binary(*operator, (&values.0, left.span), (&values.1, right.span))
+                let (left_value, right_value) = both(self.evaluate(left), self.evaluate(right))?;
+                operators::binary(self, *operator, (left, &left_value), (right, &right_value))
             }
             ExprKind::Conditional(parts) => self.conditional(parts),
-            ExprKind::For(for_expr) => self.for_expr(for_expr),
-            ExprKind::Call(name, arguments) => {
-                if !self.namespaces.has_function(&name.text) {
-                    return Err(Box::new(unknown_function(name)));
-                }
-                self.namespaces.call(&Call {
-                    name,
-                    arguments,
+            ExprKind::For(for_expr) => self.for_expr(for_expr, expr.span),
+            ExprKind::Call(call) => {
+                let call = Call {
+                    name: &call.name,
+                    arguments: &call.arguments,
+                    expands: call.expands,
                     scope: self,
-                })
+                };
+                match self.namespaces.call(&call)? {
+                    Some(value) => self.within_limits(value, expr.span),
+                    None => Err(unknown_function(call.name, &self.namespaces.functions()).into()),
+                }
             }
         }
     }
 
     /// Counts work done.
     fn spend(&self, cost: u64, span: Span) -> EvalResult<()> {
-        let Some(left) = self.budget.0.get().checked_sub(cost) else {
+        let Some(left) = self.budget.work.get().checked_sub(cost) else {
+            self.budget.work.set(0);
             return fail(
                 Code::Limit,
                 "this expression is too large to evaluate",
@@ -235,29 +294,74 @@ impl EvalScope<'_> {
                 "the limit is reached here",
             );
         };
-        self.budget.0.set(left);
+        self.budget.work.set(left);
         Ok(())
+    }
+
+    /// Checks that a value which has just been made is not too large to look at.
+    fn within_limits(&self, value: Value, span: Span) -> EvalResult {
+        if value.weight() > MAX_WEIGHT {
+            let message = "this value is too large to work with";
+            return fail(Code::Limit, message, span, "about 16 MB is the limit");
+        }
+        if value.depth() > MAX_DEPTH {
+            let message = format!("this value is nested more than {MAX_DEPTH} levels deep");
+            return fail(Code::Limit, message, span, "one level too many");
+        }
+        Ok(value)
     }
 
     fn with<'b>(&'b self, name: &'b str, value: Value) -> EvalScope<'b> {
         EvalScope {
-            namespaces: self.namespaces,
-            budget: self.budget,
             variable: Some((name, value)),
             outer: Some(self),
+            ..*self
+        }
+    }
+
+    /// Returns the label for an expression whose value does not fit. Shows the value, unless it is written
+    /// there or must not be shown.
+    fn this_is(&self, expr: &Expr, value: &Value) -> String {
+        let is_written = matches!(
+            expr.kind,
+            ExprKind::Null
+                | ExprKind::Bool(_)
+                | ExprKind::Number(_)
+                | ExprKind::String(_)
+                | ExprKind::List(_)
+                | ExprKind::Object(_)
+        );
+        if is_written || self.is_sensitive.get() {
+            format!("this is {}", value.type_name())
+        } else {
+            format!("this is {}", self.shown(value))
+        }
+    }
+
+    /// Returns as much of a value as may be shown.
+    fn shown(&self, value: &Value) -> String {
+        if self.is_sensitive.get() {
+            value.type_name().to_owned()
+        } else {
+            value.description()
         }
     }
 
     /// Evaluates `&&` or `||` as Terraform has done since 1.12: the right side is evaluated only if the
-    /// left side does not decide.
+    /// left side does not decide, and decides alone if the left side is not known yet.
     fn logical(&self, operator: BinaryOperator, left: &Expr, right: &Expr) -> EvalResult {
         let decisive = operator == BinaryOperator::Or;
-        let value = operators::boolean(&self.evaluate(left)?, left.span)?;
-        if value == decisive {
+        let side = |expr: &Expr| operators::boolean(self, expr, &self.evaluate(expr)?);
+        let left = match side(left) {
+            Ok(value) if value == decisive => return Ok(Value::Bool(decisive)),
+            Err(wrong @ NoValue::Wrong(_)) => return Err(wrong),
+            left => left,
+        };
+        let right = side(right)?;
+        if right == decisive {
             return Ok(Value::Bool(decisive));
         }
-        let value = operators::boolean(&self.evaluate(right)?, right.span)?;
-        Ok(Value::Bool(value))
+        left.map(|_| Value::Bool(right))
     }
 
     fn key(&self, key: &Expr) -> EvalResult<Arc<str>> {
@@ -268,90 +372,25 @@ impl EvalScope<'_> {
                 Code::WrongType,
                 "a key must be a string",
                 key.span,
-                format!("this is {}", value.type_name()),
+                self.this_is(key, &value),
             ),
         }
     }
+}
 
-    /// Calls `body` for each element of a collection, with the variables set.
-    fn each(
-        &self,
-        (key_variable, value_variable): (Option<&str>, &str),
-        collection: &Expr,
-        mut body: impl FnMut(&EvalScope) -> EvalResult<()>,
-    ) -> EvalResult<()> {
-        let entries: Vec<(Value, Value)> = match self.evaluate(collection)? {
-            Value::List(items) => {
-                let pairs = items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| (Value::Number((index as u64).into()), item.clone()));
-                pairs.collect()
-            }
-            Value::Object(object) => object
-                .iter()
-                .map(|(key, value)| (Value::String(key.clone()), value.clone()))
-                .collect(),
-            other => {
-                return fail(
-                    Code::WrongType,
-                    "`for` needs a list or an object",
-                    collection.span,
-                    format!("this is {}", other.type_name()),
-                );
-            }
-        };
-        for (key, value) in entries {
-            self.spend(1, collection.span)?;
-            let with_value = self.with(value_variable, value);
-            match key_variable {
-                Some(key_variable) => body(&with_value.with(key_variable, key))?,
-                None => body(&with_value)?,
-            }
-        }
-        Ok(())
+fn unknown_function(name: &Name, known: &[String]) -> Diagnostic {
+    let message = format!("there is no function `{}` here", name.text);
+    let diagnostic =
+        Diagnostic::error(Code::UnknownFunction, message).label(name.span, "unknown function");
+    // Configuration files put a prefix before Terraform's names.
+    let prefixed = known.iter().find(|it| {
+        it.strip_suffix(&*name.text)
+            .is_some_and(|it| it.ends_with('_'))
+    });
+    if let Some(prefixed) = prefixed {
+        return diagnostic.help(format!("did you mean `{prefixed}`?"));
     }
-
-    fn for_expr(&self, for_expr: &ForExpr) -> EvalResult {
-        let variables = (for_expr.key_variable.as_deref(), &*for_expr.value_variable);
-        let mut list = Vec::new();
-        let mut object: BTreeMap<Arc<str>, Vec<Value>> = BTreeMap::new();
-        self.each(variables, &for_expr.collection, |scope| {
-            if let Some(condition) = &for_expr.condition
-                && !scope.condition(condition)?
-            {
-                return Ok(());
-            }
-            let Some(key) = &for_expr.key else {
-                list.push(scope.evaluate(&for_expr.value)?);
-                return Ok(());
-            };
-            let values = object.entry(scope.key(key)?).or_default();
-            if !values.is_empty() && !for_expr.grouping {
-                return fail(
-                    Code::DuplicateEntry,
-                    "two elements have the same key",
-                    key.span,
-                    "add `...` after the value to group them",
-                );
-            }
-            values.push(scope.evaluate(&for_expr.value)?);
-            Ok(())
-        })?;
-        if for_expr.key.is_none() {
-            return Ok(Value::list(list));
-        }
-        Ok(Value::object(object.into_iter().map(
-            |(key, mut values)| {
-                let value = if for_expr.grouping {
-                    Value::list(values)
-                } else {
-                    values.pop().unwrap_or(Value::Null)
-                };
-                (key, value)
-            },
-        )))
-    }
+    diagnostic.did_you_mean(&name.text, known.iter().map(String::as_str))
 }
 
 #[cfg(test)]

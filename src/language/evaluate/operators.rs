@@ -1,51 +1,58 @@
 //! `+`, `==`, `!` and the rest, with the conversions that HCL applies to their operands.
 
-use bigdecimal::{BigDecimal, Zero};
+use std::num::NonZeroU64;
 
-use super::problem::{EvalResult, fail};
-use super::value::{Value, is_sane};
+use bigdecimal::{BigDecimal, Context, RoundingMode, Zero};
+
+use super::EvalScope;
+use super::outcome::{EvalResult, fail};
 use crate::diagnostic::Code;
-use crate::language::syntax::{BinaryOperator, UnaryOperator};
-use crate::source::Span;
+use crate::language::syntax::{BinaryOperator, Expr, UnaryOperator};
+use crate::language::value::{Value, is_sane};
 
-pub(super) fn unary(operator: UnaryOperator, operand: &Value, span: Span) -> EvalResult {
+pub(super) fn unary(
+    scope: &EvalScope,
+    operator: UnaryOperator,
+    operand: &Expr,
+    value: &Value,
+) -> EvalResult {
     Ok(match operator {
-        UnaryOperator::Neg => Value::Number(-number(operand, span)?),
-        UnaryOperator::Not => Value::Bool(!boolean(operand, span)?),
+        UnaryOperator::Neg => Value::Number(-number(scope, operand, value)?),
+        UnaryOperator::Not => Value::Bool(!boolean(scope, operand, value)?),
     })
 }
 
 /// Applies an operator that needs both of its operands.
 pub(super) fn binary(
+    scope: &EvalScope,
     operator: BinaryOperator,
-    (left, left_span): (&Value, Span),
-    (right, right_span): (&Value, Span),
+    (left, left_value): (&Expr, &Value),
+    (right, right_value): (&Expr, &Value),
 ) -> EvalResult {
     use BinaryOperator as Op;
-    match operator {
-        Op::Eq => return Ok(Value::Bool(left == right)),
-        Op::NotEq => return Ok(Value::Bool(left != right)),
-        _ => {}
+    if let Op::Eq | Op::NotEq = operator {
+        scope.spend(left_value.weight().min(right_value.weight()), left.span)?;
+        let is_equal = left_value == right_value;
+        return Ok(Value::Bool(is_equal == (operator == Op::Eq)));
     }
-    let (left, right) = (number(left, left_span)?, number(right, right_span)?);
-    if matches!(operator, Op::Div | Op::Mod) && right.is_zero() {
-        return fail(
-            Code::DivisionByZero,
-            "division by zero",
-            right_span,
-            "this is zero",
-        );
+    let left_number = number(scope, left, left_value)?;
+    let right_number = number(scope, right, right_value)?;
+    if matches!(operator, Op::Div | Op::Mod) && right_number.is_zero() {
+        let label = scope
+            .this_is(right, right_value)
+            .replace("a number", "zero");
+        return fail(Code::DivisionByZero, "division by zero", right.span, label);
     }
     let result = match operator {
-        Op::Less => return Ok(Value::Bool(left < right)),
-        Op::LessEq => return Ok(Value::Bool(left <= right)),
-        Op::Greater => return Ok(Value::Bool(left > right)),
-        Op::GreaterEq => return Ok(Value::Bool(left >= right)),
-        Op::Plus => left + right,
-        Op::Minus => left - right,
-        Op::Mul => left * right,
-        Op::Div => left / right, // to a hundred digits; Terraform has some 150
-        Op::Mod => left % right,
+        Op::Less => return Ok(Value::Bool(left_number < right_number)),
+        Op::LessEq => return Ok(Value::Bool(left_number <= right_number)),
+        Op::Greater => return Ok(Value::Bool(left_number > right_number)),
+        Op::GreaterEq => return Ok(Value::Bool(left_number >= right_number)),
+        Op::Plus => left_number + right_number,
+        Op::Minus => left_number - right_number,
+        Op::Mul => left_number * right_number,
+        Op::Div => quotient(&left_number, &right_number),
+        Op::Mod => left_number % right_number,
         Op::Eq | Op::NotEq | Op::And | Op::Or => {
             unreachable!("answered above, or before both sides were evaluated")
         }
@@ -56,39 +63,48 @@ pub(super) fn binary(
         fail(
             Code::Limit,
             "this number is too large to work with",
-            right_span,
+            right.span,
             "the result has thousands of digits",
         )
     }
 }
 
-fn number(value: &Value, span: Span) -> EvalResult<BigDecimal> {
+/// Divides, to as many digits as Terraform's numbers of 512 bits have.
+fn quotient(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
+    const DIGITS: NonZeroU64 = NonZeroU64::new(154).expect("not zero");
+    let context = Context::new(DIGITS, RoundingMode::HalfEven);
+    let exact = left / right; // to a hundred digits, and all of them if there are fewer
+    if &(&exact * right) == left {
+        return exact;
+    }
+    let inverse = right.inverse_with_context(&Context::new(
+        NonZeroU64::new(200).expect("not zero"),
+        RoundingMode::HalfEven,
+    ));
+    context.round_decimal(left * inverse)
+}
+
+fn number(scope: &EvalScope, expr: &Expr, value: &Value) -> EvalResult<BigDecimal> {
     match value.to_number() {
-        Some(number) if is_sane(&number) => Ok(number),
-        Some(_) => fail(
-            Code::Limit,
-            "this number is too large to work with",
-            span,
-            "thousands of digits",
-        ),
+        Some(number) => Ok(number),
         None => fail(
             Code::WrongType,
             "this operator needs numbers",
-            span,
-            format!("this is {}", value.type_name()),
+            expr.span,
+            scope.this_is(expr, value),
         ),
     }
 }
 
 /// Converts an operand to a bool.
-pub(super) fn boolean(value: &Value, span: Span) -> EvalResult<bool> {
+pub(super) fn boolean(scope: &EvalScope, expr: &Expr, value: &Value) -> EvalResult<bool> {
     match value.to_bool() {
         Some(value) => Ok(value),
         None => fail(
             Code::WrongType,
             "this operator needs bools",
-            span,
-            format!("this is {}", value.type_name()),
+            expr.span,
+            scope.this_is(expr, value),
         ),
     }
 }

@@ -1,26 +1,27 @@
 //! Strings with interpolations and directives.
 
 use super::EvalScope;
-use super::problem::{EvalResult, fail};
-use super::value::Value;
+use super::outcome::{EvalResult, fail};
 use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, TemplatePart};
+use crate::language::value::{MAX_WEIGHT, Value};
+use crate::source::Span;
 
 impl EvalScope<'_> {
     /// Evaluates a template. A single interpolation keeps the type of its value.
-    pub(super) fn template(&self, parts: &[TemplatePart]) -> EvalResult {
+    pub(super) fn template(&self, parts: &[TemplatePart], span: Span) -> EvalResult {
         if let [TemplatePart::Interpolation(expr)] = parts {
             return self.evaluate(expr);
         }
         let mut text = String::new();
-        self.append(parts, &mut text)?;
+        self.append(parts, &mut text, span)?;
         Ok(Value::string(text))
     }
 
-    fn append(&self, parts: &[TemplatePart], text: &mut String) -> EvalResult<()> {
+    fn append(&self, parts: &[TemplatePart], text: &mut String, span: Span) -> EvalResult<()> {
         for part in parts {
             match part {
-                TemplatePart::Literal(literal) => text.push_str(literal),
+                TemplatePart::Literal(literal) => self.insert(literal, text, span)?,
                 TemplatePart::Interpolation(expr) => self.interpolate(expr, text)?,
                 TemplatePart::If {
                     condition,
@@ -32,7 +33,7 @@ impl EvalScope<'_> {
                     } else {
                         otherwise
                     };
-                    self.append(taken, text)?;
+                    self.append(taken, text, span)?;
                 }
                 TemplatePart::For {
                     key_variable,
@@ -41,7 +42,9 @@ impl EvalScope<'_> {
                     body,
                 } => {
                     let variables = (key_variable.as_deref(), &**value_variable);
-                    self.each(variables, collection, |scope| scope.append(body, text))?;
+                    self.each(variables, collection, |scope| {
+                        scope.append(body, text, span)
+                    })?;
                 }
             }
         }
@@ -52,8 +55,8 @@ impl EvalScope<'_> {
         let value = self.evaluate(expr)?;
         let Some(piece) = value.to_text() else {
             let label = format!(
-                "this is {}; text, numbers and bools can be inserted",
-                value.type_name()
+                "{}; text, numbers and bools can be inserted",
+                self.this_is(expr, &value)
             );
             return fail(
                 Code::WrongType,
@@ -62,8 +65,16 @@ impl EvalScope<'_> {
                 label,
             );
         };
-        self.spend(piece.len() as u64, expr.span)?;
-        text.push_str(&piece);
+        self.insert(&piece, text, expr.span)
+    }
+
+    fn insert(&self, piece: &str, text: &mut String, span: Span) -> EvalResult<()> {
+        self.spend(piece.len() as u64 / 8, span)?;
+        text.push_str(piece);
+        if text.len() as u64 / 8 > MAX_WEIGHT {
+            let message = "this value is too large to work with";
+            return fail(Code::Limit, message, span, "about 16 MB is the limit");
+        }
         Ok(())
     }
 }

@@ -1,42 +1,53 @@
 use super::*;
 use crate::diagnostic::{RenderStyle, render};
+use crate::language::function::{self, Surroundings};
 use crate::path::ProjectPath;
-use crate::source::{SourceFile, Sources};
+use crate::source::{FileId, SourceFile, Sources};
 
+/// `env`, and names that are not known yet, or must not be shown.
 struct Fixture;
 
 impl Namespaces for Fixture {
-    fn get(&self, name: &str, _rest: &[&str], _span: Span) -> EvalResult<Option<Value>> {
-        Ok((name == "env").then(|| Value::object([("HOME", Value::string("/home/me"))])))
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+        let value = match path.name {
+            "env" => Value::object([("HOME", Value::string("/home/me"))]),
+            "later" => {
+                return Err(NoValue::Undecided(Box::new(Undecided {
+                    name: "later".into(),
+                    when: "known later".into(),
+                    span: path.whole_span(),
+                })));
+            }
+            "secret" => {
+                return Ok(Some(Answer {
+                    value: Value::object([("password", Value::string("hunter2"))]),
+                    is_sensitive: true,
+                }));
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(value.into()))
     }
 
     fn names(&self) -> Vec<&str> {
-        vec!["env"]
+        vec!["env", "later", "secret"]
     }
 
-    fn has_function(&self, name: &str) -> bool {
-        ["try", "can", "count", "place"].contains(&name)
+    /// The functions of the language without a prefix, and two that show what a function is given.
+    fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
+        let surroundings = Surroundings {
+            prefix: "",
+            ..Surroundings::none("a test")
+        };
+        Ok(Some(match &*call.name.text {
+            "count" => (call.values()?.len() as u64).into(),
+            "place" => u64::from(call.arguments[0].span.start).into(),
+            _ => return function::call(call, &surroundings),
+        }))
     }
 
-    /// Functions as Terraform has them, and two that show what a function is given.
-    fn call(&self, call: &Call<'_>) -> EvalResult {
-        match &*call.name.text {
-            "try" => {
-                let mut values = call.arguments.iter().map(|it| call.evaluate(it));
-                let first = values.find_map(EvalResult::ok);
-                first.ok_or_else(|| {
-                    let label = "no argument can be evaluated";
-                    Box::new(
-                        Diagnostic::error(Code::InvalidValue, "try").label(call.name.span, label),
-                    )
-                })
-            }
-            "can" => Ok(Value::Bool(call.evaluate(&call.arguments[0]).is_ok())),
-            "count" => Ok(Value::Number((call.values()?.len() as u64).into())),
-            _ => Ok(Value::Number(
-                u64::from(call.arguments[0].span.start).into(),
-            )),
-        }
+    fn functions(&self) -> Vec<String> {
+        function::names("").collect()
     }
 }
 
@@ -58,21 +69,22 @@ fn show(text: &str) -> String {
 }
 
 fn json(value: &Value) -> String {
+    if let Some(items) = value.items() {
+        let items: Vec<String> = items.iter().map(json).collect();
+        return format!("[{}]", items.join(", "));
+    }
+    if let Some(entries) = value.entries() {
+        let entries = entries.iter();
+        let entries: Vec<String> = entries
+            .map(|(key, value)| format!("{key}: {}", json(value)))
+            .collect();
+        return format!("{{{}}}", entries.join(", "));
+    }
     match value {
-        Value::Null => "null".into(),
-        Value::Bool(_) | Value::Number(_) => value.to_text().unwrap().to_string(),
         Value::String(text) => format!("{text:?}"),
-        Value::List(items) => format!(
-            "[{}]",
-            items.iter().map(json).collect::<Vec<_>>().join(", ")
-        ),
-        Value::Object(object) => {
-            let entries: Vec<String> = object
-                .iter()
-                .map(|(key, value)| format!("{key}: {}", json(value)))
-                .collect();
-            format!("{{{}}}", entries.join(", "))
-        }
+        other => other
+            .to_text()
+            .map_or("null".to_owned(), |text| text.to_string()),
     }
 }
 
@@ -136,7 +148,8 @@ fn only_what_decides_is_evaluated() {
         ("nonsense && false", "unknown name `nonsense`"),
         ("1 && false", "this operator needs bools"),
         ("count(1, nonsense)", "unknown name `nonsense`"),
-        ("try(1 / 0)", "no argument can be evaluated"),
+        ("try(1 / 0)", "division by zero"),
+        ("try()", "needs an expression to try"),
     ] {
         assert!(show(text).contains(problem), "{text}: {}", show(text));
     }
@@ -233,27 +246,91 @@ fn traversals_reach_into_values() {
 }
 
 #[test]
-fn a_call_says_that_functions_come_later() {
-    insta::assert_snapshot!(show(r#"tm_concat(["a"], nonsense)"#), @r#"
-    error: functions are not supported yet: `tm_concat`
-     --> x.tm:1:5
-      |
-    1 | x = tm_concat(["a"], nonsense)
-      |     ^^^^^^^^^ this call cannot be evaluated
-      |
-      = help: write the value itself, or compute it with operators, templates and `for`
-    "#);
+fn what_is_not_known_yet_is_a_third_answer() {
+    let evaluated = |text: &str| {
+        let text = format!("x = {text}\n");
+        let body = crate::language::parse::parse(FileId::UNPLACED, &text).unwrap();
+        evaluate_within(&body.attributes[0].value, &Fixture, &Budget::default())
+    };
+    for text in [
+        "later",
+        "later.a[0]",
+        "1 + later",
+        "[1, later]",
+        "{a = later}",
+        "\"a${later}\"",
+        "later ? 1 : 2",
+        "true ? later : 2",
+        "[for x in later : x]",
+        "[for x in [1] : x if later]",
+        "true && later",
+        "later || false",
+        "tostring(later)",
+        // What follows may still be an error, or be right.
+        "try(later, 1)",
+        "try(nonsense, later)",
+        "can(later)",
+    ] {
+        match evaluated(text) {
+            Err(NoValue::Undecided(undecided)) => assert_eq!(undecided.name, "later", "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    for (text, expected) in [
+        ("false && later", false),
+        ("later && false", false),
+        ("later || true", true),
+        ("try(true, later)", true),
+        ("false ? later : true", true),
+        ("[later, nonsense] == 1 || true", true),
+    ] {
+        match evaluated(text) {
+            Ok(answer) => assert_eq!(answer.value, Value::Bool(expected), "{text}"),
+            // Something else in it is wrong whatever comes.
+            Err(NoValue::Wrong(_)) if text.contains("nonsense") => {}
+            Err(none) => panic!("{text}: {none:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_sensitive_value_is_not_shown() {
+    for text in [
+        "secret.password + 1",
+        "secret.password.x",
+        "secret.password[0]",
+        "secret.passwort",
+        "-secret.password",
+        "\"${secret.password}\" ? 1 : 2",
+        "tostring([secret.password])",
+        "abs(secret.password)",
+        "abs(\"${secret.password}x\")",
+        "[for x in secret.password : x]",
+        "[for s in [secret.password] : s + 1]",
+        "{for k in [1] : [secret.password] => k}",
+        "try(1 + secret.password)",
+        "{a = 1}[secret.password]",
+    ] {
+        let shown = show(text);
+        assert!(shown.starts_with("error"), "{text}: {shown}");
+        // The text of the configuration has the name, never the value.
+        assert!(!shown.contains("hunter2"), "{text}: {shown}");
+    }
+    let body = crate::language::parse::parse(FileId::UNPLACED, "x = \"${secret.password}\"\n");
+    let expr = &body.unwrap().attributes[0].value;
+    let answer = evaluate_within(expr, &Fixture, &Budget::default()).unwrap();
+    assert!(answer.is_sensitive);
 }
 
 #[test]
 fn a_wrong_part_is_pointed_at() {
     insta::assert_snapshot!(show(r#""a${null}""#), @r#"
-    error: this cannot be inserted into text
-     --> x.tm:1:9
-      |
-    1 | x = "a${null}"
-      |         ^^^^ this is null; text, numbers and bools can be inserted
-    "#);
+error: there is no function `tm_concat` here
+ --> x.tm:1:5
+  |
+1 | x = tm_concat(["a"], nonsense)
+  |     ^^^^^^^^^ unknown function
+"#);
     insta::assert_snapshot!(show("1 + evn.HOME"), @"
     error: unknown name `evn`
      --> x.tm:1:9

@@ -9,7 +9,7 @@ use hcl_edit::structure::{self, BlockLabel};
 use hcl_edit::template::{Directive, Element, Strip, Template};
 
 use crate::language::syntax::{
-    Attribute, Block, Body, Expr, ExprKind, ForExpr, Name, TemplatePart, TraversalStep,
+    Attribute, Block, Body, CallExpr, Expr, ExprKind, ForExpr, Name, TemplatePart, TraversalStep,
     TraversalStepKind,
 };
 use crate::source::{FileId, Span};
@@ -17,16 +17,25 @@ use crate::source::{FileId, Span};
 pub(super) struct Lower<'a> {
     file: FileId,
     text: &'a str,
+    /// Where the file begins in the text.
+    shift: usize,
 }
 
 impl<'a> Lower<'a> {
     pub(super) fn new(file: FileId, text: &'a str) -> Self {
-        Lower { file, text }
+        Lower::shifted(file, text, 0)
+    }
+
+    /// Makes one for a text that has something before the text of the file.
+    pub(super) fn shifted(file: FileId, text: &'a str, shift: usize) -> Self {
+        Lower { file, text, shift }
     }
 
     fn span(&self, node: &impl hcl_edit::Span) -> Span {
         // Everything that was parsed has a span.
-        span(self.file, &node.span().unwrap_or_default())
+        let range = node.span().unwrap_or_default();
+        let start = range.start.saturating_sub(self.shift);
+        span(self.file, &(start..range.end.saturating_sub(self.shift)))
     }
 
     fn name(&self, text: &str, node: &impl hcl_edit::Span) -> Name {
@@ -72,12 +81,12 @@ impl<'a> Lower<'a> {
         exprs.into_iter().map(|expr| self.expr(expr)).collect()
     }
 
-    fn expr(&self, expr: &Expression) -> Expr {
+    pub(super) fn expr(&self, expr: &Expression) -> Expr {
         let span = self.span(expr);
         let kind = match expr {
             Expression::Null(_) => ExprKind::Null,
             Expression::Bool(value) => ExprKind::Bool(*value.value()),
-            Expression::Number(_) => ExprKind::Number(Box::new(self.number(span))),
+            Expression::Number(_) => ExprKind::Number(Box::new(self.number(expr))),
             Expression::String(text) => ExprKind::String(text.as_str().into()),
             Expression::Array(array) => ExprKind::List(self.exprs(array)),
             Expression::Object(object) => {
@@ -111,7 +120,11 @@ impl<'a> Lower<'a> {
                     .collect();
                 names.push(call.name.name.as_str());
                 let name = self.name(&names.join("::"), &call.name.name);
-                ExprKind::Call(name, self.exprs(call.args.iter()))
+                ExprKind::Call(Box::new(CallExpr {
+                    name,
+                    arguments: self.exprs(call.args.iter()),
+                    expands: call.args.expand_final(),
+                }))
             }
             Expression::Traversal(traversal) => {
                 let steps = traversal.operators.iter().map(|operator| TraversalStep {
@@ -166,8 +179,9 @@ impl<'a> Lower<'a> {
 
     /// Reads the number from the text: the parser has rounded fractions to 64 bits. A number
     /// with an absurd exponent becomes one that evaluation refuses.
-    fn number(&self, span: Span) -> BigDecimal {
-        let number = BigDecimal::from_str(&self.text[span.range()]);
+    fn number(&self, node: &impl hcl_edit::Span) -> BigDecimal {
+        let range = node.span().unwrap_or_default();
+        let number = BigDecimal::from_str(&self.text[range]);
         number.unwrap_or_else(|_| BigDecimal::new(1.into(), i64::MAX))
     }
 

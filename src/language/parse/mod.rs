@@ -8,11 +8,12 @@ mod lower;
 
 use std::str::FromStr;
 
+use hcl_edit::expr::Expression;
 use hcl_edit::{structure, template};
 
 use self::lower::{Lower, span};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{Body, TemplatePart};
+use crate::language::syntax::{Body, Expr, TemplatePart};
 use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
@@ -46,6 +47,37 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
 /// A diagnostic for the first syntax error.
 pub(crate) fn parse_whole(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     parse_keeping(file, text, |_| true)
+}
+
+/// Parses an expression that stands alone. It may end with a heredoc.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub fn parse_expression(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
+    let error = match Expression::from_str(text) {
+        Ok(expr) => return Ok(Lower::new(file, text).expr(&expr)),
+        Err(error) => error,
+    };
+    // Only inside of brackets may an expression go over several lines, and only there does the parser
+    // expect the line that ends a heredoc.
+    const BEFORE: &str = "x=(\n";
+    let wrapped = format!("{BEFORE}{text}\n)\n");
+    if let Ok(body) = structure::Body::from_str(&wrapped)
+        && let Some(attribute) = only_attribute(&body)
+        && let Expression::Parenthesis(inner) = &attribute.value
+    {
+        let lower = Lower::shifted(file, &wrapped, BEFORE.len());
+        return Ok(lower.expr(inner.inner()));
+    }
+    Err(Box::new(syntax_error(file, text, &error)))
+}
+
+/// Returns the attribute of a body that consists of it.
+fn only_attribute(body: &structure::Body) -> Option<&structure::Attribute> {
+    let mut structures = body.iter();
+    let first = structures.next()?;
+    structures.next().is_none().then_some(first)?.as_attribute()
 }
 
 /// Parses the text between the quotes of a string; `None` if it has a syntax error.

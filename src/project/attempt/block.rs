@@ -11,8 +11,10 @@ use std::time::Duration;
 use super::{AttemptSettings, DEFAULT_BACKOFF, MAX_ATTEMPTS, Retry, Timeout, patterns};
 use crate::diagnostic::{Code, Diagnostic, closest};
 use crate::duration;
-use crate::language::evaluate::{NoNamespaces, Value, evaluate};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, ExprKind};
+use crate::language::value::Value;
 use crate::source::{Span, Spanned};
 
 /// The attributes of a `retry` block.
@@ -280,7 +282,7 @@ fn items(
     let whole = attribute.value.span;
     let items = match value(attribute, problems) {
         None | Some(Value::Null) => return Vec::new(),
-        Some(Value::List(items)) => items,
+        Some(Value::Tuple(items) | Value::List(items)) => items,
         Some(other) => {
             let name = &attribute.name.text;
             let diagnostic = Diagnostic::error(Code::WrongType, format!("`{name}` must be a list"));

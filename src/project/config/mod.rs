@@ -19,8 +19,10 @@ pub use self::run::TagLimit;
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Type};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{NoNamespaces, Value, evaluate};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
+use crate::language::value::Value;
 use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, exit_codes};
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::version::Constraint;
@@ -449,7 +451,7 @@ impl ConfigReader<'_> {
 
 /// Returns the elements of a list of strings, each with its own place where the list is written out.
 fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spanned<String>> {
-    let Value::List(items) = value else {
+    let Some(items) = value.sequence() else {
         return Vec::new();
     };
     let written = match &attribute.value.kind {
@@ -474,10 +476,6 @@ fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spanned<String>>
 }
 
 fn are_strings(value: &Value, fits: impl Fn(&str) -> bool) -> bool {
-    match value {
-        Value::List(items) => items
-            .iter()
-            .all(|item| matches!(item, Value::String(text) if fits(text))),
-        _ => false,
-    }
+    let items = value.sequence();
+    items.is_some_and(|items| items.iter().all(|item| item.as_str().is_some_and(&fits)))
 }

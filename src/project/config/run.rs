@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{NoNamespaces, Value, evaluate};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, ExprKind};
 use crate::project::attempt::block;
 use crate::project::tag::tag_problem;
@@ -44,14 +45,14 @@ pub(super) fn concurrency(
             return limits;
         }
     };
-    let Value::Object(entries) = value else {
+    let Some(entries) = value.entries() else {
         let diagnostic =
             Diagnostic::error(Code::WrongType, "`concurrency` must map tags to numbers")
                 .label(whole, block::this_is(&value));
         problems.push(diagnostic.help(HELP));
         return limits;
     };
-    for (tag, number) in &*entries {
+    for (tag, number) in entries.iter() {
         let (tag_span, number_span) = places(attribute, tag).unwrap_or((whole, whole));
         let problem = match tag_problem(tag) {
             None if tag.is_empty() => Some("no stack has an empty tag"),

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::Value;
+use crate::language::value::Value;
 use crate::source::Span;
 
 /// A state that the repository has to be in before anything is run.
@@ -111,7 +111,7 @@ pub struct SafeguardSettings {
 
 /// Returns the safeguards and groups of safeguards that a list names.
 pub(super) fn keywords(value: &Value) -> Vec<SafeguardKeyword> {
-    let Value::List(items) = value else {
+    let Some(items) = value.sequence() else {
         return Vec::new();
     };
     let known = items.iter().filter_map(|item| match item {

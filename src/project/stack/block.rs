@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use super::Stack;
 use super::watch::watched;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{NoNamespaces, Value, evaluate};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, ExprKind};
+use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::discover::Files;
@@ -195,7 +197,7 @@ fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned
     let whole = attribute.value.span;
     let items = match value(attribute, problems) {
         None | Some(Value::Null) => return Vec::new(),
-        Some(Value::List(items)) => items,
+        Some(Value::Tuple(items) | Value::List(items)) => items,
         Some(other) => {
             problems.push(wrong_type(attribute, whole, Wanted::Strings, &other));
             return Vec::new();

@@ -8,8 +8,11 @@ use super::units::{UnitFile, Units};
 use crate::change::cause::{Location, Use, UseKind};
 use crate::change::inputs::chain::MAX_CHAIN;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Budget, Call, EvalResult, Namespaces, Value, evaluate_within};
+use crate::language::evaluate::{
+    Answer, Budget, Call, EvalResult, NamePath, Namespaces, evaluate_within,
+};
 use crate::language::syntax::Expr;
+use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
@@ -101,7 +104,10 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
     /// Returns the text that an expression gives, if it can be evaluated.
     pub(super) fn text(&self, expr: &Expr) -> Option<String> {
         match evaluate_within(expr, self, &self.budget) {
-            Ok(Value::String(text)) => Some(text.to_string()),
+            Ok(Answer {
+                value: Value::String(text),
+                ..
+            }) => Some(text.to_string()),
             _ => None,
         }
     }
@@ -152,7 +158,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
             return unknown(span);
         }
         self.depth.update(|depth| depth + 1);
-        let value = evaluate_within(&local.value, self, &self.budget);
+        let value = evaluate_within(&local.value, self, &self.budget).map(|answer| answer.value);
         self.depth.update(|depth| depth - 1);
         let mut locals = self.locals.borrow_mut();
         locals.insert(name.to_owned(), value.clone());
@@ -169,17 +175,16 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
 
 /// Gives up on an expression; the diagnostic is never shown.
 fn unknown<T>(span: Span) -> EvalResult<T> {
-    Err(Box::new(
-        Diagnostic::warning(Code::UnavailableName, "unknown").label(span, ""),
-    ))
+    let diagnostic = Diagnostic::warning(Code::UnavailableName, "unknown");
+    Err(diagnostic.label(span, "").into())
 }
 
 impl Namespaces for Names<'_, '_, '_> {
-    fn get(&self, name: &str, rest: &[&str], span: Span) -> EvalResult<Option<Value>> {
-        match (name, rest) {
-            ("local", [first, ..]) => {
-                let value = self.local(first, span)?;
-                Ok(Some(Value::object([(*first, value)])))
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+        match (path.name, path.rest.as_slice()) {
+            ("local", [(first, span), ..]) => {
+                let value = self.local(first, *span)?;
+                Ok(Some(Value::object([(*first, value)]).into()))
             }
             _ => Ok(None),
         }
@@ -189,16 +194,12 @@ impl Namespaces for Names<'_, '_, '_> {
         Vec::new()
     }
 
-    fn has_function(&self, name: &str) -> bool {
-        FUNCTIONS.contains(&name)
-    }
-
-    fn call(&self, call: &Call<'_>) -> EvalResult {
+    fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
+        if !FUNCTIONS.contains(&&*call.name.text) {
+            return Ok(None);
+        }
         let (name, arguments) = (call.name, call.values()?);
-        let mut texts = arguments.iter().map(|argument| match argument {
-            Value::String(text) => Some(&**text),
-            _ => None,
-        });
+        let mut texts = arguments.iter().map(|(argument, _)| argument.as_str());
         let first = texts.next().flatten();
         let root = ProjectPath::root();
         let directory = &self.visit.directory;
@@ -240,6 +241,6 @@ impl Namespaces for Names<'_, '_, '_> {
             }
             _ => return unknown(name.span),
         };
-        Ok(Value::string(text))
+        Ok(Some(Value::string(text)))
     }
 }

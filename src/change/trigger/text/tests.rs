@@ -152,13 +152,11 @@ fn types_are_checked() {
       |           ^^^ this is a string
     "#);
     assert_snapshot!(block("  ctime = null\n  reason = tm_title(\"r\")"), @r#"
-    error: functions are not supported yet: `tm_title`
+    error: there is no function `tm_title` here
      --> t.tm.hcl:3:12
       |
     3 |   reason = tm_title("r")
-      |            ^^^^^^^^ this call cannot be evaluated
-      |
-      = help: write the value itself, or compute it with operators, templates and `for`
+      |            ^^^^^^^^ unknown function
     error: `ctime` must be a number
      --> t.tm.hcl:2:11
       |

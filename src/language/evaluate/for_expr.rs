@@ -1,0 +1,95 @@
+//! `for` over collections, in expressions and in templates.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::outcome::{EvalResult, fail};
+use super::{EvalScope, Value};
+use crate::diagnostic::Code;
+use crate::language::syntax::{Expr, ForExpr};
+use crate::source::Span;
+
+impl EvalScope<'_> {
+    /// Calls `body` for each element of a collection, with the variables set.
+    pub(super) fn each(
+        &self,
+        (key_variable, value_variable): (Option<&str>, &str),
+        collection: &Expr,
+        mut body: impl FnMut(&EvalScope) -> EvalResult<()>,
+    ) -> EvalResult<()> {
+        let evaluated = self.evaluate(collection)?;
+        let entries: Vec<(Value, Value)> = match &evaluated {
+            Value::Tuple(items) | Value::List(items) => {
+                let pairs = items.iter().zip(0_u64..);
+                pairs
+                    .map(|(item, index)| (index.into(), item.clone()))
+                    .collect()
+            }
+            Value::Set(items) => {
+                let pairs = items.iter().map(|item| (item.clone(), item.clone()));
+                pairs.collect()
+            }
+            Value::Object(entries) | Value::Map(entries) => entries
+                .iter()
+                .map(|(key, value)| (Value::String(key.clone()), value.clone()))
+                .collect(),
+            other => {
+                return fail(
+                    Code::WrongType,
+                    "`for` needs a list or an object",
+                    collection.span,
+                    self.this_is(collection, other),
+                );
+            }
+        };
+        for (key, value) in entries {
+            self.spend(1, collection.span)?;
+            let with_value = self.with(value_variable, value);
+            match key_variable {
+                Some(key_variable) => body(&with_value.with(key_variable, key))?,
+                None => body(&with_value)?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn for_expr(&self, for_expr: &ForExpr, span: Span) -> EvalResult {
+        let variables = (for_expr.key_variable.as_deref(), &*for_expr.value_variable);
+        let mut list = Vec::new();
+        let mut object: BTreeMap<Arc<str>, Vec<Value>> = BTreeMap::new();
+        self.each(variables, &for_expr.collection, |scope| {
+            if let Some(condition) = &for_expr.condition
+                && !scope.condition(condition)?
+            {
+                return Ok(());
+            }
+            let Some(key) = &for_expr.key else {
+                list.push(scope.evaluate(&for_expr.value)?);
+                return Ok(());
+            };
+            let values = object.entry(scope.key(key)?).or_default();
+            if !values.is_empty() && !for_expr.grouping {
+                return fail(
+                    Code::DuplicateEntry,
+                    "two elements have the same key",
+                    key.span,
+                    "add `...` after the value to group them",
+                );
+            }
+            values.push(scope.evaluate(&for_expr.value)?);
+            Ok(())
+        })?;
+        if for_expr.key.is_none() {
+            return self.within_limits(Value::tuple(list), span);
+        }
+        let object = object.into_iter().map(|(key, mut values)| {
+            let value = if for_expr.grouping {
+                Value::tuple(values)
+            } else {
+                values.pop().unwrap_or(Value::Null)
+            };
+            (key, value)
+        });
+        self.within_limits(Value::object(object), span)
+    }
+}

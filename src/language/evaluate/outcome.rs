@@ -1,0 +1,104 @@
+//! What evaluation gives: a value, or the reason why there is none.
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::value::Value;
+use crate::source::Span;
+
+/// A value, or why there is none.
+pub type EvalResult<T = Value> = std::result::Result<T, NoValue>;
+
+/// Why an expression has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoValue {
+    /// It is wrong.
+    Wrong(Box<Diagnostic>),
+    /// It needs a name whose value is not known yet.
+    Undecided(Box<Undecided>),
+}
+
+/// A name whose value is not known yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undecided {
+    /// The name, as far as it is not known: `stacks["/network"].outputs`.
+    pub name: String,
+    /// When it will be known, to follow "is": "known once `/network` has run".
+    pub when: String,
+    /// Where it is written.
+    pub span: Span,
+}
+
+impl NoValue {
+    /// Returns the diagnostic for a place where every name must be known.
+    pub fn into_diagnostic(self) -> Diagnostic {
+        match self {
+            NoValue::Wrong(diagnostic) => *diagnostic,
+            NoValue::Undecided(undecided) => {
+                let Undecided { name, when, span } = *undecided;
+                let message = format!("`{name}` has no value yet");
+                Diagnostic::error(Code::UnavailableName, message).label(span, format!("is {when}"))
+            }
+        }
+    }
+}
+
+impl From<Diagnostic> for NoValue {
+    fn from(diagnostic: Diagnostic) -> Self {
+        NoValue::Wrong(Box::new(diagnostic))
+    }
+}
+
+/// The value of a name or an expression, and whether it may be shown.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The value.
+    pub value: Value,
+    /// Whether anything that it was computed from is secret, so that it must not appear in a message.
+    pub is_sensitive: bool,
+}
+
+impl From<Value> for Answer {
+    fn from(value: Value) -> Self {
+        Answer {
+            value,
+            is_sensitive: false,
+        }
+    }
+}
+
+/// Collects results. An error counts more than something undecided: it stays wrong whatever comes.
+pub(super) fn all<T, C: FromIterator<T>>(
+    results: impl IntoIterator<Item = EvalResult<T>>,
+) -> EvalResult<C> {
+    let mut undecided = None;
+    let mut values = Vec::new();
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(NoValue::Undecided(first)) => _ = undecided.get_or_insert(first),
+            Err(wrong) => return Err(wrong),
+        }
+    }
+    match undecided {
+        None => Ok(values.into_iter().collect()),
+        Some(undecided) => Err(NoValue::Undecided(undecided)),
+    }
+}
+
+/// Combines two results as [`all`] does.
+pub(super) fn both<A, B>(left: EvalResult<A>, right: EvalResult<B>) -> EvalResult<(A, B)> {
+    match (left, right) {
+        (Ok(left), Ok(right)) => Ok((left, right)),
+        (Err(wrong @ NoValue::Wrong(_)), _) | (_, Err(wrong @ NoValue::Wrong(_))) => Err(wrong),
+        (Err(undecided), _) | (_, Err(undecided)) => Err(undecided),
+    }
+}
+
+/// Fails with an error in an expression.
+pub(super) fn fail<T>(
+    code: Code,
+    message: impl Into<String>,
+    span: Span,
+    label: impl Into<String>,
+) -> EvalResult<T> {
+    Err(Diagnostic::error(code, message).label(span, label).into())
+}

@@ -1,0 +1,219 @@
+//! The arguments of a call, converted to the types of the parameters, and what can be wrong with them.
+
+use std::sync::Arc;
+
+use bigdecimal::{BigDecimal, ToPrimitive};
+
+use super::{Changing, FileError, Files, Function, Parameter, Surroundings, undecided};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::{Call, EvalResult, NoValue};
+use crate::language::value::types::{ConversionError, convert};
+use crate::language::value::{Entries, Items, Value, normal};
+use crate::source::Span;
+
+/// The arguments of a call.
+pub(super) struct Arguments<'a> {
+    function: &'static Function,
+    call: &'a Call<'a>,
+    surroundings: &'a Surroundings<'a>,
+    values: Vec<Value>,
+    spans: Vec<Span>,
+}
+
+/// Why a function has no result.
+pub(super) enum FunctionError {
+    /// The argument at this position is wrong. The text follows "this is …;" or stands alone.
+    Argument(usize, String),
+    /// The arguments do not fit together, or what they name does not exist.
+    Call(String),
+    /// Evaluation stopped inside the call.
+    NoValue(NoValue),
+}
+
+impl From<NoValue> for FunctionError {
+    fn from(none: NoValue) -> Self {
+        FunctionError::NoValue(none)
+    }
+}
+
+impl<'a> Arguments<'a> {
+    /// Converts the arguments to the types of the parameters; there are as many as the function takes.
+    pub(super) fn new(
+        function: &'static Function,
+        call: &'a Call<'a>,
+        surroundings: &'a Surroundings<'a>,
+        values: Vec<(Value, Span)>,
+    ) -> EvalResult<Self> {
+        let (values, spans) = values.into_iter().unzip();
+        let mut arguments = Arguments {
+            function,
+            call,
+            surroundings,
+            values,
+            spans,
+        };
+        for index in 0..arguments.values.len() {
+            let value = &arguments.values[index];
+            call.spend(value.weight())?;
+            let converted = convert_argument(arguments.parameter(index), value);
+            match converted {
+                Ok(converted) => arguments.values[index] = converted,
+                Err(problem) => {
+                    let error = FunctionError::Argument(index, problem);
+                    return Err(arguments.no_value(error));
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn parameter(&self, index: usize) -> Parameter {
+        let variadic = self.function.variadic;
+        let parameter = self.function.parameters.get(index).copied().or(variadic);
+        parameter.expect("the number of arguments has been checked")
+    }
+
+    /// Returns how many there are.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Returns all of them.
+    pub(super) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Returns one of them.
+    pub(super) fn value(&self, index: usize) -> &Value {
+        &self.values[index]
+    }
+
+    /// Returns an argument whose parameter is a string that is not null.
+    pub(super) fn text(&self, index: usize) -> &Arc<str> {
+        match &self.values[index] {
+            Value::String(text) => text,
+            other => unreachable!("{} where the parameter is a string", other.type_name()),
+        }
+    }
+
+    /// Returns an argument whose parameter is a number that is not null.
+    pub(super) fn number(&self, index: usize) -> &BigDecimal {
+        match &self.values[index] {
+            Value::Number(number) => number,
+            other => unreachable!("{} where the parameter is a number", other.type_name()),
+        }
+    }
+
+    /// Returns an argument whose parameter is a number, which must be whole and of moderate size.
+    pub(super) fn integer(&self, index: usize) -> Result<i64, FunctionError> {
+        let number = self.number(index);
+        let whole = number.is_integer().then(|| number.to_i64()).flatten();
+        whole.ok_or_else(|| FunctionError::Argument(index, "a whole number is needed".to_owned()))
+    }
+
+    /// Returns an argument whose parameter is a bool that is not null.
+    pub(super) fn flag(&self, index: usize) -> bool {
+        matches!(self.values[index], Value::Bool(true))
+    }
+
+    /// Returns an argument whose parameter is a list or set that is not null.
+    pub(super) fn items(&self, index: usize) -> &Items {
+        let value = &self.values[index];
+        value.items().unwrap_or_else(|| {
+            unreachable!("{} where the parameter is a list or set", value.type_name())
+        })
+    }
+
+    /// Returns an argument whose parameter is a map that is not null.
+    pub(super) fn entries(&self, index: usize) -> &Entries {
+        let value = &self.values[index];
+        value
+            .entries()
+            .unwrap_or_else(|| unreachable!("{} where the parameter is a map", value.type_name()))
+    }
+
+    /// Counts work done or about to be done, in elements or in eight bytes of text.
+    pub(super) fn spend(&self, cost: u64) -> Result<(), FunctionError> {
+        Ok(self.call.spend(cost)?)
+    }
+
+    /// Returns the files that may be read.
+    pub(super) fn files(&self) -> Result<&dyn Files, FunctionError> {
+        self.surroundings.files.ok_or_else(|| {
+            FunctionError::Call(format!(
+                "no files can be read in {}",
+                self.surroundings.place
+            ))
+        })
+    }
+
+    /// Returns whether results must be the same each time, in a place where they may differ at all.
+    pub(super) fn is_fixed(&self) -> Result<bool, FunctionError> {
+        match self.surroundings.changing {
+            Changing::Allowed => Ok(false),
+            Changing::Fixed => Ok(true),
+            Changing::Refused => Err(FunctionError::Call(format!(
+                "it gives another value each time, and in {} a value must be the same whenever \
+                 the same files are read",
+                self.surroundings.place
+            ))),
+        }
+    }
+
+    /// Returns what an error means for the argument that names a file.
+    pub(super) fn file_error(&self, index: usize, error: FileError) -> FunctionError {
+        match error {
+            FileError::Wrong(problem) => FunctionError::Argument(index, problem),
+            FileError::Undecided { name, when } => undecided(self.call, name, when).into(),
+        }
+    }
+
+    /// Turns an error into a diagnostic that points at what is wrong.
+    pub(super) fn no_value(&self, error: FunctionError) -> NoValue {
+        let name = &self.call.name.text;
+        let is_sensitive = self.call.is_sensitive();
+        let secret = || "what is wrong is not shown, since a value in it is sensitive".to_owned();
+        let diagnostic = match error {
+            FunctionError::NoValue(none) => return none,
+            FunctionError::Argument(index, problem) => {
+                let parameter = self.parameter(index).name;
+                let message = format!("`{name}` cannot use its argument `{parameter}`");
+                let problem = if is_sensitive { secret() } else { problem };
+                Diagnostic::error(Code::WrongArguments, message).label(self.spans[index], problem)
+            }
+            FunctionError::Call(problem) => {
+                let problem = if is_sensitive { secret() } else { problem };
+                Diagnostic::error(Code::WrongArguments, format!("`{name}` has no result here"))
+                    .label(self.call.name.span, problem)
+            }
+        };
+        diagnostic.into()
+    }
+}
+
+/// Converts an argument to the type of its parameter. Text is in Unicode's normal form C then.
+fn convert_argument(parameter: Parameter, value: &Value) -> Result<Value, String> {
+    if *value == Value::Null && !parameter.nullable {
+        return Err("this is null".to_owned());
+    }
+    match convert(value, &parameter.kind.to_type()) {
+        Ok(Value::String(text)) => Ok(Value::String(normal(&text))),
+        Ok(value) => Ok(value),
+        Err(ConversionError {
+            path,
+            wanted,
+            found,
+        }) => {
+            let part = if path.is_empty() {
+                "this".to_owned()
+            } else {
+                format!("its `{path}`")
+            };
+            Err(format!(
+                "{part} is {}; {} is needed",
+                found.description(),
+                wanted.name()
+            ))
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Functions of lists, maps and objects.
+
+use super::Function;
+
+pub(super) static FUNCTIONS: &[Function] = &[];

@@ -1,0 +1,5 @@
+//! Functions of dates and times.
+
+use super::Function;
+
+pub(super) static FUNCTIONS: &[Function] = &[];

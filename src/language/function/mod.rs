@@ -1,0 +1,344 @@
+//! The functions that expressions can call: Terraform's library under `tm_` names, and Terramate's own.
+//!
+//! One registry holds the name, the parameters, the documentation and the implementation of each. Results
+//! are Terraform's. A function looks only at its arguments; what may be read besides is in
+//! [`Surroundings`]. The work of a call counts against the budget of the expression, so a function whose
+//! result could be much larger than its arguments must count before it computes.
+
+mod arguments;
+mod collections;
+mod conversion;
+mod dates;
+mod encoding;
+mod files;
+mod hashes;
+mod networks;
+mod numbers;
+mod patterns;
+mod sets;
+mod strings;
+mod templates;
+mod terramate;
+
+use std::sync::Arc;
+
+use self::arguments::{Arguments, FunctionError};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
+use crate::language::value::Value;
+use crate::language::value::types::Type;
+
+/// What stands before the names of functions in configuration files.
+pub const PREFIX: &str = "tm_";
+
+/// A function.
+#[derive(Debug)]
+pub struct Function {
+    /// The name without its prefix, as Terraform has it.
+    pub name: &'static str,
+    /// The parameters that must be given.
+    pub parameters: &'static [Parameter],
+    /// The parameter that may be given any number of times after them.
+    pub variadic: Option<Parameter>,
+    /// The type of the result.
+    pub returns: Kind,
+    /// What it returns, in a sentence or two: "Returns …".
+    pub description: &'static str,
+    /// A call without prefix, and its result as JSON; the tests check it.
+    pub example: (&'static str, &'static str),
+    body: Body,
+}
+
+/// A parameter of a function.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// The name.
+    pub name: &'static str,
+    /// The type that arguments are converted to.
+    pub kind: Kind,
+    /// Whether the argument may be null.
+    pub nullable: bool,
+}
+
+impl Parameter {
+    /// Makes a parameter that must not be null.
+    const fn new(name: &'static str, kind: Kind) -> Self {
+        Parameter {
+            name,
+            kind,
+            nullable: false,
+        }
+    }
+
+    /// Makes a parameter that may be null.
+    const fn nullable(name: &'static str, kind: Kind) -> Self {
+        Parameter {
+            nullable: true,
+            ..Parameter::new(name, kind)
+        }
+    }
+}
+
+/// The type of a parameter or a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A value of any type; the function itself decides what fits.
+    Any,
+    /// `bool`
+    Bool,
+    /// `number`
+    Number,
+    /// `string`
+    String,
+    /// `list(…)`
+    List(&'static Kind),
+    /// `set(…)`
+    Set(&'static Kind),
+    /// `map(…)`
+    Map(&'static Kind),
+}
+
+impl Kind {
+    fn to_type(self) -> Type {
+        let element = |kind: &Kind| Box::new(kind.to_type());
+        match self {
+            Kind::Any => Type::Any,
+            Kind::Bool => Type::Bool,
+            Kind::Number => Type::Number,
+            Kind::String => Type::String,
+            Kind::List(kind) => Type::List(element(kind)),
+            Kind::Set(kind) => Type::Set(element(kind)),
+            Kind::Map(kind) => Type::Map(element(kind)),
+        }
+    }
+}
+
+/// How a function computes its result.
+#[derive(Clone, Copy)]
+enum Body {
+    /// From the values of its arguments, converted to the types of the parameters.
+    Eager(fn(&Arguments) -> Result<Value, FunctionError>),
+    /// From its arguments as written.
+    Lazy(fn(&Call, &Surroundings) -> EvalResult),
+    /// Not at all; the text says why, to follow the name.
+    Refused(&'static str),
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Body::Eager(_) => "Eager",
+            Body::Lazy(_) => "Lazy",
+            Body::Refused(_) => "Refused",
+        })
+    }
+}
+
+impl Function {
+    /// Returns how the function is called: `join(separator string, lists list(string)...) string`.
+    pub fn signature(&self) -> String {
+        let show =
+            |parameter: &Parameter| format!("{} {}", parameter.name, parameter.kind.to_type());
+        let required = self.parameters.iter().map(show);
+        let variadic = self.variadic.iter().map(|it| show(it) + "...");
+        let parameters: Vec<String> = required.chain(variadic).collect();
+        format!(
+            "{}({}) {}",
+            self.name,
+            parameters.join(", "),
+            self.returns.to_type()
+        )
+    }
+}
+
+/// The files that functions may read.
+pub trait Files {
+    /// Returns the content of a file. The path is as written in the call.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or lies outside of the project.
+    fn read(&self, path: &str) -> Result<Arc<[u8]>, FileError>;
+
+    /// Returns whether a path is that of a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is something else, or lies outside of the project.
+    fn exists(&self, path: &str) -> Result<bool, FileError>;
+
+    /// Returns the files below a directory that match a pattern, relative to the directory, in byte order.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be read or lies outside of the project, or the pattern is wrong.
+    fn matching(&self, directory: &str, pattern: &str) -> Result<Vec<String>, FileError>;
+
+    /// Returns a path as an absolute one on this machine, without `.` and `..`.
+    ///
+    /// # Errors
+    ///
+    /// If it is not known what the path is relative to.
+    fn absolute(&self, path: &str) -> Result<String, FileError>;
+}
+
+/// Why a file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileError {
+    /// The path is wrong; the text says in which way.
+    Wrong(String),
+    /// It is not known yet what the path is relative to.
+    Undecided {
+        /// See [`Undecided::name`].
+        name: String,
+        /// See [`Undecided::when`].
+        when: String,
+    },
+}
+
+/// Whether functions can be called whose result differs from call to call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changing {
+    /// No: the value must be the same whenever the same files are read.
+    Refused,
+    /// Yes.
+    Allowed,
+    /// Yes, and they return the same each time, so that other differences show.
+    Fixed,
+}
+
+/// What functions can use besides their arguments.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// What stands before the names of functions: [`PREFIX`], or nothing in a file that is a template.
+    pub prefix: &'static str,
+    /// Where the expression is, for messages: "the project configuration".
+    pub place: &'a str,
+    /// The files, if any may be read here.
+    pub files: Option<&'a dyn Files>,
+    /// Whether results may differ from call to call.
+    pub changing: Changing,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Returns surroundings that offer nothing.
+    pub fn none(place: &'a str) -> Self {
+        Surroundings {
+            prefix: PREFIX,
+            place,
+            files: None,
+            changing: Changing::Refused,
+        }
+    }
+}
+
+/// The functions by group.
+static GROUPS: [(&str, &[Function]); 13] = [
+    ("Numbers", numbers::FUNCTIONS),
+    ("Strings", strings::FUNCTIONS),
+    ("Patterns", patterns::FUNCTIONS),
+    ("Collections", collections::FUNCTIONS),
+    ("Sets", sets::FUNCTIONS),
+    ("Conversion", conversion::FUNCTIONS),
+    ("Encoding", encoding::FUNCTIONS),
+    ("Dates and times", dates::FUNCTIONS),
+    ("Hashes and random values", hashes::FUNCTIONS),
+    ("IP networks", networks::FUNCTIONS),
+    ("Files", files::FUNCTIONS),
+    ("Templates", templates::FUNCTIONS),
+    ("Terramate", terramate::FUNCTIONS),
+];
+
+/// Returns the groups of functions, each with its title.
+pub fn groups() -> impl Iterator<Item = (&'static str, &'static [Function])> {
+    GROUPS.iter().copied()
+}
+
+/// Returns the names of all functions, with a prefix.
+pub fn names(prefix: &'static str) -> impl Iterator<Item = String> {
+    let functions = GROUPS.iter().flat_map(|(_, functions)| *functions);
+    functions.map(move |function| format!("{prefix}{}", function.name))
+}
+
+/// Returns the function of that name, which has no prefix.
+pub fn find(name: &str) -> Option<&'static Function> {
+    let mut functions = GROUPS.iter().flat_map(|(_, functions)| *functions);
+    functions.find(|function| function.name == name)
+}
+
+/// Calls a function; `None` if there is none of that name.
+///
+/// # Errors
+///
+/// If the call is wrong, or its value is not known yet.
+pub fn call(call: &Call, surroundings: &Surroundings) -> EvalResult<Option<Value>> {
+    let name = &*call.name.text;
+    // Terraform's own names may be written out, too.
+    let short = name.strip_prefix(surroundings.prefix);
+    let short = short.map(|name| name.strip_prefix("core::").unwrap_or(name));
+    let Some(function) = short.and_then(find) else {
+        return Ok(None);
+    };
+    match function.body {
+        Body::Lazy(body) => {
+            check_count(function, call, call.arguments.len())?;
+            body(call, surroundings).map(Some)
+        }
+        Body::Refused(why) => {
+            let message = format!("`{name}` cannot be used: it {why}");
+            let diagnostic = Diagnostic::error(Code::UnavailableName, message);
+            Err(diagnostic.label(call.name.span, "not available").into())
+        }
+        Body::Eager(body) => {
+            let values = call.values()?;
+            check_count(function, call, values.len())?;
+            let arguments = Arguments::new(function, call, surroundings, values)?;
+            let value = body(&arguments).map_err(|error| arguments.no_value(error))?;
+            call.spend(value.weight())?;
+            Ok(Some(value))
+        }
+    }
+}
+
+fn check_count(function: &Function, call: &Call, count: usize) -> EvalResult<()> {
+    let required = function.parameters.len();
+    let fits = match function.variadic {
+        None => count == required,
+        Some(_) => count >= required,
+    };
+    if fits {
+        return Ok(());
+    }
+    let at_least = if function.variadic.is_some() {
+        "at least "
+    } else {
+        ""
+    };
+    let noun = if required == 1 {
+        "argument"
+    } else {
+        "arguments"
+    };
+    let message = format!(
+        "`{}` takes {at_least}{required} {noun}, and this call has {count}",
+        call.name.text
+    );
+    let (span, label) = match call.arguments.get(required) {
+        Some(first) if count > required => (first.span, "one argument too many"),
+        _ => (call.name.span, "arguments are missing"),
+    };
+    let diagnostic = Diagnostic::error(Code::WrongArguments, message).label(span, label);
+    let prefix = call
+        .name
+        .text
+        .strip_suffix(function.name)
+        .unwrap_or_default();
+    Err(diagnostic
+        .help(format!("call it as `{prefix}{}`", function.signature()))
+        .into())
+}
+
+fn undecided(call: &Call, name: String, when: String) -> NoValue {
+    let span = call.name.span;
+    NoValue::Undecided(Box::new(Undecided { name, when, span }))
+}

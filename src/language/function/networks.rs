@@ -1,0 +1,5 @@
+//! Functions of IP networks and addresses.
+
+use super::Function;
+
+pub(super) static FUNCTIONS: &[Function] = &[];

@@ -1,0 +1,5 @@
+//! Functions of sets.
+
+use super::Function;
+
+pub(super) static FUNCTIONS: &[Function] = &[];

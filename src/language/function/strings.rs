@@ -1,0 +1,5 @@
+//! Functions of text.
+
+use super::Function;
+
+pub(super) static FUNCTIONS: &[Function] = &[];

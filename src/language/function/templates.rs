@@ -1,0 +1,5 @@
+//! Text from templates.
+
+use super::Function;
+
+pub(super) static FUNCTIONS: &[Function] = &[];

@@ -1,0 +1,319 @@
+//! Types, and the conversions between them that Terraform has.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Value, number_text};
+
+/// The type of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Type {
+    /// Any type: that of `null`, and of the elements of an empty list.
+    Any,
+    /// `bool`
+    Bool,
+    /// `number`
+    Number,
+    /// `string`
+    String,
+    /// `tuple([…])`
+    Tuple(Vec<Type>),
+    /// `list(…)`
+    List(Box<Type>),
+    /// `set(…)`
+    Set(Box<Type>),
+    /// `object({…})`
+    Object(BTreeMap<Arc<str>, Type>),
+    /// `map(…)`
+    Map(Box<Type>),
+}
+
+/// Why a value cannot be converted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConversionError {
+    /// The way from the value to the part of it that is wrong: `[0].name`; empty if it is the value itself.
+    pub path: String,
+    /// The type that the part should have.
+    pub wanted: Type,
+    /// The part.
+    pub found: Value,
+}
+
+impl Type {
+    /// Returns the type of a value.
+    pub fn of(value: &Value) -> Self {
+        let element = |items: &[Value]| {
+            let types: Vec<Type> = items.iter().map(Type::of).collect();
+            Box::new(unify(&types).unwrap_or(Type::Any))
+        };
+        match value {
+            Value::Null => Type::Any,
+            Value::Bool(_) => Type::Bool,
+            Value::Number(_) => Type::Number,
+            Value::String(_) => Type::String,
+            Value::Tuple(items) => Type::Tuple(items.iter().map(Type::of).collect()),
+            Value::List(items) => Type::List(element(items)),
+            Value::Set(items) => Type::Set(element(items)),
+            Value::Object(entries) => {
+                let attributes = entries.iter();
+                let typed = attributes.map(|(name, value)| (name.clone(), Type::of(value)));
+                Type::Object(typed.collect())
+            }
+            Value::Map(entries) => {
+                let types: Vec<Type> = entries.values().map(Type::of).collect();
+                Type::Map(Box::new(unify(&types).unwrap_or(Type::Any)))
+            }
+        }
+    }
+
+    /// Returns the name for a message: "a list", as [`Value::type_name`] has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Type::Any => "any value",
+            Type::Bool => "a bool",
+            Type::Number => "a number",
+            Type::String => "a string",
+            Type::Tuple(_) | Type::List(_) => "a list",
+            Type::Set(_) => "a set",
+            Type::Object(_) => "an object",
+            Type::Map(_) => "a map",
+        }
+    }
+
+    /// Returns whether every value of this type converts to another one, whatever it is.
+    fn converts_safely(&self, wanted: &Type) -> bool {
+        use Type as T;
+        match (self, wanted) {
+            _ if self == wanted => true,
+            (T::Any, _) | (_, T::Any) | (T::Bool | T::Number, T::String) => true,
+            (T::List(own), T::List(wanted) | T::Set(wanted))
+            | (T::Set(own), T::Set(wanted) | T::List(wanted))
+            | (T::Map(own), T::Map(wanted)) => own.converts_safely(wanted),
+            (T::Tuple(own), T::List(wanted) | T::Set(wanted)) => {
+                own.iter().all(|own| own.converts_safely(wanted))
+            }
+            (T::Tuple(own), T::Tuple(wanted)) => {
+                own.len() == wanted.len()
+                    && own
+                        .iter()
+                        .zip(wanted)
+                        .all(|(own, wanted)| own.converts_safely(wanted))
+            }
+            (T::Object(own), T::Map(wanted)) => own.values().all(|own| own.converts_safely(wanted)),
+            (T::Object(own), T::Object(wanted)) => wanted
+                .iter()
+                .all(|(name, wanted)| own.get(name).is_some_and(|own| own.converts_safely(wanted))),
+            _ => false,
+        }
+    }
+}
+
+/// Written as Terraform does: `list(string)`.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Any => f.write_str("any"),
+            Type::Bool => f.write_str("bool"),
+            Type::Number => f.write_str("number"),
+            Type::String => f.write_str("string"),
+            Type::List(element) => write!(f, "list({element})"),
+            Type::Set(element) => write!(f, "set({element})"),
+            Type::Map(element) => write!(f, "map({element})"),
+            Type::Tuple(types) => {
+                let types: Vec<String> = types.iter().map(Type::to_string).collect();
+                write!(f, "tuple([{}])", types.join(", "))
+            }
+            Type::Object(attributes) => {
+                let attributes = attributes.iter();
+                let written: Vec<String> = attributes
+                    .map(|(name, own)| format!("{name} = {own}"))
+                    .collect();
+                write!(f, "object({{{}}})", written.join(", "))
+            }
+        }
+    }
+}
+
+/// Returns the one type that values of all these types convert to without loss, as Terraform finds it for
+/// the results of a condition and the elements of a list; `None` if there is none. Without types, any.
+pub fn unify(types: &[Type]) -> Option<Type> {
+    let known: Vec<&Type> = types.iter().filter(|it| **it != Type::Any).collect();
+    let Some((&first, rest)) = known.split_first() else {
+        return Some(Type::Any);
+    };
+    if rest.iter().all(|it| *it == first) {
+        return Some(first.clone());
+    }
+    let elements = |of: fn(&Type) -> Option<&Type>| -> Option<Vec<Type>> {
+        known.iter().map(|it| of(it).cloned()).collect()
+    };
+    if let Some(elements) = elements(|it| match it {
+        Type::Map(element) => Some(element),
+        _ => None,
+    }) {
+        return Some(Type::Map(Box::new(unify(&elements)?)));
+    }
+    if let Some(elements) = elements(|it| match it {
+        Type::List(element) => Some(element),
+        _ => None,
+    }) {
+        return Some(Type::List(Box::new(unify(&elements)?)));
+    }
+    if let Some(elements) = elements(|it| match it {
+        Type::Set(element) => Some(element),
+        _ => None,
+    }) {
+        return Some(Type::Set(Box::new(unify(&elements)?)));
+    }
+    if let Some(unified) = unify_objects(&known) {
+        return unified;
+    }
+    if let Some(unified) = unify_tuples(&known) {
+        return unified;
+    }
+    let mut candidates = known.iter();
+    let fits = |wanted: &Type| known.iter().all(|it| it.converts_safely(wanted));
+    candidates.find(|it| fits(it)).map(|it| (*it).clone())
+}
+
+/// Returns the type for objects, as far as all are: an object if they have the same attributes, else a map.
+fn unify_objects(types: &[&Type]) -> Option<Option<Type>> {
+    let objects: Option<Vec<&BTreeMap<Arc<str>, Type>>> = types
+        .iter()
+        .map(|it| match it {
+            Type::Object(attributes) => Some(attributes),
+            _ => None,
+        })
+        .collect();
+    let objects = objects?;
+    let (first, rest) = objects.split_first()?;
+    if rest.iter().all(|it| it.keys().eq(first.keys())) {
+        let unified = first.keys().map(|name| {
+            let types: Vec<Type> = objects.iter().map(|it| it[name].clone()).collect();
+            Some((name.clone(), unify(&types)?))
+        });
+        if let Some(attributes) = unified.collect() {
+            return Some(Some(Type::Object(attributes)));
+        }
+    }
+    let all: Vec<Type> = objects.iter().flat_map(|it| it.values().cloned()).collect();
+    Some(unify(&all).map(|element| Type::Map(Box::new(element))))
+}
+
+/// Returns the type for tuples, as far as all are: a tuple if they have the same length, else a list.
+fn unify_tuples(types: &[&Type]) -> Option<Option<Type>> {
+    let tuples: Option<Vec<&Vec<Type>>> = types
+        .iter()
+        .map(|it| match it {
+            Type::Tuple(types) => Some(types),
+            _ => None,
+        })
+        .collect();
+    let tuples = tuples?;
+    let (first, rest) = tuples.split_first()?;
+    if rest.iter().all(|it| it.len() == first.len()) {
+        let unified = (0..first.len()).map(|index| {
+            let types: Vec<Type> = tuples.iter().map(|it| it[index].clone()).collect();
+            unify(&types)
+        });
+        if let Some(types) = unified.collect() {
+            return Some(Some(Type::Tuple(types)));
+        }
+    }
+    let all: Vec<Type> = tuples.iter().flat_map(|it| it.iter().cloned()).collect();
+    Some(unify(&all).map(|element| Type::List(Box::new(element))))
+}
+
+/// Converts a value, as Terraform does where a type is expected. `null` is a value of each type.
+///
+/// # Errors
+///
+/// If the value, or a part of it, cannot be converted.
+pub fn convert(value: &Value, wanted: &Type) -> Result<Value, ConversionError> {
+    let wrong = || ConversionError {
+        path: String::new(),
+        wanted: wanted.clone(),
+        found: value.clone(),
+    };
+    Ok(match (value, wanted) {
+        (Value::Null, _) => Value::Null,
+        (_, Type::Any) => value.clone(),
+        (_, Type::Bool) => Value::Bool(value.to_bool().ok_or_else(wrong)?),
+        (_, Type::Number) => Value::Number(value.to_number().ok_or_else(wrong)?),
+        (Value::Number(number), Type::String) => Value::string(number_text(number)),
+        (_, Type::String) => Value::String(value.to_text().ok_or_else(wrong)?),
+        (_, Type::List(element)) => {
+            let items = value.items().ok_or_else(wrong)?;
+            Value::list(elements(items, element)?)
+        }
+        (_, Type::Set(element)) => {
+            let items = value.items().ok_or_else(wrong)?;
+            Value::set(elements(items, element)?)
+        }
+        (_, Type::Tuple(types)) => {
+            let items = value.sequence().filter(|items| items.len() == types.len());
+            let items = items.ok_or_else(wrong)?.iter().zip(types).enumerate();
+            let converted = items.map(|(index, (item, wanted))| {
+                convert(item, wanted).map_err(|error| error.below(&format!("[{index}]")))
+            });
+            Value::Tuple(converted.collect::<Result<_, _>>()?)
+        }
+        (_, Type::Map(element)) => {
+            let entries = value.entries().ok_or_else(wrong)?;
+            let values: Vec<Value> = entries.values().cloned().collect();
+            let element = element_type(&values, element).ok_or_else(wrong)?;
+            let converted = entries.iter().map(|(key, value)| {
+                let value = convert(value, &element);
+                Ok((
+                    key.clone(),
+                    value.map_err(|error| error.below(&format!(".{key}")))?,
+                ))
+            });
+            Value::Map(converted.collect::<Result<_, _>>()?)
+        }
+        (_, Type::Object(attributes)) => {
+            let entries = value.entries().ok_or_else(wrong)?;
+            let converted = attributes.iter().map(|(name, wanted)| {
+                let value = entries.get(name).ok_or_else(wrong)?;
+                let value = convert(value, wanted);
+                Ok((
+                    name.clone(),
+                    value.map_err(|error| error.below(&format!(".{name}")))?,
+                ))
+            });
+            Value::Object(converted.collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+/// Converts the elements of a list or set to one type.
+fn elements(items: &[Value], wanted: &Type) -> Result<Vec<Value>, ConversionError> {
+    let element = element_type(items, wanted).ok_or_else(|| ConversionError {
+        path: String::new(),
+        wanted: Type::List(Box::new(wanted.clone())),
+        found: Value::tuple(items.iter().cloned()),
+    })?;
+    let items = items.iter().enumerate();
+    items
+        .map(|(index, item)| {
+            convert(item, &element).map_err(|error| error.below(&format!("[{index}]")))
+        })
+        .collect()
+}
+
+/// Returns the type that elements get: the wanted one, or if that may be any, the one they have in common.
+fn element_type(items: &[Value], wanted: &Type) -> Option<Type> {
+    if *wanted != Type::Any {
+        return Some(wanted.clone());
+    }
+    let types: Vec<Type> = items.iter().map(Type::of).collect();
+    unify(&types)
+}
+
+impl ConversionError {
+    fn below(mut self, step: &str) -> Self {
+        self.path.insert_str(0, step);
+        self
+    }
+}
