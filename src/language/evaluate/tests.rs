@@ -325,12 +325,12 @@ fn a_sensitive_value_is_not_shown() {
 #[test]
 fn a_wrong_part_is_pointed_at() {
     insta::assert_snapshot!(show(r#""a${null}""#), @r#"
-error: there is no function `tm_concat` here
- --> x.tm:1:5
-  |
-1 | x = tm_concat(["a"], nonsense)
-  |     ^^^^^^^^^ unknown function
-"#);
+    error: this cannot be inserted into text
+     --> x.tm:1:9
+      |
+    1 | x = "a${null}"
+      |         ^^^^ this is null; text, numbers and bools can be inserted
+    "#);
     insta::assert_snapshot!(show("1 + evn.HOME"), @"
     error: unknown name `evn`
      --> x.tm:1:9

@@ -170,7 +170,7 @@ fn types_are_checked() {
     3 |   reason = global.reason
       |            ^^^^^^ not available here
       |
-      = help: only literals, operators, templates and `for` are evaluated here
+      = help: only literals, operators, templates, `for` and functions are evaluated here
     ");
 }
 
