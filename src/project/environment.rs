@@ -10,7 +10,8 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::NoValue;
 use crate::language::value::Value;
 use crate::project::Project;
-use crate::project::namespaces::{ProjectNamespaces, is_unset};
+use crate::project::globals::is_unset;
+use crate::project::namespaces::ProjectNamespaces;
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 

@@ -1,23 +1,88 @@
 //! `globals` blocks: values that directories hand down to the stacks below them.
 //!
-//! This module collects them; [`crate::project::namespaces`] evaluates them, for one stack at a time
-//! and only when an expression uses one.
+//! This module collects them; [`crate::project::namespaces`] evaluates them, only when an expression uses
+//! one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{Block, Expr};
+use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
+use crate::path::ProjectPath;
 use crate::source::Span;
 
-/// One attribute of a `globals` block.
+/// One definition in a `globals` block.
 #[derive(Debug, Clone)]
 pub struct GlobalDefinition {
     /// Where the value belongs: the labels of the block, then the name of the attribute.
     pub path: Vec<Box<str>>,
-    /// The value; `unset` removes what a directory above defined.
-    pub value: Expr,
+    /// What it says.
+    pub kind: DefinitionKind,
     /// The name, as written.
     pub span: Span,
+    /// The directory that it applies to, with everything below.
+    pub directory: ProjectPath,
+    /// Whether an imported file says so; local files override those.
+    pub is_imported: bool,
+}
+
+/// What a definition says.
+#[derive(Debug, Clone)]
+pub enum DefinitionKind {
+    /// The value is that of the expression.
+    Value(Expr),
+    /// What a directory above, or an imported file, defined is removed.
+    Unset,
+    /// There is an object, maybe empty: the block has labels and nothing in it.
+    Object,
+    /// The value is an object with an entry for each element of a collection.
+    Map(Arc<MapBlock>),
+}
+
+/// A `map` block: an object computed from a collection.
+#[derive(Debug, Clone)]
+pub struct MapBlock {
+    /// The label: the name of the object.
+    pub name: Name,
+    /// The collection.
+    pub for_each: Expr,
+    /// The variable with the current element, as `new`, and with the value that an earlier element with
+    /// the same key gave, as `old`.
+    pub iterator: Box<str>,
+    /// The key of the entry.
+    pub key: Expr,
+    /// The value of the entry.
+    pub value: MapValue,
+}
+
+/// The value of each entry of a `map` block.
+#[derive(Debug, Clone)]
+pub enum MapValue {
+    /// `value = …`
+    Expr(Expr),
+    /// `value { … }`
+    Block {
+        /// The attributes of the object.
+        attributes: Vec<Attribute>,
+        /// Further objects in it.
+        maps: Vec<MapBlock>,
+    },
+}
+
+impl GlobalDefinition {
+    /// Returns how an expression refers to it: `global.network.cidr`.
+    pub fn name(&self) -> String {
+        let mut name = "global".to_owned();
+        for part in &self.path {
+            let is_identifier = is_identifier(part);
+            name += &if is_identifier {
+                format!(".{part}")
+            } else {
+                format!("[{part:?}]")
+            };
+        }
+        name
+    }
 }
 
 /// Collects the `globals` blocks of a directory, outermost paths first: local definitions override
@@ -25,22 +90,25 @@ pub struct GlobalDefinition {
 pub(crate) fn read<'a>(
     imported: impl Iterator<Item = &'a Block>,
     local: impl Iterator<Item = &'a Block>,
+    directory: &ProjectPath,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<GlobalDefinition> {
-    let mut definitions: Vec<GlobalDefinition> = imported.flat_map(definitions_of).collect();
+    let mut definitions: Vec<GlobalDefinition> = Vec::new();
+    for block in imported {
+        definitions_of(block, directory, true, &mut definitions, problems);
+    }
+    let mut own = Vec::new();
+    for block in local {
+        definitions_of(block, directory, false, &mut own, problems);
+    }
     let mut seen: HashMap<Vec<Box<str>>, Span> = HashMap::new();
-    for definition in local.flat_map(definitions_of) {
+    for definition in own {
+        if let DefinitionKind::Object = definition.kind {
+            definitions.push(definition); // says nothing that could contradict
+            continue;
+        }
         if let Some(&first) = seen.get(&definition.path) {
-            let name = definition.path.join(".");
-            let diagnostic = Diagnostic::error(
-                Code::DuplicateDefinition,
-                format!("`global.{name}` is set twice in this directory"),
-            );
-            problems.push(
-                diagnostic
-                    .label(definition.span, "again here")
-                    .label(first, "first here"),
-            );
+            problems.push(set_twice(&definition, first));
             continue;
         }
         seen.insert(definition.path.clone(), definition.span);
@@ -51,13 +119,152 @@ pub(crate) fn read<'a>(
     definitions
 }
 
-fn definitions_of(block: &Block) -> impl Iterator<Item = GlobalDefinition> {
-    block.body.attributes.iter().map(|attribute| {
-        let labels = block.labels.iter().map(|label| label.text.clone());
-        GlobalDefinition {
-            path: labels.chain([attribute.name.text.clone()]).collect(),
-            value: attribute.value.clone(),
-            span: attribute.name.span,
+/// Reports a global that is set a second time in a directory.
+pub(super) fn set_twice(definition: &GlobalDefinition, first: Span) -> Diagnostic {
+    let message = format!("`{}` is set twice in this directory", definition.name());
+    Diagnostic::error(Code::DuplicateDefinition, message)
+        .label(definition.span, "again here")
+        .label(first, "first here")
+}
+
+fn definitions_of(
+    block: &Block,
+    directory: &ProjectPath,
+    is_imported: bool,
+    definitions: &mut Vec<GlobalDefinition>,
+    problems: &mut Vec<Diagnostic>,
+) {
+    if let Some(first) = block.labels.first()
+        && !is_identifier(&first.text)
+    {
+        let message = format!("`{}` cannot be the name of a global", first.text);
+        let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+        let label = "a name has letters, digits, `_` and `-`, and begins with a letter or `_`";
+        problems.push(diagnostic.label(first.span, label));
+        return;
+    }
+    let labels: Vec<Box<str>> = block
+        .labels
+        .iter()
+        .map(|label| label.text.clone())
+        .collect();
+    let mut define = |name: Option<&Name>, kind| {
+        let mut path = labels.clone();
+        path.extend(name.map(|name| name.text.clone()));
+        definitions.push(GlobalDefinition {
+            path,
+            kind,
+            span: name.map_or(block.kind.span, |name| name.span),
+            directory: directory.clone(),
+            is_imported,
+        });
+    };
+    let body = &block.body;
+    if body.attributes.is_empty() && body.blocks.is_empty() && !labels.is_empty() {
+        define(None, DefinitionKind::Object);
+    }
+    for attribute in &body.attributes {
+        let kind = if is_unset(&attribute.value) {
+            DefinitionKind::Unset
+        } else {
+            DefinitionKind::Value(attribute.value.clone())
+        };
+        define(Some(&attribute.name), kind);
+    }
+    for map in maps_of(&body.blocks, "globals", problems) {
+        define(Some(&map.name.clone()), DefinitionKind::Map(Arc::new(map)));
+    }
+}
+
+/// Returns whether an expression is the bare word `unset`, which removes a definition from above.
+pub(crate) fn is_unset(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Variable(name) if &**name == "unset")
+}
+
+/// Returns whether a text can be written as a name.
+pub(crate) fn is_identifier(text: &str) -> bool {
+    let mut characters = text.chars();
+    let first = characters.next();
+    first.is_some_and(|c| c.is_alphabetic() || c == '_')
+        && characters.all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// Reads the `map` blocks in a block, which can hold no others.
+fn maps_of(blocks: &[Block], place: &str, problems: &mut Vec<Diagnostic>) -> Vec<MapBlock> {
+    let mut maps = Vec::new();
+    for block in blocks {
+        if &*block.kind.text == "map" {
+            maps.extend(map_of(block, problems));
+            continue;
         }
+        let kind = &block.kind.text;
+        let message = format!("unknown block `{kind}` in `{place}`");
+        let diagnostic = Diagnostic::error(Code::UnknownBlock, message);
+        let diagnostic = diagnostic.label(block.kind.span, "not a block of this language");
+        problems.push(diagnostic.help(format!(
+            "for an object, write `{kind} = {{ … }}`; the only block in `{place}` is `map`"
+        )));
+    }
+    maps
+}
+
+fn map_of(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<MapBlock> {
+    const HELP: &str = "write it as in `map \"by_name\" { for_each = global.list  key = element.new.name  value = element.new }`, each on a line of its own";
+    let mut wrong = |span: Span, message: &str, label: &str| {
+        let diagnostic = Diagnostic::error(Code::MissingAttribute, message).label(span, label);
+        problems.push(diagnostic.help(HELP));
+    };
+    let span = block.kind.span;
+    let Some(name) = block.labels.first() else {
+        wrong(
+            span,
+            "a `map` block needs a label",
+            "the label is the name of the object",
+        );
+        return None;
+    };
+    let attribute = |name: &str| block.body.attribute(name).map(|found| found.value.clone());
+    let (Some(for_each), Some(key)) = (attribute("for_each"), attribute("key")) else {
+        wrong(
+            span,
+            "a `map` block needs `for_each` and `key`",
+            "one of them is missing",
+        );
+        return None;
+    };
+    let iterator = match attribute("iterator").map(|expr| (expr.span, expr.kind)) {
+        None => "element".into(),
+        Some((_, ExprKind::Variable(name))) => name,
+        Some((span, _)) => {
+            wrong(
+                span,
+                "`iterator` is a bare word",
+                "write a name without quotes",
+            );
+            return None;
+        }
+    };
+    let mut values = block.body.blocks("value");
+    let value = match (attribute("value"), values.next()) {
+        (Some(value), None) => MapValue::Expr(value),
+        (None, Some(value)) => MapValue::Block {
+            attributes: value.body.attributes.clone(),
+            maps: maps_of(&value.body.blocks, "value", problems),
+        },
+        _ => {
+            wrong(
+                span,
+                "a `map` block needs either `value = …` or `value { … }`",
+                "not both, not neither",
+            );
+            return None;
+        }
+    };
+    Some(MapBlock {
+        name: name.clone(),
+        for_each,
+        iterator,
+        key,
+        value,
     })
 }

@@ -343,6 +343,7 @@ impl Evaluated {
         let globals = globals::read(
             imported().filter(is_globals),
             local().filter(is_globals),
+            &path,
             &mut problems,
         );
         let ignore = config.ignore.iter();

@@ -279,10 +279,10 @@ fn what_a_stack_does_not_have_cannot_be_read() {
     assert_snapshot!(x_is("terramate.stack.id"), @"
     [stderr]
     error: no attribute `id`
-     --> env.tm:5:28
+     --> env.tm:5:29
       |
     5 |         X = terramate.stack.id
-      |                            ^^^ there is no such attribute
+      |                             ^^ there is no such attribute
       |
       = note: evaluated for stack `/a`
 
@@ -296,10 +296,10 @@ fn a_host_variable_that_is_missing_is_an_error() {
     assert_snapshot!(x_is("\"${env.MISSING}\""), @r#"
     [stderr]
     error: the environment has no variable `MISSING`
-     --> env.tm:5:16
+     --> env.tm:5:20
       |
     5 |         X = "${env.MISSING}"
-      |                ^^^ `env` is the environment that orch was started in
+      |                    ^^^^^^^ `env` is the environment that orch was started in
       |
       = note: evaluated for stack `/a`
       = help: set `MISSING` before running orch
@@ -321,19 +321,19 @@ fn a_mistake_that_many_stacks_inherit_is_told_once() {
     let shown = sandbox.orch("validate");
     assert_snapshot!(shown, @"
     [stderr]
-    error: no global `naem` applies to `/d`
-     --> d/env.tm:5:13
+    error: there is no global `naem`
+     --> d/env.tm:5:20
       |
     5 |         X = global.naem
-      |             ^^^^^^ not defined here or in a directory above
+      |                    ^^^^ not defined for this stack or a directory above it
       |
       = note: evaluated for stack `/d`
 
-    error: no global `naem` applies to `/a`
-     --> env.tm:5:13
+    error: there is no global `naem`
+     --> env.tm:5:20
       |
     5 |         X = global.naem
-      |             ^^^^^^ not defined here or in a directory above
+      |                    ^^^^ not defined for this stack or a directory above it
       |
       = note: evaluated for stack `/a` and 2 more
 
@@ -394,10 +394,10 @@ fn a_misspelt_name_comes_with_a_suggestion() {
     assert_snapshot!(x_is("terramate.stack.nam"), @"
     [stderr]
     error: no attribute `nam`
-     --> env.tm:5:28
+     --> env.tm:5:29
       |
     5 |         X = terramate.stack.nam
-      |                            ^^^^ there is no such attribute
+      |                             ^^^ there is no such attribute
       |
       = note: evaluated for stack `/a`
       = help: did you mean `name`?
@@ -450,10 +450,7 @@ globals {
     assert_snapshot!(sandbox.orch("-C b run -q -- sh -c 'echo $X'"), @"us-b v root");
     let output = sandbox.orch("-C c run -q -- sh -c 'echo $X'");
     assert_eq!(output.code(), 3);
-    assert!(
-        output.stderr.contains("no global `kept` applies to `/c`"),
-        "{output}"
-    );
+    assert!(output.stderr.contains("`global.kept` is unset"), "{output}");
     // It is no misspelling of itself.
     assert!(!output.stderr.contains("did you mean"), "{output}");
 }
@@ -479,11 +476,13 @@ fn globals_that_need_each_other_are_an_error() {
     sandbox.write("/env.tm", env("X = global.a"));
     assert_snapshot!(sandbox.orch("env"), @"
     [stderr]
-    error: `global.a` needs its own value
-     --> globals.tm:3:7
+    error: globals need each other: `global.a`, then `global.b`
+     --> globals.tm:2:14
       |
+    2 |   a = global.b
+      |              ^ `global.b` is needed here
     3 |   b = global.a
-      |       ^^^^^^ used here while it is being evaluated
+      |              - and here `global.a` again
       |
       = note: evaluated for stack `/a`
 
@@ -492,17 +491,16 @@ fn globals_that_need_each_other_are_an_error() {
 }
 
 #[test]
-fn a_function_call_says_that_functions_come_later() {
-    assert_snapshot!(x_is("tm_upper(\"x\")"), @r#"
+fn a_function_that_does_not_exist_is_an_error() {
+    assert_snapshot!(x_is("tm_uper(\"x\")"), @r#"
     [stderr]
-    error: functions are not supported yet: `tm_upper`
+    error: there is no function `tm_uper` here
      --> env.tm:5:13
       |
-    5 |         X = tm_upper("x")
-      |             ^^^^^^^^ this call cannot be evaluated
+    5 |         X = tm_uper("x")
+      |             ^^^^^^^ unknown function
       |
       = note: evaluated for stack `/a`
-      = help: write the value itself, or compute it with operators, templates and `for`
 
     [exit status 3]
     "#);

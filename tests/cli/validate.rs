@@ -152,10 +152,10 @@ fn environments_of_all_stacks_are_checked() {
     assert_snapshot!(sandbox.orch_in("/a", "validate"), @"
     [stderr]
     error: the environment has no variable `MISSING`
-     --> b/stack.tm:6:13
+     --> b/stack.tm:6:17
       |
     6 |         X = env.MISSING
-      |             ^^^ `env` is the environment that orch was started in
+      |                 ^^^^^^^ `env` is the environment that orch was started in
       |
       = note: evaluated for stack `/b`
       = help: set `MISSING` before running orch

@@ -52,6 +52,18 @@ impl Default for Budget {
     }
 }
 
+impl Budget {
+    /// Returns a full budget for an evaluation inside of one that uses this budget: with all work left, but
+    /// as deep.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Budget {
+            depth: Cell::new(self.depth.get()),
+            ..Budget::default()
+        }
+    }
+}
+
 /// What names mean.
 pub trait Namespaces {
     /// Returns the value of a top-level name, such as `terramate`, or `None` if there is no such name

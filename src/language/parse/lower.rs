@@ -128,7 +128,10 @@ impl<'a> Lower<'a> {
             }
             Expression::Traversal(traversal) => {
                 let steps = traversal.operators.iter().map(|operator| TraversalStep {
-                    span: self.span(operator),
+                    span: match operator.value() {
+                        TraversalOperator::GetAttr(name) => self.span(name),
+                        _ => self.span(operator),
+                    },
                     kind: match operator.value() {
                         TraversalOperator::AttrSplat(_) => TraversalStepKind::AttributeSplat,
                         TraversalOperator::FullSplat(_) => TraversalStepKind::FullSplat,

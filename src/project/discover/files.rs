@@ -56,7 +56,7 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    fn of(kind: fs::FileType) -> Self {
+    pub(crate) fn of(kind: fs::FileType) -> Self {
         if kind.is_dir() {
             FileKind::Directory
         } else if kind.is_file() {
@@ -119,6 +119,30 @@ impl TreeIndex {
             return Some(FileKind::Directory);
         }
         self.get(path).map(|(kind, _)| *kind)
+    }
+
+    /// Returns the id of the content of a file, if there is one at a path.
+    pub(crate) fn file(&self, path: &ProjectPath) -> Option<&str> {
+        let found = self.get(path).filter(|(kind, _)| *kind == FileKind::File);
+        found.map(|(_, id)| id.as_str())
+    }
+
+    /// Returns all files at any depth below a directory whose paths are UTF-8, in no particular order.
+    pub(crate) fn files_below(&self, directory: &ProjectPath) -> impl Iterator<Item = ProjectPath> {
+        let prefix = directory.relative().as_bytes();
+        let is_below = |path: &[u8]| {
+            path.strip_prefix(prefix)
+                .is_some_and(|rest| prefix.is_empty() || rest.is_empty() || rest.starts_with(b"/"))
+        };
+        let directories = self.0.iter().filter(move |(path, _)| is_below(path));
+        directories.flat_map(|(path, entries)| {
+            let directory = std::str::from_utf8(path).ok();
+            let directory = directory.and_then(|it| ProjectPath::root().resolve(it).ok());
+            entries.iter().filter_map(move |(name, (kind, _))| {
+                let name = std::str::from_utf8(name).ok()?;
+                (*kind == FileKind::File).then(|| directory.as_ref().map(|it| it.join(name)))?
+            })
+        })
     }
 
     /// Returns the entries of a directory, directories last.

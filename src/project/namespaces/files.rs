@@ -1,0 +1,217 @@
+//! The files that functions read: those of the project, on disk or in a commit.
+//!
+//! Nothing outside of the project can be read, also not by links. What is read is noted, since it is an
+//! input of the stack.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use walkdir::WalkDir;
+
+use crate::language::function::{self, FileError};
+use crate::path::ProjectPath;
+use crate::pattern::Pattern;
+use crate::project::discover::{FileKind, FileTree, TreeIndex};
+
+/// The largest file that a function reads.
+const MAX_BYTES: u32 = 16 << 20;
+
+/// Where functions find the files of a project.
+#[derive(Clone, Copy)]
+pub(crate) struct FileSource<'t> {
+    /// The root on this machine.
+    pub(crate) root: &'t Path,
+    /// The files, if they are not those on disk.
+    pub(crate) tree: Option<(&'t TreeIndex, &'t dyn FileTree)>,
+}
+
+/// A file or directory that a function has looked at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileRead {
+    /// This path, whether or not anything is there.
+    Path(ProjectPath),
+    /// The files below a directory that match a pattern, as `fileset` takes it.
+    Matching(ProjectPath, String),
+}
+
+/// The files as an expression sees them.
+pub(crate) struct ProjectFiles<'t> {
+    source: FileSource<'t>,
+    /// What relative paths are relative to; unknown where the value for any stack is wanted.
+    directory: Option<&'t ProjectPath>,
+    reads: RefCell<Vec<FileRead>>,
+}
+
+impl<'t> ProjectFiles<'t> {
+    pub(crate) fn new(source: FileSource<'t>, directory: Option<&'t ProjectPath>) -> Self {
+        ProjectFiles {
+            source,
+            directory,
+            reads: RefCell::default(),
+        }
+    }
+
+    /// Returns what has been looked at, in order.
+    pub(crate) fn into_reads(self) -> Vec<FileRead> {
+        self.reads.into_inner()
+    }
+
+    /// Returns the path in the project. An absolute path is one of this machine.
+    fn resolve(&self, written: &str) -> Result<ProjectPath, FileError> {
+        let outside = || {
+            FileError::Wrong(format!(
+                "`{written}` lies outside of the project; for a file at its root, write \
+                 `${{terramate.root.path.fs.absolute}}/…`"
+            ))
+        };
+        let path = Path::new(written);
+        if path.is_absolute() {
+            let mut base = ProjectPath::root();
+            let below = path.strip_prefix(self.source.root).map_err(|_| outside())?;
+            let below = below.to_str().ok_or_else(outside)?;
+            if !below.is_empty() {
+                base = base.resolve(below).map_err(|_| outside())?;
+            }
+            return Ok(base);
+        }
+        self.directory()?.resolve(written).map_err(|_| outside())
+    }
+
+    fn directory(&self) -> Result<&'t ProjectPath, FileError> {
+        self.directory.ok_or_else(|| FileError::Undecided {
+            name: "terramate.stack".to_owned(),
+            when: "known for each stack".to_owned(),
+        })
+    }
+
+    fn note(&self, read: FileRead) {
+        self.reads.borrow_mut().push(read);
+    }
+
+    /// Returns the path on disk, if no link leads out of the project.
+    fn host(&self, path: &ProjectPath) -> Result<std::path::PathBuf, FileError> {
+        let host = path.to_host(self.source.root);
+        match dunce::canonicalize(&host) {
+            Ok(target) if target.starts_with(self.source.root) => Ok(host),
+            Ok(_) => {
+                let problem = format!("`{path}` is a link that leads out of the project");
+                Err(FileError::Wrong(problem))
+            }
+            Err(error) => Err(failed(path, &error)),
+        }
+    }
+}
+
+fn failed(path: &ProjectPath, error: &io::Error) -> FileError {
+    FileError::Wrong(match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no file `{path}`"),
+        _ => format!("failed to read `{path}`: {error}"),
+    })
+}
+
+fn too_large(path: &ProjectPath) -> FileError {
+    FileError::Wrong(format!("`{path}` is larger than {} MiB", MAX_BYTES >> 20))
+}
+
+impl function::Files for ProjectFiles<'_> {
+    fn read(&self, written: &str) -> Result<Arc<[u8]>, FileError> {
+        let path = self.resolve(written)?;
+        self.note(FileRead::Path(path.clone()));
+        if let Some((index, tree)) = self.source.tree {
+            let Some(id) = index.file(&path) else {
+                return Err(FileError::Wrong(format!("there is no file `{path}`")));
+            };
+            let contents = tree
+                .read(&[id], MAX_BYTES)
+                .map_err(|error| failed(&path, &error))?;
+            let content = contents.into_iter().next().flatten();
+            return Ok(content.ok_or_else(|| too_large(&path))?.into());
+        }
+        let host = self.host(&path)?;
+        // Opening a pipe would block for ever.
+        let metadata = fs::metadata(&host).map_err(|error| failed(&path, &error))?;
+        if !metadata.is_file() {
+            return Err(FileError::Wrong(format!("`{path}` is not a regular file")));
+        }
+        if metadata.len() > u64::from(MAX_BYTES) {
+            return Err(too_large(&path));
+        }
+        Ok(fs::read(&host)
+            .map_err(|error| failed(&path, &error))?
+            .into())
+    }
+
+    fn exists(&self, written: &str) -> Result<bool, FileError> {
+        let path = self.resolve(written)?;
+        self.note(FileRead::Path(path.clone()));
+        let kind = match self.source.tree {
+            Some((index, _)) => index.kind(&path),
+            None => fs::metadata(path.to_host(self.source.root))
+                .ok()
+                .map(|it| FileKind::of(it.file_type())),
+        };
+        match kind {
+            None => Ok(false),
+            Some(FileKind::File) if self.source.tree.is_none() => self.host(&path).map(|_| true),
+            Some(FileKind::File) => Ok(true),
+            Some(FileKind::Directory) => Err(FileError::Wrong(format!(
+                "`{path}` is a directory, not a file"
+            ))),
+            Some(_) => Err(FileError::Wrong(format!("`{path}` is not a regular file"))),
+        }
+    }
+
+    fn matching(&self, written: &str, pattern: &str) -> Result<Vec<String>, FileError> {
+        let directory = self.resolve(written)?;
+        self.note(FileRead::Matching(directory.clone(), pattern.to_owned()));
+        let matcher =
+            Pattern::new(&directory, pattern.trim_start_matches('/')).map_err(|problem| {
+                FileError::Wrong(format!("`{pattern}` is not a pattern: {problem}"))
+            })?;
+        let below = |path: &ProjectPath| {
+            let prefix = directory.prefix_of_below();
+            path.as_str().strip_prefix(&*prefix).map(str::to_owned)
+        };
+        let mut found: Vec<String> = Vec::new();
+        if let Some((index, _)) = self.source.tree {
+            let files = index.files_below(&directory);
+            let files = files.filter(|path| matcher.matches(path));
+            found.extend(files.filter_map(|path| below(&path)));
+        } else {
+            let host = self.host(&directory)?;
+            for entry in WalkDir::new(&host).into_iter().flatten() {
+                let is_file = entry.file_type().is_file()
+                    || (entry.file_type().is_symlink() && entry.path().is_file());
+                if is_file
+                    && let Some(path) = ProjectPath::from_host(self.source.root, entry.path())
+                    && matcher.matches(&path)
+                {
+                    found.extend(below(&path));
+                }
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn absolute(&self, written: &str) -> Result<String, FileError> {
+        let path = Path::new(written);
+        let base = if path.is_absolute() {
+            ProjectPath::root().to_host(Path::new("/"))
+        } else {
+            self.directory()?.to_host(self.source.root)
+        };
+        let mut absolute = base;
+        for part in path.components() {
+            match part {
+                std::path::Component::ParentDir => _ = absolute.pop(),
+                std::path::Component::Normal(name) => absolute.push(name),
+                _ => {}
+            }
+        }
+        Ok(absolute.to_string_lossy().into_owned())
+    }
+}

@@ -1,0 +1,581 @@
+//! Evaluates globals: which definitions apply to a stack, and what they say together.
+//!
+//! Only what an expression needs is evaluated, so a broken global harms nobody who does not use it. A
+//! definition that says the same for all stacks below a directory is evaluated once for them: first with
+//! the stack left open, and for each stack only if that decides. Definitions of a directory apply after
+//! those of the directories above it, and all expressions see what applies to the stack in the end.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::files::FileRead;
+use super::{Names, Place, Subject, map};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::{Answer, EvalResult, NamePath, NoValue};
+use crate::language::value::Value;
+use crate::path::ProjectPath;
+use crate::project::globals::{DefinitionKind, GlobalDefinition, set_twice};
+use crate::source::Span;
+
+/// The globals that apply to a directory that hands down some, or to one below it.
+#[derive(Debug, Default)]
+pub(super) struct GlobalScope<'p> {
+    above: Option<Rc<GlobalScope<'p>>>,
+    /// By first name.
+    names: BTreeMap<&'p str, Rc<Node<'p>>>,
+    /// What has been evaluated for all stacks.
+    shared: Evaluated<'p>,
+}
+
+/// The definitions that apply to a name, and to the names below it.
+#[derive(Debug, Default, Clone)]
+struct Node<'p> {
+    /// The definition of the name itself, which hides everything above it.
+    base: Option<&'p GlobalDefinition>,
+    /// Definitions of single entries, which apply on top.
+    inner: BTreeMap<&'p str, Rc<Node<'p>>>,
+    /// Whether there is an object, even if it has no entries.
+    is_object: bool,
+}
+
+/// What has been evaluated so far, by the address of its definition or node.
+#[derive(Debug, Default)]
+pub(super) struct Evaluated<'p>(RefCell<HashMap<usize, Rc<Entry<'p>>>>);
+
+/// The result of an evaluation.
+#[derive(Debug)]
+pub(super) struct Entry<'p> {
+    /// The value; `None` if there is none.
+    pub(super) answer: EvalResult<Option<Answer>>,
+    /// What it was computed from.
+    pub(super) uses: Vec<Used<'p>>,
+    /// The first names of all globals that were looked up on the way, whether or not they exist.
+    looked_up: BTreeSet<Arc<str>>,
+}
+
+/// Something that a value was computed from.
+#[derive(Debug, Clone)]
+pub enum Used<'p> {
+    /// A global, and what that was computed from.
+    Global(&'p GlobalDefinition, Rc<[Used<'p>]>),
+    /// A file that a function looked at.
+    File(FileRead, Span),
+}
+
+/// The evaluations in progress.
+#[derive(Debug, Default)]
+pub(super) struct Progress<'p> {
+    /// The definitions that are being evaluated, each with the place that needs it.
+    open: RefCell<Vec<(&'p GlobalDefinition, Span)>>,
+    frames: RefCell<Vec<Frame<'p>>>,
+    /// Whether the stack has been left open.
+    is_shared: Cell<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Frame<'p> {
+    uses: Vec<Used<'p>>,
+    looked_up: BTreeSet<Arc<str>>,
+}
+
+impl<'p> Progress<'p> {
+    /// Calls a function and returns also what it used.
+    pub(super) fn record<T>(&self, evaluate: impl FnOnce() -> T) -> (T, Vec<Used<'p>>) {
+        let (result, frame) = self.framed(evaluate);
+        (result, frame.uses)
+    }
+
+    fn framed<T>(&self, evaluate: impl FnOnce() -> T) -> (T, Frame<'p>) {
+        self.frames.borrow_mut().push(Frame::default());
+        let result = evaluate();
+        let frame = self.frames.borrow_mut().pop().unwrap_or_default();
+        (result, frame)
+    }
+
+    /// Notes what the evaluation in progress uses.
+    pub(super) fn note(&self, used: impl IntoIterator<Item = Used<'p>>) {
+        if let Some(frame) = self.frames.borrow_mut().last_mut() {
+            frame.uses.extend(used);
+        }
+    }
+
+    fn note_names<'n>(&self, names: impl IntoIterator<Item = &'n Arc<str>>) {
+        if let Some(frame) = self.frames.borrow_mut().last_mut() {
+            frame.looked_up.extend(names.into_iter().cloned());
+        }
+    }
+}
+
+impl<'p> GlobalScope<'p> {
+    /// Adds the definitions of a directory to those above it.
+    pub(super) fn new(above: Option<Rc<Self>>, definitions: &'p [GlobalDefinition]) -> Self {
+        let mut names = above
+            .as_ref()
+            .map_or_else(BTreeMap::new, |above| above.names.clone());
+        for definition in definitions {
+            let mut path = definition.path.iter();
+            let Some(first) = path.next() else { continue };
+            let mut node = Rc::make_mut(names.entry(&**first).or_default());
+            for name in path {
+                node.is_object |= !matches!(definition.kind, DefinitionKind::Unset);
+                node = Rc::make_mut(node.inner.entry(&**name).or_default());
+            }
+            match definition.kind {
+                DefinitionKind::Object => node.is_object = true,
+                _ => {
+                    *node = Node {
+                        base: Some(definition),
+                        ..Node::default()
+                    }
+                }
+            }
+        }
+        GlobalScope {
+            above,
+            names,
+            shared: Evaluated::default(),
+        }
+    }
+
+    /// Returns the first names of all globals, in byte order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'p str> {
+        self.names.keys().copied()
+    }
+
+    /// Returns the definitions that apply to a first name, in the order of their paths.
+    pub(super) fn definitions(&self, name: &str) -> Vec<&'p GlobalDefinition> {
+        fn collect<'p>(node: &Node<'p>, found: &mut Vec<&'p GlobalDefinition>) {
+            found.extend(node.base);
+            node.inner.values().for_each(|node| collect(node, found));
+        }
+        let mut found = Vec::new();
+        if let Some(node) = self.names.get(name) {
+            collect(node, &mut found);
+        }
+        found
+    }
+
+    /// Returns whether a first name means the same here and in the scope above.
+    fn is_as_above(&self, above: &GlobalScope, name: &str) -> bool {
+        match (self.names.get(name), above.names.get(name)) {
+            (None, None) => true,
+            (Some(own), Some(above)) => Rc::ptr_eq(own, above),
+            _ => false,
+        }
+    }
+}
+
+/// A lookup of a global.
+pub(super) struct Lookup<'a, 'p> {
+    pub(super) scope: &'a Rc<GlobalScope<'p>>,
+    pub(super) names: &'a Names<'a, 'p>,
+}
+
+/// Something with a value: a definition, or the definitions of a name and those below it.
+#[derive(Clone, Copy)]
+enum Item<'a, 'p> {
+    Definition(&'p GlobalDefinition),
+    Node(&'a Rc<Node<'p>>),
+}
+
+impl Item<'_, '_> {
+    fn address(self) -> usize {
+        match self {
+            Item::Definition(definition) => std::ptr::from_ref(definition).addr(),
+            Item::Node(node) => Rc::as_ptr(node).addr(),
+        }
+    }
+}
+
+impl<'a, 'p> Lookup<'a, 'p> {
+    /// Returns the part of `global` that a path leads to, wrapped in objects as the path has it.
+    pub(super) fn get(&self, path: &NamePath) -> EvalResult<Answer> {
+        let Some(&(first, first_span)) = path.rest.first() else {
+            return self.everything(path.span);
+        };
+        self.names.progress.note_names([&first.into()]);
+        let Some(mut node) = self.scope.names.get(first) else {
+            let message = format!("there is no global `{first}`");
+            let diagnostic = Diagnostic::error(Code::UnknownName, message).label(
+                first_span,
+                "not defined for this stack or a directory above it",
+            );
+            return Err(diagnostic.did_you_mean(first, self.scope.names()).into());
+        };
+        let mut walked = vec![first];
+        // The value of the node's own definition, if it has one or gets one from above.
+        let mut under: Option<Answer> = None;
+        for &(name, span) in &path.rest[1..] {
+            if node
+                .base
+                .is_some_and(|base| !matches!(base.kind, DefinitionKind::Unset))
+                && !node
+                    .inner
+                    .get(name)
+                    .is_some_and(|inner| inner.base.is_some())
+            {
+                under = self.base(first, node, span)?;
+            }
+            let Some(inner) = node.inner.get(name) else {
+                if let Some(under) = under {
+                    // What the definition does not say, nothing does; the evaluator words the error.
+                    return Ok(wrapped(&walked, under));
+                }
+                let diagnostic =
+                    Diagnostic::error(Code::UnknownName, format!("no attribute `{name}`"))
+                        .label(span, "there is no such attribute")
+                        .did_you_mean(name, node.inner.keys().copied());
+                return Err(diagnostic.into());
+            };
+            under = match under {
+                Some(answer) if inner.base.is_none() => {
+                    let entry = answer.value.entries().and_then(|it| it.get(name).cloned());
+                    entry.map(|value| Answer { value, ..answer })
+                }
+                _ => None,
+            };
+            walked.push(name);
+            node = inner;
+        }
+        let span = path.rest.last().map_or(path.span, |(_, span)| *span);
+        match self.node(first, node, under, span)? {
+            Some(answer) => Ok(wrapped(&walked, answer)),
+            None => {
+                let message = format!("`{}` is unset", dotted(&walked));
+                let mut diagnostic = Diagnostic::error(Code::UnknownName, message)
+                    .label(span, "has no value for this stack");
+                if let Some(base) = node.base {
+                    diagnostic = diagnostic.label(base.span, "removed here");
+                }
+                Err(diagnostic.into())
+            }
+        }
+    }
+
+    /// Returns the value of a global by its first name; `None` if it is unset.
+    pub(super) fn first(&self, name: &str, span: Span) -> EvalResult<Option<Answer>> {
+        match self.scope.names.get(name) {
+            Some(node) => self.node(name, node, None, span),
+            None => Ok(None),
+        }
+    }
+
+    fn everything(&self, span: Span) -> EvalResult<Answer> {
+        let mut all: BTreeMap<Arc<str>, Value> = BTreeMap::new();
+        let mut is_sensitive = false;
+        for (&name, node) in &self.scope.names {
+            self.names.progress.note_names([&name.into()]);
+            if let Some(answer) = self.node(name, node, None, span)? {
+                is_sensitive |= answer.is_sensitive;
+                all.insert(name.into(), answer.value);
+            }
+        }
+        let value = Value::Object(all.into());
+        Ok(Answer {
+            value,
+            is_sensitive,
+        })
+    }
+
+    /// Returns the value of a node. `under` is what a definition of an object around it says.
+    fn node(
+        &self,
+        first: &str,
+        node: &Rc<Node<'p>>,
+        under: Option<Answer>,
+        span: Span,
+    ) -> EvalResult<Option<Answer>> {
+        if node.inner.is_empty() && !node.is_object {
+            return match node.base {
+                Some(_) => self.base(first, node, span),
+                None => Ok(under),
+            };
+        }
+        if under.is_some() {
+            return self.merged(first, node, under, span);
+        }
+        self.evaluated(first, Item::Node(node), span)
+    }
+
+    /// Returns the value of the definition of a node; `None` if it has none, or unsets it.
+    fn base(&self, first: &str, node: &Node<'p>, span: Span) -> EvalResult<Option<Answer>> {
+        match node.base {
+            None => Ok(None),
+            Some(base) => self.evaluated(first, Item::Definition(base), span),
+        }
+    }
+
+    /// Puts the definitions of entries on top of the object that they belong to.
+    fn merged(
+        &self,
+        first: &str,
+        node: &Rc<Node<'p>>,
+        under: Option<Answer>,
+        span: Span,
+    ) -> EvalResult<Option<Answer>> {
+        let under = match node.base {
+            Some(_) => self.base(first, node, span)?,
+            None => under,
+        };
+        let mut is_sensitive = under.as_ref().is_some_and(|it| it.is_sensitive);
+        let has_under = under.is_some();
+        let mut object: BTreeMap<Arc<str>, Value> = match under {
+            None => BTreeMap::new(),
+            Some(answer) => match answer.value.entries() {
+                Some(entries) => (**entries).clone(),
+                // An empty block makes an object of anything; to unset a part of nothing has no effect.
+                None if !node.is_object => return Ok(Some(answer)),
+                None if node.inner.is_empty() => BTreeMap::new(),
+                None => return Err(self.not_an_object(node, &answer).into()),
+            },
+        };
+        for (&name, inner) in &node.inner {
+            let below = object.remove(name);
+            if let (Some(base), Some(own), Some(_)) = (node.base, inner.base, &below)
+                && base.directory == own.directory
+                && base.is_imported == own.is_imported
+                && !matches!(own.kind, DefinitionKind::Unset)
+            {
+                return Err(set_twice(own, base.span).into());
+            }
+            let below = below.filter(|_| inner.base.is_none());
+            let below = below.map(Answer::from);
+            if let Some(answer) = self.node(first, inner, below, span)? {
+                is_sensitive |= answer.is_sensitive;
+                object.insert(name.into(), answer.value);
+            }
+        }
+        if object.is_empty() && !has_under && !node.is_object {
+            return Ok(None);
+        }
+        let value = Value::Object(object.into());
+        Ok(Some(Answer {
+            value,
+            is_sensitive,
+        }))
+    }
+
+    fn not_an_object(&self, node: &Node<'p>, found: &Answer) -> Diagnostic {
+        fn first<'p>(node: &Node<'p>) -> Option<&'p GlobalDefinition> {
+            node.base
+                .or_else(|| node.inner.values().find_map(|node| first(node)))
+        }
+        let own = node.inner.values().find_map(|node| first(node));
+        let what = if found.is_sensitive {
+            found.value.type_name().to_owned()
+        } else {
+            found.value.description()
+        };
+        let name = node
+            .base
+            .map_or_else(|| "this".to_owned(), |base| format!("`{}`", base.name()));
+        let message = format!("{name} is not an object, so nothing can be added to it");
+        let mut diagnostic = Diagnostic::error(Code::WrongType, message);
+        if let Some(own) = own {
+            diagnostic = diagnostic.label(own.span, "adds an entry");
+        }
+        if let Some(base) = node.base {
+            diagnostic = diagnostic.label(base.span, format!("this is {what}"));
+        }
+        diagnostic
+    }
+
+    /// Returns the value of an item, evaluated once for all stacks if it is the same for all, else once
+    /// for this one.
+    fn evaluated(&self, first: &str, item: Item<'_, 'p>, span: Span) -> EvalResult<Option<Answer>> {
+        let entry = self.entry(first, item, span);
+        self.names.progress.note_names(&entry.looked_up);
+        match item {
+            Item::Definition(definition) => {
+                let uses = entry.uses.as_slice().into();
+                self.names.progress.note([Used::Global(definition, uses)]);
+            }
+            Item::Node(_) => self.names.progress.note(entry.uses.iter().cloned()),
+        }
+        entry.answer.clone()
+    }
+
+    fn entry(&self, first: &str, item: Item<'_, 'p>, span: Span) -> Rc<Entry<'p>> {
+        let is_shared = self.names.progress.is_shared.get();
+        if !is_shared && let Some(known) = self.names.own.get(item) {
+            return known;
+        }
+        let shared = self.shared_entry(self.scope, first, item, span);
+        let is_open = matches!(shared.answer, Err(NoValue::Undecided(_)));
+        if is_shared || !is_open {
+            return shared;
+        }
+        let entry = Rc::new(self.compute(self.names, first, item, span));
+        self.names.own.insert(item, &entry);
+        entry
+    }
+
+    /// Returns the value of an item for all stacks of a scope; it is undecided if it depends on the stack.
+    fn shared_entry(
+        &self,
+        scope: &Rc<GlobalScope<'p>>,
+        first: &str,
+        item: Item<'_, 'p>,
+        span: Span,
+    ) -> Rc<Entry<'p>> {
+        if let Some(known) = scope.shared.get(item) {
+            return known;
+        }
+        if let Some(above) = &scope.above
+            && scope.is_as_above(above, first)
+        {
+            let entry = self.shared_entry(above, first, item, span);
+            let mut looked_up = entry.looked_up.iter();
+            if looked_up.all(|name| scope.is_as_above(above, name)) {
+                scope.shared.insert(item, &entry);
+                return entry;
+            }
+        }
+        // Work for all stacks must not count against that of the first one that asks.
+        let progress = &self.names.progress;
+        let fresh = (!progress.is_shared.get()).then(|| self.names.budget.fresh());
+        let names = Names {
+            subject: Subject::Open,
+            scope: Some(scope.clone()),
+            budget: fresh.as_ref().unwrap_or(self.names.budget),
+            ..*self.names
+        };
+        let was_shared = progress.is_shared.replace(true);
+        let entry = Rc::new(self.compute(&names, first, item, span));
+        progress.is_shared.set(was_shared);
+        // A cycle through what is being evaluated says nothing about this item alone.
+        let is_cycle = matches!(
+            &entry.answer,
+            Err(NoValue::Wrong(diagnostic)) if diagnostic.code == Code::CircularValue
+        );
+        if !is_cycle || progress.open.borrow().is_empty() {
+            scope.shared.insert(item, &entry);
+        }
+        entry
+    }
+
+    fn compute(
+        &self,
+        names: &Names<'_, 'p>,
+        first: &str,
+        item: Item<'_, 'p>,
+        span: Span,
+    ) -> Entry<'p> {
+        let scope = names.scope.as_ref().unwrap_or(self.scope);
+        let lookup = Lookup { scope, names };
+        let (answer, frame) = names.progress.framed(|| match item {
+            Item::Definition(definition) => lookup.definition(definition, span),
+            Item::Node(node) => lookup.merged(first, node, None, span),
+        });
+        Entry {
+            answer,
+            uses: frame.uses,
+            looked_up: frame.looked_up,
+        }
+    }
+
+    fn definition(
+        &self,
+        definition: &'p GlobalDefinition,
+        span: Span,
+    ) -> EvalResult<Option<Answer>> {
+        let open = &self.names.progress.open;
+        let position = open
+            .borrow()
+            .iter()
+            .position(|(it, _)| std::ptr::eq(*it, definition));
+        if let Some(position) = position {
+            return Err(cycle(&open.borrow()[position..], definition, span).into());
+        }
+        open.borrow_mut().push((definition, span));
+        let names = Names {
+            place: Place::Globals,
+            scope: self.names.scope.clone(),
+            ..*self.names
+        };
+        let answer = match &definition.kind {
+            DefinitionKind::Unset | DefinitionKind::Object => Ok(None),
+            DefinitionKind::Value(expr) => names.evaluate(expr).map(Some),
+            DefinitionKind::Map(block) => map::evaluate(block, &names).map(Some),
+        };
+        open.borrow_mut().pop();
+        answer
+    }
+}
+
+impl<'p> Evaluated<'p> {
+    fn get(&self, item: Item<'_, 'p>) -> Option<Rc<Entry<'p>>> {
+        self.0.borrow().get(&item.address()).cloned()
+    }
+
+    fn insert(&self, item: Item<'_, 'p>, entry: &Rc<Entry<'p>>) {
+        self.0.borrow_mut().insert(item.address(), entry.clone());
+    }
+}
+
+/// Reports globals that need each other, each with the place that uses the next.
+fn cycle(open: &[(&GlobalDefinition, Span)], closing: &GlobalDefinition, span: Span) -> Diagnostic {
+    if open.len() == 1 {
+        let message = format!("`{}` needs its own value", closing.name());
+        return Diagnostic::error(Code::CircularValue, message)
+            .label(span, "used here while it is being evaluated")
+            .label(closing.span, "defined here");
+    }
+    let names = open
+        .iter()
+        .map(|(definition, _)| format!("`{}`", definition.name()));
+    let names: Vec<String> = names.collect();
+    let message = format!("globals need each other: {}", names.join(", then "));
+    let mut diagnostic = Diagnostic::error(Code::CircularValue, message);
+    for ((_, place), name) in open.iter().zip(&names).skip(1) {
+        diagnostic = diagnostic.label(*place, format!("{name} is needed here"));
+    }
+    let first = names.first().map_or("", String::as_str);
+    diagnostic.label(span, format!("and here {first} again"))
+}
+
+fn dotted(path: &[&str]) -> String {
+    path.iter()
+        .fold("global".to_owned(), |all, name| all + "." + name)
+}
+
+/// Wraps a value in the objects that a path goes through.
+fn wrapped(path: &[&str], answer: Answer) -> Answer {
+    let value = path
+        .iter()
+        .rev()
+        .fold(answer.value, |inner, name| Value::object([(*name, inner)]));
+    Answer { value, ..answer }
+}
+
+/// Returns the directories that hand down globals, with everything that applies to them.
+#[derive(Debug, Default)]
+pub(super) struct GlobalScopes<'p>(RefCell<HashMap<ProjectPath, Option<Rc<GlobalScope<'p>>>>>);
+
+impl<'p> GlobalScopes<'p> {
+    /// Returns the globals that apply to a directory, if there are any.
+    pub(super) fn of(
+        &self,
+        project: &'p crate::project::Project,
+        directory: &ProjectPath,
+    ) -> Option<Rc<GlobalScope<'p>>> {
+        if let Some(known) = self.0.borrow().get(directory) {
+            return known.clone();
+        }
+        let above = directory
+            .parent()
+            .and_then(|parent| self.of(project, &parent));
+        let own = project
+            .scopes
+            .get(directory)
+            .map(|scope| scope.globals.as_slice());
+        let scope = match own {
+            Some(own) if !own.is_empty() => Some(Rc::new(GlobalScope::new(above, own))),
+            _ => above,
+        };
+        self.0.borrow_mut().insert(directory.clone(), scope.clone());
+        scope
+    }
+}

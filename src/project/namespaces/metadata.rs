@@ -1,0 +1,71 @@
+//! `terramate` and its twin `orch`: what is known about the project and a stack without evaluating
+//! anything.
+
+use crate::language::value::Value;
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::project::stack::Stack;
+
+/// Returns the paths of all stacks, in path order.
+pub(super) fn stack_list(project: &Project) -> Value {
+    let stacks = project.stacks.iter();
+    Value::list(stacks.map(|(_, stack)| Value::string(stack.path.as_str())))
+}
+
+/// Returns what is known about a project, without the entries that depend on a stack.
+pub(super) fn of_project(project: &Project, stack_list: Value) -> Vec<(&'static str, Value)> {
+    let root = &project.root;
+    let root_name = root.file_name().unwrap_or_default().to_string_lossy();
+    let fs = Value::object([
+        ("absolute", Value::string(root.to_string_lossy())),
+        ("basename", Value::string(root_name)),
+    ]);
+    let path = Value::object([("fs", fs)]);
+    vec![
+        ("version", Value::string(env!("CARGO_PKG_VERSION"))),
+        ("root", Value::object([("path", path)])),
+        ("stacks", Value::object([("list", stack_list)])),
+    ]
+}
+
+/// The entries that depend on a stack. All but the first are older names for values in it.
+pub(super) const OF_STACK: [&str; 4] = ["stack", "name", "path", "description"];
+
+/// Returns what is known about a stack.
+pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, Value)> {
+    let path = stack.path.as_str();
+    let description = stack.description.as_deref().unwrap_or_default();
+    let mut own = vec![
+        ("name", Value::string(&*stack.name)),
+        ("description", Value::string(description)),
+        ("tags", Value::list(stack.tags().map(Value::string))),
+        (
+            "path",
+            Value::object([
+                ("absolute", Value::string(path)),
+                ("relative", Value::string(stack.path.relative())),
+                ("basename", Value::string(stack.path.basename())),
+                (
+                    "to_root",
+                    Value::string(ProjectPath::root().relative_to(&stack.path)),
+                ),
+            ]),
+        ),
+    ];
+    if let Some(id) = &stack.id {
+        own.push(("id", Value::string(&*id.value)));
+    }
+    if let Some(parent) = project.stacks.nearest_above(&stack.path) {
+        let parent = &project.stacks[parent];
+        let id = parent.id.as_ref().map_or("", |id| &id.value);
+        let tags = Value::list(parent.tags().map(Value::string));
+        let parent = Value::object([("id", Value::string(id)), ("tags", tags)]);
+        own.push(("parent", parent));
+    }
+    vec![
+        ("stack", Value::object(own)),
+        ("name", Value::string(&*stack.name)),
+        ("path", Value::string(path)),
+        ("description", Value::string(description)),
+    ]
+}

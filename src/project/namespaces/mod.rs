@@ -1,0 +1,333 @@
+//! What names mean in expressions that are evaluated for a stack: `terramate` and its twin `orch`
+//! (metadata of project and stack), `env` (the host's environment) and `global`; and what functions may
+//! read.
+//!
+//! A name is evaluated only when an expression uses it. Names of issues to come (`each`, `outputs`,
+//! `stacks`, `self`) are further cases of [`Names`].
+
+mod files;
+mod global;
+mod map;
+mod metadata;
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::rc::Rc;
+
+pub use self::files::FileRead;
+pub(crate) use self::files::{FileSource, ProjectFiles};
+pub use self::global::Used;
+use self::global::{Evaluated, GlobalScope, GlobalScopes, Lookup, Progress};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::{
+    Answer, Budget, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided, evaluate_within,
+};
+use crate::language::function::{self, Changing, Surroundings};
+use crate::language::syntax::Expr;
+use crate::language::value::Value;
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::project::discover::FileTree;
+use crate::project::globals::GlobalDefinition;
+use crate::project::stack::{Stack, StackIndex};
+
+/// The namespaces that all stacks of a project share.
+pub struct ProjectNamespaces<'p> {
+    project: &'p Project,
+    /// The files, if they are not those on disk.
+    tree: Option<&'p dyn FileTree>,
+    env: Value,
+    stack_list: Value,
+    scopes: GlobalScopes<'p>,
+    changing: Changing,
+}
+
+impl fmt::Debug for ProjectNamespaces<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the environment, which holds secrets.
+        f.debug_struct("ProjectNamespaces").finish_non_exhaustive()
+    }
+}
+
+impl<'p> ProjectNamespaces<'p> {
+    /// Prepares the namespaces. Host variables that are not UTF-8 cannot be named by expressions.
+    pub fn new(
+        project: &'p Project,
+        host_environment: impl Iterator<Item = (String, String)>,
+    ) -> Self {
+        let env = host_environment.map(|(name, value)| (name, Value::string(value)));
+        ProjectNamespaces {
+            project,
+            tree: None,
+            env: Value::object(env),
+            stack_list: metadata::stack_list(project),
+            scopes: GlobalScopes::default(),
+            changing: Changing::Allowed,
+        }
+    }
+
+    /// Prepares namespaces whose values can be compared with those of another state of the project:
+    /// functions whose result differs from call to call return the same each time.
+    #[must_use]
+    pub fn comparable(self) -> Self {
+        ProjectNamespaces {
+            changing: Changing::Fixed,
+            ..self
+        }
+    }
+
+    /// Lets functions read the files of a tree, from which the project was loaded.
+    #[must_use]
+    pub fn reading(self, tree: &'p dyn FileTree) -> Self {
+        ProjectNamespaces {
+            tree: Some(tree),
+            ..self
+        }
+    }
+
+    /// Returns the namespaces of one stack.
+    pub fn of_stack(&self, stack: StackIndex) -> StackNamespaces<'_, 'p> {
+        let stack = &self.project.stacks[stack];
+        self.namespaces(Subject::Stack(stack), &stack.path)
+    }
+
+    /// Returns the namespaces of a directory that is no stack: without metadata of a stack.
+    pub fn of_directory(&self, directory: &'p ProjectPath) -> StackNamespaces<'_, 'p> {
+        self.namespaces(Subject::Directory(directory), directory)
+    }
+
+    fn namespaces(&self, subject: Subject<'p>, directory: &ProjectPath) -> StackNamespaces<'_, 'p> {
+        StackNamespaces {
+            project: self,
+            subject,
+            scope: self.scopes.of(self.project, directory),
+            own: Evaluated::default(),
+            progress: Progress::default(),
+            metadata: OnceCell::new(),
+            budget: Budget::default(),
+        }
+    }
+
+    fn files(&self) -> FileSource<'_> {
+        let index = self.project.tree.as_deref();
+        FileSource {
+            root: &self.project.root,
+            tree: index.zip(self.tree),
+        }
+    }
+}
+
+/// What names mean for one stack.
+#[derive(Debug)]
+pub struct StackNamespaces<'a, 'p> {
+    project: &'a ProjectNamespaces<'p>,
+    subject: Subject<'p>,
+    scope: Option<Rc<GlobalScope<'p>>>,
+    /// What has been evaluated for this stack alone.
+    own: Evaluated<'p>,
+    progress: Progress<'p>,
+    metadata: OnceCell<Value>,
+    budget: Budget,
+}
+
+/// What an expression is evaluated for.
+#[derive(Debug, Clone, Copy)]
+enum Subject<'p> {
+    /// Any stack: what depends on it is undecided.
+    Open,
+    Stack(&'p Stack),
+    /// A directory that is no stack.
+    Directory(&'p ProjectPath),
+}
+
+/// Where an expression is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Where it is computed what a command gets: in `run.env`, or on the command line.
+    Command,
+    Globals,
+}
+
+impl<'p> StackNamespaces<'_, 'p> {
+    fn names(&self) -> Names<'_, 'p> {
+        Names {
+            project: self.project,
+            subject: self.subject,
+            scope: self.scope.clone(),
+            own: &self.own,
+            progress: &self.progress,
+            metadata: &self.metadata,
+            budget: &self.budget,
+            place: Place::Command,
+        }
+    }
+
+    /// Evaluates an expression for this stack.
+    ///
+    /// # Errors
+    ///
+    /// If it has no value.
+    pub fn evaluate(&self, expr: &Expr) -> EvalResult<Answer> {
+        self.names().evaluate(expr)
+    }
+
+    /// Evaluates an expression for this stack, and returns what its value was computed from.
+    pub fn evaluate_noting(&self, expr: &Expr) -> (EvalResult<Answer>, Vec<Used<'p>>) {
+        self.progress.record(|| self.evaluate(expr))
+    }
+
+    /// Returns the names of the globals that apply, in byte order.
+    pub fn globals(&self) -> Vec<&'p str> {
+        let scope = self.scope.iter();
+        scope.flat_map(|scope| scope.names()).collect()
+    }
+
+    /// Returns the value of a global; `None` if it is unset.
+    ///
+    /// # Errors
+    ///
+    /// If it has no value.
+    pub fn global(&self, name: &str) -> EvalResult<Option<Answer>> {
+        let Some(scope) = &self.scope else {
+            return Ok(None);
+        };
+        let definitions = scope.definitions(name);
+        let Some(first) = definitions.first() else {
+            return Ok(None);
+        };
+        let names = self.names();
+        let lookup = Lookup {
+            scope,
+            names: &names,
+        };
+        lookup.first(name, first.span)
+    }
+
+    /// Returns the definitions that a global consists of here, those of whole objects before those of
+    /// their entries.
+    pub fn definitions(&self, name: &str) -> Vec<&'p GlobalDefinition> {
+        let scope = self.scope.as_ref();
+        scope.map_or_else(Vec::new, |scope| scope.definitions(name))
+    }
+}
+
+/// What names mean in one expression.
+struct Names<'a, 'p> {
+    project: &'a ProjectNamespaces<'p>,
+    subject: Subject<'p>,
+    scope: Option<Rc<GlobalScope<'p>>>,
+    own: &'a Evaluated<'p>,
+    progress: &'a Progress<'p>,
+    metadata: &'a OnceCell<Value>,
+    budget: &'a Budget,
+    place: Place,
+}
+
+impl Names<'_, '_> {
+    fn evaluate(&self, expr: &Expr) -> EvalResult<Answer> {
+        evaluate_within(expr, self, self.budget)
+    }
+
+    /// Returns what is known about the project and the stack.
+    fn metadata(&self, path: &NamePath) -> EvalResult {
+        let project = self.project.project;
+        let of_project = || metadata::of_project(project, self.project.stack_list.clone());
+        let entry = path.rest.first().map(|(name, _)| *name);
+        let needs_stack = entry.is_none_or(|name| metadata::OF_STACK.contains(&name));
+        match self.subject {
+            Subject::Stack(stack) => {
+                let all = || {
+                    let mut all = of_project();
+                    all.extend(metadata::of_stack(project, stack));
+                    Value::object(all)
+                };
+                Ok(self.metadata.get_or_init(all).clone())
+            }
+            Subject::Open if needs_stack => {
+                let undecided = Undecided {
+                    name: format!("{}.stack", path.name),
+                    when: "known for each stack".to_owned(),
+                    span: path.span,
+                };
+                Err(NoValue::Undecided(Box::new(undecided)))
+            }
+            Subject::Directory(directory) if needs_stack && entry.is_some() => {
+                let message = format!("`{directory}` is not a stack");
+                let diagnostic = Diagnostic::error(Code::UnavailableName, message)
+                    .label(path.whole_span(), "only a stack has this");
+                Err(diagnostic
+                    .help("evaluate it in a stack, or choose one with `--stack`")
+                    .into())
+            }
+            Subject::Open | Subject::Directory(_) => Ok(Value::object(of_project())),
+        }
+    }
+
+    fn env(&self, path: &NamePath) -> EvalResult {
+        if self.place == Place::Globals {
+            let message = "`env` cannot be used in `globals`";
+            let diagnostic = Diagnostic::error(Code::UnavailableName, message)
+                .label(path.span, "globals do not depend on the machine");
+            return Err(diagnostic.help("use it in `run.env`").into());
+        }
+        let env = &self.project.env;
+        if let Some(&(variable, span)) = path.rest.first()
+            && !env
+                .entries()
+                .is_some_and(|host| host.contains_key(variable))
+        {
+            let message = format!("the environment has no variable `{variable}`");
+            let diagnostic = Diagnostic::error(Code::UnsetVariable, message)
+                .label(span, "`env` is the environment that orch was started in");
+            let help = format!("set `{variable}` before running orch");
+            return Err(diagnostic.help(help).into());
+        }
+        Ok(env.clone())
+    }
+
+    fn global(&self, path: &NamePath) -> EvalResult<Answer> {
+        let empty = Rc::default();
+        let scope = self.scope.as_ref().unwrap_or(&empty);
+        let lookup = Lookup { scope, names: self };
+        lookup.get(path)
+    }
+}
+
+impl Namespaces for Names<'_, '_> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+        match path.name {
+            "terramate" | "orch" => Ok(Some(self.metadata(path)?.into())),
+            "env" => Ok(Some(self.env(path)?.into())),
+            "global" => Ok(Some(self.global(path)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        vec!["env", "global", "orch", "terramate"]
+    }
+
+    fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
+        let directory = match self.subject {
+            Subject::Open => None,
+            Subject::Stack(stack) => Some(&stack.path),
+            Subject::Directory(directory) => Some(directory),
+        };
+        let files = ProjectFiles::new(self.project.files(), directory);
+        let surroundings = Surroundings {
+            prefix: function::PREFIX,
+            place: "this place",
+            files: Some(&files),
+            changing: self.project.changing,
+        };
+        let result = function::call(call, &surroundings);
+        let span = call.name.span;
+        let reads = files.into_reads().into_iter();
+        self.progress.note(reads.map(|read| Used::File(read, span)));
+        result
+    }
+
+    fn functions(&self) -> Vec<String> {
+        function::names(function::PREFIX).collect()
+    }
+}
