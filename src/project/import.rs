@@ -1,6 +1,6 @@
 //! `import` blocks: which further files a directory's configuration consists of.
 //!
-//! The rules are Terramate's: `source` is a literal path, relative to the importing file or absolute in
+//! The rules are Terramate's: `source` is a path, relative to the importing file or absolute in
 //! the project, with `*`, `?` and `[…]` in single components; a file counts once per importing
 //! directory; a directory imports neither from itself nor from the directories above it, whose
 //! configuration it inherits anyway. Unlike in Terramate, "above" compares whole components.
@@ -11,7 +11,10 @@ use std::sync::Arc;
 use globset::GlobBuilder;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{Block, Body, ExprKind};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
+use crate::language::syntax::{Block, Body};
+use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::discover::{self, DiscoveredFiles, FileKind, Files, ParsedFile};
@@ -199,18 +202,18 @@ impl ImportResolver<'_> {
             return None;
         };
         let span = attribute.value.span;
-        if let ExprKind::String(source) = &attribute.value.kind {
-            return Some((source.to_string(), span));
-        }
-        let diagnostic = Diagnostic::error(
-            Code::WrongType,
-            "the `source` of an import must be a literal string",
-        );
-        self.problem(
-            diagnostic
-                .label(span, "this is not one")
-                .help("write the path out, in quotes"),
-        );
+        let found = match evaluate(&attribute.value, &NoNamespaces("the `source` of an import")) {
+            Ok(Value::String(source)) => return Some((source.to_string(), span)),
+            Ok(found) => found,
+            Err(diagnostic) => {
+                self.problem(*diagnostic);
+                return None;
+            }
+        };
+        let message = "the `source` of an import must be a string";
+        let label = format!("this is {}", found.type_name());
+        let diagnostic = Diagnostic::error(Code::WrongType, message).label(span, label);
+        self.problem(diagnostic.help("write the path in quotes"));
         None
     }
 

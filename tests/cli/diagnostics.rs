@@ -549,7 +549,7 @@ fn a_stack_block_sees_no_namespaces() {
     2 |   name = terramate.stack.path.basename
       |          ^^^^^^^^^ not available here
       |
-      = help: only literals, operators, templates and `for` are evaluated here
+      = help: only literals, operators, templates, `for` and functions are evaluated here
 
     [exit status 3]
     ");
@@ -581,16 +581,14 @@ stack {
 }
 
 #[test]
-fn a_function_call_says_that_functions_come_later() {
-    assert_snapshot!(stack_with("tags = tm_concat([\"a\"], [\"b\"])"), @r#"
+fn a_function_that_does_not_exist_is_an_error() {
+    assert_snapshot!(stack_with("tags = tm_kontact([\"a\"], [\"b\"])"), @r#"
     [stderr]
-    error: functions are not supported yet: `tm_concat`
+    error: there is no function `tm_kontact` here
      --> s/stack.tm:2:10
       |
-    2 |   tags = tm_concat(["a"], ["b"])
-      |          ^^^^^^^^^ this call cannot be evaluated
-      |
-      = help: write the value itself, or compute it with operators, templates and `for`
+    2 |   tags = tm_kontact(["a"], ["b"])
+      |          ^^^^^^^^^^ unknown function
 
     [exit status 3]
     "#);

@@ -224,12 +224,12 @@ fn an_imported_file_has_no_stack() {
 }
 
 #[test]
-fn the_source_of_an_import_is_literal_and_required() {
+fn the_source_of_an_import_is_a_string_and_required() {
     let sandbox = Sandbox::new(
         r#"
 //- /s/1.tm
 import {
-  source = "/${"x"}.hcl"
+  source = ["/x.hcl"]
 }
 //- /s/2.tm
 import {
@@ -246,13 +246,13 @@ import "x" {
     );
     assert_snapshot!(sandbox.orch("list"), @r#"
     [stderr]
-    error: the `source` of an import must be a literal string
+    error: the `source` of an import must be a string
      --> s/1.tm:2:12
       |
-    2 |   source = "/${"x"}.hcl"
-      |            ^^^^^^^^^^^^^ this is not one
+    2 |   source = ["/x.hcl"]
+      |            ^^^^^^^^^^ this is a list
       |
-      = help: write the path out, in quotes
+      = help: write the path in quotes
 
     error: an `import` block needs `source`
      --> s/2.tm:1:1

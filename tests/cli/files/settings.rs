@@ -284,7 +284,7 @@ fn settings_know_no_names() {
     2 |   required_version = global.version
       |                      ^^^^^^ not available here
       |
-      = help: only literals, operators, templates and `for` are evaluated here
+      = help: only literals, operators, templates, `for` and functions are evaluated here
 
     [exit status 3]
     ");
