@@ -1,0 +1,53 @@
+//! What the fuzzers do with a text. Nothing may panic, hang, or take unbounded memory.
+
+use orch::language::NoNamespaces;
+use orch::language::evaluate::evaluate as value_of;
+use orch::language::parse::{parse as parse_file, parse_expression};
+use orch::language::value::to_json;
+use orch::path::ProjectPath;
+use orch::source::{FileId, SourceFile, Sources};
+
+/// Parses a configuration file, and evaluates its attributes. Each diagnostic must be drawable.
+pub(crate) fn parse(text: &str) {
+    let (sources, file) = source(text);
+    match parse_file(file, text) {
+        Ok(body) => {
+            for attribute in &body.attributes {
+                draw(
+                    value_of(&attribute.value, &NoNamespaces("a fuzzer")),
+                    &sources,
+                );
+            }
+        }
+        Err(diagnostic) => draw::<()>(Err(diagnostic), &sources),
+    }
+}
+
+/// Parses an expression and evaluates it. The value must be writable.
+pub(crate) fn evaluate(text: &str) {
+    let (sources, file) = source(text);
+    match parse_expression(file, text) {
+        Ok(expr) => match value_of(&expr, &NoNamespaces("a fuzzer")) {
+            Ok(value) => _ = to_json(&value),
+            Err(diagnostic) => draw::<()>(Err(diagnostic), &sources),
+        },
+        Err(diagnostic) => draw::<()>(Err(diagnostic), &sources),
+    }
+}
+
+fn source(text: &str) -> (Sources, FileId) {
+    let mut sources = Sources::default();
+    let file = sources.add(SourceFile {
+        path: ProjectPath::root().join("fuzzed.tm"),
+        text: text.to_owned(),
+    });
+    (sources, file)
+}
+
+fn draw<T>(result: Result<T, Box<orch::diagnostic::Diagnostic>>, sources: &Sources) {
+    if let Err(diagnostic) = result {
+        let style = orch::diagnostic::RenderStyle::Plain;
+        let drawn = orch::diagnostic::render(&diagnostic, sources, style);
+        assert!(!drawn.is_empty());
+    }
+}

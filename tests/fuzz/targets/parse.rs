@@ -1,0 +1,9 @@
+//! Parses a configuration file.
+
+#![no_main]
+
+#[path = "../bodies.rs"]
+#[allow(dead_code)]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::parse(text));
