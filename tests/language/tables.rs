@@ -93,5 +93,6 @@ macro_rules! tables {
 }
 
 tables! {
-    example
+    numbers
+    strings
 }
