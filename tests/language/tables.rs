@@ -93,6 +93,8 @@ macro_rules! tables {
 }
 
 tables! {
+    formats
     numbers
+    patterns
     strings
 }

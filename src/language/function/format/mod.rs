@@ -137,8 +137,8 @@ fn write(verb: &Verb, value: &Value) -> Result<String, &'static str> {
         'v' => Ok(padded(
             verb,
             match value {
-                Value::String(text) if !verb.sharp => text.to_string(),
-                Value::Number(number) if !verb.sharp => number::general(number, None),
+                Value::String(text) if !verb.has('#') => text.to_string(),
+                Value::Number(number) if !verb.has('#') => number::general(number, None),
                 value => to_json(value),
             },
         )),
@@ -181,8 +181,8 @@ fn padded(verb: &Verb, text: String) -> String {
         return text;
     };
     let missing = width.saturating_sub(text.graphemes(true).count());
-    let padding = if verb.zero { "0" } else { " " }.repeat(missing);
-    if verb.minus {
+    let padding = if verb.has('0') { "0" } else { " " }.repeat(missing);
+    if verb.has('-') {
         text + &padding
     } else {
         padding + &text

@@ -23,13 +23,13 @@ pub(super) fn integer(verb: &Verb, number: &BigInt) -> String {
     }
     let least = verb.precision.unwrap_or(0);
     let digits = "0".repeat(least.saturating_sub(digits.len())) + &digits;
-    let prefix = if verb.sharp { prefix } else { "" };
+    let prefix = if verb.has('#') { prefix } else { "" };
     let start = format!("{}{prefix}", sign(verb, number.sign() == Sign::Minus));
     let missing = verb.width.unwrap_or(0);
     let missing = missing.saturating_sub(start.len() + digits.len());
-    if verb.minus {
+    if verb.has('-') {
         format!("{start}{digits}{}", " ".repeat(missing))
-    } else if verb.zero && verb.precision.is_none() {
+    } else if verb.has('0') && verb.precision.is_none() {
         format!("{start}{}{digits}", "0".repeat(missing))
     } else {
         format!("{}{start}{digits}", " ".repeat(missing))
@@ -50,9 +50,9 @@ pub(super) fn float(verb: &Verb, number: &BigDecimal) -> String {
     let sign = sign(verb, number.is_negative());
     let missing = verb.width.unwrap_or(0);
     let missing = missing.saturating_sub(sign.len() + digits.len());
-    if verb.zero {
+    if verb.has('0') {
         format!("{sign}{}{digits}", "0".repeat(missing))
-    } else if verb.minus {
+    } else if verb.has('-') {
         format!("{sign}{digits}{}", " ".repeat(missing))
     } else {
         format!("{}{sign}{digits}", " ".repeat(missing))
@@ -60,7 +60,7 @@ pub(super) fn float(verb: &Verb, number: &BigDecimal) -> String {
 }
 
 fn sign(verb: &Verb, is_negative: bool) -> &'static str {
-    match (is_negative, verb.plus, verb.space) {
+    match (is_negative, verb.has('+'), verb.has(' ')) {
         (true, ..) => "-",
         (_, true, _) => "+",
         (.., true) => " ",
@@ -119,9 +119,10 @@ fn fixed(number: &BigDecimal, precision: usize) -> String {
 /// Writes a number that is not negative as a digit, so many after the point, and an exponent.
 fn scientific(number: &BigDecimal, precision: usize) -> String {
     let (computed, zeros) = computed(precision);
-    let rounded = match number.is_zero() {
-        true => number.clone(),
-        false => round(number, computed - exponent(number)),
+    let rounded = if number.is_zero() {
+        number.clone()
+    } else {
+        round(number, computed - exponent(number))
     };
     let exponent = if rounded.is_zero() {
         0

@@ -4,11 +4,7 @@
 pub(super) struct Verb {
     /// As written, percent sign included.
     pub(super) written: String,
-    pub(super) zero: bool,
-    pub(super) sharp: bool,
-    pub(super) minus: bool,
-    pub(super) plus: bool,
-    pub(super) space: bool,
+    flags: String,
     pub(super) width: Option<usize>,
     pub(super) precision: Option<usize>,
     /// The number of its value, from 1 on, if it is written.
@@ -20,7 +16,6 @@ impl Verb {
     /// Parses what follows a percent sign, and returns the text after the verb.
     pub(super) fn parse(text: &str) -> Result<(Verb, &str), String> {
         let flags = text.trim_start_matches(['0', '#', '-', '+', ' ']);
-        let has = |flag| text[..text.len() - flags.len()].contains(flag);
         let (width, rest) = digits(flags);
         let (precision, rest) = match rest.strip_prefix('.') {
             Some(rest) => {
@@ -49,11 +44,7 @@ impl Verb {
         };
         let verb = Verb {
             written: written(after.as_str()),
-            zero: has('0'),
-            sharp: has('#'),
-            minus: has('-'),
-            plus: has('+'),
-            space: has(' '),
+            flags: text[..text.len() - flags.len()].to_owned(),
             width,
             precision,
             argument,
@@ -66,6 +57,11 @@ impl Verb {
             ));
         }
         Ok((verb, after.as_str()))
+    }
+
+    /// Returns whether a flag is written: `0`, `#`, `-`, `+` or a space.
+    pub(super) fn has(&self, flag: char) -> bool {
+        self.flags.contains(flag)
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn power(number: f64, power: f64) -> f64 {
         mantissa = (fraction * number.ln()).exp();
     }
     let (mut square, mut square_exponent) = split(number);
-    #[allow(
+    #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "it is whole, positive and small enough"

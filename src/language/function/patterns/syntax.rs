@@ -222,6 +222,10 @@ impl Translation<'_> {
                         self.literal('-');
                     } else {
                         self.result.push('-');
+                        // Two would be an operator.
+                        if self.rest.next_if_eq(&'-').is_some() {
+                            self.literal('-');
+                        }
                     }
                 }
                 c => self.literal(c),

@@ -168,7 +168,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         returns: Kind::String,
         description: "Returns a string without the characters at its start and end that occur in another one.",
         example: ("trim(\"?!hello?!\", \"!?\")", "\"hello\""),
-        body: Body::Eager(trim),
+        body: Body::Eager(|arguments| {
+            let cut: BTreeSet<char> = arguments.text(1).chars().collect();
+            Ok(text(arguments.text(0).trim_matches(|c| cut.contains(&c))))
+        }),
     },
     Function {
         name: "trimprefix",
@@ -314,10 +317,4 @@ fn substring(arguments: &Arguments) -> Result<Value, FunctionError> {
         Err(_) => rest.collect(),
     };
     Ok(text(&part))
-}
-
-#[allow(clippy::unnecessary_wraps, reason = "all functions have one type")]
-fn trim(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let cut: BTreeSet<char> = arguments.text(1).chars().collect();
-    Ok(text(arguments.text(0).trim_matches(|c| cut.contains(&c))))
 }
