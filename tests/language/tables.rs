@@ -93,5 +93,8 @@ macro_rules! tables {
 }
 
 tables! {
-    example
+    formats
+    numbers
+    patterns
+    strings
 }

@@ -11,6 +11,7 @@ mod conversion;
 mod dates;
 mod encoding;
 mod files;
+mod format;
 mod hashes;
 mod networks;
 mod numbers;
@@ -233,9 +234,10 @@ impl<'a> Surroundings<'a> {
 }
 
 /// The functions by group.
-static GROUPS: [(&str, &[Function]); 13] = [
+static GROUPS: [(&str, &[Function]); 14] = [
     ("Numbers", numbers::FUNCTIONS),
     ("Strings", strings::FUNCTIONS),
+    ("Formats", format::FUNCTIONS),
     ("Patterns", patterns::FUNCTIONS),
     ("Collections", collections::FUNCTIONS),
     ("Sets", sets::FUNCTIONS),

@@ -1,5 +1,0 @@
-//! Regular expressions, with the syntax of RE2.
-
-use super::Function;
-
-pub(super) static FUNCTIONS: &[Function] = &[];

@@ -1,5 +1,0 @@
-//! Functions of text.
-
-use super::Function;
-
-pub(super) static FUNCTIONS: &[Function] = &[];
