@@ -26,6 +26,7 @@ pub(super) fn to_decimal(number: f64) -> Option<BigDecimal> {
 }
 
 /// Raises a number to a power: the whole part of the power by squaring, with mantissa and exponent apart.
+#[expect(clippy::float_cmp, reason = "only these very numbers are special")]
 pub(super) fn power(number: f64, power: f64) -> f64 {
     /// Beyond this, no exponent comes back into range.
     const LARGEST_EXPONENT: i64 = 1 << 12;
