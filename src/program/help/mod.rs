@@ -39,12 +39,13 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 21] = topics! {
+pub(crate) const TOPICS: [Topic; 22] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
     "order": "Which stack runs before which, and what references name",
     "environment": "The environment of commands",
+    "expressions": "Values that are computed, and globals",
     "parallel": "Several commands at once",
     "output": "What a run shows of what commands print",
     "failures": "What happens after a command failed",
