@@ -3,7 +3,7 @@
 //! This module knows where to look up a value, but not how the values there were computed.
 
 use super::outcome::{all, fail};
-use super::{EvalResult, EvalScope, Value};
+use super::{EvalResult, EvalScope, Value, within_limits};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Expr, ExprKind, TraversalStep, TraversalStepKind};
 use crate::source::Span;
@@ -116,7 +116,7 @@ impl EvalScope<'_> {
         } else {
             Value::tuple(items)
         };
-        self.within_limits(splat, span)
+        within_limits(splat, span)
     }
 
     fn attribute(&self, value: &Value, name: &str, span: Span) -> EvalResult {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::outcome::{EvalResult, fail};
-use super::{EvalScope, Value};
+use super::{EvalScope, Value, within_limits};
 use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, ForExpr};
 use crate::source::Span;
@@ -80,7 +80,7 @@ impl EvalScope<'_> {
             Ok(())
         })?;
         if for_expr.key.is_none() {
-            return self.within_limits(Value::tuple(list), span);
+            return within_limits(Value::tuple(list), span);
         }
         let object = object.into_iter().map(|(key, mut values)| {
             let value = if for_expr.grouping {
@@ -90,6 +90,6 @@ impl EvalScope<'_> {
             };
             (key, value)
         });
-        self.within_limits(Value::object(object), span)
+        within_limits(Value::object(object), span)
     }
 }

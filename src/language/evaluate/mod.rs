@@ -252,14 +252,14 @@ impl EvalScope<'_> {
             ExprKind::Template(parts) => self.template(parts, expr.span),
             ExprKind::List(items) => {
                 let items: Vec<Value> = all(items.iter().map(|item| self.evaluate(item)))?;
-                self.within_limits(Value::tuple(items), expr.span)
+                within_limits(Value::tuple(items), expr.span)
             }
             ExprKind::Object(entries) => {
                 let entries = entries
                     .iter()
                     .map(|(key, value)| both(self.key(key), self.evaluate(value)));
                 let entries: BTreeMap<Arc<str>, Value> = all(entries)?;
-                self.within_limits(Value::Object(entries.into()), expr.span)
+                within_limits(Value::Object(entries.into()), expr.span)
             }
             ExprKind::Variable(name) => self.variable(&NamePath {
                 name,
@@ -288,7 +288,7 @@ impl EvalScope<'_> {
                     scope: self,
                 };
                 match self.namespaces.call(&call)? {
-                    Some(value) => self.within_limits(value, expr.span),
+                    Some(value) => within_limits(value, expr.span),
                     None => Err(unknown_function(call.name, &self.namespaces.functions()).into()),
                 }
             }
@@ -308,19 +308,6 @@ impl EvalScope<'_> {
         };
         self.budget.work.set(left);
         Ok(())
-    }
-
-    /// Checks that a value which has just been made is not too large to look at.
-    fn within_limits(&self, value: Value, span: Span) -> EvalResult {
-        if value.weight() > MAX_WEIGHT {
-            let message = "this value is too large to work with";
-            return fail(Code::Limit, message, span, "about 16 MB is the limit");
-        }
-        if value.depth() > MAX_DEPTH {
-            let message = format!("this value is nested more than {MAX_DEPTH} levels deep");
-            return fail(Code::Limit, message, span, "one level too many");
-        }
-        Ok(value)
     }
 
     fn with<'b>(&'b self, name: &'b str, value: Value) -> EvalScope<'b> {
@@ -388,6 +375,19 @@ impl EvalScope<'_> {
             ),
         }
     }
+}
+
+/// Checks that a value which has just been made is not too large to look at.
+fn within_limits(value: Value, span: Span) -> EvalResult {
+    if value.weight() > MAX_WEIGHT {
+        let message = "this value is too large to work with";
+        return fail(Code::Limit, message, span, "about 16 MB is the limit");
+    }
+    if value.depth() > MAX_DEPTH {
+        let message = format!("this value is nested more than {MAX_DEPTH} levels deep");
+        return fail(Code::Limit, message, span, "one level too many");
+    }
+    Ok(value)
 }
 
 fn unknown_function(name: &Name, known: &[String]) -> Diagnostic {

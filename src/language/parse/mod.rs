@@ -49,6 +49,9 @@ pub(crate) fn parse_whole(file: FileId, text: &str) -> Result<Body, Box<Diagnost
     parse_keeping(file, text, |_| true)
 }
 
+/// What makes an expression an attribute of its own.
+const BEFORE: &str = "x=(\n";
+
 /// Parses an expression that stands alone. It may end with a heredoc.
 ///
 /// # Errors
@@ -61,7 +64,6 @@ pub fn parse_expression(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic
     };
     // Only inside of brackets may an expression go over several lines, and only there does the parser
     // expect the line that ends a heredoc.
-    const BEFORE: &str = "x=(\n";
     let wrapped = format!("{BEFORE}{text}\n)\n");
     if let Ok(body) = structure::Body::from_str(&wrapped)
         && let Some(attribute) = only_attribute(&body)

@@ -93,7 +93,7 @@ impl Entries {
 impl<K: Into<Arc<str>>> FromIterator<(K, Value)> for Entries {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
         let entries = entries.into_iter().map(|(key, value)| (key.into(), value));
-        BTreeMap::from_iter(entries).into()
+        entries.collect::<BTreeMap<_, _>>().into()
     }
 }
 
