@@ -4,6 +4,7 @@
 //! `=> ` and the value as `jsonencode` of Terraform 1.11 writes it, or `error`; what is between is the
 //! expression. Functions have no prefix, and `c` has a few values of each type.
 
+mod bounds;
 mod mutated;
 mod tables;
 

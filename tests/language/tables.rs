@@ -93,7 +93,11 @@ macro_rules! tables {
 }
 
 tables! {
+    dates
+    encoding
     formats
+    hashes
+    network
     numbers
     patterns
     strings

@@ -6,13 +6,16 @@
 //! result could be much larger than its arguments must count before it computes.
 
 mod arguments;
+mod charset;
 mod collections;
 mod conversion;
+mod csv;
 mod dates;
 mod encoding;
 mod files;
 mod format;
 mod hashes;
+mod json;
 mod networks;
 mod numbers;
 mod patterns;
@@ -20,6 +23,7 @@ mod sets;
 mod strings;
 mod templates;
 mod terramate;
+mod yaml;
 
 use std::sync::Arc;
 
