@@ -52,6 +52,6 @@ fn long_text_in_quotes_is_broken_into_lines() {
     ));
     let first = ["word"; 16].join(" ");
     let expected =
-        format!(r#""\"a\":\n- \"{first} word\n  word word word  x\"\n\"{words}\": 1\n""#);
+        format!(r#""\"a\":\n- \"{first}\n  word word word word  x\"\n\"{words}\": 1\n""#);
     assert_eq!(yaml.as_deref(), Ok(expected.as_str()));
 }
