@@ -55,3 +55,12 @@ fn long_text_in_quotes_is_broken_into_lines() {
         format!(r#""\"a\":\n- \"{first}\n  word word word word  x\"\n\"{words}\": 1\n""#);
     assert_eq!(yaml.as_deref(), Ok(expected.as_str()));
 }
+
+proptest::proptest! {
+    #[test]
+    fn decoders_end_without_a_panic(text in "[-\\[\\]{}:,&*!|>'\"#?~<. \\n\\ta-c0-3\\\\é😀]{0,60}") {
+        for decoder in ["yamldecode", "jsondecode", "csvdecode"] {
+            _ = json(&format!("{decoder}({text:?})"));
+        }
+    }
+}

@@ -137,27 +137,25 @@ fn find_charset(arguments: &Arguments) -> Result<charset::Charset, FunctionError
 
 fn decode_text(arguments: &Arguments) -> Result<Value, FunctionError> {
     let charset = find_charset(arguments)?;
-    match charset::decode(&bytes(arguments)?, charset) {
-        Some(text) => Ok(Value::String(normal(&text.into()))),
-        None => {
-            let problem = format!(
-                "what this stands for is not text in `{}`",
-                arguments.text(1)
-            );
-            Err(FunctionError::Argument(0, problem))
-        }
-    }
+    let text = charset::decode(&bytes(arguments)?, charset);
+    let text = text.ok_or_else(|| {
+        let problem = format!(
+            "what this stands for is not text in `{}`",
+            arguments.text(1)
+        );
+        FunctionError::Argument(0, problem)
+    })?;
+    Ok(Value::String(normal(&text.into())))
 }
 
 fn encode_text(arguments: &Arguments) -> Result<Value, FunctionError> {
     let charset = find_charset(arguments)?;
-    match charset::encode(arguments.text(0), charset) {
-        Some(bytes) => Ok(Value::string(STANDARD.encode(bytes))),
-        None => {
-            let problem = format!("this has characters that `{}` lacks", arguments.text(1));
-            Err(FunctionError::Argument(0, problem))
-        }
-    }
+    let bytes = charset::encode(arguments.text(0), charset);
+    let bytes = bytes.ok_or_else(|| {
+        let problem = format!("this has characters that `{}` lacks", arguments.text(1));
+        FunctionError::Argument(0, problem)
+    })?;
+    Ok(Value::string(STANDARD.encode(bytes)))
 }
 
 fn url_encoded(text: &str) -> String {

@@ -140,7 +140,10 @@ fn digest<D: Digest>(arguments: &Arguments) -> Vec<u8> {
 }
 
 fn hexadecimal(bytes: &[u8]) -> Value {
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut digits = String::new();
+    for byte in bytes {
+        digits.push_str(&format!("{byte:02x}"));
+    }
     Value::string(digits)
 }
 

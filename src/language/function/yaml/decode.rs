@@ -244,8 +244,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Marker) -> Deco
         Some("str") => Ok(string()),
         Some("binary") if bytes_of_base64(text).is_some() => Ok(string()),
         Some("binary") => wrong(at, "the value with the tag `!!binary` is not Base64"),
-        Some("null" | "bool" | "int" | "float" | "timestamp") if is_quoted => Ok(string()),
-        None if is_quoted => Ok(string()),
+        None | Some("null" | "bool" | "int" | "float" | "timestamp") if is_quoted => Ok(string()),
         // Terraform takes an empty block of text for null.
         None if style != ScalarStyle::Plain && !text.is_empty() => Ok(string()),
         None => resolved(),

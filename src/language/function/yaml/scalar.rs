@@ -17,8 +17,9 @@ pub(super) fn resolve(text: &str) -> Option<Value> {
         ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF"
         | "-.inf" | "-.Inf" | "-.INF" => return None,
         _ => {
-            if let Some(number) = radix_number(text) {
-                return number;
+            if let Some((digits, radix)) = radix_digits(text) {
+                let number = u128::from_str_radix(digits, radix).ok()?;
+                return Some(Value::Number(number.into()));
             }
             if let Some(decimal) = decimal(text) {
                 return parse_number(&decimal).map(Value::Number);
@@ -28,18 +29,15 @@ pub(super) fn resolve(text: &str) -> Option<Value> {
     })
 }
 
-/// Reads `0x1F` or `0o17`; the inner `None` is a number that is too large.
-fn radix_number(text: &str) -> Option<Option<Value>> {
+/// Returns the digits of `0x1F` or `0o17`, and their base.
+fn radix_digits(text: &str) -> Option<(&str, u32)> {
     let (digits, radix) = match text.split_at_checked(2)? {
         ("0x", digits) => (digits, 16),
         ("0o", digits) => (digits, 8),
         _ => return None,
     };
-    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
-        return None;
-    }
-    let number = u128::from_str_radix(digits, radix).ok();
-    Some(number.map(|number| Value::Number(number.into())))
+    let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+    is_number.then_some((digits, radix))
 }
 
 /// Returns the text of a decimal number in the form that every parser takes: `+.5` is `0.5`.
