@@ -1,5 +1,12 @@
 //! Functions for texts in a language: templates, HCL, TOML; and Terramate's own.
 
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use crate::json;
 
 /// Asserts the values of expressions, as JSON.
@@ -199,5 +206,28 @@ fn ternary_evaluates_one_branch_and_versions_are_compared() {
         (r#"cidrcontains("10.0.0.0/33", "::1")"#, "a network"),
         (r#"urldecode("%4")"#, "two hexadecimal digits"),
         (r#"base64gunzip("aGVsbG8=")"#, "gzip"),
+    ]);
+}
+
+#[test]
+fn little_text_cannot_stand_for_much() {
+    let mut zip = GzEncoder::new(Vec::new(), Compression::fast());
+    for _ in 0..100 {
+        zip.write_all("a".repeat(1 << 20).as_bytes()).unwrap();
+    }
+    let bomb = BASE64_STANDARD.encode(zip.finish().unwrap());
+    let nodes: Vec<String> = (0..5_000)
+        .map(|n: u32| match n.checked_sub(1) {
+            None => "[null, 0]".to_owned(),
+            Some(parent) => format!("[{parent}, {n}]"),
+        })
+        .collect();
+    let long = "a".repeat(20_000);
+    let lists = vec!["[\"x\", \"y\"]"; 5_000].join(", ");
+    fail(&[
+        (&format!("base64gunzip(\"{bomb}\")"), "too large"),
+        (&format!("try(base64gunzip(\"{bomb}\"), 1)"), "too large"),
+        (&format!("tree([{}])", nodes.join(", ")), "too large"),
+        (&format!("joinlist(\"{long}\", [{lists}])"), "too large"),
     ]);
 }

@@ -92,11 +92,6 @@ impl<'a> Arguments<'a> {
         self.surroundings
     }
 
-    /// Returns the place of an argument.
-    pub(super) fn span(&self, index: usize) -> Span {
-        self.spans[index]
-    }
-
     /// Returns how many there are.
     pub(super) fn len(&self) -> usize {
         self.values.len()

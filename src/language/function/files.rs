@@ -2,6 +2,9 @@
 //!
 //! Paths are text with `/` between their names on every platform.
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use md5::Md5;
@@ -182,20 +185,17 @@ fn file(arguments: &Arguments) -> Result<Value, FunctionError> {
 /// Returns the text of the file that the first argument names.
 pub(super) fn text_of_file(arguments: &Arguments) -> Result<String, FunctionError> {
     let content = content(arguments)?;
-    match str::from_utf8(&content) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => {
-            let path = arguments.value(0).description();
-            let problem = format!(
-                "this is {path}, a file that is not UTF-8 text; `filebase64` and the digests read any file"
-            );
-            Err(FunctionError::Argument(0, problem))
-        }
-    }
+    let text = str::from_utf8(&content).map_err(|_| {
+        let path = arguments.value(0).description();
+        let others = "`filebase64` and the digests read any file";
+        let problem = format!("this is {path}, a file that is not UTF-8 text; {others}");
+        FunctionError::Argument(0, problem)
+    })?;
+    Ok(text.to_owned())
 }
 
 /// Reads the file that the first argument names, and counts the work of looking at it.
-fn content(arguments: &Arguments) -> Result<std::sync::Arc<[u8]>, FunctionError> {
+fn content(arguments: &Arguments) -> Result<Arc<[u8]>, FunctionError> {
     let content = arguments.files()?.read(arguments.text(0));
     let content = content.map_err(|error| arguments.file_error(0, error))?;
     arguments.spend(content.len() as u64 / 8)?;
@@ -218,7 +218,10 @@ fn in_base64(bytes: &[u8]) -> String {
 }
 
 fn in_hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn fileexists(arguments: &Arguments) -> Result<Value, FunctionError> {

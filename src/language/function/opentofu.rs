@@ -1,4 +1,4 @@
-//! Functions that OpenTofu, and so Terramate, has in addition to Terraform's.
+//! Functions that Terramate has from `OpenTofu` and that Terraform lacks, and two that are gone from both.
 
 use std::io::Read as _;
 use std::net::IpAddr;
@@ -96,10 +96,10 @@ fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
             }
         }
     }
-    match String::from_utf8(text) {
-        Ok(text) => Ok(Value::string(text)),
-        Err(_) => Err(wrong("what was compressed is not UTF-8 text")),
-    }
+    let text = String::from_utf8(text);
+    Ok(Value::string(text.map_err(|_| {
+        wrong("what was compressed is not UTF-8 text")
+    })?))
 }
 
 fn cidrcontains(arguments: &Arguments) -> Result<Value, FunctionError> {
@@ -167,11 +167,7 @@ fn urldecode(arguments: &Arguments) -> Result<Value, FunctionError> {
             byte => *byte,
         });
     }
-    match String::from_utf8(decoded) {
-        Ok(text) => Ok(Value::string(text)),
-        Err(_) => Err(FunctionError::Argument(
-            0,
-            "what it stands for is not UTF-8 text".to_owned(),
-        )),
-    }
+    let text = String::from_utf8(decoded)
+        .map_err(|_| FunctionError::Argument(0, "what it stands for is not UTF-8 text".to_owned()));
+    Ok(Value::string(text?))
 }

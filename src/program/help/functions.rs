@@ -38,12 +38,11 @@ fn describe(function: &Function, text: &mut String) {
         function.description
     );
     let (call, result) = function.example;
-    match function.refusal() {
-        Some(why) => _ = write!(text, " `orch` refuses to call it: it {why}.\n\n"),
-        None => {
-            let call = with_prefix(call);
-            _ = write!(text, "\n\n```text\n{call}  →  {result}\n```\n\n");
-        }
+    if let Some(why) = function.refusal() {
+        _ = write!(text, " `orch` refuses to call it: it {why}.\n\n");
+    } else {
+        let call = with_prefix(call);
+        _ = write!(text, "\n\n```text\n{call}  →  {result}\n```\n\n");
     }
 }
 
