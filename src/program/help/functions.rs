@@ -31,18 +31,14 @@ fn limits() -> String {
 }
 
 fn describe(function: &Function, text: &mut String) {
-    _ = write!(
-        text,
-        "```text\n{PREFIX}{}\n```\n\n{}",
-        function.signature(),
-        function.description
-    );
+    _ = writeln!(text, "```text\n{PREFIX}{}", function.signature());
     let (call, result) = function.example;
     if let Some(why) = function.refusal() {
+        _ = write!(text, "```\n\n{}", function.description);
         _ = write!(text, " `orch` refuses to call it: it {why}.\n\n");
     } else {
-        let call = with_prefix(call);
-        _ = write!(text, "\n\n```text\n{call}  →  {result}\n```\n\n");
+        _ = writeln!(text, "{}  →  {result}", with_prefix(call));
+        _ = write!(text, "```\n\n{}\n\n", function.description);
     }
 }
 
