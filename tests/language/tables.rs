@@ -93,6 +93,7 @@ macro_rules! tables {
 }
 
 tables! {
+    files
     formats
     numbers
     patterns

@@ -253,7 +253,7 @@ impl<'a> Surroundings<'a> {
 }
 
 /// The functions by group.
-static GROUPS: [(&str, &[Function]); 14] = [
+static GROUPS: [(&str, &[Function]); 15] = [
     ("Numbers", numbers::FUNCTIONS),
     ("Strings", strings::FUNCTIONS),
     ("Formats", format::FUNCTIONS),
