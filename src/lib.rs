@@ -37,7 +37,7 @@
 //!
 //! | floor | what it does |
 //! | --- | --- |
-//! | [`path`], [`pattern`], [`source`], [`diagnostic`], [`printable`], [`duration`] | leaves: places, problems, names made safe to show, times |
+//! | [`path`], [`pattern`], [`source`], [`diagnostic`], [`printable`], [`duration`], [`version`] | leaves: places, problems, names made safe to show, times, versions |
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
 //! | [`git`] | which files have changed, and in which state the repository is |
@@ -64,3 +64,4 @@ pub mod report;
 pub mod run;
 pub mod selection;
 pub mod source;
+pub mod version;

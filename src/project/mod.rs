@@ -16,7 +16,6 @@ mod problems;
 pub mod stack;
 pub mod tag;
 mod top_level;
-pub mod version;
 
 pub use self::load::{DirectoryScope, Ignore, LoadTreeError, Project};
 pub(crate) use self::load::{pool, stacks_of_tree};

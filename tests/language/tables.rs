@@ -95,6 +95,7 @@ macro_rules! tables {
 tables! {
     dates
     encoding
+    files
     formats
     hashes
     network

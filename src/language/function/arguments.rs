@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bigdecimal::{BigDecimal, ToPrimitive};
 
 use super::{Changing, FileError, Files, Function, Parameter, Surroundings, undecided};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Call, EvalResult, NoValue};
+use crate::diagnostic::{Code, Diagnostic, Label};
+use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
 use crate::language::value::types::{ConversionError, convert};
 use crate::language::value::{Entries, Items, Value, normal};
 use crate::source::Span;
@@ -18,6 +18,15 @@ pub(super) struct Arguments<'a> {
     surroundings: &'a Surroundings<'a>,
     values: Vec<Value>,
     spans: Vec<Span>,
+}
+
+/// Where the text that a function evaluates comes from, which decides whether it may be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextOrigin {
+    /// It is the value of an argument, which may be secret.
+    Argument,
+    /// A file that an argument names.
+    File,
 }
 
 /// Why a function has no result.
@@ -71,6 +80,16 @@ impl<'a> Arguments<'a> {
         let variadic = self.function.variadic;
         let parameter = self.function.parameters.get(index).copied().or(variadic);
         parameter.expect("the number of arguments has been checked")
+    }
+
+    /// Returns the call.
+    pub(super) fn call(&self) -> &Call<'a> {
+        self.call
+    }
+
+    /// Returns what the function can use besides its arguments.
+    pub(super) fn surroundings(&self) -> &Surroundings<'a> {
+        self.surroundings
     }
 
     /// Returns how many there are.
@@ -168,6 +187,40 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Returns why a text that an argument names or is has no value, told at the argument: the text itself
+    /// is no configuration file that could be pointed at. The place is that in the text.
+    pub(super) fn at_argument(
+        &self,
+        index: usize,
+        none: NoValue,
+        place: &str,
+        text: TextOrigin,
+    ) -> FunctionError {
+        let span = self.spans[index];
+        let is_limit = matches!(&none, NoValue::Wrong(problem) if problem.code == Code::Limit);
+        if text == TextOrigin::Argument && self.call.is_sensitive() && !is_limit {
+            return FunctionError::Argument(index, "its text is wrong".to_owned());
+        }
+        FunctionError::NoValue(match none {
+            NoValue::Wrong(mut diagnostic) => {
+                // Context within the text would need its lines to be understood.
+                let label = diagnostic.labels.drain(..).next();
+                let what = label
+                    .map(|label| label.text)
+                    .filter(|what| !what.is_empty());
+                let text = match what {
+                    Some(what) => format!("{place}: {what}"),
+                    None => place.to_owned(),
+                };
+                diagnostic.labels.push(Label { span, text });
+                NoValue::Wrong(diagnostic)
+            }
+            NoValue::Undecided(undecided) => {
+                NoValue::Undecided(Box::new(Undecided { span, ..*undecided }))
+            }
+        })
+    }
+
     /// Turns an error into a diagnostic that points at what is wrong.
     pub(super) fn no_value(&self, error: FunctionError) -> NoValue {
         let name = &self.call.name.text;
@@ -189,6 +242,12 @@ impl<'a> Arguments<'a> {
         };
         diagnostic.into()
     }
+}
+
+/// Returns the line of a text in which a byte is, counted from 1.
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
+    memchr::memchr_iter(b'\n', before).count() + 1
 }
 
 /// Converts an argument to the type of its parameter. Text is in Unicode's normal form C then.

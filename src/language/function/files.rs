@@ -1,5 +1,310 @@
-//! Functions that read files of the project, and functions of their names.
+//! Functions that read files, through [`Files`](super::Files), and those that take paths apart.
+//!
+//! Paths are text with `/` between their names on every platform.
 
-use super::Function;
+use std::fmt::Write as _;
+use std::sync::Arc;
 
-pub(super) static FUNCTIONS: &[Function] = &[];
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha256, Sha512};
+
+use super::arguments::{Arguments, FunctionError};
+use super::{Body, Function, Kind, Parameter};
+use crate::language::value::Value;
+
+const PATH: &[Parameter] = &[Parameter::new("path", Kind::String)];
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function {
+        name: "abspath",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns a path as an absolute one on this machine, without `.` and `..`. The path \
+                      need not exist.",
+        example: ("abspath(\"a/../b\")", "\"/project/b\""),
+        body: Body::Eager(abspath),
+    },
+    Function {
+        name: "basename",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the last name of a path.",
+        example: ("basename(\"modules/network/main.tf\")", "\"main.tf\""),
+        body: Body::Eager(|arguments| Ok(Value::string(basename(arguments.text(0))))),
+    },
+    Function {
+        name: "dirname",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns a path without its last name.",
+        example: (
+            "dirname(\"modules/network/main.tf\")",
+            "\"modules/network\"",
+        ),
+        body: Body::Eager(|arguments| Ok(Value::string(dirname(arguments.text(0))))),
+    },
+    Function {
+        name: "file",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the text of a file, which must be UTF-8.",
+        example: ("file(\"hello.txt\")", "\"Hello!\\n\""),
+        body: Body::Eager(file),
+    },
+    Function {
+        name: "filebase64",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the content of a file in Base64.",
+        example: ("filebase64(\"hello.txt\")", "\"SGVsbG8hCg==\""),
+        body: Body::Eager(filebase64),
+    },
+    Function {
+        name: "filebase64sha256",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the SHA-256 digest of a file in Base64.",
+        example: (
+            "filebase64sha256(\"hello.txt\")",
+            "\"sisAkTRiK2UI11bxBiRV1xpwJllOrLC634H09neSnr4=\"",
+        ),
+        body: Body::Eager(|arguments| digest::<Sha256>(arguments, in_base64)),
+    },
+    Function {
+        name: "filebase64sha512",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the SHA-512 digest of a file in Base64.",
+        example: (
+            "filebase64sha512(\"hello.txt\")",
+            "\"6yLZkdbYZkHZXgGoBAJfwhBJEoajDzEU3RRpx0V8A+gHUG9WFbyQZfR6buIgg2T2Q4N/Iphzi09cU3lxJPQfYA==\"",
+        ),
+        body: Body::Eager(|arguments| digest::<Sha512>(arguments, in_base64)),
+    },
+    Function {
+        name: "fileexists",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::Bool,
+        description: "Returns whether a file exists. It is an error if the path is that of a directory.",
+        example: ("fileexists(\"hello.txt\")", "true"),
+        body: Body::Eager(fileexists),
+    },
+    Function {
+        name: "filemd5",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the MD5 digest of a file in hexadecimal digits.",
+        example: (
+            "filemd5(\"hello.txt\")",
+            "\"e134ced312b3511d88943d57ccd70c83\"",
+        ),
+        body: Body::Eager(|arguments| digest::<Md5>(arguments, in_hexadecimal)),
+    },
+    Function {
+        name: "fileset",
+        parameters: &[
+            Parameter::new("path", Kind::String),
+            Parameter::new("pattern", Kind::String),
+        ],
+        variadic: None,
+        returns: Kind::Set(&Kind::String),
+        description: "Returns the files below a directory that match a pattern, relative to the directory. \
+                      `*` matches within a name, `**` across directories, and `{a,b}` either.",
+        example: ("fileset(\".\", \"*.txt\")", "[\"hello.txt\"]"),
+        body: Body::Eager(fileset),
+    },
+    Function {
+        name: "filesha1",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the SHA-1 digest of a file in hexadecimal digits.",
+        example: (
+            "filesha1(\"hello.txt\")",
+            "\"a8d191538209e335154750d2df575b9ddfb16fc7\"",
+        ),
+        body: Body::Eager(|arguments| digest::<Sha1>(arguments, in_hexadecimal)),
+    },
+    Function {
+        name: "filesha256",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the SHA-256 digest of a file in hexadecimal digits.",
+        example: (
+            "filesha256(\"hello.txt\")",
+            "\"b22b009134622b6508d756f1062455d71a7026594eacb0badf81f4f677929ebe\"",
+        ),
+        body: Body::Eager(|arguments| digest::<Sha256>(arguments, in_hexadecimal)),
+    },
+    Function {
+        name: "filesha512",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the SHA-512 digest of a file in hexadecimal digits.",
+        example: (
+            "filesha512(\"hello.txt\")",
+            "\"eb22d991d6d86641d95e01a804025fc210491286a30f3114dd1469c7457c03e807506f5615bc9065f47a6ee2208364f643837f2298738b4f5c53797124f41f60\"",
+        ),
+        body: Body::Eager(|arguments| digest::<Sha512>(arguments, in_hexadecimal)),
+    },
+    Function {
+        name: "pathexpand",
+        parameters: PATH,
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns a path with the home directory in place of a `~` at its start.",
+        example: ("pathexpand(\"~/.ssh/id\")", "\"/home/me/.ssh/id\""),
+        body: Body::Eager(pathexpand),
+    },
+];
+
+fn abspath(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let absolute = arguments.files()?.absolute(arguments.text(0));
+    let absolute = absolute.map_err(|error| arguments.file_error(0, error))?;
+    Ok(Value::string(absolute))
+}
+
+fn file(arguments: &Arguments) -> Result<Value, FunctionError> {
+    Ok(Value::string(text_of_file(arguments)?))
+}
+
+/// Returns the text of the file that the first argument names.
+pub(super) fn text_of_file(arguments: &Arguments) -> Result<String, FunctionError> {
+    let content = content(arguments)?;
+    let text = str::from_utf8(&content).map_err(|_| {
+        let path = arguments.value(0).description();
+        let others = "`filebase64` and the digests read any file";
+        let problem = format!("this is {path}, a file that is not UTF-8 text; {others}");
+        FunctionError::Argument(0, problem)
+    })?;
+    Ok(text.to_owned())
+}
+
+/// Reads the file that the first argument names, and counts the work of looking at it.
+fn content(arguments: &Arguments) -> Result<Arc<[u8]>, FunctionError> {
+    let content = arguments.files()?.read(arguments.text(0));
+    let content = content.map_err(|error| arguments.file_error(0, error))?;
+    arguments.spend(content.len() as u64 / 8)?;
+    Ok(content)
+}
+
+fn filebase64(arguments: &Arguments) -> Result<Value, FunctionError> {
+    Ok(Value::string(in_base64(&content(arguments)?)))
+}
+
+fn digest<D: Digest>(
+    arguments: &Arguments,
+    show: fn(&[u8]) -> String,
+) -> Result<Value, FunctionError> {
+    Ok(Value::string(show(&D::digest(content(arguments)?))))
+}
+
+fn in_base64(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(bytes)
+}
+
+fn in_hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn fileexists(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let exists = arguments.files()?.exists(arguments.text(0));
+    let exists = exists.map_err(|error| arguments.file_error(0, error))?;
+    Ok(Value::Bool(exists))
+}
+
+fn fileset(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let (directory, pattern) = (arguments.text(0), arguments.text(1));
+    let found = arguments.files()?.matching(directory, pattern);
+    let found = found.map_err(|error| arguments.file_error(0, error))?;
+    Ok(Value::set(found.into_iter().map(Value::string)))
+}
+
+fn pathexpand(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let path = arguments.text(0);
+    let Some(rest) = path.strip_prefix('~') else {
+        return Ok(Value::String(path.clone()));
+    };
+    if !rest.is_empty() && !rest.starts_with('/') {
+        let problem = format!(
+            "this is {}; the home directory of another user is not known, only `~` and `~/…` are",
+            arguments.value(0).description()
+        );
+        return Err(FunctionError::Argument(0, problem));
+    }
+    let home = arguments.files()?.home();
+    let home = home.map_err(|error| arguments.file_error(0, error))?;
+    Ok(Value::string(clean(&(home + rest))))
+}
+
+/// Returns the last name of a path: `.` for an empty path and `/` for the root.
+fn basename(path: &str) -> &str {
+    let trimmed = path.trim_end_matches('/');
+    match trimmed.rsplit('/').next() {
+        _ if path.is_empty() => ".",
+        None | Some("") => "/",
+        Some(name) => name,
+    }
+}
+
+/// Returns a path without its last name, and without `.` and `..` as far as they can be resolved.
+fn dirname(path: &str) -> String {
+    let end = path.rfind('/').map_or(0, |slash| slash + 1);
+    clean(&path[..end])
+}
+
+/// Returns the shortest path that means the same, links left aside; `.` if nothing is left.
+fn clean(path: &str) -> String {
+    let is_absolute = path.starts_with('/');
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.last().is_some_and(|last| *last != "..") => _ = names.pop(),
+            ".." if is_absolute => {}
+            name => names.push(name),
+        }
+    }
+    match (is_absolute, names.is_empty()) {
+        (true, _) => format!("/{}", names.join("/")),
+        (false, true) => ".".to_owned(),
+        (false, false) => names.join("/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_cleaned_as_in_go() {
+        for (path, cleaned) in [
+            ("", "."),
+            ("/", "/"),
+            ("//a//b/", "/a/b"),
+            ("a/../..", ".."),
+            ("../a/../../b", "../../b"),
+            ("/../a", "/a"),
+            ("./a/.", "a"),
+        ] {
+            assert_eq!(clean(path), cleaned, "{path}");
+        }
+    }
+}

@@ -18,6 +18,7 @@ mod hashes;
 mod json;
 mod networks;
 mod numbers;
+mod opentofu;
 mod patterns;
 mod sets;
 mod strings;
@@ -140,6 +141,14 @@ impl std::fmt::Debug for Body {
 }
 
 impl Function {
+    /// Returns why the function cannot be called, to follow its name; `None` if it can.
+    pub fn refusal(&self) -> Option<&'static str> {
+        match self.body {
+            Body::Refused(why) => Some(why),
+            _ => None,
+        }
+    }
+
     /// Returns how the function is called: `join(separator string, lists list(string)...) string`.
     pub fn signature(&self) -> String {
         let show =
@@ -185,6 +194,13 @@ pub trait Files {
     ///
     /// If it is not known what the path is relative to.
     fn absolute(&self, path: &str) -> Result<String, FileError>;
+
+    /// Returns the home directory of the user.
+    ///
+    /// # Errors
+    ///
+    /// If it is not known.
+    fn home(&self) -> Result<String, FileError>;
 }
 
 /// Why a file cannot be read.
@@ -223,6 +239,8 @@ pub struct Surroundings<'a> {
     pub files: Option<&'a dyn Files>,
     /// Whether results may differ from call to call.
     pub changing: Changing,
+    /// In how many templates that include each other the expression lies.
+    pub templates: u8,
 }
 
 impl<'a> Surroundings<'a> {
@@ -233,12 +251,13 @@ impl<'a> Surroundings<'a> {
             place,
             files: None,
             changing: Changing::Refused,
+            templates: 0,
         }
     }
 }
 
 /// The functions by group.
-static GROUPS: [(&str, &[Function]); 14] = [
+static GROUPS: [(&str, &[Function]); 15] = [
     ("Numbers", numbers::FUNCTIONS),
     ("Strings", strings::FUNCTIONS),
     ("Formats", format::FUNCTIONS),
@@ -252,6 +271,7 @@ static GROUPS: [(&str, &[Function]); 14] = [
     ("IP networks", networks::FUNCTIONS),
     ("Files", files::FUNCTIONS),
     ("Templates", templates::FUNCTIONS),
+    ("OpenTofu", opentofu::FUNCTIONS),
     ("Terramate", terramate::FUNCTIONS),
 ];
 
@@ -272,6 +292,13 @@ pub fn find(name: &str) -> Option<&'static Function> {
     functions.find(|function| function.name == name)
 }
 
+/// Returns whether a function, whose name has no prefix, is one of Terramate's own, which Terraform lacks.
+fn is_terramates(name: &str) -> bool {
+    let name = name.strip_prefix("core::").unwrap_or(name);
+    let mut functions = terramate::FUNCTIONS.iter();
+    functions.any(|function| function.name == name)
+}
+
 /// Calls a function; `None` if there is none of that name.
 ///
 /// # Errors
@@ -279,9 +306,12 @@ pub fn find(name: &str) -> Option<&'static Function> {
 /// If the call is wrong, or its value is not known yet.
 pub fn call(call: &Call, surroundings: &Surroundings) -> EvalResult<Option<Value>> {
     let name = &*call.name.text;
-    // Terraform's own names may be written out, too.
     let short = name.strip_prefix(surroundings.prefix);
-    let short = short.map(|name| name.strip_prefix("core::").unwrap_or(name));
+    // Terraform's own names may be written out, but Terramate has no prefix for such names.
+    let short = short.map(|name| match surroundings.prefix {
+        "" => name.strip_prefix("core::").unwrap_or(name),
+        _ => name,
+    });
     let Some(function) = short.and_then(find) else {
         return Ok(None);
     };

@@ -1,5 +1,157 @@
-//! Text from templates.
+//! Text with expressions in it: from a file, or from a string.
+//!
+//! The text is not configuration: its names are the variables that are given with it, and its functions
+//! are Terraform's, without prefix, so that Terraform can use the same file. Problems in it are reported
+//! where the function is called, since the text is no configuration file that could be pointed at.
 
-use super::Function;
+use super::arguments::{Arguments, FunctionError, TextOrigin, line_of};
+use super::files::text_of_file;
+use super::{Body, Function, Kind, Parameter, Surroundings, is_terramates};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, NoValue};
+use crate::language::parse::parse_text;
+use crate::language::value::{Entries, Value};
+use crate::source::FileId;
 
-pub(super) static FUNCTIONS: &[Function] = &[];
+/// How many templates may lie in each other.
+const MAX_DEPTH: u8 = 16;
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function {
+        name: "templatefile",
+        parameters: &[
+            Parameter::new("path", Kind::String),
+            Parameter::new("vars", Kind::Any),
+        ],
+        variadic: None,
+        returns: Kind::Any,
+        description: "Returns the text of a file with the expressions in it replaced by their values. In \
+                      the file, the names are those of `vars`, and functions have no prefix.",
+        example: (
+            "templatefile(\"hello.tftpl\", { name = \"EU\" })",
+            "\"Hello, EU!\\n\"",
+        ),
+        body: Body::Eager(templatefile),
+    },
+    Function {
+        name: "templatestring",
+        parameters: &[
+            Parameter::new("template", Kind::String),
+            Parameter::new("vars", Kind::Any),
+        ],
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns a text with the expressions in it replaced by their values, as \
+                      `templatefile` does.",
+        example: (
+            "templatestring(\"Hello, $${name}!\", { name = \"EU\" })",
+            "\"Hello, EU!\"",
+        ),
+        body: Body::Eager(templatestring),
+    },
+];
+
+fn templatefile(arguments: &Arguments) -> Result<Value, FunctionError> {
+    check_depth(arguments)?;
+    let text = text_of_file(arguments)?;
+    render(arguments, &text, TextOrigin::File)
+}
+
+fn templatestring(arguments: &Arguments) -> Result<Value, FunctionError> {
+    check_depth(arguments)?;
+    let value = render(arguments, arguments.text(0), TextOrigin::Argument)?;
+    match value.to_text() {
+        Some(text) => Ok(Value::String(text)),
+        None if value == Value::Null => Ok(value),
+        None => {
+            let problem = format!("its value is {}; text is needed", value.description());
+            Err(FunctionError::Argument(0, problem))
+        }
+    }
+}
+
+fn check_depth(arguments: &Arguments) -> Result<(), FunctionError> {
+    if arguments.surroundings().templates < MAX_DEPTH {
+        return Ok(());
+    }
+    let message = format!("more than {MAX_DEPTH} templates lie in each other");
+    let diagnostic = Diagnostic::error(Code::Limit, message);
+    let label = "a template that includes itself has no end";
+    Err(NoValue::from(diagnostic.label(arguments.call().name.span, label)).into())
+}
+
+/// Evaluates a text with the variables of the second argument.
+fn render(arguments: &Arguments, text: &str, origin: TextOrigin) -> Result<Value, FunctionError> {
+    let value = arguments.value(1);
+    let Some(variables) = value.entries() else {
+        let problem = format!("this is {}; an object is needed", value.description());
+        return Err(FunctionError::Argument(1, problem));
+    };
+    if let Some(name) = variables.keys().find(|name| !is_name(name)) {
+        let problem = format!("its key {name:?} is not a name that a template could use");
+        return Err(FunctionError::Argument(1, problem));
+    }
+    // The parser's tree is large for its text.
+    arguments.spend(text.len() as u64)?;
+    let call = arguments.call();
+    let surroundings = arguments.surroundings();
+    let namespaces = Variables {
+        variables,
+        surroundings: Surroundings {
+            prefix: "",
+            templates: surroundings.templates + 1,
+            ..*surroundings
+        },
+    };
+    let rendered = match parse_text(FileId::UNPLACED, text) {
+        Ok(expr) => call.evaluate_with(&expr, &namespaces),
+        Err(diagnostic) => Err(NoValue::Wrong(diagnostic)),
+    };
+    rendered.map_err(|none| {
+        let line = match &none {
+            NoValue::Wrong(problem) => problem.labels.first().map(|label| label.span.start),
+            NoValue::Undecided(_) => None,
+        };
+        let line = line_of(text, line.unwrap_or(0) as usize);
+        let place = match origin {
+            TextOrigin::File => format!("line {line} of `{}`", arguments.text(0)),
+            TextOrigin::Argument => format!("line {line} of the template"),
+        };
+        arguments.at_argument(0, none, &place, origin)
+    })
+}
+
+fn is_name(text: &str) -> bool {
+    let mut characters = text.chars();
+    let first = characters.next();
+    first.is_some_and(|c| c.is_alphabetic() || c == '_')
+        && characters.all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+}
+
+/// The names and functions inside of a template.
+struct Variables<'a> {
+    variables: &'a Entries,
+    surroundings: Surroundings<'a>,
+}
+
+impl Namespaces for Variables<'_> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+        Ok(self.variables.get(path.name).cloned().map(Answer::from))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.variables.keys().map(|name| &**name).collect()
+    }
+
+    fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
+        if is_terramates(&call.name.text) {
+            return Ok(None);
+        }
+        super::call(call, &self.surroundings)
+    }
+
+    fn functions(&self) -> Vec<String> {
+        let names = super::names("");
+        names.filter(|name| !is_terramates(name)).collect()
+    }
+}

@@ -73,6 +73,14 @@ impl<'a> Lower<'a> {
         self.elements(template.iter(), Edges::QUOTED)
     }
 
+    /// Lowers the text of a file, all of which the template is.
+    pub(super) fn text(&self, template: &Template) -> Expr {
+        Expr {
+            span: span(self.file, &(0..self.text.len())),
+            kind: self.heredoc(template),
+        }
+    }
+
     fn label(&self, label: &BlockLabel) -> Name {
         self.name(label.as_str(), label)
     }

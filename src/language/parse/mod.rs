@@ -88,6 +88,23 @@ pub(crate) fn parse_template(file: FileId, text: &str) -> Option<Vec<TemplatePar
     Some(Lower::new(file, text).template(&template))
 }
 
+/// Parses the text of a file that is a template: a backslash is text, and lines end where they end.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub(crate) fn parse_text(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
+    match template::Template::from_str(text) {
+        Ok(template) => Ok(Lower::new(file, text).text(&template)),
+        Err(error) => {
+            let offset = text.floor_char_boundary(error.location().offset());
+            let diagnostic = Diagnostic::error(Code::Syntax, "syntax error in a template");
+            let here = span(file, &(offset..offset));
+            Err(Box::new(diagnostic.label(here, error.message())))
+        }
+    }
+}
+
 fn parse_keeping(
     file: FileId,
     text: &str,

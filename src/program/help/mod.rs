@@ -1,10 +1,11 @@
 //! The topics of `orch help`: what does not fit in the help of one command.
 //!
-//! A topic is a Markdown file beside this one. [`markdown`] reads the little Markdown that topics use;
+//! A topic is a Markdown file beside this one; two end with tables of what the library has. [`markdown`] reads the little Markdown that topics use;
 //! [`text`] and [`roff`] write it for a terminal and as a man page. [`command`] writes the man pages of
 //! commands.
 
 mod command;
+mod functions;
 mod markdown;
 mod roff;
 mod text;
@@ -39,7 +40,7 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 22] = topics! {
+pub(crate) const TOPICS: [Topic; 23] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -60,6 +61,7 @@ pub(crate) const TOPICS: [Topic; 22] = topics! {
     "json": "What --format json writes",
     "diagnostics": "The codes of problems in the configuration",
     "configuration": "Files, the stack block, settings, variables",
+    "functions": "The functions that expressions can call",
     "terramate": "Differences from Terramate, and how to move",
     "exit-status": "What the exit status means",
 };
@@ -82,11 +84,15 @@ impl Topic {
 
     fn markdown(&self) -> String {
         let mut markdown = self.markdown.to_owned();
-        if self.name == "diagnostics" {
-            markdown += "\n| code | meaning |\n| --- | --- |\n";
-            for code in Code::ALL {
-                _ = writeln!(markdown, "| `{code}` | {} |", code.description());
+        match self.name {
+            "diagnostics" => {
+                markdown += "\n| code | meaning |\n| --- | --- |\n";
+                for code in Code::ALL {
+                    _ = writeln!(markdown, "| `{code}` | {} |", code.description());
+                }
             }
+            "functions" => markdown += &functions::reference(),
+            _ => {}
         }
         markdown
     }

@@ -25,8 +25,8 @@ use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
 use crate::language::value::Value;
 use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, exit_codes};
 use crate::project::attempt::{self, AttemptSettings};
-use crate::project::version::Constraint;
 use crate::source::{Span, Spanned};
+use crate::version::Constraint;
 
 /// A variable of `config.run.env`, as written.
 #[derive(Debug, Clone)]

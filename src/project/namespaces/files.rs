@@ -197,6 +197,11 @@ impl function::Files for ProjectFiles<'_> {
         Ok(found)
     }
 
+    fn home(&self) -> Result<String, FileError> {
+        let home = std::env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
+        home.ok_or_else(|| FileError::Wrong("the home directory is not known".to_owned()))
+    }
+
     fn absolute(&self, written: &str) -> Result<String, FileError> {
         let path = Path::new(written);
         let base = if path.is_absolute() {

@@ -315,10 +315,9 @@ impl Namespaces for Names<'_, '_> {
         };
         let files = ProjectFiles::new(self.project.files(), directory);
         let surroundings = Surroundings {
-            prefix: function::PREFIX,
-            place: "this place",
             files: Some(&files),
             changing: self.project.changing,
+            ..Surroundings::none("this place")
         };
         let result = function::call(call, &surroundings);
         let span = call.name.span;

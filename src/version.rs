@@ -1,4 +1,4 @@
-//! Version constraints as Terraform and Terramate write them: `~> 1.2`, `>= 1.0, < 2.0`.
+//! Versions and version constraints as Terraform and Terramate write them: `~> 1.2`, `>= 1.0, < 2.0`.
 
 use semver::{Prerelease, Version};
 
@@ -72,20 +72,13 @@ impl Comparison {
             .iter()
             .find_map(|&(symbol, operator)| Some((operator, text.strip_prefix(symbol)?.trim())))
             .unwrap_or((Operator::Equal, text));
-        let numbers = version.split(['-', '+']).next().unwrap_or_default();
-        let written = numbers.split('.').count();
-        let padded = match written {
-            1 => version.replacen(numbers, &format!("{numbers}.0.0"), 1),
-            2 => version.replacen(numbers, &format!("{numbers}.0"), 1),
-            _ => version.to_owned(),
-        };
-        match Version::parse(padded.trim_start_matches('v')) {
-            Ok(version) => Ok(Comparison {
+        match parse_version(version) {
+            Some((version, written)) => Ok(Comparison {
                 operator,
                 version,
                 written,
             }),
-            Err(_) => Err(format!("`{text}` is not a comparison with a version")),
+            None => Err(format!("`{text}` is not a comparison with a version")),
         }
     }
 
@@ -110,6 +103,18 @@ impl Comparison {
             }
         }
     }
+}
+
+/// Parses a version of which the last numbers, and a `v` at the start, may be written or not. Returns it
+/// and how many of the three numbers were written.
+pub fn parse_version(text: &str) -> Option<(Version, usize)> {
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let numbers = text.split(['-', '+']).next().unwrap_or_default();
+    let rest = &text[numbers.len()..];
+    let written = numbers.split('.').count();
+    let padding = ".0".repeat(3_usize.saturating_sub(written));
+    let version = Version::parse(&format!("{numbers}{padding}{rest}")).ok()?;
+    Some((version, written))
 }
 
 #[cfg(test)]

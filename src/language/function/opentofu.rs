@@ -1,0 +1,173 @@
+//! Functions that Terramate has from `OpenTofu` and that Terraform lacks, and two that are gone from both.
+
+use std::io::Read as _;
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use flate2::read::GzDecoder;
+
+use super::arguments::{Arguments, FunctionError};
+use super::{Body, Function, Kind, Parameter, Surroundings};
+use crate::language::evaluate::{Call, EvalResult};
+use crate::language::value::Value;
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function {
+        name: "base64gunzip",
+        parameters: &[Parameter::new("str", Kind::String)],
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the text that `base64gzip` has compressed.",
+        example: (
+            "base64gunzip(\"H4sIAAAAAAACA8tIzcnJVwQAYMmGmgYAAAA=\")",
+            "\"hello!\"",
+        ),
+        body: Body::Eager(base64gunzip),
+    },
+    Function {
+        name: "cidrcontains",
+        parameters: &[
+            Parameter::new("containing_prefix", Kind::String),
+            Parameter::new("contained_ip_or_prefix", Kind::String),
+        ],
+        variadic: None,
+        returns: Kind::Bool,
+        description: "Returns whether a network contains an address, or all addresses of another network.",
+        example: ("cidrcontains(\"10.0.0.0/8\", \"10.1.0.0/16\")", "true"),
+        body: Body::Eager(cidrcontains),
+    },
+    Function {
+        name: "issensitive",
+        parameters: &[Parameter::nullable("value", Kind::Any)],
+        variadic: None,
+        returns: Kind::Bool,
+        description: "Returns whether the value, or anything that the expression has used before it, is \
+                      secret.",
+        example: ("issensitive(\"a\")", "false"),
+        body: Body::Lazy(issensitive),
+    },
+    Function {
+        name: "list",
+        parameters: &[],
+        variadic: Some(Parameter::nullable("values", Kind::Any)),
+        returns: Kind::List(&Kind::Any),
+        description: "Makes a list.",
+        example: ("list(1, 2)", ""),
+        body: Body::Refused("was removed from Terraform; write a list as `[a, b]`"),
+    },
+    Function {
+        name: "map",
+        parameters: &[],
+        variadic: Some(Parameter::nullable("values", Kind::Any)),
+        returns: Kind::Map(&Kind::Any),
+        description: "Makes a map.",
+        example: ("map(\"a\", 1)", ""),
+        body: Body::Refused("was removed from Terraform; write an object as `{ a = b }`"),
+    },
+    Function {
+        name: "urldecode",
+        parameters: &[Parameter::new("str", Kind::String)],
+        variadic: None,
+        returns: Kind::String,
+        description: "Returns the text that `urlencode` has encoded.",
+        example: ("urldecode(\"a+b%2Fc\")", "\"a b/c\""),
+        body: Body::Eager(urldecode),
+    },
+];
+
+fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let wrong = |problem: &str| FunctionError::Argument(0, problem.to_owned());
+    let compressed = BASE64_STANDARD.decode(arguments.text(0).as_bytes());
+    let compressed = compressed.map_err(|_| wrong("this is not Base64"))?;
+    let mut decoder = GzDecoder::new(&*compressed);
+    let mut text = Vec::new();
+    // A few bytes may stand for gigabytes, so the work is counted piece by piece.
+    let mut piece = [0; 8192];
+    loop {
+        arguments.spend(piece.len() as u64 / 8)?;
+        match decoder.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => text.extend_from_slice(piece.get(..count).unwrap_or_default()),
+            Err(_) => {
+                return Err(wrong(
+                    "this is not the Base64 form of data that gzip has compressed",
+                ));
+            }
+        }
+    }
+    let text = String::from_utf8(text);
+    Ok(Value::string(text.map_err(|_| {
+        wrong("what was compressed is not UTF-8 text")
+    })?))
+}
+
+fn cidrcontains(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let wrong = |index: usize, needed: &str| {
+        let found = arguments.value(index).description();
+        FunctionError::Argument(index, format!("this is {found}; {needed} is needed"))
+    };
+    let (network, length) =
+        prefix(arguments.text(0)).ok_or_else(|| wrong(0, "a network such as `10.0.0.0/8`"))?;
+    let inner = arguments.text(1);
+    let (address, inner_length) = prefix(inner)
+        .or_else(|| inner.parse().ok().map(|address| (address, bits(address).1)))
+        .ok_or_else(|| wrong(1, "an address or a network"))?;
+    let ((outer, width), (inner, inner_width)) = (bits(network), bits(address));
+    if width != inner_width {
+        let problem = "one of the two is IPv4 and the other IPv6".to_owned();
+        return Err(FunctionError::Argument(1, problem));
+    }
+    let differing = (outer ^ inner).checked_shr(width - length).unwrap_or(0);
+    Ok(Value::Bool(inner_length >= length && differing == 0))
+}
+
+/// Parses a network as its address and the length of its prefix.
+fn prefix(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, length) = text.split_once('/')?;
+    let address = address.parse().ok()?;
+    let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    let length = length.parse().ok().filter(|_| is_number)?;
+    (length <= bits(address).1).then_some((address, length))
+}
+
+/// Returns the bits of an address, and how many there are.
+fn bits(address: IpAddr) -> (u128, u32) {
+    match address {
+        IpAddr::V4(address) => (u32::from(address).into(), 32),
+        IpAddr::V6(address) => (address.into(), 128),
+    }
+}
+
+/// Values do not carry where they come from, so what an expression has used counts for all that follows.
+fn issensitive(call: &Call, _surroundings: &Surroundings) -> EvalResult {
+    call.values()?;
+    Ok(Value::Bool(call.is_sensitive()))
+}
+
+fn urldecode(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let mut decoded = Vec::with_capacity(arguments.text(0).len());
+    let mut rest = arguments.text(0).as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        decoded.push(match first {
+            b'+' => b' ',
+            b'%' => {
+                let digits = after.split_at_checked(2);
+                let byte = digits.and_then(|(digits, after)| {
+                    rest = after;
+                    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
+                    u8::try_from(digit(0)? * 16 + digit(1)?).ok()
+                });
+                byte.ok_or_else(|| {
+                    let problem = "a `%` in it is not followed by two hexadecimal digits";
+                    FunctionError::Argument(0, problem.to_owned())
+                })?
+            }
+            byte => *byte,
+        });
+    }
+    let text = String::from_utf8(decoded)
+        .map_err(|_| FunctionError::Argument(0, "what it stands for is not UTF-8 text".to_owned()));
+    Ok(Value::string(text?))
+}
