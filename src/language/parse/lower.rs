@@ -195,6 +195,10 @@ impl<'a> Lower<'a> {
                 span: self.span(name),
                 kind: ExprKind::String(name.as_str().into()),
             },
+            ObjectKey::Expression(expr @ Expression::Null(_)) => Expr {
+                span: self.span(expr),
+                kind: ExprKind::String("null".into()),
+            },
             ObjectKey::Expression(expr) => self.expr(expr),
         }
     }
