@@ -101,7 +101,7 @@ fn of_one_type(arguments: &Arguments) -> Result<Vec<Vec<Value>>, FunctionError> 
     converted.collect()
 }
 
-/// Sets give a set; if a list is among them, the result is a list.
+/// Lists give a list; if a set is among them, the result is a set.
 fn product(arguments: &Arguments) -> Result<Value, FunctionError> {
     if arguments.len() < 2 {
         let text = "at least two sets are needed".to_owned();
@@ -150,7 +150,7 @@ fn product(arguments: &Arguments) -> Result<Value, FunctionError> {
     }
     let combinations = combinations.into_iter().map(Value::tuple);
     let is_set = |value: &Value| matches!(value, Value::Set(_));
-    Ok(if arguments.values().iter().all(is_set) {
+    Ok(if arguments.values().iter().any(is_set) {
         Value::set(combinations)
     } else {
         Value::list(combinations)

@@ -130,9 +130,7 @@ fn unify_objects(types: &[&Type]) -> Option<Type> {
             let types = objects.iter().filter_map(|it| it.get(name).cloned());
             Some((name.clone(), unify(&types.collect::<Vec<_>>())?))
         });
-        if let Some(attributes) = unified.collect() {
-            return Some(Type::Object(attributes));
-        }
+        return unified.collect::<Option<_>>().map(Type::Object);
     }
     common_map(types)
 }
@@ -152,9 +150,7 @@ fn unify_tuples(types: &[&Type]) -> Option<Type> {
             let types = tuples.iter().filter_map(|it| it.get(index).cloned());
             unify(&types.collect::<Vec<_>>())
         });
-        if let Some(types) = unified.collect() {
-            return Some(Type::Tuple(types));
-        }
+        return unified.collect::<Option<_>>().map(Type::Tuple);
     }
     common_list(types)
 }
