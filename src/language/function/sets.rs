@@ -92,7 +92,10 @@ fn of_one_type(arguments: &Arguments) -> Result<Vec<Vec<Value>>, FunctionError> 
         .filter_map(|items| items.first().map(|_| element_type(items)))
         .collect();
     let mismatch = || FunctionError::Call("the elements of the sets must have one type".to_owned());
-    let common = unify(&types).ok_or_else(mismatch)?;
+    let is_any = |it: &Type| *it == Type::Any;
+    let common = unify(&types)
+        .filter(|common| !is_any(common) || types.iter().all(is_any))
+        .ok_or_else(mismatch)?;
     let converted = sets().map(|items| {
         let items = items.iter();
         let items = items.map(|item| convert(item, &common).map_err(|_| mismatch()));
