@@ -82,7 +82,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 /// Returns the argument, which has been converted to the type of its parameter.
-#[allow(clippy::unnecessary_wraps, reason = "all functions have one type")]
+#[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
 fn as_converted(arguments: &Arguments) -> Result<Value, FunctionError> {
     Ok(arguments.value(0).clone())
 }

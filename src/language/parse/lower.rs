@@ -220,8 +220,12 @@ impl<'a> Lower<'a> {
             .next()
             .is_some_and(|opening| opening.starts_with('-'));
         let edges = Edges {
-            raw: is_indented,
-            ..Edges::HEREDOC
+            of: if is_indented {
+                Kind::Indented
+            } else {
+                Kind::Heredoc
+            },
+            ..Edges::QUOTED
         };
         let mut parts = self.elements(heredoc.template.iter(), edges);
         if is_indented {
@@ -251,7 +255,7 @@ impl<'a> Lower<'a> {
         for (index, element) in elements.iter().enumerate() {
             parts.push(match element {
                 Element::Literal(literal) => {
-                    let raw = edges.raw.then(|| self.raw(literal));
+                    let raw = (edges.of == Kind::Indented).then(|| self.raw(literal));
                     let mut text = raw.as_deref().unwrap_or(literal.as_str());
                     let before = index
                         .checked_sub(1)
@@ -260,10 +264,10 @@ impl<'a> Lower<'a> {
                         .get(index + 1)
                         .map_or(edges.trim_end, |after| strips_before(after));
                     if before {
-                        text = trim_start(text, edges.by_line);
+                        text = trim_start(text, edges.by_line());
                     }
                     if after {
-                        text = trim_end(text, edges.by_line);
+                        text = trim_end(text, edges.by_line());
                     }
                     TemplatePart::Literal(text.into())
                 }
@@ -325,23 +329,30 @@ impl<'a> Lower<'a> {
 struct Edges {
     trim_start: bool,
     trim_end: bool,
-    /// In a heredoc, `~` strips up to the end of the line; in a quoted string, all white space.
-    by_line: bool,
-    /// Whether text is taken as it stands in the file, with its indentation.
-    raw: bool,
+    of: Kind,
+}
+
+/// What kind of text a template is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `"…"`; `~` strips all white space.
+    Quoted,
+    /// `<<EOT`; `~` strips up to the end of the line.
+    Heredoc,
+    /// `<<-EOT`; text is taken as it stands in the file, with its indentation.
+    Indented,
 }
 
 impl Edges {
     const QUOTED: Edges = Edges {
         trim_start: false,
         trim_end: false,
-        by_line: false,
-        raw: false,
+        of: Kind::Quoted,
     };
-    const HEREDOC: Edges = Edges {
-        by_line: true,
-        ..Edges::QUOTED
-    };
+
+    fn by_line(self) -> bool {
+        self.of != Kind::Quoted
+    }
 }
 
 /// Returns whether the text after this element loses its leading white space.

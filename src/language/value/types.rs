@@ -44,11 +44,11 @@ pub struct ConversionError {
 impl Type {
     /// Returns the type of a value.
     pub fn of(value: &Value) -> Self {
-        fn element<'v>(values: impl Iterator<Item = &'v Value>) -> Box<Type> {
+        fn element<'v>(values: impl Iterator<Item = &'v Value>) -> Type {
             // Null has the type of the other elements.
             let values = values.filter(|value| **value != Value::Null);
             let types: Vec<Type> = values.map(Type::of).collect();
-            Box::new(unify(&types).unwrap_or(Type::Any))
+            unify(&types).unwrap_or(Type::Any)
         }
         match value {
             Value::Null => Type::Any,
@@ -56,14 +56,14 @@ impl Type {
             Value::Number(_) => Type::Number,
             Value::String(_) => Type::String,
             Value::Tuple(items) => Type::Tuple(items.iter().map(Type::of).collect()),
-            Value::List(items) => Type::List(element(items.iter())),
-            Value::Set(items) => Type::Set(element(items.iter())),
+            Value::List(items) => Type::List(Box::new(element(items.iter()))),
+            Value::Set(items) => Type::Set(Box::new(element(items.iter()))),
             Value::Object(entries) => {
                 let attributes = entries.iter();
                 let typed = attributes.map(|(name, value)| (name.clone(), Type::of(value)));
                 Type::Object(typed.collect())
             }
-            Value::Map(entries) => Type::Map(element(entries.values())),
+            Value::Map(entries) => Type::Map(Box::new(element(entries.values()))),
         }
     }
 

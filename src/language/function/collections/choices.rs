@@ -7,14 +7,14 @@ use crate::language::function::arguments::{Arguments, FunctionError};
 use crate::language::value::Value;
 use crate::language::value::types::{Type, convert, unify};
 
-#[allow(clippy::unnecessary_wraps, reason = "all functions have one type")]
+#[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
 pub(super) fn all_true(arguments: &Arguments) -> Result<Value, FunctionError> {
     let mut items = arguments.items(0).iter();
     let holds = items.all(|item| *item == Value::Bool(true));
     Ok(Value::Bool(holds))
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "all functions have one type")]
+#[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
 pub(super) fn any_true(arguments: &Arguments) -> Result<Value, FunctionError> {
     let mut items = arguments.items(0).iter();
     let holds = items.any(|item| *item == Value::Bool(true));
@@ -70,13 +70,11 @@ pub(super) fn element(arguments: &Arguments) -> Result<Value, FunctionError> {
 pub(super) fn index(arguments: &Arguments) -> Result<Value, FunctionError> {
     let items = sequence(0, arguments.value(0))?;
     let wanted = arguments.value(1);
-    match items.iter().position(|item| item == wanted) {
-        Some(index) => Ok((index as u64).into()),
-        None => {
-            let text = format!("no element of the list equals {}", wanted.description());
-            Err(FunctionError::Argument(1, text))
-        }
-    }
+    let Some(index) = items.iter().position(|item| item == wanted) else {
+        let text = format!("no element of the list equals {}", wanted.description());
+        return Err(FunctionError::Argument(1, text));
+    };
+    Ok((index as u64).into())
 }
 
 pub(super) fn length(arguments: &Arguments) -> Result<Value, FunctionError> {

@@ -32,7 +32,7 @@ pub(super) fn chunks(arguments: &Arguments) -> Result<Value, FunctionError> {
     }))
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "all functions have one type")]
+#[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
 pub(super) fn compact(arguments: &Arguments) -> Result<Value, FunctionError> {
     let texts = arguments.items(0).iter();
     let kept = texts.filter(|it| it.as_str().is_some_and(|text| !text.is_empty()));
@@ -65,7 +65,7 @@ pub(super) fn concat(arguments: &Arguments) -> Result<Value, FunctionError> {
     Ok(converted.map_or_else(|| Value::tuple(all), Value::list))
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "all functions have one type")]
+#[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
 pub(super) fn distinct(arguments: &Arguments) -> Result<Value, FunctionError> {
     let mut seen = BTreeSet::new();
     let items = arguments.items(0).iter();
@@ -189,18 +189,14 @@ pub(super) fn slice(arguments: &Arguments) -> Result<Value, FunctionError> {
 }
 
 pub(super) fn sort(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let texts = arguments
-        .items(0)
-        .iter()
-        .enumerate()
-        .map(|(at, item)| match item {
-            Value::String(text) => Ok(text.clone()),
-            _ => {
-                let text = format!("its `[{at}]` is null, and only strings can be sorted");
-                Err(FunctionError::Argument(0, text))
-            }
-        });
-    let mut texts: Vec<Arc<str>> = texts.collect::<Result<_, _>>()?;
+    let mut texts: Vec<Arc<str>> = Vec::new();
+    for (at, item) in arguments.items(0).iter().enumerate() {
+        let Value::String(text) = item else {
+            let text = format!("its `[{at}]` is null, and only strings can be sorted");
+            return Err(FunctionError::Argument(0, text));
+        };
+        texts.push(text.clone());
+    }
     texts.sort();
     Ok(Value::list(texts.into_iter().map(Value::String)))
 }

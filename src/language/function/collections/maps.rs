@@ -120,15 +120,15 @@ pub(super) fn zip(arguments: &Arguments) -> Result<Value, FunctionError> {
             ),
         ));
     }
-    let pairs = keys.iter().zip(values.iter()).enumerate();
-    let pairs = pairs.map(|(at, (key, value))| match key {
-        Value::String(key) => Ok((key.clone(), value.clone())),
-        _ => {
+    let mut entries: BTreeMap<Arc<str>, Value> = BTreeMap::new();
+    for (at, (key, value)) in keys.iter().zip(values.iter()).enumerate() {
+        let Value::String(key) = key else {
             let text = format!("its `[{at}]` is null; a string is needed");
-            Err(FunctionError::Argument(0, text))
-        }
-    });
-    let entries: Entries = pairs.collect::<Result<BTreeMap<_, _>, _>>()?.into();
+            return Err(FunctionError::Argument(0, text));
+        };
+        entries.insert(key.clone(), value.clone());
+    }
+    let entries = Entries::from(entries);
     Ok(match list {
         Value::Tuple(_) => Value::Object(entries),
         _ => Value::Map(entries),
