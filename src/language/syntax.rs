@@ -189,9 +189,9 @@ pub struct TraversalStep {
 /// The kinds of traversal step.
 #[derive(Debug, Clone)]
 pub enum TraversalStepKind {
-    /// `.name`
+    /// `.name`, and the old form of an index: `.0`
     Attribute(Box<str>),
-    /// `[expression]`, and the old form `.0`
+    /// `[expression]`
     Index(Expr),
     /// `.*`: applies to the attribute steps that follow it
     AttributeSplat,

@@ -5,6 +5,7 @@
 //! expression. Functions have no prefix, and `c` has a few values of each type.
 
 mod bounds;
+mod generated;
 mod mutated;
 mod tables;
 mod texts;

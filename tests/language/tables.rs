@@ -93,8 +93,11 @@ macro_rules! tables {
 }
 
 tables! {
+    collections
+    conversion
     dates
     encoding
+    expressions
     files
     formats
     hashes

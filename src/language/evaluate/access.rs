@@ -136,6 +136,14 @@ impl EvalScope<'_> {
                 let known = entries.keys().map(|key| &**key);
                 return Err(diagnostic.did_you_mean(name, known).into());
             }
+            Value::Tuple(items) | Value::List(items) if is_position(name) => {
+                let item = name.parse().ok().and_then(|at: usize| items.get(at));
+                if let Some(item) = item {
+                    return Ok(item.clone());
+                }
+                let label = element_count(items.len());
+                return fail(Code::UnknownName, "no such element", span, label);
+            }
             Value::Null => "the object is null".to_owned(),
             other => format!(
                 "attributes belong to objects; this is {}",
@@ -175,10 +183,7 @@ impl EvalScope<'_> {
                         Code::UnknownName,
                         "no such element",
                         key.span,
-                        match items.len() {
-                            1 => "the list has 1 element".to_owned(),
-                            count => format!("the list has {count} elements"),
-                        },
+                        element_count(items.len()),
                     ),
                 }
             }
@@ -192,10 +197,22 @@ impl EvalScope<'_> {
     }
 }
 
+/// Returns whether a name is an index in its old form: `list.0`.
+fn is_position(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn element_count(count: usize) -> String {
+    match count {
+        1 => "the list has 1 element".to_owned(),
+        _ => format!("the list has {count} elements"),
+    }
+}
+
 /// Returns the name that a step takes, if it is written there.
 fn literal_name(step: &TraversalStep) -> Option<(&str, Span)> {
     match &step.kind {
-        TraversalStepKind::Attribute(name) => Some((name, step.span)),
+        TraversalStepKind::Attribute(name) if !is_position(name) => Some((name, step.span)),
         TraversalStepKind::Index(Expr {
             kind: ExprKind::String(name),
             span,

@@ -44,16 +44,23 @@ impl EvalScope<'_> {
         };
         for (key, value) in entries {
             self.spend(1, collection.span)?;
-            let with_value = self.with(value_variable, value);
             match key_variable {
-                Some(key_variable) => body(&with_value.with(key_variable, key))?,
-                None => body(&with_value)?,
+                // If both have one name, it is the value's.
+                Some(key_variable) => {
+                    body(&self.with(key_variable, key).with(value_variable, value))?;
+                }
+                None => body(&self.with(value_variable, value))?,
             }
         }
         Ok(())
     }
 
     pub(super) fn for_expr(&self, for_expr: &ForExpr, span: Span) -> EvalResult {
+        if for_expr.grouping && for_expr.key.is_none() {
+            let message = "`...` in a `for` groups the values of an object";
+            let label = "this `for` makes a list";
+            return fail(Code::WrongType, message, span, label);
+        }
         let variables = (for_expr.key_variable.as_deref(), &*for_expr.value_variable);
         let mut list = Vec::new();
         let mut object: BTreeMap<Arc<str>, Vec<Value>> = BTreeMap::new();

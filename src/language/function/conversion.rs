@@ -17,11 +17,56 @@ pub(super) static FUNCTIONS: &[Function] = &[
         body: Body::Lazy(can),
     },
     Function {
+        name: "tobool",
+        parameters: &[Parameter::nullable("v", Kind::Bool)],
+        variadic: None,
+        returns: Kind::Bool,
+        description: "Returns a bool, or a string such as `\"true\"`, as a bool.",
+        example: ("tobool(\"true\")", "true"),
+        body: Body::Eager(as_converted),
+    },
+    Function {
+        name: "tolist",
+        parameters: &[Parameter::nullable("v", Kind::List(&Kind::Any))],
+        variadic: None,
+        returns: Kind::List(&Kind::Any),
+        description: "Returns a set or a tuple as a list. Its elements get one type.",
+        example: ("tolist([\"a\", 1])", "[\"a\",\"1\"]"),
+        body: Body::Eager(as_converted),
+    },
+    Function {
+        name: "tomap",
+        parameters: &[Parameter::nullable("v", Kind::Map(&Kind::Any))],
+        variadic: None,
+        returns: Kind::Map(&Kind::Any),
+        description: "Returns an object as a map. Its values get one type.",
+        example: ("tomap({ a = 1, b = \"x\" })", "{\"a\":\"1\",\"b\":\"x\"}"),
+        body: Body::Eager(as_converted),
+    },
+    Function {
+        name: "tonumber",
+        parameters: &[Parameter::nullable("v", Kind::Number)],
+        variadic: None,
+        returns: Kind::Number,
+        description: "Returns a number, or a string that spells one, as a number.",
+        example: ("tonumber(\"1.50\")", "1.5"),
+        body: Body::Eager(as_converted),
+    },
+    Function {
+        name: "toset",
+        parameters: &[Parameter::nullable("v", Kind::Set(&Kind::Any))],
+        variadic: None,
+        returns: Kind::Set(&Kind::Any),
+        description: "Returns a list as a set: without repetitions and in ascending order. Its elements get one type.",
+        example: ("toset([\"b\", \"a\", \"b\"])", "[\"a\",\"b\"]"),
+        body: Body::Eager(as_converted),
+    },
+    Function {
         name: "tostring",
-        parameters: &[Parameter::nullable("value", Kind::String)],
+        parameters: &[Parameter::nullable("v", Kind::String)],
         variadic: None,
         returns: Kind::String,
-        description: "Converts a number or a bool to a string.",
+        description: "Returns a number or a bool as a string.",
         example: ("tostring(1.50)", "\"1.5\""),
         body: Body::Eager(as_converted),
     },
@@ -37,7 +82,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 /// Returns the argument, which has been converted to the type of its parameter.
-#[allow(clippy::unnecessary_wraps, reason = "all functions have one type")]
+#[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
 fn as_converted(arguments: &Arguments) -> Result<Value, FunctionError> {
     Ok(arguments.value(0).clone())
 }

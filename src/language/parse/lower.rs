@@ -6,8 +6,9 @@ use std::str::FromStr;
 use bigdecimal::BigDecimal;
 use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
 use hcl_edit::structure::{self, BlockLabel};
-use hcl_edit::template::{Directive, Element, Strip, Template};
+use hcl_edit::template::{Directive, Element, HeredocTemplate, Strip, Template};
 
+use super::heredoc::dedent;
 use crate::language::syntax::{
     Attribute, Block, Body, CallExpr, Expr, ExprKind, ForExpr, Name, TemplatePart, TraversalStep,
     TraversalStepKind,
@@ -106,7 +107,7 @@ impl<'a> Lower<'a> {
             Expression::StringTemplate(template) => {
                 ExprKind::Template(self.elements(template.iter(), Edges::QUOTED))
             }
-            Expression::HeredocTemplate(heredoc) => self.heredoc(&heredoc.template),
+            Expression::HeredocTemplate(heredoc) => self.heredoc(heredoc),
             Expression::Parenthesis(inner) => {
                 return Expr {
                     span,
@@ -149,10 +150,9 @@ impl<'a> Lower<'a> {
                         TraversalOperator::Index(index) => {
                             TraversalStepKind::Index(self.expr(index))
                         }
-                        TraversalOperator::LegacyIndex(index) => TraversalStepKind::Index(Expr {
-                            span: self.span(operator),
-                            kind: ExprKind::Number(Box::new((*index.value()).into())),
-                        }),
+                        TraversalOperator::LegacyIndex(index) => {
+                            TraversalStepKind::Attribute(index.to_string().into())
+                        }
                     },
                 });
                 ExprKind::Traversal(Box::new(self.expr(&traversal.expr)), steps.collect())
@@ -191,8 +191,16 @@ impl<'a> Lower<'a> {
     /// Reads the number from the text: the parser has rounded fractions to 64 bits. A number
     /// with an absurd exponent becomes one that evaluation refuses.
     fn number(&self, node: &impl hcl_edit::Span) -> BigDecimal {
-        let range = node.span().unwrap_or_default();
-        let number = BigDecimal::from_str(&self.text[range]);
+        let text = &self.text[node.span().unwrap_or_default()];
+        // There may be blanks or a comment after the sign.
+        let number = match text.strip_prefix('-') {
+            Some(rest) => {
+                let blank = |c: char| c.is_whitespace() || c == '/';
+                let digits = rest.rfind(blank).map_or(rest, |at| &rest[at..]);
+                BigDecimal::from_str(digits.trim_start_matches(blank)).map(|it| -it)
+            }
+            None => BigDecimal::from_str(text),
+        };
         number.unwrap_or_else(|_| BigDecimal::new(1.into(), i64::MAX))
     }
 
@@ -203,17 +211,46 @@ impl<'a> Lower<'a> {
                 span: self.span(name),
                 kind: ExprKind::String(name.as_str().into()),
             },
+            ObjectKey::Expression(expr @ Expression::Null(_)) => Expr {
+                span: self.span(expr),
+                kind: ExprKind::String("null".into()),
+            },
             ObjectKey::Expression(expr) => self.expr(expr),
         }
     }
 
-    fn heredoc(&self, template: &Template) -> ExprKind {
-        let mut parts = self.elements(template.iter(), Edges::HEREDOC);
+    fn heredoc(&self, heredoc: &HeredocTemplate) -> ExprKind {
+        let range = hcl_edit::Span::span(&heredoc.template);
+        let start = range.unwrap_or_default().start;
+        let is_indented = self.text[..start]
+            .trim_end()
+            .rsplit("<<")
+            .next()
+            .is_some_and(|opening| opening.starts_with('-'));
+        let edges = Edges {
+            of: if is_indented {
+                Kind::Indented
+            } else {
+                Kind::Heredoc
+            },
+            ..Edges::QUOTED
+        };
+        let mut parts = self.elements(heredoc.template.iter(), edges);
+        if is_indented {
+            dedent(&mut parts);
+        }
         match parts.as_mut_slice() {
             [] => ExprKind::String("".into()),
             [TemplatePart::Literal(text)] => ExprKind::String(std::mem::take(text)),
             _ => ExprKind::Template(parts),
         }
+    }
+
+    /// Returns the text of a part of a heredoc before the parser removed indentation.
+    fn raw(&self, literal: &impl hcl_edit::Span) -> String {
+        let text = &self.text[literal.span().unwrap_or_default()];
+        let text = text.replace("\r\n", "\n").replace("$${", "${");
+        text.replace("%%{", "%{")
     }
 
     fn elements<'e>(
@@ -225,8 +262,9 @@ impl<'a> Lower<'a> {
         let mut parts = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
             parts.push(match element {
-                Element::Literal(text) => {
-                    let mut text = text.as_str();
+                Element::Literal(literal) => {
+                    let raw = (edges.of == Kind::Indented).then(|| self.raw(literal));
+                    let mut text = raw.as_deref().unwrap_or(literal.as_str());
                     let before = index
                         .checked_sub(1)
                         .map_or(edges.trim_start, |before| strips_after(elements[before]));
@@ -234,28 +272,28 @@ impl<'a> Lower<'a> {
                         .get(index + 1)
                         .map_or(edges.trim_end, |after| strips_before(after));
                     if before {
-                        text = trim_start(text, edges.by_line);
+                        text = trim_start(text, edges.by_line());
                     }
                     if after {
-                        text = trim_end(text, edges.by_line);
+                        text = trim_end(text, edges.by_line());
                     }
                     TemplatePart::Literal(text.into())
                 }
                 Element::Interpolation(interpolation) => {
                     TemplatePart::Interpolation(self.expr(&interpolation.expr))
                 }
-                Element::Directive(directive) => self.directive(directive, edges.by_line),
+                Element::Directive(directive) => self.directive(directive, edges),
             });
         }
         parts
     }
 
-    fn directive(&self, directive: &Directive, by_line: bool) -> TemplatePart {
+    fn directive(&self, directive: &Directive, around: Edges) -> TemplatePart {
         let inner = |template: &Template, start: Strip, end: Strip| {
             let edges = Edges {
                 trim_start: start.strip_end(),
                 trim_end: end.strip_start(),
-                by_line,
+                ..around
             };
             self.elements(template.iter(), edges)
         };
@@ -299,20 +337,30 @@ impl<'a> Lower<'a> {
 struct Edges {
     trim_start: bool,
     trim_end: bool,
-    /// In a heredoc, `~` strips up to the end of the line; in a quoted string, all white space.
-    by_line: bool,
+    of: Kind,
+}
+
+/// What kind of text a template is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `"…"`; `~` strips all white space.
+    Quoted,
+    /// `<<EOT`; `~` strips up to the end of the line.
+    Heredoc,
+    /// `<<-EOT`; text is taken as it stands in the file, with its indentation.
+    Indented,
 }
 
 impl Edges {
     const QUOTED: Edges = Edges {
         trim_start: false,
         trim_end: false,
-        by_line: false,
+        of: Kind::Quoted,
     };
-    const HEREDOC: Edges = Edges {
-        by_line: true,
-        ..Edges::QUOTED
-    };
+
+    fn by_line(self) -> bool {
+        self.of != Kind::Quoted
+    }
 }
 
 /// Returns whether the text after this element loses its leading white space.

@@ -4,6 +4,7 @@
 //! once: the content of top-level blocks such as `generate_hcl` is only checked for syntax.
 //! The parser stops at the first syntax error of a file, so a file gives at most one.
 
+mod heredoc;
 mod lower;
 
 use std::str::FromStr;

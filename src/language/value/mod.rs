@@ -6,10 +6,10 @@
 mod collection;
 mod json;
 mod number;
+mod order;
 pub mod types;
+mod unify;
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
@@ -18,6 +18,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 pub use self::collection::{Entries, Items, MAX_DEPTH, MAX_WEIGHT};
 pub use self::json::to_json;
 pub(crate) use self::number::{is_sane, parse as parse_number, text as number_text};
+pub(crate) use self::order::ByOrder;
 
 /// A value. Cheap to clone: whole namespaces are handed around as values.
 #[derive(Debug, Clone)]
@@ -34,7 +35,7 @@ pub enum Value {
     Tuple(Items),
     /// Elements of one type.
     List(Items),
-    /// Different elements of one type, in ascending order.
+    /// Different elements of one type, in the order in which Terraform iterates over them.
     Set(Items),
     /// Attributes that may have different types: `{ a = 1, b = "x" }`.
     Object(Entries),
@@ -60,10 +61,7 @@ impl Value {
 
     /// Makes a set from elements in any order; equal ones count once. The elements must have one type.
     pub fn set(items: impl IntoIterator<Item = Value>) -> Self {
-        let mut items: Vec<Value> = items.into_iter().collect();
-        items.sort_by(Value::order);
-        items.dedup();
-        Value::Set(items.into_iter().collect())
+        Value::Set(order::in_set(items).into_iter().collect())
     }
 
     /// Makes an object.
@@ -211,58 +209,6 @@ impl Value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
             Value::Tuple(items) | Value::List(items) | Value::Set(items) => items.depth(),
             Value::Object(entries) | Value::Map(entries) => entries.depth(),
-        }
-    }
-
-    /// Orders the elements of a set as Terraform does: bools, numbers and strings by value. Terraform
-    /// leaves the order of other elements open.
-    pub fn order(&self, other: &Value) -> Ordering {
-        fn by_entries(
-            left: &BTreeMap<Arc<str>, Value>,
-            right: &BTreeMap<Arc<str>, Value>,
-        ) -> Ordering {
-            let keys = left.keys().cmp(right.keys());
-            let pairs = left.values().zip(right.values());
-            keys.then_with(|| first_difference(pairs))
-        }
-        fn first_difference<'v>(
-            mut pairs: impl Iterator<Item = (&'v Value, &'v Value)>,
-        ) -> Ordering {
-            pairs
-                .find_map(|(left, right)| Some(left.order(right)).filter(|order| order.is_ne()))
-                .unwrap_or(Ordering::Equal)
-        }
-        match (self, other) {
-            (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
-            (Value::Number(left), Value::Number(right)) => left.cmp(right),
-            (Value::String(left), Value::String(right)) if is_same_text(left, right) => {
-                Ordering::Equal
-            }
-            (Value::String(left), Value::String(right)) => left.cmp(right),
-            (Value::Tuple(left), Value::Tuple(right))
-            | (Value::List(left), Value::List(right))
-            | (Value::Set(left), Value::Set(right)) => {
-                let order = first_difference(left.iter().zip(right.iter()));
-                order.then(left.len().cmp(&right.len()))
-            }
-            (Value::Object(left), Value::Object(right)) | (Value::Map(left), Value::Map(right)) => {
-                by_entries(left, right)
-            }
-            _ => self.rank().cmp(&other.rank()),
-        }
-    }
-
-    fn rank(&self) -> u8 {
-        match self {
-            Value::Null => 0,
-            Value::Bool(_) => 1,
-            Value::Number(_) => 2,
-            Value::String(_) => 3,
-            Value::Tuple(_) => 4,
-            Value::List(_) => 5,
-            Value::Set(_) => 6,
-            Value::Object(_) => 7,
-            Value::Map(_) => 8,
         }
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+pub use super::unify::unify;
 use super::{Value, number_text};
 
 /// The type of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Type {
     /// Any type: that of `null`, and of the elements of an empty list.
     Any,
@@ -43,27 +44,26 @@ pub struct ConversionError {
 impl Type {
     /// Returns the type of a value.
     pub fn of(value: &Value) -> Self {
-        let element = |items: &[Value]| {
-            let types: Vec<Type> = items.iter().map(Type::of).collect();
-            Box::new(unify(&types).unwrap_or(Type::Any))
-        };
+        fn element<'v>(values: impl Iterator<Item = &'v Value>) -> Type {
+            // Null has the type of the other elements.
+            let values = values.filter(|value| **value != Value::Null);
+            let types: Vec<Type> = values.map(Type::of).collect();
+            unify(&types).unwrap_or(Type::Any)
+        }
         match value {
             Value::Null => Type::Any,
             Value::Bool(_) => Type::Bool,
             Value::Number(_) => Type::Number,
             Value::String(_) => Type::String,
             Value::Tuple(items) => Type::Tuple(items.iter().map(Type::of).collect()),
-            Value::List(items) => Type::List(element(items)),
-            Value::Set(items) => Type::Set(element(items)),
+            Value::List(items) => Type::List(Box::new(element(items.iter()))),
+            Value::Set(items) => Type::Set(Box::new(element(items.iter()))),
             Value::Object(entries) => {
                 let attributes = entries.iter();
                 let typed = attributes.map(|(name, value)| (name.clone(), Type::of(value)));
                 Type::Object(typed.collect())
             }
-            Value::Map(entries) => {
-                let types: Vec<Type> = entries.values().map(Type::of).collect();
-                Type::Map(Box::new(unify(&types).unwrap_or(Type::Any)))
-            }
+            Value::Map(entries) => Type::Map(Box::new(element(entries.values()))),
         }
     }
 
@@ -78,33 +78,6 @@ impl Type {
             Type::Set(_) => "a set",
             Type::Object(_) => "an object",
             Type::Map(_) => "a map",
-        }
-    }
-
-    /// Returns whether every value of this type converts to another one, whatever it is.
-    fn converts_safely(&self, wanted: &Type) -> bool {
-        use Type as T;
-        match (self, wanted) {
-            _ if self == wanted => true,
-            (T::Any, _) | (_, T::Any) | (T::Bool | T::Number, T::String) => true,
-            (T::List(own), T::List(wanted) | T::Set(wanted))
-            | (T::Set(own), T::Set(wanted) | T::List(wanted))
-            | (T::Map(own), T::Map(wanted)) => own.converts_safely(wanted),
-            (T::Tuple(own), T::List(wanted) | T::Set(wanted)) => {
-                own.iter().all(|own| own.converts_safely(wanted))
-            }
-            (T::Tuple(own), T::Tuple(wanted)) => {
-                own.len() == wanted.len()
-                    && own
-                        .iter()
-                        .zip(wanted)
-                        .all(|(own, wanted)| own.converts_safely(wanted))
-            }
-            (T::Object(own), T::Map(wanted)) => own.values().all(|own| own.converts_safely(wanted)),
-            (T::Object(own), T::Object(wanted)) => wanted
-                .iter()
-                .all(|(name, wanted)| own.get(name).is_some_and(|own| own.converts_safely(wanted))),
-            _ => false,
         }
     }
 }
@@ -133,96 +106,6 @@ impl fmt::Display for Type {
             }
         }
     }
-}
-
-/// Returns the one type that values of all these types convert to without loss, as Terraform finds it for
-/// the results of a condition and the elements of a list; `None` if there is none. Without types, any.
-pub fn unify(types: &[Type]) -> Option<Type> {
-    let known: Vec<&Type> = types.iter().filter(|it| **it != Type::Any).collect();
-    let Some((&first, rest)) = known.split_first() else {
-        return Some(Type::Any);
-    };
-    if rest.iter().all(|it| *it == first) {
-        return Some(first.clone());
-    }
-    let elements = |of: fn(&Type) -> Option<&Type>| -> Option<Vec<Type>> {
-        known.iter().map(|it| of(it).cloned()).collect()
-    };
-    if let Some(elements) = elements(|it| match it {
-        Type::Map(element) => Some(element),
-        _ => None,
-    }) {
-        return Some(Type::Map(Box::new(unify(&elements)?)));
-    }
-    if let Some(elements) = elements(|it| match it {
-        Type::List(element) => Some(element),
-        _ => None,
-    }) {
-        return Some(Type::List(Box::new(unify(&elements)?)));
-    }
-    if let Some(elements) = elements(|it| match it {
-        Type::Set(element) => Some(element),
-        _ => None,
-    }) {
-        return Some(Type::Set(Box::new(unify(&elements)?)));
-    }
-    if let Some(unified) = unify_objects(&known) {
-        return unified;
-    }
-    if let Some(unified) = unify_tuples(&known) {
-        return unified;
-    }
-    let mut candidates = known.iter();
-    let fits = |wanted: &Type| known.iter().all(|it| it.converts_safely(wanted));
-    candidates.find(|it| fits(it)).map(|it| (*it).clone())
-}
-
-/// Returns the type for objects, as far as all are: an object if they have the same attributes, else a map.
-fn unify_objects(types: &[&Type]) -> Option<Option<Type>> {
-    let objects: Option<Vec<&BTreeMap<Arc<str>, Type>>> = types
-        .iter()
-        .map(|it| match it {
-            Type::Object(attributes) => Some(attributes),
-            _ => None,
-        })
-        .collect();
-    let objects = objects?;
-    let (first, rest) = objects.split_first()?;
-    if rest.iter().all(|it| it.keys().eq(first.keys())) {
-        let unified = first.keys().map(|name| {
-            let types: Vec<Type> = objects.iter().map(|it| it[name].clone()).collect();
-            Some((name.clone(), unify(&types)?))
-        });
-        if let Some(attributes) = unified.collect() {
-            return Some(Some(Type::Object(attributes)));
-        }
-    }
-    let all: Vec<Type> = objects.iter().flat_map(|it| it.values().cloned()).collect();
-    Some(unify(&all).map(|element| Type::Map(Box::new(element))))
-}
-
-/// Returns the type for tuples, as far as all are: a tuple if they have the same length, else a list.
-fn unify_tuples(types: &[&Type]) -> Option<Option<Type>> {
-    let tuples: Option<Vec<&Vec<Type>>> = types
-        .iter()
-        .map(|it| match it {
-            Type::Tuple(types) => Some(types),
-            _ => None,
-        })
-        .collect();
-    let tuples = tuples?;
-    let (first, rest) = tuples.split_first()?;
-    if rest.iter().all(|it| it.len() == first.len()) {
-        let unified = (0..first.len()).map(|index| {
-            let types: Vec<Type> = tuples.iter().map(|it| it[index].clone()).collect();
-            unify(&types)
-        });
-        if let Some(types) = unified.collect() {
-            return Some(Some(Type::Tuple(types)));
-        }
-    }
-    let all: Vec<Type> = tuples.iter().flat_map(|it| it.iter().cloned()).collect();
-    Some(unify(&all).map(|element| Type::List(Box::new(element))))
 }
 
 /// Converts a value, as Terraform does where a type is expected. `null` is a value of each type.
@@ -308,7 +191,8 @@ fn element_type(items: &[Value], wanted: &Type) -> Option<Type> {
         return Some(wanted.clone());
     }
     let types: Vec<Type> = items.iter().map(Type::of).collect();
-    unify(&types)
+    let all_null = || types.iter().all(|it| *it == Type::Any);
+    unify(&types).filter(|common| *common != Type::Any || all_null())
 }
 
 impl ConversionError {

@@ -1,0 +1,98 @@
+//! Functions that choose from collections or tell something about them.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::{items, sequence, wrong};
+use crate::language::function::arguments::{Arguments, FunctionError};
+use crate::language::value::Value;
+use crate::language::value::types::{Type, convert, unify};
+
+#[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
+pub(super) fn all_true(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let mut items = arguments.items(0).iter();
+    let holds = items.all(|item| *item == Value::Bool(true));
+    Ok(Value::Bool(holds))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
+pub(super) fn any_true(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let mut items = arguments.items(0).iter();
+    let holds = items.any(|item| *item == Value::Bool(true));
+    Ok(Value::Bool(holds))
+}
+
+/// The values get the type that all of them have in common, also those that are not returned.
+pub(super) fn coalesce(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let values = arguments.values();
+    let types: Vec<Type> = values.iter().map(Type::of).collect();
+    let Some(common) = unify(&types) else {
+        let text = "the arguments must have one type".to_owned();
+        return Err(FunctionError::Call(text));
+    };
+    for (index, value) in values.iter().enumerate() {
+        let value = convert(value, &common).map_err(|_| wrong(index, value, common.name()))?;
+        if value != Value::Null && value.as_str() != Some("") {
+            return Ok(value);
+        }
+    }
+    let text = "no argument is other than null or an empty string".to_owned();
+    Err(FunctionError::Call(text))
+}
+
+pub(super) fn coalesce_list(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let mut first = None;
+    for (index, value) in arguments.values().iter().enumerate() {
+        if !sequence(index, value)?.is_empty() && first.is_none() {
+            first = Some(value.clone());
+        }
+    }
+    first.ok_or_else(|| FunctionError::Call("no argument is a list with elements".to_owned()))
+}
+
+pub(super) fn contains(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let items = items(0, arguments.value(0))?;
+    Ok(Value::Bool(items.contains(arguments.value(1))))
+}
+
+pub(super) fn element(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let items = sequence(0, arguments.value(0))?;
+    let Ok(index) = usize::try_from(arguments.integer(1)?) else {
+        let text = "an index cannot be negative".to_owned();
+        return Err(FunctionError::Argument(1, text));
+    };
+    let element = index.checked_rem(items.len()).and_then(|it| items.get(it));
+    element.cloned().ok_or_else(|| {
+        let text = "this is empty, so it has no element to return".to_owned();
+        FunctionError::Argument(0, text)
+    })
+}
+
+pub(super) fn index(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let items = sequence(0, arguments.value(0))?;
+    let wanted = arguments.value(1);
+    let Some(index) = items.iter().position(|item| item == wanted) else {
+        let text = format!("no element of the list equals {}", wanted.description());
+        return Err(FunctionError::Argument(1, text));
+    };
+    Ok((index as u64).into())
+}
+
+pub(super) fn length(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let value = arguments.value(0);
+    let length = match value {
+        Value::String(text) => text.graphemes(true).count(),
+        Value::Tuple(items) | Value::List(items) | Value::Set(items) => items.len(),
+        Value::Object(entries) | Value::Map(entries) => entries.len(),
+        _ => return Err(wrong(0, value, "a list, set, map, object or string")),
+    };
+    Ok((length as u64).into())
+}
+
+pub(super) fn one(arguments: &Arguments) -> Result<Value, FunctionError> {
+    let list = arguments.value(0);
+    match &**items(0, list)? {
+        [] => Ok(Value::Null),
+        [item] => Ok(item.clone()),
+        _ => Err(wrong(0, list, "one with at most one element")),
+    }
+}
