@@ -19,6 +19,7 @@ mod committed;
 #[cfg(unix)]
 mod computing;
 mod cycles;
+mod globals;
 mod globs;
 #[cfg(unix)]
 mod killed;

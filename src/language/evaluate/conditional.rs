@@ -4,7 +4,7 @@ use super::outcome::{EvalResult, fail};
 use super::{EvalScope, Value};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{BinaryOperator, Expr, ExprKind, TemplatePart, UnaryOperator};
-use crate::language::value::types::{Type, convert, unify};
+use crate::language::value::{Type, convert, unify};
 
 impl EvalScope<'_> {
     /// Evaluates a condition of `? :`, `for` or `%{ if }`.

@@ -342,10 +342,10 @@ fn a_wrong_part_is_pointed_at() {
     ");
     insta::assert_snapshot!(show("env.HOMR"), @"
     error: no attribute `HOMR`
-     --> x.tm:1:8
+     --> x.tm:1:9
       |
     1 | x = env.HOMR
-      |        ^^^^^ there is no such attribute
+      |         ^^^^ there is no such attribute
       |
       = help: did you mean `HOME`?
     ");

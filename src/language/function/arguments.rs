@@ -7,8 +7,7 @@ use bigdecimal::{BigDecimal, ToPrimitive};
 use super::{Changing, FileError, Files, Function, Parameter, Surroundings, undecided};
 use crate::diagnostic::{Code, Diagnostic, Label};
 use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
-use crate::language::value::types::{ConversionError, convert};
-use crate::language::value::{Entries, Items, Value, normal};
+use crate::language::value::{ConversionError, Entries, Items, Value, convert, normal};
 use crate::source::Span;
 
 /// The arguments of a call.
@@ -128,11 +127,6 @@ impl<'a> Arguments<'a> {
         let number = self.number(index);
         let whole = number.is_integer().then(|| number.to_i64()).flatten();
         whole.ok_or_else(|| FunctionError::Argument(index, "a whole number is needed".to_owned()))
-    }
-
-    /// Returns an argument whose parameter is a bool that is not null.
-    pub(super) fn flag(&self, index: usize) -> bool {
-        matches!(self.values[index], Value::Bool(true))
     }
 
     /// Returns an argument whose parameter is a list or set that is not null.

@@ -33,7 +33,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         variadic: None,
         returns: Kind::String,
         description: "Returns nothing: only Terraform knows when its plan was made.",
-        example: ("can(plantimestamp())", "false"),
+        example: ("plantimestamp()", ""),
         body: Body::Refused("is the time of a plan, which only Terraform knows"),
     },
     Function {

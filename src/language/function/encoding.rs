@@ -2,13 +2,12 @@
 
 use std::io::Write as _;
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use ::base64::Engine as _;
+use ::base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, GzBuilder};
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter, charset, csv, json, yaml};
+use super::{Body, Function, Kind, Parameter, base64, charset, csv, json, yaml};
 use crate::language::value::{Value, normal};
 
 const STR: Parameter = Parameter::new("str", Kind::String);
@@ -80,19 +79,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     yaml::YAMLENCODE,
 ];
 
-/// Base64 as Go reads it: with padding, whatever bits are left over.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
-);
-
-/// Decodes Base64, which may be broken into lines.
-pub(super) fn bytes_of_base64(text: &str) -> Option<Vec<u8>> {
-    LENIENT.decode(text.replace(['\r', '\n'], "")).ok()
-}
-
 fn bytes(arguments: &Arguments) -> Result<Vec<u8>, FunctionError> {
-    bytes_of_base64(arguments.text(0)).ok_or_else(|| {
+    base64::bytes(arguments.text(0)).ok_or_else(|| {
         let found = arguments.value(0).description();
         FunctionError::Argument(0, format!("this is {found}, which is not Base64"))
     })

@@ -79,7 +79,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         variadic: None,
         returns: Kind::String,
         description: "Returns nothing: `orch` does not decrypt.",
-        example: ("can(rsadecrypt(\"\", \"\"))", "false"),
+        example: ("rsadecrypt(\"\", \"\")", ""),
         body: Body::Refused("needs a private key, which does not belong in configuration"),
     },
     of_text(

@@ -6,6 +6,7 @@
 //! result could be much larger than its arguments must count before it computes.
 
 mod arguments;
+mod base64;
 mod charset;
 mod collections;
 mod conversion;
@@ -31,8 +32,7 @@ use std::sync::Arc;
 use self::arguments::{Arguments, FunctionError};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
-use crate::language::value::Value;
-use crate::language::value::types::Type;
+use crate::language::value::{Type, Value};
 
 /// What stands before the names of functions in configuration files.
 pub const PREFIX: &str = "tm_";

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use super::arguments::{Arguments, FunctionError};
 use super::{Body, Function, Kind, Parameter};
-use crate::language::value::types::{Type, convert, unify};
-use crate::language::value::{ByOrder, Value};
+use crate::language::value::{ByOrder, Type, Value, convert, unify};
 
 const SET: Kind = Kind::Set(&Kind::Any);
 

@@ -78,7 +78,7 @@ impl<'a> Lower<'a> {
     pub(super) fn text(&self, template: &Template) -> Expr {
         Expr {
             span: span(self.file, &(0..self.text.len())),
-            kind: self.heredoc(template),
+            kind: text_of(self.elements(template.iter(), Edges::HEREDOC)),
         }
     }
 
@@ -239,11 +239,7 @@ impl<'a> Lower<'a> {
         if is_indented {
             dedent(&mut parts);
         }
-        match parts.as_mut_slice() {
-            [] => ExprKind::String("".into()),
-            [TemplatePart::Literal(text)] => ExprKind::String(std::mem::take(text)),
-            _ => ExprKind::Template(parts),
-        }
+        text_of(parts)
     }
 
     /// Returns the text of a part of a heredoc before the parser removed indentation.
@@ -357,9 +353,22 @@ impl Edges {
         trim_end: false,
         of: Kind::Quoted,
     };
+    const HEREDOC: Edges = Edges {
+        of: Kind::Heredoc,
+        ..Edges::QUOTED
+    };
 
     fn by_line(self) -> bool {
         self.of != Kind::Quoted
+    }
+}
+
+/// Returns the simplest kind of expression for the parts of a text over several lines.
+fn text_of(mut parts: Vec<TemplatePart>) -> ExprKind {
+    match parts.as_mut_slice() {
+        [] => ExprKind::String("".into()),
+        [TemplatePart::Literal(text)] => ExprKind::String(std::mem::take(text)),
+        _ => ExprKind::Template(parts),
     }
 }
 

@@ -1,13 +1,14 @@
 //! What an expression evaluates to.
 //!
 //! Values follow the type system of Terraform: a tuple that is written out differs from a list whose
-//! elements have one type, and an object from a map. [`types`] converts between them.
+//! elements have one type, and an object from a map.
 
 mod collection;
+mod convert;
 mod json;
 mod number;
 mod order;
-pub mod types;
+mod types;
 mod unify;
 
 use std::sync::Arc;
@@ -16,9 +17,12 @@ use bigdecimal::BigDecimal;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 pub use self::collection::{Entries, Items, MAX_DEPTH, MAX_WEIGHT};
+pub use self::convert::{ConversionError, convert};
 pub use self::json::to_json;
 pub(crate) use self::number::{is_sane, parse as parse_number, text as number_text};
 pub(crate) use self::order::ByOrder;
+pub use self::types::Type;
+pub use self::unify::unify;
 
 /// A value. Cheap to clone: whole namespaces are handed around as values.
 #[derive(Debug, Clone)]
@@ -47,6 +51,11 @@ impl Value {
     /// Makes a string.
     pub fn string(text: impl Into<Arc<str>>) -> Self {
         Value::String(text.into())
+    }
+
+    /// Makes a string in Unicode's normal form C: what is cut or joined need not be in it.
+    pub(crate) fn normal(text: &str) -> Self {
+        Value::String(normal(&text.into()))
     }
 
     /// Makes a tuple.
@@ -196,7 +205,11 @@ impl Value {
     /// every eight bytes of text.
     pub fn weight(&self) -> u64 {
         match self {
-            Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+            Value::Null | Value::Bool(_) => 1,
+            Value::Number(number) => {
+                let (digits, exponent) = number.as_bigint_and_scale();
+                1 + digits.bits() / 64 + exponent.unsigned_abs() / 16
+            }
             Value::String(text) => 1 + text.len() as u64 / 8,
             Value::Tuple(items) | Value::List(items) | Value::Set(items) => items.weight(),
             Value::Object(entries) | Value::Map(entries) => entries.weight(),

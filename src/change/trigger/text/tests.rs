@@ -151,12 +151,12 @@ fn types_are_checked() {
     2 |   ctime = "1"
       |           ^^^ this is a string
     "#);
-    assert_snapshot!(block("  ctime = null\n  reason = tm_title(\"r\")"), @r#"
-    error: there is no function `tm_title` here
+    assert_snapshot!(block("  ctime = null\n  reason = tm_nonsense(\"r\")"), @r#"
+    error: there is no function `tm_nonsense` here
      --> t.tm.hcl:3:12
       |
-    3 |   reason = tm_title("r")
-      |            ^^^^^^^^ unknown function
+    3 |   reason = tm_nonsense("r")
+      |            ^^^^^^^^^^^ unknown function
     error: `ctime` must be a number
      --> t.tm.hcl:2:11
       |

@@ -4,8 +4,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::{items, sequence, wrong};
 use crate::language::function::arguments::{Arguments, FunctionError};
-use crate::language::value::Value;
-use crate::language::value::types::{Type, convert, unify};
+use crate::language::value::{Type, Value, convert, unify};
 
 #[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]
 pub(super) fn all_true(arguments: &Arguments) -> Result<Value, FunctionError> {

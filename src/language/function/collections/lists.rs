@@ -7,8 +7,7 @@ use bigdecimal::{BigDecimal, Signed, Zero};
 
 use super::{element_type, items, sequence, wrong};
 use crate::language::function::arguments::{Arguments, FunctionError};
-use crate::language::value::types::{Type, convert, unify};
-use crate::language::value::{ByOrder, Value, is_sane};
+use crate::language::value::{ByOrder, Type, Value, convert, is_sane, unify};
 
 /// The longest list that `range` makes, in Terraform as well.
 const LONGEST_RANGE: usize = 1024;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::{element_type, entries, sequence};
 use crate::language::function::arguments::{Arguments, FunctionError};
-use crate::language::value::types::{Type, convert};
-use crate::language::value::{Entries, Value};
+use crate::language::value::{Entries, Type, Value, convert};
 
 pub(super) fn keys(arguments: &Arguments) -> Result<Value, FunctionError> {
     let map = arguments.value(0);

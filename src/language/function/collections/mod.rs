@@ -9,8 +9,7 @@ mod maps;
 
 use super::arguments::FunctionError;
 use super::{Body, Function, Kind, Parameter};
-use crate::language::value::types::{Type, unify};
-use crate::language::value::{Entries, Items, Value};
+use crate::language::value::{Entries, Items, Type, Value, unify};
 
 const LIST: Kind = Kind::List(&Kind::Any);
 

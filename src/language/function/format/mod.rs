@@ -7,7 +7,6 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use self::verb::Verb;
 use super::arguments::{Arguments, FunctionError};
-use super::strings::text;
 use super::{Body, Function, Kind, Parameter};
 use crate::language::value::{Value, to_json};
 
@@ -37,7 +36,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 
 fn format_one(arguments: &Arguments) -> Result<Value, FunctionError> {
     let values: Vec<&Value> = arguments.values().iter().skip(1).collect();
-    Ok(text(&formatted(arguments, &values)?))
+    Ok(Value::normal(&formatted(arguments, &values)?))
 }
 
 fn format_each(arguments: &Arguments) -> Result<Value, FunctionError> {
@@ -65,7 +64,7 @@ fn format_each(arguments: &Arguments) -> Result<Value, FunctionError> {
             })
             .collect();
         arguments.spend(row.len() as u64)?;
-        Ok(text(&formatted(arguments, &row)?))
+        Ok(Value::normal(&formatted(arguments, &row)?))
     });
     let results: Result<Vec<Value>, FunctionError> = results.collect();
     Ok(Value::list(results?))

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::arguments::{Arguments, FunctionError};
-use super::strings::text;
 use super::{Body, Function, Kind, Parameter};
 use crate::language::value::Value;
 
@@ -86,7 +85,7 @@ impl Pattern {
     /// Returns what the groups match.
     fn result(&self, captures: &Captures) -> Value {
         let group = |index: usize| match captures.get(index) {
-            Some(part) => text(part.as_str()),
+            Some(part) => Value::normal(part.as_str()),
             None => Value::Null,
         };
         if self.names.is_empty() {
@@ -192,5 +191,5 @@ pub(super) fn replace(arguments: &Arguments, source: &str) -> Result<Value, Func
         arguments.spend((result.len() - start) as u64 / 8)?;
     }
     result.push_str(&whole[end..]);
-    Ok(text(&result))
+    Ok(Value::normal(&result))
 }

@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::arguments::{Arguments, FunctionError};
 use super::{Body, Function, Kind, Parameter, patterns};
-use crate::language::value::{Value, normal};
+use crate::language::value::Value;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function {
@@ -18,7 +18,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
         returns: Kind::String,
         description: "Returns a string without the line breaks at its end.",
         example: ("chomp(\"hello\\n\")", "\"hello\""),
-        body: Body::Eager(|arguments| Ok(text(arguments.text(0).trim_end_matches(['\r', '\n'])))),
+        body: Body::Eager(|arguments| {
+            Ok(Value::normal(
+                arguments.text(0).trim_end_matches(['\r', '\n']),
+            ))
+        }),
     },
     Function {
         name: "endswith",
@@ -64,7 +68,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         returns: Kind::String,
         description: "Returns a string in lower case.",
         example: ("lower(\"Hello\")", "\"hello\""),
-        body: Body::Eager(|arguments| Ok(text(&case::lower(arguments.text(0))))),
+        body: Body::Eager(|arguments| Ok(Value::normal(&case::lower(arguments.text(0))))),
     },
     Function {
         name: "replace",
@@ -131,7 +135,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         description: "Returns the characters of a string in reverse order.",
         example: ("strrev(\"hello\")", "\"olleh\""),
         body: Body::Eager(|arguments| {
-            Ok(text(
+            Ok(Value::normal(
                 &arguments.text(0).graphemes(true).rev().collect::<String>(),
             ))
         }),
@@ -156,7 +160,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         returns: Kind::String,
         description: "Returns a string with the first letter of each word in upper case.",
         example: ("title(\"hello world\")", "\"Hello World\""),
-        body: Body::Eager(|arguments| Ok(text(&case::title(arguments.text(0))))),
+        body: Body::Eager(|arguments| Ok(Value::normal(&case::title(arguments.text(0))))),
     },
     Function {
         name: "trim",
@@ -170,7 +174,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         example: ("trim(\"?!hello?!\", \"!?\")", "\"hello\""),
         body: Body::Eager(|arguments| {
             let cut: BTreeSet<char> = arguments.text(1).chars().collect();
-            Ok(text(arguments.text(0).trim_matches(|c| cut.contains(&c))))
+            Ok(Value::normal(
+                arguments.text(0).trim_matches(|c| cut.contains(&c)),
+            ))
         }),
     },
     Function {
@@ -185,7 +191,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         example: ("trimprefix(\"helloworld\", \"hello\")", "\"world\""),
         body: Body::Eager(|arguments| {
             let whole = arguments.text(0);
-            Ok(text(
+            Ok(Value::normal(
                 whole.strip_prefix(&**arguments.text(1)).unwrap_or(whole),
             ))
         }),
@@ -197,7 +203,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         returns: Kind::String,
         description: "Returns a string without the white space at its start and end.",
         example: ("trimspace(\"  hello\\n\")", "\"hello\""),
-        body: Body::Eager(|arguments| Ok(text(arguments.text(0).trim()))),
+        body: Body::Eager(|arguments| Ok(Value::normal(arguments.text(0).trim()))),
     },
     Function {
         name: "trimsuffix",
@@ -211,7 +217,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         example: ("trimsuffix(\"helloworld\", \"world\")", "\"hello\""),
         body: Body::Eager(|arguments| {
             let whole = arguments.text(0);
-            Ok(text(
+            Ok(Value::normal(
                 whole.strip_suffix(&**arguments.text(1)).unwrap_or(whole),
             ))
         }),
@@ -223,14 +229,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         returns: Kind::String,
         description: "Returns a string in upper case.",
         example: ("upper(\"Hello\")", "\"HELLO\""),
-        body: Body::Eager(|arguments| Ok(text(&case::upper(arguments.text(0))))),
+        body: Body::Eager(|arguments| Ok(Value::normal(&case::upper(arguments.text(0))))),
     },
 ];
-
-/// Makes a string in Unicode's normal form C: what a function cuts or joins need not be in it.
-pub(super) fn text(text: &str) -> Value {
-    Value::String(normal(&text.into()))
-}
 
 /// Returns how many units of work so many bytes of text are.
 fn cost(bytes: usize) -> u64 {
@@ -246,11 +247,11 @@ fn indent(arguments: &Arguments) -> Result<Value, FunctionError> {
     let lines = arguments.text(1);
     let breaks = lines.matches('\n').count();
     if breaks == 0 {
-        return Ok(text(lines));
+        return Ok(Value::normal(lines));
     }
     arguments.spend(cost(breaks.saturating_mul(spaces)))?;
     let indented = format!("\n{}", " ".repeat(spaces));
-    Ok(text(&lines.replace('\n', &indented)))
+    Ok(Value::normal(&lines.replace('\n', &indented)))
 }
 
 fn join(arguments: &Arguments) -> Result<Value, FunctionError> {
@@ -273,7 +274,7 @@ fn join(arguments: &Arguments) -> Result<Value, FunctionError> {
         }
     }
     arguments.spend(cost(length))?;
-    Ok(text(&elements.join(separator)))
+    Ok(Value::normal(&elements.join(separator)))
 }
 
 fn replace(arguments: &Arguments) -> Result<Value, FunctionError> {
@@ -287,7 +288,7 @@ fn replace(arguments: &Arguments) -> Result<Value, FunctionError> {
     }
     let occurrences = whole.matches(&**searched).count();
     arguments.spend(cost(occurrences.saturating_mul(replacement.len())))?;
-    Ok(text(&whole.replace(&**searched, replacement)))
+    Ok(Value::normal(&whole.replace(&**searched, replacement)))
 }
 
 fn split(arguments: &Arguments) -> Result<Value, FunctionError> {
@@ -295,11 +296,13 @@ fn split(arguments: &Arguments) -> Result<Value, FunctionError> {
     if separator.is_empty() {
         arguments.spend(whole.len() as u64)?;
         let mut buffer = [0; 4];
-        let characters = whole.chars().map(|c| text(c.encode_utf8(&mut buffer)));
+        let characters = whole
+            .chars()
+            .map(|c| Value::normal(c.encode_utf8(&mut buffer)));
         return Ok(Value::list(characters));
     }
     arguments.spend(whole.matches(&**separator).count() as u64)?;
-    Ok(Value::list(whole.split(&**separator).map(text)))
+    Ok(Value::list(whole.split(&**separator).map(Value::normal)))
 }
 
 fn substring(arguments: &Arguments) -> Result<Value, FunctionError> {
@@ -316,5 +319,5 @@ fn substring(arguments: &Arguments) -> Result<Value, FunctionError> {
         Ok(length) => rest.take(length).collect(),
         Err(_) => rest.collect(),
     };
-    Ok(text(&part))
+    Ok(Value::normal(&part))
 }

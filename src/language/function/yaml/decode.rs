@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 
 use super::scalar::resolve;
 use super::{Arguments, FunctionError};
-use crate::language::function::encoding::bytes_of_base64;
+use crate::language::function::base64;
 use crate::language::value::{Value, normal};
 
 /// How deeply lists and maps may be nested.
@@ -242,7 +242,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Marker) -> Deco
     let is_quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
     match tag.as_deref() {
         Some("str") => Ok(string()),
-        Some("binary") if bytes_of_base64(text).is_some() => Ok(string()),
+        Some("binary") if base64::bytes(text).is_some() => Ok(string()),
         Some("binary") => wrong(at, "the value with the tag `!!binary` is not Base64"),
         None | Some("null" | "bool" | "int" | "float" | "timestamp") if is_quoted => Ok(string()),
         // Terraform takes an empty block of text for null.
