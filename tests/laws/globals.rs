@@ -49,8 +49,9 @@ enum Value {
     Object(BTreeMap<char, Value>),
 }
 
-/// `None` is an error.
-type Result = Option<Value>;
+/// An expression that has no value.
+#[derive(Debug)]
+struct Broken;
 
 fn any_expr(below: usize) -> BoxedStrategy<Expr> {
     let mut leaves = vec![
@@ -138,8 +139,8 @@ struct Model<'d> {
 }
 
 impl Model<'_> {
-    /// Returns the value of a global; `None` inside if it does not exist.
-    fn global(&self, name: usize) -> Option<Option<Value>> {
+    /// Returns the value of a global; `None` if it does not exist.
+    fn global(&self, name: usize) -> Result<Option<Value>, Broken> {
         // The last definition of the whole hides everything before it; entries come on top.
         let mut whole: Option<&Expr> = None;
         let mut entries: BTreeMap<char, Option<&Expr>> = BTreeMap::new();
@@ -174,27 +175,27 @@ impl Model<'_> {
         }
         let base = match whole {
             None => None,
-            Some(expr) => Some(self.value(expr)?),
+            Some(expr) => Some(self.value(expr).ok_or(Broken)?),
         };
         let adds = entries.values().any(Option::is_some);
         let mut object = match base {
             Some(Value::Object(object)) => object,
             // Nothing can be added to what is no object, and to unset a part of it has no effect.
-            Some(text) if !adds => return Some(Some(text)),
-            Some(_) => return None,
+            Some(text) if !adds => return Ok(Some(text)),
+            Some(_) => return Err(Broken),
             None => BTreeMap::new(),
         };
         for (entry, expr) in entries {
             match expr {
-                Some(expr) => _ = object.insert(entry, self.value(expr)?),
+                Some(expr) => _ = object.insert(entry, self.value(expr).ok_or(Broken)?),
                 None => _ = object.remove(&entry),
             }
         }
-        Some(exists.then_some(Value::Object(object)))
+        Ok(exists.then_some(Value::Object(object)))
     }
 
     /// Returns the value of an entry: only its own definition counts, if that is nearer.
-    fn entry(&self, name: usize, entry: char) -> Result {
+    fn entry(&self, name: usize, entry: char) -> Option<Value> {
         let mut own: Option<Option<&Expr>> = None;
         for (index, directory) in DIRECTORIES.iter().enumerate() {
             if self.stack != *directory && !self.stack.starts_with(&format!("{directory}/")) {
@@ -213,18 +214,18 @@ impl Model<'_> {
         match own {
             Some(Some(expr)) => self.value(expr),
             Some(None) => None,
-            None => match self.global(name)?? {
+            None => match self.global(name).ok()?? {
                 Value::Object(object) => object.get(&entry).cloned(),
                 Value::Text(_) => None,
             },
         }
     }
 
-    fn value(&self, expr: &Expr) -> Result {
+    fn value(&self, expr: &Expr) -> Option<Value> {
         Some(match expr {
             Expr::Number(number) => Value::Text(number.to_string()),
             Expr::Stack => Value::Text(self.stack.to_owned()),
-            Expr::Global(name, None) => self.global(*name)??,
+            Expr::Global(name, None) => self.global(*name).ok()??,
             Expr::Global(name, Some(entry)) => self.entry(*name, *entry)?,
             Expr::Join(left, right) => match (self.value(left)?, self.value(right)?) {
                 (Value::Text(left), Value::Text(right)) => Value::Text(format!("<{left}|{right}>")),
@@ -297,7 +298,7 @@ proptest! {
             let own = namespaces.of_stack(stack);
             let model = Model { definitions: &definitions, stack: DIRECTORIES[index] };
             for name in 0..N_GLOBALS {
-                let expected = model.global(name).flatten().map(|value| json(&value));
+                let expected = model.global(name).ok().flatten().map(|value| json(&value));
                 let found = own.global(&format!("g{name}")).ok().flatten();
                 let found = found.map(|answer| to_json(&answer.value));
                 prop_assert_eq!(found, expected, "g{} in {}\n{:#?}", name, DIRECTORIES[index], files);

@@ -189,7 +189,7 @@ impl Item<'_, '_> {
     }
 }
 
-impl<'a, 'p> Lookup<'a, 'p> {
+impl<'p> Lookup<'_, 'p> {
     /// Returns the part of `global` that a path leads to, wrapped in objects as the path has it.
     pub(super) fn get(&self, path: &NamePath) -> EvalResult<Answer> {
         let Some(&(first, first_span)) = path.rest.first() else {
@@ -208,17 +208,12 @@ impl<'a, 'p> Lookup<'a, 'p> {
         // The value of the node's own definition, if it has one or gets one from above.
         let mut under: Option<Answer> = None;
         for &(name, span) in &path.rest[1..] {
-            if node
-                .base
-                .is_some_and(|base| !matches!(base.kind, DefinitionKind::Unset))
-                && !node
-                    .inner
-                    .get(name)
-                    .is_some_and(|inner| inner.base.is_some())
-            {
+            let inner = node.inner.get(name);
+            let is_set = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
+            if node.base.is_some_and(is_set) && inner.is_none_or(|inner| inner.base.is_none()) {
                 under = self.base(first, node, span)?;
             }
-            let Some(inner) = node.inner.get(name) else {
+            let Some(inner) = inner else {
                 if let Some(under) = under {
                     // What the definition does not say, nothing does; the evaluator words the error.
                     return Ok(wrapped(&walked, under));
@@ -240,18 +235,16 @@ impl<'a, 'p> Lookup<'a, 'p> {
             node = inner;
         }
         let span = path.rest.last().map_or(path.span, |(_, span)| *span);
-        match self.node(first, node, under, span)? {
-            Some(answer) => Ok(wrapped(&walked, answer)),
-            None => {
-                let message = format!("`{}` is unset", dotted(&walked));
-                let mut diagnostic = Diagnostic::error(Code::UnknownName, message)
-                    .label(span, "has no value for this stack");
-                if let Some(base) = node.base {
-                    diagnostic = diagnostic.label(base.span, "removed here");
-                }
-                Err(diagnostic.into())
-            }
+        if let Some(answer) = self.node(first, node, under, span)? {
+            return Ok(wrapped(&walked, answer));
         }
+        let message = format!("`{}` is unset", dotted(&walked));
+        let mut diagnostic = Diagnostic::error(Code::UnknownName, message)
+            .label(span, "has no value for this stack");
+        if let Some(base) = node.base {
+            diagnostic = diagnostic.label(base.span, "removed here");
+        }
+        Err(diagnostic.into())
     }
 
     /// Returns the value of a global by its first name; `None` if it is unset.
@@ -328,7 +321,7 @@ impl<'a, 'p> Lookup<'a, 'p> {
                 // An empty block makes an object of anything; to unset a part of nothing has no effect.
                 None if !node.is_object => return Ok(Some(answer)),
                 None if node.inner.is_empty() => BTreeMap::new(),
-                None => return Err(self.not_an_object(node, &answer).into()),
+                None => return Err(not_an_object(node, &answer).into()),
             },
         };
         for (&name, inner) in &node.inner {
@@ -355,31 +348,6 @@ impl<'a, 'p> Lookup<'a, 'p> {
             value,
             is_sensitive,
         }))
-    }
-
-    fn not_an_object(&self, node: &Node<'p>, found: &Answer) -> Diagnostic {
-        fn first<'p>(node: &Node<'p>) -> Option<&'p GlobalDefinition> {
-            node.base
-                .or_else(|| node.inner.values().find_map(|node| first(node)))
-        }
-        let own = node.inner.values().find_map(|node| first(node));
-        let what = if found.is_sensitive {
-            found.value.type_name().to_owned()
-        } else {
-            found.value.description()
-        };
-        let name = node
-            .base
-            .map_or_else(|| "this".to_owned(), |base| format!("`{}`", base.name()));
-        let message = format!("{name} is not an object, so nothing can be added to it");
-        let mut diagnostic = Diagnostic::error(Code::WrongType, message);
-        if let Some(own) = own {
-            diagnostic = diagnostic.label(own.span, "adds an entry");
-        }
-        if let Some(base) = node.base {
-            diagnostic = diagnostic.label(base.span, format!("this is {what}"));
-        }
-        diagnostic
     }
 
     /// Returns the value of an item, evaluated once for all stacks if it is the same for all, else once
@@ -513,6 +481,32 @@ impl<'p> Evaluated<'p> {
     fn insert(&self, item: Item<'_, 'p>, entry: &Rc<Entry<'p>>) {
         self.0.borrow_mut().insert(item.address(), entry.clone());
     }
+}
+
+/// Reports a value that is no object where entries are added.
+fn not_an_object(node: &Node<'_>, found: &Answer) -> Diagnostic {
+    fn first<'p>(node: &Node<'p>) -> Option<&'p GlobalDefinition> {
+        node.base
+            .or_else(|| node.inner.values().find_map(|node| first(node)))
+    }
+    let own = node.inner.values().find_map(|node| first(node));
+    let what = if found.is_sensitive {
+        found.value.type_name().to_owned()
+    } else {
+        found.value.description()
+    };
+    let name = node
+        .base
+        .map_or_else(|| "this".to_owned(), |base| format!("`{}`", base.name()));
+    let message = format!("{name} is not an object, so nothing can be added to it");
+    let mut diagnostic = Diagnostic::error(Code::WrongType, message);
+    if let Some(own) = own {
+        diagnostic = diagnostic.label(own.span, "adds an entry");
+    }
+    if let Some(base) = node.base {
+        diagnostic = diagnostic.label(base.span, format!("this is {what}"));
+    }
+    diagnostic
 }
 
 /// Reports globals that need each other, each with the place that uses the next.
