@@ -194,9 +194,11 @@ impl Model<'_> {
         Ok(exists.then_some(Value::Object(object)))
     }
 
-    /// Returns the value of an entry: only its own definition counts, if that is nearer.
+    /// Returns the value of an entry: that of its own definition, or what the definition of the whole says
+    /// if that is nearer. Other entries do not matter.
     fn entry(&self, name: usize, entry: char) -> Option<Value> {
         let mut own: Option<Option<&Expr>> = None;
+        let mut whole: Option<&Expr> = None;
         for (index, directory) in DIRECTORIES.iter().enumerate() {
             if self.stack != *directory && !self.stack.starts_with(&format!("{directory}/")) {
                 continue;
@@ -204,17 +206,17 @@ impl Model<'_> {
             for (at, it, definition) in self.definitions {
                 match definition {
                     _ if (*at, *it) != (index, name) => {}
-                    Definition::Whole(_) | Definition::Unset => own = None,
+                    Definition::Whole(expr) => (own, whole) = (None, Some(expr)),
+                    Definition::Unset => (own, whole) = (None, None),
                     Definition::Entry(found, expr) if *found == entry => own = Some(Some(expr)),
                     Definition::UnsetEntry(found) if *found == entry => own = Some(None),
                     Definition::Entry(..) | Definition::UnsetEntry(_) => {}
                 }
             }
         }
-        match own {
-            Some(Some(expr)) => self.value(expr),
-            Some(None) => None,
-            None => match self.global(name).ok()?? {
+        match (own, whole) {
+            (Some(own), _) => self.value(own?),
+            (None, whole) => match self.value(whole?)? {
                 Value::Object(object) => object.get(&entry).cloned(),
                 Value::Text(_) => None,
             },

@@ -36,8 +36,19 @@ struct Node<'p> {
     base: Option<&'p GlobalDefinition>,
     /// Definitions of single entries, which apply on top.
     inner: BTreeMap<&'p str, Rc<Node<'p>>>,
-    /// Whether there is an object, even if it has no entries.
+    /// Whether some definition has made it an object, which it stays without entries.
     is_object: bool,
+    /// Whether an empty block says so, which makes an object of anything.
+    is_block: bool,
+}
+
+impl Node<'_> {
+    /// Returns whether it has a value that does not come from a definition around it.
+    fn adds(&self) -> bool {
+        let sets = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
+        let adds = self.inner.values().any(|inner| inner.adds());
+        adds || self.is_block || self.base.is_some_and(sets)
+    }
 }
 
 /// What has been evaluated so far, by the address of its definition or node.
@@ -123,7 +134,7 @@ impl<'p> GlobalScope<'p> {
                 node = Rc::make_mut(node.inner.entry(&**name).or_default());
             }
             match definition.kind {
-                DefinitionKind::Object => node.is_object = true,
+                DefinitionKind::Object => (node.is_object, node.is_block) = (true, true),
                 _ => {
                     *node = Node {
                         base: Some(definition),
@@ -318,10 +329,12 @@ impl<'p> Lookup<'_, 'p> {
             None => BTreeMap::new(),
             Some(answer) => match answer.value.entries() {
                 Some(entries) => (**entries).clone(),
-                // An empty block makes an object of anything; to unset a part of nothing has no effect.
-                None if !node.is_object => return Ok(Some(answer)),
-                None if node.inner.is_empty() => BTreeMap::new(),
-                None => return Err(not_an_object(node, &answer).into()),
+                None if node.inner.values().any(|inner| inner.adds()) => {
+                    return Err(not_an_object(node, &answer).into());
+                }
+                None if node.is_block => BTreeMap::new(),
+                // To unset a part of what has none has no effect.
+                None => return Ok(Some(answer)),
             },
         };
         for (&name, inner) in &node.inner {
