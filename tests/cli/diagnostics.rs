@@ -589,6 +589,8 @@ fn a_function_that_does_not_exist_is_an_error() {
       |
     2 |   tags = tm_kontact(["a"], ["b"])
       |          ^^^^^^^^^^ unknown function
+      |
+      = help: did you mean `tm_compact`?
 
     [exit status 3]
     "#);

@@ -501,6 +501,7 @@ fn a_function_that_does_not_exist_is_an_error() {
       |             ^^^^^^^ unknown function
       |
       = note: evaluated for stack `/a`
+      = help: did you mean `tm_upper`?
 
     [exit status 3]
     "#);
