@@ -9,12 +9,14 @@ mod generated;
 mod mutated;
 mod tables;
 mod texts;
+mod undecided;
 
 use std::sync::Arc;
 
 use orch::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, evaluate};
 use orch::language::function::{self, Changing, FileError, Files, Surroundings};
 use orch::language::parse::parse_expression;
+use orch::language::syntax::Expr;
 use orch::language::value::{Value, to_json};
 use orch::path::ProjectPath;
 use orch::source::{SourceFile, Sources};
@@ -115,11 +117,7 @@ impl Namespaces for Constants {
 
 /// Returns the value of an expression as JSON, or the message of its error.
 fn json(expression: &str) -> Result<String, String> {
-    let file = Sources::default().add(SourceFile {
-        path: ProjectPath::root().join("expression"),
-        text: expression.to_owned(),
-    });
-    let expr = parse_expression(file, expression).map_err(|it| it.message)?;
+    let expr = parsed(expression)?;
     match evaluate(&expr, &Constants) {
         Ok(value) => Ok(to_json(&value)),
         Err(diagnostic) => {
@@ -128,6 +126,15 @@ fn json(expression: &str) -> Result<String, String> {
             Err(format!("{}: {}", diagnostic.message, labels.join("; ")))
         }
     }
+}
+
+/// Returns the syntax of an expression, or the message of its error.
+fn parsed(expression: &str) -> Result<Expr, String> {
+    let file = Sources::default().add(SourceFile {
+        path: ProjectPath::root().join("expression"),
+        text: expression.to_owned(),
+    });
+    parse_expression(file, expression).map_err(|it| it.message)
 }
 
 #[test]

@@ -356,7 +356,12 @@ impl EvalScope<'_> {
             Err(wrong @ NoValue::Wrong(_)) => return Err(wrong),
             left => left,
         };
-        let right = side(right)?;
+        // Where the left side may still decide, it does not matter that the right side is wrong.
+        let right = match (side(right), &left) {
+            (Ok(right), _) => right,
+            (Err(_), Err(undecided)) => return Err(undecided.clone()),
+            (Err(none), Ok(_)) => return Err(none),
+        };
         if right == decisive {
             return Ok(Value::Bool(decisive));
         }
