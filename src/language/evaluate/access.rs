@@ -2,6 +2,8 @@
 //!
 //! This module knows where to look up a value, but not how the values there were computed.
 
+use std::sync::Arc;
+
 use super::outcome::{all, fail};
 use super::{EvalResult, EvalScope, Value, within_limits};
 use crate::diagnostic::{Code, Diagnostic};
@@ -16,7 +18,7 @@ pub struct NamePath<'a> {
     pub name: &'a str,
     /// Where it is written.
     pub span: Span,
-    /// The names that follow, each with its place, up to the first that has to be computed.
+    /// The names that follow, each with its place, computed ones included, up to the first that is no text.
     pub rest: Vec<(&'a str, Span)>,
 }
 
@@ -32,6 +34,14 @@ impl NamePath<'_> {
 }
 
 impl EvalScope<'_> {
+    /// Returns whether a name is that of a `for` variable.
+    fn has_variable(&self, name: &str) -> bool {
+        let is_it =
+            |scope: &EvalScope| matches!(&scope.variable, Some((known, _)) if *known == name);
+        let mut scopes = std::iter::successors(Some(self), |scope| scope.outer);
+        scopes.any(is_it)
+    }
+
     /// Returns what a name means: that of a `for` variable, or else of a namespace.
     pub(super) fn variable(&self, path: &NamePath) -> EvalResult {
         let name = path.name;
@@ -63,24 +73,69 @@ impl EvalScope<'_> {
     }
 
     pub(super) fn traversal(&self, base: &Expr, steps: &[TraversalStep]) -> EvalResult {
-        let value = match &base.kind {
-            ExprKind::Variable(name) => self.variable(&NamePath {
-                name,
-                span: base.span,
-                rest: steps.iter().map_while(literal_name).collect(),
-            })?,
-            _ => self.evaluate(base)?,
+        let ExprKind::Variable(name) = &base.kind else {
+            return self.steps(self.evaluate(base)?, steps, &[]);
         };
-        self.steps(value, steps)
+        // Of a namespace, only what the path leads to is evaluated, so the whole path must be known.
+        let keys = if self.has_variable(name) {
+            Vec::new()
+        } else {
+            self.keys(steps)?
+        };
+        // Errors may show the names of a path.
+        let shown = if self.is_sensitive.get() {
+            &[]
+        } else {
+            keys.as_slice()
+        };
+        let texts: Vec<Option<Arc<str>>> = shown.iter().map(Value::to_text).collect();
+        let mut texts = texts.iter();
+        let rest = steps.iter().map_while(|step| match &step.kind {
+            TraversalStepKind::Index(key) if literal_name(step).is_none() => {
+                let text = texts.next().and_then(Option::as_deref);
+                text.map(|text| (text, key.span))
+            }
+            _ => literal_name(step),
+        });
+        let value = self.variable(&NamePath {
+            name,
+            span: base.span,
+            rest: rest.collect(),
+        })?;
+        self.steps(value, steps, &keys)
     }
 
-    fn steps(&self, mut value: Value, steps: &[TraversalStep]) -> EvalResult {
+    /// Evaluates the indexes among the first steps that are not written out, up to a splat.
+    fn keys(&self, steps: &[TraversalStep]) -> EvalResult<Vec<Value>> {
+        let mut keys = Vec::new();
+        for step in steps {
+            match &step.kind {
+                TraversalStepKind::Attribute(_) => {}
+                TraversalStepKind::Index(key) => {
+                    if literal_name(step).is_none() {
+                        keys.push(self.evaluate(key)?);
+                    }
+                }
+                TraversalStepKind::AttributeSplat | TraversalStepKind::FullSplat => break,
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Follows steps. `keys` are the values of the first indexes that are not written out, if they have
+    /// been evaluated.
+    fn steps(&self, mut value: Value, steps: &[TraversalStep], keys: &[Value]) -> EvalResult {
+        let mut keys = keys.iter();
         for (index, step) in steps.iter().enumerate() {
             self.spend(1, step.span)?;
             value = match &step.kind {
                 TraversalStepKind::Attribute(name) => self.attribute(&value, name, step.span)?,
                 TraversalStepKind::Index(key) => {
-                    let key_value = self.evaluate(key)?;
+                    let known = literal_name(step).is_none().then(|| keys.next()).flatten();
+                    let key_value = match known {
+                        Some(known) => known.clone(),
+                        None => self.evaluate(key)?,
+                    };
                     self.element(&value, key, &key_value)?
                 }
                 TraversalStepKind::AttributeSplat | TraversalStepKind::FullSplat => {
@@ -93,7 +148,7 @@ impl EvalScope<'_> {
                             .count(),
                     };
                     let (each, rest) = rest.split_at(taken);
-                    return self.steps(self.splat(value, each, step.span)?, rest);
+                    return self.steps(self.splat(value, each, step.span)?, rest, &[]);
                 }
             };
         }
@@ -109,7 +164,7 @@ impl EvalScope<'_> {
             Value::List(items) | Value::Set(items) => (items.to_vec(), true),
             single => (vec![single], false),
         };
-        let items = items.into_iter().map(|item| self.steps(item, steps));
+        let items = items.into_iter().map(|item| self.steps(item, steps, &[]));
         let items: Vec<Value> = all(items)?;
         let splat = if is_list {
             Value::list(items)

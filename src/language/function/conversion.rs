@@ -91,16 +91,22 @@ fn as_converted(arguments: &Arguments) -> Result<Value, FunctionError> {
 fn can(call: &Call, _surroundings: &Surroundings) -> EvalResult {
     match call.evaluate(&call.arguments[0]) {
         Ok(_) => Ok(Value::Bool(true)),
-        Err(NoValue::Wrong(diagnostic)) if diagnostic.code != Code::Limit => Ok(Value::Bool(false)),
+        Err(NoValue::Wrong(diagnostic)) if is_answer(&diagnostic) => Ok(Value::Bool(false)),
         Err(none) => Err(none),
     }
+}
+
+/// Returns whether a failure may decide: not what depends on how much has been evaluated before, or on
+/// where in a cycle evaluation began.
+fn is_answer(diagnostic: &Diagnostic) -> bool {
+    !matches!(diagnostic.code, Code::Limit | Code::CircularValue)
 }
 
 fn first_without_error(call: &Call, _surroundings: &Surroundings) -> EvalResult {
     let mut last = None;
     for argument in call.arguments {
         match call.evaluate(argument) {
-            Err(NoValue::Wrong(diagnostic)) if diagnostic.code != Code::Limit => {
+            Err(NoValue::Wrong(diagnostic)) if is_answer(&diagnostic) => {
                 last = Some(diagnostic);
             }
             decided => return decided,
