@@ -6,6 +6,7 @@
 
 mod heredoc;
 mod lower;
+mod word;
 
 use std::str::FromStr;
 
@@ -13,6 +14,7 @@ use hcl_edit::expr::Expression;
 use hcl_edit::{structure, template};
 
 use self::lower::{Lower, span};
+pub use self::word::parse_word;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Body, Expr, TemplatePart};
 use crate::source::{FileId, Span};
