@@ -38,8 +38,8 @@ struct Node<'p> {
     inner: BTreeMap<&'p str, Rc<Node<'p>>>,
     /// Whether some definition has made it an object, which it stays without entries.
     is_object: bool,
-    /// Whether an empty block says so, which makes an object of anything.
-    is_block: bool,
+    /// The last empty block that says so, which makes an object of anything.
+    block: Option<&'p GlobalDefinition>,
 }
 
 impl Node<'_> {
@@ -47,7 +47,7 @@ impl Node<'_> {
     fn adds(&self) -> bool {
         let sets = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
         let adds = self.inner.values().any(|inner| inner.adds());
-        adds || self.is_block || self.base.is_some_and(sets)
+        adds || self.block.is_some() || self.base.is_some_and(sets)
     }
 }
 
@@ -134,7 +134,10 @@ impl<'p> GlobalScope<'p> {
                 node = Rc::make_mut(node.inner.entry(&**name).or_default());
             }
             match definition.kind {
-                DefinitionKind::Object => (node.is_object, node.is_block) = (true, true),
+                DefinitionKind::Object => {
+                    node.is_object = true;
+                    node.block = Some(definition);
+                }
                 _ => {
                     *node = Node {
                         base: Some(definition),
@@ -159,6 +162,7 @@ impl<'p> GlobalScope<'p> {
     pub(super) fn definitions(&self, name: &str) -> Vec<&'p GlobalDefinition> {
         fn collect<'p>(node: &Node<'p>, found: &mut Vec<&'p GlobalDefinition>) {
             found.extend(node.base);
+            found.extend(node.block);
             node.inner.values().for_each(|node| collect(node, found));
         }
         let mut found = Vec::new();
@@ -332,7 +336,7 @@ impl<'p> Lookup<'_, 'p> {
                 None if node.inner.values().any(|inner| inner.adds()) => {
                     return Err(not_an_object(node, &answer).into());
                 }
-                None if node.is_block => BTreeMap::new(),
+                None if node.block.is_some() => BTreeMap::new(),
                 // To unset a part of what has none has no effect.
                 None => return Ok(Some(answer)),
             },
