@@ -4,27 +4,28 @@
 //! nearest definition of a name winning, then the `ORCH_…` variables. `null` and `unset` remove a
 //! variable, the host's own included.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::NoValue;
 use crate::language::value::Value;
 use crate::project::Project;
 use crate::project::globals::is_unset;
-use crate::project::namespaces::ProjectNamespaces;
+use crate::project::namespaces::{ProjectNamespaces, Used};
+use crate::project::per_stack::{SharedProblem, for_each, needed_at};
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
 /// Changes to the host's environment, by name; `None` removes the variable.
 pub type Environment = BTreeMap<String, Option<String>>;
 
-/// A problem that several stacks have.
+/// Where a variable comes from.
 #[derive(Debug, Clone)]
-pub struct SharedProblem {
-    /// The problem, as the first of the stacks has it.
-    pub diagnostic: Diagnostic,
-    /// The stacks; at least one.
-    pub stacks: Vec<StackIndex>,
+pub struct EnvOrigin {
+    /// The definition.
+    pub span: Span,
+    /// The globals that its value was computed from, each once: the name, and the definition.
+    pub globals: Vec<(String, Span)>,
 }
 
 /// Computes environments, one stack at a time.
@@ -46,41 +47,17 @@ impl<'p> Environments<'p> {
         }
     }
 
-    /// Returns the environments of stacks, and the problems: one diagnostic for each place, worded for the
-    /// first stack, with all stacks that have it. Many stacks inherit a definition, and a mistake in it
-    /// is one mistake, though the wording may differ by stack.
+    /// Returns the namespaces that environments are computed with.
+    pub fn namespaces(&self) -> &ProjectNamespaces<'p> {
+        &self.namespaces
+    }
+
+    /// Returns the environments of stacks, and the problems.
     pub fn of_stacks(
         &self,
         stacks: impl IntoIterator<Item = StackIndex>,
     ) -> (Vec<(StackIndex, Environment)>, Vec<SharedProblem>) {
-        let mut known = Vec::new();
-        let mut problems: Vec<SharedProblem> = Vec::new();
-        let mut by_place: HashMap<(Code, Option<Span>), usize> = HashMap::new();
-        for stack in stacks {
-            let found = match self.of_stack(stack) {
-                Ok(environment) => {
-                    known.push((stack, environment));
-                    continue;
-                }
-                Err(found) => found,
-            };
-            for diagnostic in found {
-                let place = diagnostic.labels.first().map(|label| label.span);
-                let index = *by_place
-                    .entry((diagnostic.code, place))
-                    .or_insert(problems.len());
-                match problems.get_mut(index) {
-                    // A mistake in a global affects each variable that uses it.
-                    Some(known) if known.stacks.last() == Some(&stack) => {}
-                    Some(known) => known.stacks.push(stack),
-                    None => problems.push(SharedProblem {
-                        diagnostic,
-                        stacks: vec![stack],
-                    }),
-                }
-            }
-        }
-        (known, problems)
+        for_each(stacks, |stack| self.of_stack(stack))
     }
 
     /// Returns what a run changes for a stack; `ORCH_RUN_ID`, which is new in each run, is missing.
@@ -103,9 +80,10 @@ impl<'p> Environments<'p> {
                     Ok(Value::Null)
                 } else {
                     let answer = namespaces.evaluate(&definition.value);
-                    answer
-                        .map(|answer| answer.value)
-                        .map_err(NoValue::into_diagnostic)
+                    answer.map(|answer| answer.value).map_err(|none: NoValue| {
+                        let (name, value) = (definition.name.span, definition.value.span);
+                        needed_at(none.into_diagnostic(), name, value)
+                    })
                 };
                 match value.and_then(|value| variable(value, definition.value.span, name)) {
                     Ok(value) => _ = environment.insert(name.to_owned(), value),
@@ -122,6 +100,29 @@ impl<'p> Environments<'p> {
         } else {
             Err(problems)
         }
+    }
+
+    /// Returns where the variables of a stack that the configuration sets or removes come from.
+    pub fn definitions_of(&self, stack: StackIndex) -> BTreeMap<&'p str, EnvOrigin> {
+        let mut origins = BTreeMap::new();
+        let namespaces = self.namespaces.of_stack(stack);
+        let path = &self.project.stacks[stack].path;
+        for scope in self.project.scopes_of(path) {
+            for definition in &scope.env {
+                origins.entry(&*definition.name.text).or_insert_with(|| {
+                    let mut globals = Vec::new();
+                    if !is_unset(&definition.value) {
+                        let (_, uses) = namespaces.evaluate_noting(&definition.value);
+                        collect(&uses, &mut globals);
+                    }
+                    EnvOrigin {
+                        span: definition.name.span,
+                        globals,
+                    }
+                });
+            }
+        }
+        origins
     }
 
     /// Returns the variables that tell a command where it runs.
@@ -142,6 +143,18 @@ impl<'p> Environments<'p> {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), Some(value)))
         .collect()
+    }
+}
+
+/// Collects the globals among what was used, and those that they use themselves, in the order of use.
+fn collect(uses: &[Used<'_>], globals: &mut Vec<(String, Span)>) {
+    for used in uses {
+        if let Used::Global(definition, inner) = used
+            && globals.iter().all(|(_, span)| *span != definition.span)
+        {
+            globals.push((definition.name(), definition.span));
+            collect(inner, globals);
+        }
     }
 }
 

@@ -20,8 +20,8 @@ pub struct GlobalDefinition {
     pub kind: DefinitionKind,
     /// The name, as written.
     pub span: Span,
-    /// The directory that it applies to, with everything below.
-    pub directory: ProjectPath,
+    /// The directory that it applies to, with everything below; `None` if the command line says it.
+    pub directory: Option<ProjectPath>,
     /// Whether an imported file says so; local files override those.
     pub is_imported: bool,
 }
@@ -121,7 +121,11 @@ pub(crate) fn read<'a>(
 
 /// Reports a global that is set a second time in a directory.
 pub(super) fn set_twice(definition: &GlobalDefinition, first: Span) -> Diagnostic {
-    let message = format!("`{}` is set twice in this directory", definition.name());
+    let place = match definition.directory {
+        Some(_) => "in this directory",
+        None => "on the command line",
+    };
+    let message = format!("`{}` is set twice {place}", definition.name());
     Diagnostic::error(Code::DuplicateDefinition, message)
         .label(definition.span, "again here")
         .label(first, "first here")
@@ -155,7 +159,7 @@ fn definitions_of(
             path,
             kind,
             span: name.map_or(block.kind.span, |name| name.span),
-            directory: directory.clone(),
+            directory: Some(directory.clone()),
             is_imported,
         });
     };

@@ -4,14 +4,18 @@
 //! knows about the files, which stacks are selected, or how they are run.
 
 pub mod attempt;
+pub mod command;
 pub mod config;
 pub mod discover;
 pub mod environment;
 pub mod globals;
 mod import;
+pub mod inspected;
 mod load;
 pub mod namespaces;
 pub mod outline;
+pub mod overrides;
+pub mod per_stack;
 mod problems;
 pub mod stack;
 pub mod tag;

@@ -113,8 +113,10 @@ impl<'a> ProblemsJson<'a> {
 /// lists are empty, and everything else is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Document {
-    /// Of `orch list`, `orch env` and `orch validate`.
+    /// Of `orch list`, `orch env`, `orch globals` and `orch validate`.
     Stacks,
+    /// Of `orch eval`.
+    Evaluation,
     /// Of `orch graph`.
     Graph,
     /// Of `orch why`.
@@ -128,6 +130,7 @@ impl Document {
     fn lists(self) -> &'static [&'static str] {
         match self {
             Document::Stacks => &["stacks"],
+            Document::Evaluation => &["stacks", "expressions"],
             Document::Graph => &["stacks", "nodes", "edges"],
             Document::Why => &[
                 "stacks",
@@ -146,6 +149,7 @@ impl Document {
     fn values(self) -> &'static [&'static str] {
         match self {
             Document::Stacks | Document::Graph => &[],
+            Document::Evaluation => &["path"],
             Document::Why => &["path", "name", "id", "selected", "would_select"],
             Document::WhyAfter => &["path", "after", "runs_after", "runs_before"],
         }

@@ -1,5 +1,6 @@
 //! Stacks and their environments as JSON, for programs.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ use super::changes::SinceJson;
 use super::document::{FORMAT, ProblemsJson};
 use super::reasons::{ReasonJson, reason_json};
 use crate::change::Since;
-use crate::project::environment::Environment;
+use crate::project::environment::{EnvOrigin, Environment};
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::{Problems, Project};
 use crate::selection::graph::{Graph, Origin, Relative, Towards, Wave};
@@ -207,6 +208,17 @@ fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> Predece
     }
 }
 
+/// The environment of a stack, and where it comes from.
+#[derive(Debug)]
+pub struct ShownEnvironment<'a> {
+    /// The stack.
+    pub stack: StackIndex,
+    /// What a run changes.
+    pub environment: &'a Environment,
+    /// The definitions.
+    pub origins: BTreeMap<&'a str, EnvOrigin>,
+}
+
 /// Writes what a run would add to the environment of each stack.
 ///
 /// # Errors
@@ -217,7 +229,7 @@ pub fn write_environments(
     project: &Project,
     problems: &Problems,
     selection: &Selection,
-    environments: &[(StackIndex, Environment)],
+    environments: &[ShownEnvironment<'_>],
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct EnvironmentListJson<'a> {
@@ -233,10 +245,42 @@ pub fn write_environments(
         path: &'a str,
         /// `null` removes a variable.
         env: &'a Environment,
+        /// Where the variables are defined that the configuration sets or removes.
+        definitions: BTreeMap<&'a str, DefinitionJson<'a>>,
     }
-    let stacks = environments.iter().map(|(stack, env)| EnvironmentJson {
-        path: project.stacks[*stack].path.as_str(),
-        env,
+    #[derive(Serialize)]
+    struct DefinitionJson<'a> {
+        file: &'a str,
+        line: usize,
+        /// The globals that the value was computed from.
+        globals: Vec<GlobalJson<'a>>,
+    }
+    #[derive(Serialize)]
+    struct GlobalJson<'a> {
+        name: &'a str,
+        file: &'a str,
+        line: usize,
+    }
+    fn definition<'a>(origin: &'a EnvOrigin, sources: &'a Sources) -> DefinitionJson<'a> {
+        let (file, line) = sources.file_and_line(origin.span);
+        let globals = origin.globals.iter().map(|(name, span)| {
+            let (file, line) = sources.file_and_line(*span);
+            GlobalJson { name, file, line }
+        });
+        DefinitionJson {
+            file,
+            line,
+            globals: globals.collect(),
+        }
+    }
+    let stacks = environments.iter().map(|shown| EnvironmentJson {
+        path: project.stacks[shown.stack].path.as_str(),
+        env: shown.environment,
+        definitions: shown
+            .origins
+            .iter()
+            .map(|(name, origin)| (*name, definition(origin, &project.sources)))
+            .collect(),
     });
     let document = EnvironmentListJson {
         format: FORMAT,

@@ -22,6 +22,7 @@ mod resources;
 mod run;
 mod runs;
 mod terragrunt;
+mod values;
 mod why;
 
 pub use annotation::{Annotation, write_annotation};
@@ -29,7 +30,7 @@ pub use document::{Document, Refusal, write_problems, write_validation};
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
 pub use format::{ReportFormat, write_report};
 pub use html::write_html;
-pub use json::{List, write_environments, write_list, write_removed};
+pub use json::{List, ShownEnvironment, write_environments, write_list, write_removed};
 pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
 pub use reasons::reason_text;
@@ -41,4 +42,5 @@ pub use runs::{
     ListedRun, ShownRun, local_time, write_run, write_run_json, write_run_refusal_json, write_runs,
     write_runs_json,
 };
+pub use values::{EvaluatedExpression, Evaluation, write_evaluation, write_globals};
 pub use why::{Ordered, Story, write_why, write_why_after, write_why_after_json, write_why_json};

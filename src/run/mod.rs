@@ -12,6 +12,7 @@ pub mod order;
 pub mod recording;
 pub mod request;
 pub mod resume;
+pub mod run_command;
 pub mod safeguard;
 pub mod schedule;
 pub mod settings;

@@ -5,7 +5,7 @@
 //! What is shown, and to whom, is the caller's affair.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ use crate::run::execute::{
 use crate::run::order::{Direction, Order};
 use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
 use crate::run::resume::ResumedRun;
+use crate::run::run_command::RunCommand;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::run::turn::{Step, Turn, TurnIndex};
 use crate::selection::graph::digest;
@@ -41,8 +42,8 @@ use crate::selection::reference::References;
 /// What to run, in which stacks, and how.
 #[derive(Debug)]
 pub struct RunRequest {
-    /// The command and its arguments; there is a command.
-    pub command: Vec<OsString>,
+    /// The command.
+    pub command: RunCommand,
     /// The stacks, in order.
     pub order: Order,
     /// Which way the run goes.
@@ -120,9 +121,8 @@ impl RunRequest {
         sequence: &[StackIndex],
         id: &str,
     ) -> Result<Vec<Task>, BTreeMap<LookupError, Vec<StackIndex>>> {
-        let (name, arguments) = self.command.split_first().expect("there is a command");
         let host_path = std::env::var_os("PATH");
-        let mut finder = ProgramFinder::new(name);
+        let mut finders: HashMap<&OsStr, ProgramFinder> = HashMap::new();
         let environments = std::mem::take(&mut self.environments);
         let mut environments: HashMap<StackIndex, Environment> = environments.into_iter().collect();
         let mut tasks = Vec::with_capacity(sequence.len());
@@ -136,6 +136,11 @@ impl RunRequest {
                 None => host_path.clone(),
             };
             environment.insert("ORCH_RUN_ID".to_owned(), Some(id.to_owned()));
+            let words = self.command.of(stack);
+            let (name, arguments) = words.split_first().expect("there is a command");
+            let finder = finders
+                .entry(name)
+                .or_insert_with(|| ProgramFinder::new(name));
             match finder.find(&directory, search.as_deref()) {
                 Ok(program) => tasks.push(Task {
                     name: name.clone(),
@@ -300,7 +305,8 @@ impl PreparedRun {
             arguments: arguments(&request.typed.arguments),
             directory: request.typed.directory.to_string(),
             resumes: earlier.map(|earlier| earlier.run.clone()),
-            command: arguments(&request.command),
+            command: arguments(request.command.given()),
+            eval: request.command.is_evaluated(),
             edges: request.order.edges(request.direction, &order),
             order: paths(&order),
             left_out: earlier.map_or(Vec::new(), |earlier| paths(&earlier.left_out)),
@@ -373,10 +379,12 @@ fn new_id(root: &Path) -> String {
 
 /// Returns how long turns with the same command took in the past, by the path of their stack, as far
 /// as that is on record.
-pub fn past_durations(root: &Path, command: &[OsString]) -> HashMap<String, Duration> {
+pub fn past_durations(root: &Path, command: &RunCommand) -> HashMap<String, Duration> {
     let folder = RecordFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
-    runs.map_or_else(HashMap::new, |runs| runs.past_durations(command))
+    runs.map_or_else(HashMap::new, |runs| {
+        runs.past_durations(command.given(), command.is_evaluated())
+    })
 }
 
 /// Returns what a stack's own environment says about the `PATH`. On Windows its name may be written

@@ -12,6 +12,7 @@ use crate::project::Project;
 use crate::project::attempt::{Attempts, DEFAULT_BACKOFF, ExitCodes, Retry, patterns};
 use crate::project::config::TagLimit;
 use crate::project::stack::StackIndex;
+use crate::run::run_command::RunCommand;
 use crate::run::schedule::{Limit, OnError};
 use crate::run::terraform;
 
@@ -129,7 +130,7 @@ impl RunSettings {
         self.limits.iter().chain(others).map(limit).collect()
     }
 
-    /// Returns what each of these stacks allows this command, in their sequence. What is said here
+    /// Returns what each of these stacks allows its command, in their sequence. What is said here
     /// replaces what is configured, each setting by itself; where nobody says which exit statuses
     /// mean changes, those do that the command is known for.
     ///
@@ -139,7 +140,7 @@ impl RunSettings {
     pub fn attempts(
         &self,
         project: &Project,
-        command: &[OsString],
+        command: &RunCommand,
         stacks: &[StackIndex],
     ) -> Result<Vec<Attempts>, SettingsError> {
         let on_output = patterns(&self.retry_on_output).map_err(|(index, problem)| {
@@ -150,17 +151,21 @@ impl RunSettings {
         let is_configured = scopes.any(|scope| !scope.attempts.is_empty());
         let is_said =
             self.timeout.is_some() || self.retries.is_some() || self.about_retries().is_some();
-        let mut known = ExitCodes::default();
-        if terraform::has_detailed_exit_code(command) {
-            known.changes = Some([2].into());
-        }
+        let known_of = |command: &[OsString]| {
+            let is_plan = terraform::has_detailed_exit_code(command);
+            ExitCodes {
+                changes: is_plan.then(|| [2].into()),
+                ..ExitCodes::default()
+            }
+        };
+        let known = known_of(command.given());
         let unconfigured = Attempts {
             exit_codes: self.exit_codes_or(&ExitCodes::default(), &known),
             ..Attempts::default()
         };
         let mut attempts = vec![unconfigured; stacks.len()];
         let mut without_condition = Vec::new();
-        if is_configured || is_said {
+        if is_configured || is_said || command.is_evaluated() {
             for (&stack, attempts) in stacks.iter().zip(&mut attempts) {
                 let configured = project.attempts_of(stack);
                 match self.retry(configured.retry.as_ref(), &on_output) {
@@ -168,7 +173,10 @@ impl RunSettings {
                     Err(NoCondition) => without_condition.push(stack),
                 }
                 attempts.timeout = self.timeout.or(configured.timeout);
-                attempts.exit_codes = self.exit_codes_or(&configured.exit_codes, &known);
+                let evaluated = command.is_evaluated();
+                let own = evaluated.then(|| known_of(command.of(stack)));
+                let known = own.as_ref().unwrap_or(&known);
+                attempts.exit_codes = self.exit_codes_or(&configured.exit_codes, known);
             }
         }
         if !without_condition.is_empty() {

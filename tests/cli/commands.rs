@@ -432,6 +432,10 @@ fn a_closed_pipe_is_silent() {
         "graph --format json",
         "env",
         "env --format json",
+        "globals",
+        "globals --format json",
+        "eval 1",
+        "eval 1 --format json",
         "validate --format json",
         "run --dry-run git",
         "completions bash",
@@ -478,6 +482,7 @@ fn a_full_disk_ends_in_an_external_failure() {
         "list --format json",
         "graph",
         "env",
+        "eval 1",
         "completions bash",
     ] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
@@ -508,7 +513,7 @@ fn a_current_directory_that_is_gone_ends_in_an_external_failure() {
 #[test]
 fn a_closed_pipe_does_not_hide_that_something_is_wrong() {
     let sandbox = Sandbox::new("//- /a/stack.tm\nstack {\n  nonsense = 1\n}\n");
-    for command in ["validate", "list", "graph", "env"] {
+    for command in ["validate", "list", "graph", "env", "globals", "eval 1"] {
         let mut orch = sandbox.command(&format!("{command} --format json"));
         let mut orch = orch.stdout(std::process::Stdio::piped()).spawn().unwrap();
         drop(orch.stdout.take());

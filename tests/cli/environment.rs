@@ -319,7 +319,7 @@ fn a_mistake_that_many_stacks_inherit_is_told_once() {
     );
     sandbox.write("/d/env.tm", env("X = global.naem"));
     let shown = sandbox.orch("validate");
-    assert_snapshot!(shown, @"
+    assert_snapshot!(shown, @r#"
     [stderr]
     error: there is no global `naem`
      --> d/env.tm:5:20
@@ -343,10 +343,15 @@ fn a_mistake_that_many_stacks_inherit_is_told_once() {
     3 |   worse = 1 / 0
       |               ^ this is zero
       |
+     ::: env.tm:6:9
+      |
+    6 |         Y = "${global.bad}"
+      |         - needed here
+      |
       = note: evaluated for stack `/a` and 3 more
 
     [exit status 3]
-    ");
+    "#);
 }
 
 #[test]
@@ -484,6 +489,11 @@ fn globals_that_need_each_other_are_an_error() {
     3 |   b = global.a
       |              - and here `global.a` again
       |
+     ::: env.tm:5:9
+      |
+    5 |         X = global.a
+      |         - needed here
+      |
       = note: evaluated for stack `/a`
 
     [exit status 3]
@@ -573,6 +583,10 @@ fn env_shows_what_a_run_would_add() {
                 "ORCH_STACK_PATH": "/a",
                 "ORCH_STACK_TAGS": "x,y",
                 "TF_IN_AUTOMATION": "1"
+            },
+            "definitions": {
+                "GONE": {"file": "env.tm", "line": 6, "globals": []},
+                "TF_IN_AUTOMATION": {"file": "env.tm", "line": 5, "globals": []}
             }
         }])
     );

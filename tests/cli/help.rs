@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "list",
     "run",
     "runs",
@@ -19,6 +19,8 @@ const COMMANDS: [&str; 17] = [
     "trigger",
     "validate",
     "env",
+    "globals",
+    "eval",
     "help",
     "man",
     "completions",

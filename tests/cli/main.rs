@@ -26,6 +26,7 @@ mod cycles; // how cycles are reported, and when they are fatal
 mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
 mod empty; // selections of nothing
 mod files; // roots, file names, skipped directories, merging, imports, project settings
+mod globals; // `orch globals`, and what `globals` blocks mean
 mod globs; // `--match`, `--exclude`
 mod graph; // the three drawings
 mod help; // `orch --help`, `orch help`, `orch man`, `orch version`
@@ -65,6 +66,8 @@ mod attempts; // what is tried again, and after what
 mod earlier_journals; // journals that an earlier version wrote
 #[cfg(unix)]
 mod environment; // `run.env`, `orch env`, the namespaces of expressions
+#[cfg(unix)]
+mod eval; // `orch eval`, `orch run --eval`
 #[cfg(unix)]
 mod exit_codes; // what exit statuses mean, and what output says of changes
 #[cfg(unix)]

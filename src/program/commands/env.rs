@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orch::printable::printable;
-use orch::report::{Document, write_environments};
+use orch::project::environment::{EnvOrigin, Environments};
+use orch::report::{Document, ShownEnvironment, write_environments};
+use orch::source::Sources;
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Filters, Loaded, Reads};
+use super::{Filters, Loaded, Reads, host_environment};
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -23,6 +25,10 @@ pub(crate) struct EnvArgs {
     /// The format of the environment
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+
+    /// Show where each variable is defined, and which globals it comes from
+    #[arg(long)]
+    pub(crate) why: bool,
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
@@ -41,30 +47,52 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
+    let project = &loaded.project;
+    let evaluator = Environments::new(project, host_environment());
+    let shows_origins = args.why || args.format == Format::Json;
+    let shown = environments.iter().map(|(stack, environment)| {
+        let origins = shows_origins.then(|| evaluator.definitions_of(*stack));
+        ShownEnvironment {
+            stack: *stack,
+            environment,
+            origins: origins.unwrap_or_default(),
+        }
+    });
     let mut out = console::stdout();
     match args.format {
-        Format::Json => write_environments(
-            &mut out,
-            &loaded.project,
-            &loaded.problems,
-            &selection,
-            &environments,
-        )?,
+        Format::Json => {
+            let shown: Vec<ShownEnvironment> = shown.collect();
+            write_environments(&mut out, project, &loaded.problems, &selection, &shown)?;
+        }
         Format::Text => {
-            for (stack, environment) in &environments {
-                let path = loaded.project.stacks[*stack]
+            for shown in shown {
+                let path = project.stacks[shown.stack]
                     .path
                     .relative_to(&loaded.directory);
                 writeln!(out, "{}:", printable(&path))?;
-                for (name, value) in environment {
+                for (name, value) in shown.environment {
                     match value {
-                        Some(value) => writeln!(out, "  {name}={}", printable(value))?,
-                        None => writeln!(out, "  {name} is removed")?,
+                        Some(value) => write!(out, "  {name}={}", printable(value))?,
+                        None => write!(out, "  {name} is removed")?,
                     }
+                    if args.why {
+                        let origin = shown.origins.get(&**name);
+                        let origin = origin.map(|origin| origin_text(origin, &project.sources));
+                        let origin = origin.as_deref().unwrap_or("set by orch");
+                        write!(out, "  # {}", printable(origin))?;
+                    }
+                    writeln!(out)?;
                 }
             }
         }
     }
     out.flush()?;
     Ok(ExitStatus::Success)
+}
+
+/// Says where a variable is defined, and which globals it comes from.
+fn origin_text(origin: &EnvOrigin, sources: &Sources) -> String {
+    let globals = origin.globals.iter();
+    let globals = globals.map(|(name, span)| format!("; {name} ({})", sources.line(*span)));
+    sources.line(origin.span) + &globals.collect::<String>()
 }

@@ -57,7 +57,8 @@ pub(super) fn help(args: &HelpArgs) -> Result<ExitStatus> {
 /// Lists commands and topics.
 fn overview() -> String {
     let command = Cli::command();
-    let commands = command.get_subcommands().map(|command| {
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    let commands = shown.map(|command| {
         let about = command.get_about().map(ToString::to_string);
         (command.get_name(), about.unwrap_or_default())
     });

@@ -6,8 +6,10 @@ mod changed;
 pub(crate) mod command_line;
 mod completions;
 mod env;
+mod eval;
 mod filters;
 mod format;
+mod globals;
 mod graph;
 mod help;
 mod idle;
@@ -19,6 +21,7 @@ mod reports;
 mod run;
 mod runs;
 mod selection_flags;
+mod terramate;
 mod trigger;
 mod validate;
 mod version;
@@ -33,7 +36,8 @@ use clap::Subcommand;
 use orch::diagnostic::{self, Diagnostic, Severity};
 use orch::path::ProjectPath;
 use orch::project::discover::{self, Listing, RootRule};
-use orch::project::environment::{Environment, Environments, SharedProblem};
+use orch::project::environment::{Environment, Environments};
+use orch::project::per_stack::SharedProblem;
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::report::{Document, Refusal, write_problems};
@@ -65,10 +69,16 @@ pub(crate) enum Command {
     Trigger(trigger::TriggerArgs),
     Validate(validate::ValidateArgs),
     Env(env::EnvArgs),
+    Globals(globals::GlobalsArgs),
+    Eval(eval::EvalArgs),
     Help(help::HelpArgs),
     Man(man::ManArgs),
     Completions(completions::CompletionsArgs),
     Version(version::VersionArgs),
+    #[command(subcommand, hide = true)]
+    Experimental(terramate::Experimental),
+    #[command(subcommand, hide = true)]
+    Debug(terramate::Debug),
 }
 
 /// Carries out the command line.
@@ -87,10 +97,14 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Trigger(args) => trigger::trigger(&chdir, &args),
         Command::Validate(args) => validate::validate(&chdir, &args, is_verbose),
         Command::Env(args) => env::env(&chdir, &args),
+        Command::Globals(args) => globals::globals(&chdir, &args),
+        Command::Eval(args) => eval::eval(&chdir, &args),
         Command::Help(args) => help::help(&args),
         Command::Man(args) => man::man(&chdir, &args),
         Command::Completions(args) => completions::completions(&args),
         Command::Version(_) => version(cli.verbose > 0),
+        Command::Experimental(command) => terramate::experimental(&chdir, &command),
+        Command::Debug(command) => terramate::debug(&chdir, &command),
     }
 }
 
@@ -339,11 +353,16 @@ impl Loaded {
     ) -> Vec<(StackIndex, Environment)> {
         let environments = Environments::new(&self.project, host_environment());
         let (known, problems) = environments.of_stacks(stacks);
+        self.add_shared(problems);
+        known
+    }
+
+    /// Adds what is wrong with stacks to the diagnostics, each with the stacks.
+    fn add_shared(&mut self, problems: Vec<SharedProblem>) {
         for SharedProblem { diagnostic, stacks } in problems {
             let note = format!("evaluated for {}", self.names(&stacks));
             self.problems.diagnostics.push(diagnostic.note(note));
         }
-        known
     }
 
     /// Returns the path of the first stack and the number of the others.

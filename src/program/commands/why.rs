@@ -164,7 +164,7 @@ fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitSta
 
 impl Loaded {
     /// Returns the stack at the path that the user gives. If there is none, the document says so.
-    fn stack(&mut self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
+    pub(super) fn stack(&mut self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
         let found = self.find_stack(written, changes);
         if let Err(error) = &found {
             self.settle_problems();

@@ -21,7 +21,7 @@ pub(crate) struct CommandPage {
 /// Returns the man pages of a command that has been built, and of all its subcommands.
 pub(crate) fn command_pages(command: &clap::Command) -> io::Result<Vec<CommandPage>> {
     let mut pages = vec![page(command.clone())?];
-    for nested in command.get_subcommands() {
+    for nested in command.get_subcommands().filter(|it| !it.is_hide_set()) {
         pages.extend(command_pages(nested)?);
     }
     Ok(pages)

@@ -39,6 +39,8 @@ pub struct ProjectNamespaces<'p> {
     env: Value,
     stack_list: Value,
     scopes: GlobalScopes<'p>,
+    /// Globals that apply after those of all directories.
+    overrides: &'p [GlobalDefinition],
     changing: Changing,
 }
 
@@ -62,6 +64,7 @@ impl<'p> ProjectNamespaces<'p> {
             env: Value::object(env),
             stack_list: metadata::stack_list(project),
             scopes: GlobalScopes::default(),
+            overrides: &[],
             changing: Changing::Allowed,
         }
     }
@@ -74,6 +77,12 @@ impl<'p> ProjectNamespaces<'p> {
             changing: Changing::Fixed,
             ..self
         }
+    }
+
+    /// Lets these globals apply after those of all directories.
+    #[must_use]
+    pub fn overriding(self, overrides: &'p [GlobalDefinition]) -> Self {
+        ProjectNamespaces { overrides, ..self }
     }
 
     /// Lets functions read the files of a tree, from which the project was loaded.
@@ -97,10 +106,14 @@ impl<'p> ProjectNamespaces<'p> {
     }
 
     fn namespaces(&self, subject: Subject<'p>, directory: &ProjectPath) -> StackNamespaces<'_, 'p> {
+        let mut scope = self.scopes.of(self.project, directory);
+        if !self.overrides.is_empty() {
+            scope = Some(Rc::new(GlobalScope::new(scope, self.overrides)));
+        }
         StackNamespaces {
             project: self,
             subject,
-            scope: self.scopes.of(self.project, directory),
+            scope,
             own: Evaluated::default(),
             progress: Progress::default(),
             metadata: OnceCell::new(),

@@ -30,8 +30,11 @@ pub struct Header {
     pub directory: String,
     /// The run that this one resumes.
     pub resumes: Option<String>,
-    /// The command and its arguments.
+    /// The command and its arguments, as given.
     pub command: Vec<Argument>,
+    /// Whether they are templates. What they were in each stack is not on record: it may be secret.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub eval: bool,
     /// The stacks, in the sequence in which a serial run has them: of a reverse run, from the end.
     pub order: Vec<String>,
     /// What waits for what, in the direction of the run: pairs of a stack that runs first and one that

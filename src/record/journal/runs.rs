@@ -369,14 +369,14 @@ impl Runs {
 
     /// Returns how long the command has taken in each stack when it last succeeded there. Only the
     /// newest runs of the same command are looked at, and what cannot be read is left out.
-    pub fn past_durations(&self, command: &[OsString]) -> HashMap<String, Duration> {
+    pub fn past_durations(&self, command: &[OsString], is_eval: bool) -> HashMap<String, Duration> {
         let command = arguments(command);
         let mut durations = HashMap::new();
         for id in self.ids.iter().take(MAX_PAST) {
             let Ok(record) = self.record(id) else {
                 continue;
             };
-            if record.header.command != command {
+            if record.header.command != command || record.header.eval != is_eval {
                 continue;
             }
             for stack in record.stacks {

@@ -17,6 +17,7 @@ fn header(run: &str, command: &str) -> Header {
         directory: "/".to_owned(),
         resumes: None,
         command: vec![Argument(command.into())],
+        eval: false,
         order: ["/a", "/b", "/größe"].map(str::to_owned).to_vec(),
         edges: Vec::new(),
         left_out: Vec::new(),
@@ -151,7 +152,7 @@ fn past_durations_are_the_newest_of_the_same_command() {
         run(number, "apply", &[]);
     }
     let runs = Runs::find(place).unwrap();
-    let durations = runs.past_durations(&["plan".into()]);
+    let durations = runs.past_durations(&["plan".into()], false);
     let of = |stack: &str| durations.get(stack).copied();
     assert_eq!(of("/a"), Some(Duration::from_millis(3)));
     assert_eq!(of("/b"), Some(Duration::from_millis(2)));

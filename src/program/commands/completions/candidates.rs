@@ -140,7 +140,8 @@ fn directories(command: &Command, words: &[OsString]) -> (Vec<PathBuf>, bool) {
 /// Returns the topics and commands of `orch help` that begin with what was typed.
 fn subjects(typed: &str) -> Vec<Value> {
     let command = Cli::command();
-    let commands = command.get_subcommands().map(|command| {
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    let commands = shown.map(|command| {
         let about = command.get_about().map(ToString::to_string);
         (command.get_name(), about)
     });

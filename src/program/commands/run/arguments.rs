@@ -18,10 +18,11 @@ use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 use crate::program::error::ProgramError;
 
-/// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, and
-/// what selects stacks (clap leaves the group of [`SelectArgs`] empty, since another one is part of it).
-const RECORDED: [&str; 13] = [
+/// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, whether
+/// the command is evaluated, and what selects stacks (clap leaves the group of [`SelectArgs`] empty, since another one is part of it).
+const RECORDED: [&str; 14] = [
     "reverse",
+    "eval",
     "changed",
     "base",
     "fetch",
@@ -48,6 +49,7 @@ Examples:
   orch run --changed --include-dependents --exclude 'sandbox/**' terraform plan
   orch run -j 8 --on-error skip-dependents -- terraform apply -auto-approve
   orch run --reverse terraform destroy
+  orch run --eval -- terraform plan -var 'region=${global.region}'
   orch run --resume                   what the last run left undone
   orch run -- sh -c 'echo $ORCH_STACK_PATH'";
 
@@ -70,6 +72,14 @@ pub(crate) struct RunArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
+
+    /// Evaluate each word of the command for each stack, as in `'${global.region}'`
+    ///
+    /// A word is a template, like the text between the quotes of a string: `"` and `\` are written `\"`
+    /// and `\\`. orch evaluates the command for every selected stack before the first one starts;
+    /// --dry-run shows the result. See `orch help environment`.
+    #[arg(long)]
+    pub(crate) eval: bool,
 
     /// Run in exactly the opposite order
     #[arg(long)]
@@ -366,6 +376,7 @@ pub(crate) fn flag_on_record(
     let flag = *given.next().or(others.first())?;
     let what = match flag {
         "--reverse" => "the direction",
+        "--eval" => "the command",
         _ => "the selection",
     };
     Some(ProgramError::usage(format!(

@@ -1,6 +1,7 @@
 //! `orch run`
 
 mod arguments;
+mod command;
 mod events;
 mod exit_codes;
 mod holder;
@@ -19,7 +20,6 @@ use anyhow::anyhow;
 use orch::printable::{command_line, printable};
 use orch::project::config::Safeguard;
 use orch::project::discover::RootRule;
-use orch::project::environment::Environment;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{BaseRecord, RecordFolder};
 use orch::report::failure_text;
@@ -29,11 +29,13 @@ use orch::run::order::{Direction, Order};
 use orch::run::request::{
     BeginError, Circumstances, PrepareError, RunRequest, Typed, past_durations,
 };
+use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
 use orch::selection::select::Selection;
 
 pub(crate) use self::arguments::{RunArgs, flag_on_record};
+use self::command::CommandLines;
 use self::events::EventArgs;
 use self::output::{How, Output, Shown, advertise_colour};
 use self::resume::Resumed;
@@ -67,17 +69,22 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         loaded.select(&query)
     };
     loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
-    let environments = loaded.environments(selection.stacks());
+    let (environments, command) =
+        command::prepared(&mut loaded, args, &selection, resumed.as_ref())?;
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
     loaded.check_not_empty(&selection, args.fail_if_empty)?;
     if selection.is_empty() {
-        return Ok(nothing_to_do(&loaded, args, &selection, resumed, &reports));
+        return Ok(nothing_to_do(
+            &loaded, args, &selection, command, resumed, &reports,
+        ));
     }
     settings::check_limits(&loaded, &args.limit)?;
-    let request = request(&loaded, args, &selection, environments, resumed);
-    let command = request.command.clone();
+    let request = RunRequest {
+        environments,
+        ..request(&loaded, args, &selection, command.clone(), resumed)
+    };
     let jobs = request.settings.jobs();
     let mut run = match request.prepare(&loaded.project) {
         Ok(run) => run,
@@ -93,7 +100,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         return Ok(report::planned(&loaded, &run, &reports));
     }
     let read_only = &loaded.project.settings.read_only;
-    if guards(&command, &disabled, read_only) && !loaded.is_safe(&disabled) {
+    let is_guarded = |words: &[OsString]| guards(words, &disabled, read_only);
+    if command.any(&run.sequence, is_guarded) && !loaded.is_safe(&disabled) {
         return Ok(ExitStatus::Refused);
     }
     if how.has_colours() {
@@ -122,7 +130,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         root,
         Shown {
             how,
-            command: command_line(&command),
+            commands: CommandLines::new(&command, &sequence),
             is_quiet: args.quiet,
             jobs,
             run_id: &run_id,
@@ -146,6 +154,7 @@ fn nothing_to_do(
     loaded: &Loaded,
     args: &RunArgs,
     selection: &Selection,
+    command: RunCommand,
     resumed: Option<Resumed>,
     reports: &Reports,
 ) -> ExitStatus {
@@ -156,7 +165,7 @@ fn nothing_to_do(
     if reports.is_empty() {
         return done;
     }
-    let mut request = request(loaded, args, selection, Vec::new(), resumed);
+    let mut request = request(loaded, args, selection, command, resumed);
     // No setting is wrong where nothing runs.
     request.settings = RunSettings::default();
     let status = report::nothing(loaded, request, args.dry_run, reports);
@@ -175,7 +184,7 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
         // The journal names what is not committed, whether or not safeguards are off.
         Reads::Configuration
             if safeguards::OF_STATUS.iter().all(is_off)
-                || !guards(&args.command, disabled, &[]) =>
+                || !args.eval && !guards(&args.command, disabled, &[]) =>
         {
             Reads::Record
         }
@@ -196,12 +205,12 @@ fn annotate(loaded: &Loaded, sequence: &[StackIndex], summary: &RunSummary) {
     github.failures(failures, &loaded.project.sources);
 }
 
-/// Returns what the command line asks to be run in a selection.
+/// Returns what the command line asks to be run in a selection, without the environments.
 fn request(
     loaded: &Loaded,
     args: &RunArgs,
     selection: &Selection,
-    environments: Vec<(StackIndex, Environment)>,
+    command: RunCommand,
     resumed: Option<Resumed>,
 ) -> RunRequest {
     let base = selection.since().map(|since| BaseRecord {
@@ -209,31 +218,21 @@ fn request(
         reason: since.base.reason.clone(),
     });
     let forward = || Order::new(&loaded.graph, selection);
-    let (order, direction, command, settings, earlier) = match resumed {
-        Some(Resumed {
-            run,
-            command,
-            settings,
-        }) => {
+    let (order, direction, settings, earlier) = match resumed {
+        Some(Resumed { run, settings, .. }) => {
             let settings = args.settings().or(settings);
             let (order, direction) = (run.order(&loaded.graph), run.direction);
-            (order, direction, command, settings, Some(run))
+            (order, direction, settings, Some(run))
         }
-        None if args.reverse => {
-            let (command, settings) = (args.command.clone(), args.settings());
-            (forward(), Direction::Reverse, command, settings, None)
-        }
-        None => {
-            let (command, settings) = (args.command.clone(), args.settings());
-            (forward(), Direction::Forward, command, settings, None)
-        }
+        None if args.reverse => (forward(), Direction::Reverse, args.settings(), None),
+        None => (forward(), Direction::Forward, args.settings(), None),
     };
     RunRequest {
         command,
         order,
         direction,
         settings,
-        environments,
+        environments: Vec::new(),
         resumes: earlier,
         base,
         typed: Typed {
@@ -319,16 +318,17 @@ fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>
 fn show(
     loaded: &Loaded,
     sequence: &[StackIndex],
-    command: &[OsString],
+    command: &RunCommand,
     reports: &Reports,
 ) -> Result<()> {
     if reports.need_stdout() {
         return Ok(());
     }
-    let command = command_line(command);
+    let commands = CommandLines::new(command, sequence);
     let mut out = console::stdout();
-    for &stack in sequence {
+    for (turn, &stack) in sequence.iter().enumerate() {
         let path = printable(loaded.project.stacks[stack].path.as_str());
+        let command = commands.of(turn);
         writeln!(out, "{path}: {command}")?;
     }
     Ok(out.flush()?)

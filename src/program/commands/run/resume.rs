@@ -25,8 +25,10 @@ const MAX_NAMED: usize = 5;
 pub(super) struct Resumed {
     /// What is left of it.
     pub(super) run: ResumedRun,
-    /// Its command.
+    /// Its command, as given.
     pub(super) command: Vec<OsString>,
+    /// Whether that is to be evaluated for each stack.
+    pub(super) is_eval: bool,
     /// How it went, for what is not said anew.
     pub(super) settings: RunSettings,
 }
@@ -65,6 +67,7 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
     Ok(Some(Resumed {
         run: resumed,
         command: header.command.iter().map(|word| word.0.clone()).collect(),
+        is_eval: header.eval,
         settings: earlier_settings(args, header)?,
     }))
 }

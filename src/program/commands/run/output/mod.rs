@@ -33,6 +33,7 @@ use self::painter::Painter;
 use self::printer::{Printer, TimedEvent};
 use self::recorder::AttemptRecorder;
 use crate::program::commands::run::arguments::{OutputArg, RunArgs};
+use crate::program::commands::run::command::CommandLines;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -142,8 +143,8 @@ fn is_nobody_there() -> bool {
 /// What is to be known of a run to show it.
 pub(super) struct Shown<'a> {
     pub(super) how: How,
-    /// The command, made printable.
-    pub(super) command: String,
+    /// The command of each turn.
+    pub(super) commands: CommandLines,
     pub(super) is_quiet: bool,
     pub(super) jobs: NonZeroUsize,
     pub(super) run_id: &'a str,
@@ -157,7 +158,7 @@ pub(super) struct Shown<'a> {
 pub(super) enum Output {
     Live {
         turns: Turns,
-        command: String,
+        commands: CommandLines,
         is_quiet: bool,
         /// The id of the run, if it is on record.
         run: Option<String>,
@@ -197,7 +198,7 @@ impl Output {
             How::Live => {
                 return Ok(Output::Live {
                     turns: Turns::default(),
-                    command: shown.command,
+                    commands: shown.commands,
                     is_quiet: shown.is_quiet,
                     run: shown.logs.map(|_| shown.run_id.to_owned()),
                 });
@@ -305,7 +306,7 @@ impl Sink for Output {
         match self {
             Output::Live {
                 turns,
-                command,
+                commands,
                 is_quiet,
                 run,
             } => {
@@ -313,7 +314,7 @@ impl Sink for Output {
                 let text = RunText::new(turns);
                 let line = match event {
                     RunEvent::Started { turn, attempt } if !*is_quiet => {
-                        Some(text.started(*turn, *attempt, command))
+                        Some(text.started(*turn, *attempt, commands.of(turn.get())))
                     }
                     RunEvent::RunFinished(summary) if !(*is_quiet && summary.is_success()) => {
                         Some(text.summary(summary, &|_| None, run.as_deref()))

@@ -1,0 +1,169 @@
+//! `orch eval`
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use orch::diagnostic::Diagnostic;
+use orch::language::evaluate::NoValue;
+use orch::language::parse::parse_expression;
+use orch::language::syntax::Expr;
+use orch::language::value::{Value, to_hcl, to_json};
+use orch::path::ProjectPath;
+use orch::printable::printable_lines;
+use orch::project::globals::GlobalDefinition;
+use orch::project::namespaces::{ProjectNamespaces, StackNamespaces};
+use orch::project::overrides::parse_overrides;
+use orch::project::stack::StackIndex;
+use orch::report::{Document, EvaluatedExpression, Evaluation, write_evaluation};
+use orch::source::SourceFile;
+
+use super::format::Format;
+use super::{Loaded, Reads, host_environment};
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+const EVAL_EXAMPLES: &str = "\
+Examples:
+  orch eval 'global.region'
+  orch eval --stack prod/network '\"${orch.stack.name}-${global.region}\"'
+  orch eval --global region='\"eu-west-1\"' --as-json global.bucket";
+
+/// Print what expressions are for a stack
+///
+/// The stack is that of the current directory, unless --stack names another one. In a directory that is
+/// no stack, `orch.stack` does not exist. Names and functions are those of `run.env`: see `orch help
+/// environment`.
+///
+/// A string is printed as it is, anything else as HCL.
+#[derive(Debug, Args)]
+#[command(after_help = EVAL_EXAMPLES)]
+pub(crate) struct EvalArgs {
+    /// The expressions
+    #[arg(value_name = "EXPR", required = true, allow_negative_numbers = true)]
+    expressions: Vec<String>,
+
+    /// Let a global have this value, whatever the configuration says (can be repeated)
+    ///
+    /// EXPR is an expression, so a string needs quotes of its own: `--global 'region="eu"'`. Dots in the
+    /// name lead into objects, and `unset` removes the global.
+    #[arg(short, long, value_name = "NAME=EXPR")]
+    global: Vec<String>,
+
+    /// The stack: a path relative to the current directory, or from the project root with a `/`
+    #[arg(long, value_name = "STACK")]
+    pub(crate) stack: Option<String>,
+
+    /// Print each value as JSON, on a line of its own
+    #[arg(long, conflicts_with = "format")]
+    as_json: bool,
+
+    /// The format of the values
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
+    let document = args.format.document(Document::Evaluation);
+    let mut loaded = Loaded::new(chdir, document, Reads::Configuration)?;
+    if let Some(status) = loaded.check(None)? {
+        return Ok(status);
+    }
+    let stack = match &args.stack {
+        Some(written) => Some(loaded.stack(written, None)?),
+        None => loaded.project.stacks.at(loaded.directory.as_str()),
+    };
+    let mut problems = Vec::new();
+    let sources = &mut loaded.project.sources;
+    let overrides = parse_overrides(&args.global, sources, &mut problems)
+        .map_err(|error| ProgramError::usage(format!("in --global: {error}")))?;
+    let expressions: Vec<Option<Expr>> = args
+        .expressions
+        .iter()
+        .enumerate()
+        .map(|(index, text)| {
+            let text = text.trim();
+            let file = sources.add(SourceFile {
+                path: ProjectPath::root().join(&format!("expression {}", index + 1)),
+                text: text.to_owned(),
+            });
+            let parsed = parse_expression(file, text);
+            parsed.map_err(|problem| problems.push(*problem)).ok()
+        })
+        .collect();
+    // With a mistake in an override, expressions would be about something else.
+    let values = if problems.is_empty() || overrides.len() == args.global.len() {
+        loaded.values(stack, &overrides, &expressions, &mut problems)
+    } else {
+        vec![None; expressions.len()]
+    };
+    loaded.problems.diagnostics.append(&mut problems);
+    loaded.document = None; // this one has values beside the problems
+    let status = loaded.report()?;
+    let mut out = console::stdout();
+    if args.format == Format::Json {
+        let expressions = args.expressions.iter().zip(&values);
+        let evaluation = Evaluation {
+            directory: stack.map_or(&loaded.directory, |stack| {
+                &loaded.project.stacks[stack].path
+            }),
+            stack,
+            expressions: expressions
+                .map(|(text, value)| EvaluatedExpression {
+                    text,
+                    value: value.as_ref(),
+                })
+                .collect(),
+        };
+        write_evaluation(&mut out, &loaded.project, &loaded.problems, &evaluation)?;
+    } else {
+        for value in values.iter().flatten() {
+            let text = if args.as_json {
+                to_json(value)
+            } else {
+                text(value)
+            };
+            writeln!(out, "{text}")?;
+        }
+    }
+    out.flush()?;
+    Ok(status.unwrap_or(ExitStatus::Success))
+}
+
+impl Loaded {
+    /// Evaluates expressions for a stack, or else for the working directory. Those that have been parsed
+    /// and have no value add to the problems.
+    fn values(
+        &self,
+        stack: Option<StackIndex>,
+        overrides: &[GlobalDefinition],
+        expressions: &[Option<Expr>],
+        problems: &mut Vec<Diagnostic>,
+    ) -> Vec<Option<Value>> {
+        let namespaces = ProjectNamespaces::new(&self.project, host_environment());
+        let namespaces = namespaces.overriding(overrides);
+        let namespaces: StackNamespaces = match stack {
+            Some(stack) => namespaces.of_stack(stack),
+            None => namespaces.of_directory(&self.directory),
+        };
+        let evaluated = expressions.iter().map(|expr| {
+            let answer = namespaces.evaluate(expr.as_ref()?);
+            let answer = answer.map_err(NoValue::into_diagnostic);
+            answer
+                .map(|answer| answer.value)
+                .map_err(|problem| problems.push(problem))
+                .ok()
+        });
+        evaluated.collect()
+    }
+}
+
+/// Returns a value for people and for shells: a string as it is, unless it could mislead who reads it.
+fn text(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) if io::stdout().is_terminal() => printable_lines(text),
+        Some(text) => text.to_owned(),
+        None => to_hcl(value),
+    }
+}

@@ -1,0 +1,80 @@
+//! `orch globals`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use orch::language::value::hcl_attributes;
+use orch::printable::printable;
+use orch::project::inspected::{GlobalState, inspect};
+use orch::report::{Document, write_globals};
+
+use super::format::Format;
+use super::selection_flags::{SEE_SELECTION, SelectArgs};
+use super::{Filters, Loaded, Reads, host_environment};
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// Show the globals of each stack
+///
+/// A stack sees the `globals` blocks of its directory and of those above it; of two definitions of one
+/// name, the nearer one holds. Stacks without globals are left out. --format json also says where each
+/// definition stands.
+#[derive(Debug, Args)]
+#[command(after_long_help = SEE_SELECTION)]
+pub(crate) struct GlobalsArgs {
+    /// The format of the globals
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatus> {
+    let filters = Filters::new(chdir, &args.select)?;
+    let document = args.format.document(Document::Stacks);
+    let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
+    if let Some(status) = loaded.check(filters.change())? {
+        return Ok(status);
+    }
+    let query = loaded.query(filters)?;
+    let selection = loaded.select(&query);
+    let inspected = inspect(&loaded.project, host_environment(), selection.stacks());
+    let (inspected, problems) = inspected.into_parts();
+    loaded.add_shared(problems);
+    loaded.document = None; // this one has globals beside the problems
+    let status = loaded.report()?;
+    let mut out = console::stdout();
+    match args.format {
+        Format::Json => {
+            let (project, problems) = (&loaded.project, &loaded.problems);
+            write_globals(&mut out, project, problems, &selection, &inspected)?;
+        }
+        Format::Text => {
+            for (stack, globals) in &inspected {
+                if globals.is_empty() {
+                    continue;
+                }
+                let path = loaded.project.stacks[*stack]
+                    .path
+                    .relative_to(&loaded.directory);
+                writeln!(out, "{}:", printable(&path))?;
+                let known = globals.iter().filter_map(|global| match &global.state {
+                    GlobalState::Known(value) => Some((&*global.name, value)),
+                    GlobalState::Broken(_) => None,
+                });
+                write!(out, "{}", hcl_attributes(known, "  "))?;
+                for global in globals {
+                    if let GlobalState::Broken(message) = &global.state {
+                        let name = printable(&global.name);
+                        writeln!(out, "  # {name} has no value: {}", printable(message))?;
+                    }
+                }
+            }
+        }
+    }
+    out.flush()?;
+    Ok(status.unwrap_or(ExitStatus::Success))
+}

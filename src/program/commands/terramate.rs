@@ -1,0 +1,63 @@
+//! Terramate's names of commands, as in `orch experimental eval` and `orch debug show globals`, for users
+//! and scripts that still use them. The help does not show them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::env::{self, EnvArgs};
+use super::eval::{self, EvalArgs};
+use super::globals::{self, GlobalsArgs};
+use super::graph::{self, GraphArgs};
+use super::trigger::{self, TriggerArgs};
+use crate::program::error::{ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// What is called experimental in Terramate.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Experimental {
+    Eval(EvalArgs),
+    GetConfigValue(EvalArgs),
+    PartialEval(PartialEvalArgs),
+    RunGraph(Box<GraphArgs>),
+    Trigger(Box<TriggerArgs>),
+}
+
+/// What Terramate has for looking at a project.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Debug {
+    #[command(subcommand)]
+    Show(Show),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Show {
+    Globals(GlobalsArgs),
+    RuntimeEnv(EnvArgs),
+}
+
+/// Anything.
+#[derive(Debug, Args)]
+pub(crate) struct PartialEvalArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _words: Vec<String>,
+}
+
+pub(super) fn experimental(chdir: &[PathBuf], command: &Experimental) -> Result<ExitStatus> {
+    match command {
+        Experimental::Eval(args) | Experimental::GetConfigValue(args) => eval::eval(chdir, args),
+        Experimental::RunGraph(args) => graph::graph(chdir, args),
+        Experimental::Trigger(args) => trigger::trigger(chdir, args),
+        Experimental::PartialEval(_) => {
+            let message = "orch has no partial evaluation, which only code generation needs";
+            Err(ProgramError::usage(message).hint("`orch eval` evaluates whole expressions"))
+        }
+    }
+}
+
+pub(super) fn debug(chdir: &[PathBuf], command: &Debug) -> Result<ExitStatus> {
+    match command {
+        Debug::Show(Show::Globals(args)) => globals::globals(chdir, args),
+        Debug::Show(Show::RuntimeEnv(args)) => env::env(chdir, args),
+    }
+}

@@ -1,0 +1,98 @@
+//! The globals that stacks see, with the definitions that they consist of: `orch globals`.
+
+use crate::language::evaluate::NoValue;
+use crate::language::value::Value;
+use crate::project::Project;
+use crate::project::namespaces::ProjectNamespaces;
+use crate::project::per_stack::{SharedProblem, SharedProblems};
+use crate::project::stack::StackIndex;
+use crate::source::Span;
+
+/// A global as a stack sees it.
+#[derive(Debug)]
+pub struct InspectedGlobal {
+    /// Its first name.
+    pub name: String,
+    /// Its value, if it has one.
+    pub state: GlobalState,
+    /// The definitions that it consists of, those of whole objects before those of their entries.
+    pub definitions: Vec<InspectedDefinition>,
+}
+
+/// Whether a global has a value.
+#[derive(Debug)]
+pub enum GlobalState {
+    /// It has this one.
+    Known(Value),
+    /// It has none, for this reason.
+    Broken(String),
+}
+
+/// A definition that applies.
+#[derive(Debug)]
+pub struct InspectedDefinition {
+    /// What it defines, as expressions refer to it: `global.network.cidr`.
+    pub name: String,
+    /// The place.
+    pub span: Span,
+    /// Whether it stands in an imported file.
+    pub is_imported: bool,
+}
+
+/// The globals of stacks.
+#[derive(Debug)]
+pub struct Inspected {
+    stacks: Vec<(StackIndex, Vec<InspectedGlobal>)>,
+    problems: Vec<SharedProblem>,
+}
+
+impl Inspected {
+    /// Returns the globals of each stack, and what is wrong with those that have no value.
+    pub fn into_parts(self) -> (Vec<(StackIndex, Vec<InspectedGlobal>)>, Vec<SharedProblem>) {
+        (self.stacks, self.problems)
+    }
+}
+
+/// Evaluates all globals of these stacks.
+pub fn inspect(
+    project: &Project,
+    host_environment: impl Iterator<Item = (String, String)>,
+    stacks: impl IntoIterator<Item = StackIndex>,
+) -> Inspected {
+    let namespaces = ProjectNamespaces::new(project, host_environment);
+    let mut problems = SharedProblems::default();
+    let mut inspected = Vec::new();
+    for stack in stacks {
+        let names = namespaces.of_stack(stack);
+        let mut globals = Vec::new();
+        for name in names.globals() {
+            let state = match names.global(name) {
+                Ok(Some(answer)) => GlobalState::Known(answer.value),
+                Ok(None) => continue,
+                Err(none) => {
+                    let diagnostic = NoValue::into_diagnostic(none);
+                    let message = diagnostic.message.clone();
+                    problems.add(stack, [diagnostic]);
+                    GlobalState::Broken(message)
+                }
+            };
+            let definitions = names.definitions(name).into_iter();
+            globals.push(InspectedGlobal {
+                name: name.to_owned(),
+                state,
+                definitions: definitions
+                    .map(|definition| InspectedDefinition {
+                        name: definition.name(),
+                        span: definition.span,
+                        is_imported: definition.is_imported,
+                    })
+                    .collect(),
+            });
+        }
+        inspected.push((stack, globals));
+    }
+    Inspected {
+        stacks: inspected,
+        problems: problems.into_vec(),
+    }
+}
