@@ -24,6 +24,19 @@ pub struct Body {
     pub attributes: Vec<Attribute>,
     /// Nested blocks, in the order written.
     pub blocks: Vec<Block>,
+    /// Blocks whose content has not been parsed yet; see [`crate::language::parse::deferred`].
+    pub deferred: Vec<DeferredBlock>,
+}
+
+/// A block whose content is known to be well-formed, and has not been parsed.
+#[derive(Debug, Clone)]
+pub struct DeferredBlock {
+    /// The word before the labels.
+    pub kind: Name,
+    /// The labels.
+    pub labels: Vec<Name>,
+    /// What is between the braces.
+    pub content: Span,
 }
 
 /// `name = expression`.

@@ -4,12 +4,13 @@
 //! one.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
+use crate::language::parse::deferred;
+use crate::language::syntax::{Attribute, Block, Body, DeferredBlock, Expr, ExprKind, Name};
 use crate::path::ProjectPath;
-use crate::source::Span;
+use crate::source::{FileId, Sources, Span};
 
 /// One definition in a `globals` block.
 #[derive(Debug, Clone)]
@@ -85,9 +86,100 @@ impl GlobalDefinition {
     }
 }
 
+/// What the `globals` blocks of a directory say.
+#[derive(Debug, Default)]
+pub struct Globals {
+    definitions: OnceLock<Vec<GlobalDefinition>>,
+    /// The only block, if it has not been parsed.
+    deferred: Option<(DeferredBlock, ProjectPath)>,
+}
+
+impl Globals {
+    /// Returns whether the directory says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.deferred.is_none() && self.definitions.get().is_none_or(Vec::is_empty)
+    }
+
+    /// Returns the definitions in the order in which they apply. The sources are those of the project.
+    pub fn definitions(&self, sources: &Sources) -> &[GlobalDefinition] {
+        self.definitions.get_or_init(|| {
+            let Some((block, directory)) = &self.deferred else {
+                return Vec::new();
+            };
+            let block = deferred(block, &sources.file(block.content.file).text);
+            let mut problems = Vec::new();
+            let definitions = collect([].iter(), [&block].into_iter(), directory, &mut problems);
+            debug_assert!(problems.is_empty(), "what is deferred is right");
+            definitions
+        })
+    }
+}
+
+/// Reads the `globals` blocks of a directory. A single block is parsed only when somebody asks for it.
+pub(crate) fn read(
+    imported: &[&Body],
+    local: &[&Body],
+    directory: &ProjectPath,
+    sources: &Sources,
+    problems: &mut Vec<Diagnostic>,
+) -> Globals {
+    fn blocks<'b>(bodies: &[&'b Body]) -> impl Iterator<Item = &'b Block> {
+        bodies.iter().flat_map(|body| body.blocks("globals"))
+    }
+    let of_imported: usize = imported.iter().map(|body| body.deferred.len()).sum();
+    let mut of_local = local.iter().flat_map(|body| &body.deferred);
+    let is_right = |block: &DeferredBlock| {
+        block
+            .labels
+            .first()
+            .is_none_or(|label| is_identifier(&label.text))
+    };
+    if let (Some(only), None) = (of_local.next(), of_local.next())
+        && of_imported == 0
+        && blocks(imported).chain(blocks(local)).next().is_none()
+        && is_right(only)
+    {
+        return Globals {
+            definitions: OnceLock::new(),
+            deferred: Some((only.clone(), directory.clone())),
+        };
+    }
+    let all = |bodies: &[&Body]| -> Vec<Block> {
+        let parsed = bodies.iter().flat_map(|body| &body.deferred).map(|block| {
+            let text = &sources.file(block.content.file).text;
+            deferred(block, text)
+        });
+        let mut all: Vec<Block> = blocks(bodies).cloned().chain(parsed).collect();
+        // Imported files apply in the order given.
+        let files: Vec<FileId> = bodies.iter().filter_map(|body| file_of(body)).collect();
+        let position = |block: &Block| {
+            let file = block.kind.span.file;
+            (
+                files.iter().position(|it| *it == file),
+                block.kind.span.start,
+            )
+        };
+        all.sort_by_key(position);
+        all
+    };
+    let (imported, local) = (all(imported), all(local));
+    let definitions = collect(imported.iter(), local.iter(), directory, problems);
+    Globals {
+        definitions: OnceLock::from(definitions),
+        deferred: None,
+    }
+}
+
+/// Returns the file that a body is the content of, if it has any block.
+fn file_of(body: &Body) -> Option<FileId> {
+    let first = body.blocks.first().map(|block| &block.kind);
+    let first = first.or(body.deferred.first().map(|block| &block.kind));
+    first.map(|kind| kind.span.file)
+}
+
 /// Collects the `globals` blocks of a directory, outermost paths first: local definitions override
 /// imported ones, and deeper ones override those above.
-pub(crate) fn read<'a>(
+fn collect<'a>(
     imported: impl Iterator<Item = &'a Block>,
     local: impl Iterator<Item = &'a Block>,
     directory: &ProjectPath,

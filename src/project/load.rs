@@ -12,13 +12,13 @@ use std::thread;
 use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::language::syntax::Block;
+use crate::language::syntax::{Block, Body};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, ConfigLevel, EnvDefinition, ProjectSettings};
 use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
-use crate::project::globals::GlobalDefinition;
+use crate::project::globals::Globals;
 use crate::project::import::{Imported, Imports};
 use crate::project::problems::Problems;
 use crate::project::stack::{self, Stack, StackIndex, Stacks, Watch};
@@ -74,8 +74,8 @@ pub enum LoadTreeError {
 pub struct DirectoryScope {
     /// `config.run.env`; a name occurs once.
     pub env: Vec<EnvDefinition>,
-    /// `globals`, in the order in which they apply.
-    pub globals: Vec<GlobalDefinition>,
+    /// `globals`.
+    pub globals: Globals,
     /// `config.change_detection.ignore`: changed files that do not count.
     pub ignore: Vec<Ignore>,
     /// The `run` block of the stack, and `config.run` for what it does not set.
@@ -154,13 +154,14 @@ impl Project {
         problems: &mut Problems,
     ) -> Self {
         let imported = import::resolve(files, &mut found, problems);
+        let sources = &found.sources;
         let evaluated: Vec<Evaluated> = found
             .directories
             .into_par_iter()
             .map(|directory| {
                 let imports = imported.get(&directory.path);
                 let imported = imports.map_or(&[][..], |imports| &imports.files);
-                Evaluated::new(directory, imported, files)
+                Evaluated::new(directory, imported, files, sources)
             })
             .collect();
         let mut project = Project {
@@ -319,16 +320,22 @@ struct Evaluated {
 }
 
 impl Evaluated {
-    fn new(directory: Directory, imported: &[Imported], project_files: &Files) -> Self {
+    fn new(
+        directory: Directory,
+        imported: &[Imported],
+        project_files: &Files,
+        sources: &Sources,
+    ) -> Self {
         let Directory { path, files } = directory;
         let mut problems = Vec::new();
         for file in &files {
             top_level::check(&file.body, &mut problems);
         }
-        let local = || files.iter().flat_map(|file| &file.body.blocks);
-        let imported = || imported.iter().flat_map(|(_, body)| &body.blocks);
+        let own_bodies: Vec<&Body> = files.iter().map(|file| &*file.body).collect();
+        let imported_bodies: Vec<&Body> = imported.iter().map(|(_, body)| &**body).collect();
+        let local = || own_bodies.iter().flat_map(|body| &body.blocks);
+        let imported = || imported_bodies.iter().flat_map(|body| &body.blocks);
         let is_tool = |block: &&Block| matches!(&*block.kind.text, "terramate" | "orch");
-        let is_globals = |block: &&Block| &*block.kind.text == "globals";
         let level = if path.is_root() {
             ConfigLevel::Root
         } else {
@@ -340,12 +347,7 @@ impl Evaluated {
             level,
             &mut problems,
         );
-        let globals = globals::read(
-            imported().filter(is_globals),
-            local().filter(is_globals),
-            &path,
-            &mut problems,
-        );
+        let globals = globals::read(&imported_bodies, &own_bodies, &path, sources, &mut problems);
         let ignore = config.ignore.iter();
         let ignore = ignore.filter_map(|entry| ignored(entry, &path, &mut problems));
         let ignore = ignore.collect();

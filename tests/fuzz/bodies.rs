@@ -2,16 +2,19 @@
 
 use orch::language::NoNamespaces;
 use orch::language::evaluate::evaluate as value_of;
-use orch::language::parse::{parse as parse_file, parse_expression};
+use orch::language::parse::{deferred, parse as parse_file, parse_expression};
 use orch::language::value::to_json;
 use orch::path::ProjectPath;
 use orch::source::{FileId, SourceFile, Sources};
 
-/// Parses a configuration file, and evaluates its attributes. Each diagnostic must be drawable.
+/// Parses a configuration file, with what it defers, and evaluates its attributes. Each diagnostic must be drawable.
 pub(crate) fn parse(text: &str) {
     let (sources, file) = source(text);
     match parse_file(file, text) {
         Ok(body) => {
+            for block in &body.deferred {
+                deferred(block, text);
+            }
             for attribute in &body.attributes {
                 draw(
                     value_of(&attribute.value, &NoNamespaces("a fuzzer")),

@@ -129,5 +129,6 @@ fn mutated_expressions_end_without_a_panic() {
         let text = mutated(&expressions, &mut random);
         bodies::evaluate(&text);
         bodies::parse(&format!("x = {text}\n"));
+        bodies::parse(&format!("globals {{\n  x = {text}\n}}\n"));
     }
 }

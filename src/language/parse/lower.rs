@@ -18,25 +18,39 @@ use crate::source::{FileId, Span};
 pub(super) struct Lower<'a> {
     file: FileId,
     text: &'a str,
-    /// Where the file begins in the text.
-    shift: usize,
+    /// Where the text begins in the file; negative if something stands before the text of the file.
+    origin: isize,
 }
 
 impl<'a> Lower<'a> {
     pub(super) fn new(file: FileId, text: &'a str) -> Self {
-        Lower::shifted(file, text, 0)
+        Lower::from(file, text, 0)
+    }
+
+    /// Makes one for a text that is a part of its file, from a place on.
+    pub(super) fn from(file: FileId, text: &'a str, place: u32) -> Self {
+        let origin = isize::try_from(place).expect("files are far below 4 GB");
+        Lower { file, text, origin }
     }
 
     /// Makes one for a text that has something before the text of the file.
-    pub(super) fn shifted(file: FileId, text: &'a str, shift: usize) -> Self {
-        Lower { file, text, shift }
+    pub(super) fn after(file: FileId, text: &'a str, before: &str) -> Self {
+        let length = isize::try_from(before.len()).expect("it is short");
+        Lower {
+            file,
+            text,
+            origin: -length,
+        }
     }
 
     fn span(&self, node: &impl hcl_edit::Span) -> Span {
         // Everything that was parsed has a span.
         let range = node.span().unwrap_or_default();
-        let start = range.start.saturating_sub(self.shift);
-        span(self.file, &(start..range.end.saturating_sub(self.shift)))
+        let start = range.start.saturating_add_signed(self.origin);
+        span(
+            self.file,
+            &(start..range.end.saturating_add_signed(self.origin)),
+        )
     }
 
     fn name(&self, text: &str, node: &impl hcl_edit::Span) -> Name {

@@ -1,22 +1,26 @@
 //! Text to [`syntax`](crate::language::syntax): the only user of the HCL parser.
 //!
 //! Each file is parsed once, in the task that reads it, and what `orch` does not use is dropped at
-//! once: the content of top-level blocks such as `generate_hcl` is only checked for syntax.
+//! once: the content of top-level blocks such as `generate_hcl` is only checked for syntax. The content
+//! of most `globals` blocks is parsed only if somebody asks for it, since most commands do not.
 //! The parser stops at the first syntax error of a file, so a file gives at most one.
 
 mod heredoc;
 mod lower;
+mod skim;
 mod word;
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use hcl_edit::expr::Expression;
 use hcl_edit::{structure, template};
 
 use self::lower::{Lower, span};
+use self::skim::Skimmed;
 pub use self::word::parse_word;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{Body, Expr, TemplatePart};
+use crate::language::syntax::{Block, Body, DeferredBlock, Expr, TemplatePart};
 use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
@@ -28,7 +32,9 @@ const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
 ///
 /// A diagnostic for the first syntax error.
 pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
-    let mut lowered = parse_keeping(file, text, |block| USED.contains(&block.ident.as_str()))
+    let skimmed = skim::globals(text);
+    let rest = without(text, &skimmed);
+    let mut lowered = parse_keeping(file, &rest, |block| USED.contains(&block.ident.as_str()))
         .map_err(|diagnostic| {
             let mut labels = diagnostic.labels.iter();
             if labels.any(|label| label.text.contains("nested levels")) {
@@ -38,9 +44,50 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
                 diagnostic
             }
         })?;
+    for Skimmed { kind, content } in skimmed {
+        let mut blocks = lowered.blocks.iter();
+        if let Some(index) = blocks.position(|block| block.kind.span.start as usize == kind) {
+            let Block { kind, labels, .. } = lowered.blocks.remove(index);
+            lowered.deferred.push(DeferredBlock {
+                kind,
+                labels,
+                content: span(file, &content),
+            });
+        }
+    }
     lowered.attributes.shrink_to_fit();
     lowered.blocks.shrink_to_fit();
     Ok(lowered)
+}
+
+/// Returns a text with blanks instead of the content of some blocks.
+fn without<'t>(text: &'t str, skimmed: &[Skimmed]) -> Cow<'t, str> {
+    let mut rest = Cow::Borrowed(text);
+    for Skimmed { content, .. } in skimmed {
+        let blanks = " ".repeat(content.len());
+        rest.to_mut().replace_range(content.clone(), &blanks);
+    }
+    rest
+}
+
+/// Parses the content of a block that was deferred. The text is that of its file.
+///
+/// # Panics
+///
+/// If the text is another one: the block has been found to be well-formed.
+pub fn deferred(block: &DeferredBlock, text: &str) -> Block {
+    let DeferredBlock {
+        kind,
+        labels,
+        content,
+    } = block.clone();
+    let text = &text[content.range()];
+    let body = structure::Body::from_str(text).expect("the block has been found to be well-formed");
+    Block {
+        kind,
+        labels,
+        body: Lower::from(content.file, text, content.start).body(&body, |_| true),
+    }
 }
 
 /// Parses a file of another HCL-based language and keeps all of it.
@@ -72,7 +119,7 @@ pub fn parse_expression(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic
         && let Some(attribute) = only_attribute(&body)
         && let Expression::Parenthesis(inner) = &attribute.value
     {
-        let lower = Lower::shifted(file, &wrapped, BEFORE.len());
+        let lower = Lower::after(file, &wrapped, BEFORE);
         return Ok(lower.expr(inner.inner()));
     }
     Err(Box::new(syntax_error(file, text, &error)))

@@ -26,7 +26,7 @@ pub fn parse_word(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
         Ok(expr @ (Expression::String(_) | Expression::StringTemplate(_))) => {
             // The parser lets a string go over several lines, unlike HCL.
             let Some(at) = line_feed(&expr, &quoted) else {
-                let lower = Lower::shifted(file, &quoted, QUOTE.len());
+                let lower = Lower::after(file, &quoted, QUOTE);
                 return Ok(Expr {
                     span: span(file, &(0..text.len())),
                     ..lower.expr(&expr)

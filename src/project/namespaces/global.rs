@@ -581,7 +581,7 @@ impl<'p> GlobalScopes<'p> {
         let own = project
             .scopes
             .get(directory)
-            .map(|scope| scope.globals.as_slice());
+            .map(|scope| scope.globals.definitions(&project.sources));
         let scope = match own {
             Some(own) if !own.is_empty() => Some(Rc::new(GlobalScope::new(above, own))),
             _ => above,
