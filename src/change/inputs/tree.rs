@@ -143,7 +143,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the change of what a function reads at a path: of a file, or of what `fileset` finds.
-    pub(super) fn touch_read(
+    pub(in crate::change) fn touch_read(
         &self,
         path: &ProjectPath,
         pattern: Option<&str>,
@@ -220,7 +220,7 @@ impl<'a> Tree<'a> {
 }
 
 /// Returns what is read at a path, if it can be understood.
-pub(super) fn place_read(path: ProjectPath, pattern: Option<&str>) -> Option<InputLocation> {
+pub(in crate::change) fn place_read(path: ProjectPath, pattern: Option<&str>) -> Option<InputLocation> {
     match pattern {
         Some(pattern) => pattern_of_set(&path, pattern).map(InputLocation::Matching),
         None => Some(InputLocation::Path(path)),
