@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::Base;
-use super::computed::{self, HostEnvironment};
 use super::cause::{ChangeCause, Location, Use};
+use super::computed::{self, HostEnvironment};
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Tree};
@@ -135,8 +135,7 @@ pub fn find(
     } else {
         changed_stacks(project, listing, &files, problems)?
     };
-    let computed =
-        computed::changed_stacks(project, listing, host, &base.commit, &files, &stacks)?;
+    let computed = computed::changed_stacks(project, listing, host, &base.commit, &files, &stacks)?;
     stacks.extend(computed);
     let warnings = stack::unmatched(&project.stacks, &project.root);
     problems.diagnostics.extend(warnings);

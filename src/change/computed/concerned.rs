@@ -23,6 +23,8 @@ pub(super) struct Concerned {
     pub(super) reading: BTreeSet<StackIndex>,
     /// The directories whose configuration differs.
     pub(super) directories: BTreeSet<ProjectPath>,
+    /// The links that are configuration files and lead to a file that has changed, with that file.
+    pub(super) links: BTreeMap<ProjectPath, ProjectPath>,
 }
 
 impl Concerned {
@@ -40,6 +42,10 @@ impl Concerned {
         });
         let directories = configuration.filter_map(|file| file.path.parent());
         concerned.directories.extend(directories);
+        let links = tree.changed_configuration_links();
+        concerned
+            .directories
+            .extend(links.keys().filter_map(ProjectPath::parent));
         // These may add stacks to the list of all, or take some from it.
         let may_list_others = !concerned.directories.is_empty();
         for (directory, imports) in &project.imports {
@@ -49,7 +55,9 @@ impl Concerned {
             }
         }
         for directory in &concerned.directories {
-            concerned.compared.extend(project.stacks.at_or_below(directory));
+            concerned
+                .compared
+                .extend(project.stacks.at_or_below(directory));
         }
         let mut scopes = Scopes {
             project,
@@ -67,7 +75,10 @@ impl Concerned {
                 concerned.compared.insert(index);
             }
         }
-        concerned.compared.retain(|stack| !changed.contains_key(stack));
+        concerned
+            .compared
+            .retain(|stack| !changed.contains_key(stack));
+        concerned.links = links;
         concerned
     }
 
@@ -98,7 +109,11 @@ impl<'p> Scopes<'p> {
     /// Returns what a directory and those above it mention; nothing without a variable.
     fn above(&mut self, directory: &'p str) -> Mentions {
         let all = self.everything(directory);
-        if all.variables { all } else { Mentions::default() }
+        if all.variables {
+            all
+        } else {
+            Mentions::default()
+        }
     }
 
     fn everything(&mut self, directory: &'p str) -> Mentions {
@@ -160,17 +175,13 @@ fn calls_reader(expr: &Expr) -> bool {
 
 /// Returns whether an expression may be the list of all stacks, or hold it.
 pub(super) fn names_stacks(expr: &Expr) -> bool {
-    let is_tool = |expr: &Expr| {
-        matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"))
-    };
+    let is_tool = |expr: &Expr| matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"));
     match &expr.kind {
         // The base of a traversal is visited, too, but says less than the whole.
-        ExprKind::Traversal(base, steps) if is_tool(base) => {
-            !matches!(
-                steps.first().map(|step| &step.kind),
-                Some(TraversalStepKind::Attribute(name)) if &**name != "stacks"
-            )
-        }
+        ExprKind::Traversal(base, steps) if is_tool(base) => !matches!(
+            steps.first().map(|step| &step.kind),
+            Some(TraversalStepKind::Attribute(name)) if &**name != "stacks"
+        ),
         ExprKind::Call(call) => call.arguments.iter().any(is_tool),
         _ => false,
     }

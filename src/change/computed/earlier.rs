@@ -3,7 +3,7 @@
 //! A file that has changed is as the base has it. All others are as they are now, those included that
 //! differ and do not count, so they make no difference.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 
@@ -23,6 +23,7 @@ pub(super) struct EarlierTree<'a> {
     present: &'a Project,
     changed: &'a ChangedFiles,
     directories: &'a BTreeSet<ProjectPath>,
+    links: &'a BTreeMap<ProjectPath, ProjectPath>,
     /// The files of the base, those that have changed.
     commit: CommitTree,
     entries: Vec<TreeEntry>,
@@ -30,12 +31,14 @@ pub(super) struct EarlierTree<'a> {
 
 impl<'a> EarlierTree<'a> {
     /// Finds the configuration files in some directories, which include all those above any of them and
-    /// all whose own configuration has changed.
+    /// all whose own configuration has changed. `links` are configuration files that lead to a file that has
+    /// changed.
     pub(super) fn new(
         present: &'a Project,
         base: &CommitId,
         changed: &'a ChangedFiles,
         directories: &'a BTreeSet<ProjectPath>,
+        links: &'a BTreeMap<ProjectPath, ProjectPath>,
     ) -> Result<Self, ChangeError> {
         let parents = changed.iter().filter_map(|file| file.path.parent());
         let parents: BTreeSet<ProjectPath> = parents.collect();
@@ -54,7 +57,11 @@ impl<'a> EarlierTree<'a> {
         let mut entries = commit.entries().map_err(LoadTreeError::Tree)?;
         let is_wanted = |path: &str| {
             let path = ProjectPath::from_normal(path);
-            let is_hidden = || hidden.iter().any(|directory| path.is_at_or_below(directory));
+            let is_hidden = || {
+                hidden
+                    .iter()
+                    .any(|directory| path.is_at_or_below(directory))
+            };
             changed.at(path.as_str()).is_some() || is_hidden()
         };
         entries.retain(|entry| {
@@ -66,16 +73,30 @@ impl<'a> EarlierTree<'a> {
             own.chain(directory.ancestors())
         });
         let around: BTreeSet<ProjectPath> = around.map(ProjectPath::from_normal).collect();
-        let marks = around.iter().flat_map(|directory| SKIP_MARKS.map(|mark| directory.join(mark)));
+        let marks = around
+            .iter()
+            .flat_map(|directory| SKIP_MARKS.map(|mark| directory.join(mark)));
         let marks = marks.filter(|mark| {
             let is_there = || mark.to_host(&present.root).symlink_metadata().is_ok();
             changed.touching_above(mark).is_none() && is_there()
         });
         entries.extend(marks.map(|mark| entry(&mark, String::new())));
+        // A link is a file with the content of its target.
+        let linked = links.iter().filter_map(|(link, end)| {
+            let end = end.relative().as_bytes();
+            let found = entries.iter().find(|entry| entry.path == end)?;
+            Some(entry(link, found.id.clone()))
+        });
+        let linked: Vec<TreeEntry> = linked.collect();
+        entries.extend(linked);
         for (number, file) in present.sources.files().enumerate() {
             let mut above = file.path.ancestors();
-            let is_in = above.next().is_some_and(|parent| directories.contains(parent));
-            if is_in && changed.touching_above(&file.path).is_none() {
+            let is_in = above
+                .next()
+                .is_some_and(|parent| directories.contains(parent));
+            let is_changed =
+                changed.touching_above(&file.path).is_some() || links.contains_key(&file.path);
+            if is_in && !is_changed {
                 entries.push(entry(&file.path, format!("{PRESENT}{number}")));
             }
         }
@@ -83,6 +104,7 @@ impl<'a> EarlierTree<'a> {
             present,
             changed,
             directories,
+            links,
             commit,
             entries,
         })
@@ -91,7 +113,11 @@ impl<'a> EarlierTree<'a> {
     /// Loads the project. What is wrong with it is of no interest.
     pub(super) fn load(&self) -> Result<Project, ChangeError> {
         let mut unheeded = Problems::default();
-        Ok(project::Project::load_tree(self.root(), self, &mut unheeded)?)
+        Ok(project::Project::load_tree(
+            self.root(),
+            self,
+            &mut unheeded,
+        )?)
     }
 
     /// Returns whether the configuration of a directory is that of this tree, rather than left out.
@@ -135,6 +161,6 @@ impl FileTree for EarlierTree<'_> {
     }
 
     fn is_as_on_disk(&self, path: &ProjectPath) -> bool {
-        self.changed.touching_above(path).is_none()
+        self.changed.touching_above(path).is_none() && !self.links.contains_key(path)
     }
 }

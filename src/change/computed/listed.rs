@@ -83,26 +83,31 @@ fn evaluate(
         if !own(file) {
             inputs.add(InputLocation::Path(file.clone()), &[], &chain, None);
         }
-        trace::each_use(side, &variable.uses, &mut chain, &mut |used, chain| match used {
-            Used::Global(definition, _) => {
-                let file = side.file(definition.span);
-                if !own(file) {
-                    inputs.add(InputLocation::Path(file.clone()), &[], chain, None);
-                }
-            }
-            Used::File(read, _) => {
-                let place = match read {
-                    FileRead::Path(path) => place_read(path.clone(), None),
-                    FileRead::Matching(directory, pattern) => {
-                        place_read(directory.clone(), Some(pattern))
+        trace::each_use(
+            side,
+            &variable.uses,
+            &mut chain,
+            &mut |used, chain| match used {
+                Used::Global(definition, _) => {
+                    let file = side.file(definition.span);
+                    if !own(file) {
+                        inputs.add(InputLocation::Path(file.clone()), &[], chain, None);
                     }
-                };
-                let touch: Option<Touch<'_>> = trace::touch_read(tree, read);
-                if let Some(place) = place {
-                    inputs.add(place, &[], chain, touch);
                 }
-            }
-        });
+                Used::File(read, _) => {
+                    let place = match read {
+                        FileRead::Path(path) => place_read(path.clone(), None),
+                        FileRead::Matching(directory, pattern) => {
+                            place_read(directory.clone(), Some(pattern))
+                        }
+                    };
+                    let touch: Option<Touch<'_>> = trace::touch_read(tree, read);
+                    if let Some(place) = place {
+                        inputs.add(place, &[], chain, touch);
+                    }
+                }
+            },
+        );
     }
     inputs.in_order()
 }

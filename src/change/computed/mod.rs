@@ -12,9 +12,9 @@ mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::listed::add_computed;
 use self::concerned::Concerned;
 use self::earlier::EarlierTree;
+pub use self::listed::add_computed;
 use self::trace::{Explainer, Side};
 use super::cause::ChangeCause;
 use super::error::ChangeError;
@@ -24,7 +24,7 @@ use crate::diagnostic::Diagnostic;
 use crate::git::{ChangedFile, CommitId};
 use crate::path::ProjectPath;
 use crate::project::config::EnvDefinition;
-use crate::project::discover::{Listing, is_configuration};
+use crate::project::discover::{Listing, SKIP_MARKS, is_configuration};
 use crate::project::environment::{Environments, Variable};
 use crate::project::namespaces::ProjectNamespaces;
 use crate::project::stack::StackIndex;
@@ -62,13 +62,15 @@ pub(super) fn changed_stacks(
         };
         for &stack in &concerned.reading {
             let variables = now.variables(stack);
-            let mut causes = variables.iter().filter_map(|it| trace::read_by(side, &tree, it));
+            let mut causes = variables
+                .iter()
+                .filter_map(|it| trace::read_by(side, &tree, it));
             found.extend(causes.next().map(|cause| (stack, cause)));
         }
         let mut rest = concerned.compared.iter().copied();
         if rest.any(|stack| !found.contains_key(&stack)) {
             let region = region(project, &concerned);
-            let earlier = EarlierTree::new(project, base, files, &region)?;
+            let earlier = EarlierTree::new(project, base, files, &region, &concerned.links)?;
             compare(project, host, &earlier, files, &concerned, &mut found)?;
         }
         Ok(found)
@@ -86,7 +88,9 @@ fn environments<'p>(project: &'p Project, host: &HostEnvironment) -> Environment
 fn region(project: &Project, concerned: &Concerned) -> BTreeSet<ProjectPath> {
     let differing = concerned.directories.iter();
     // Below these, stacks may be in the project that were not in it.
-    let below = differing.clone().flat_map(|it| project.stacks.at_or_below(it));
+    let below = differing
+        .clone()
+        .flat_map(|it| project.stacks.at_or_below(it));
     let stacks = below.chain(concerned.compared.iter().copied());
     let stacks = stacks.map(|stack| &project.stacks[stack].path);
     let mut region: BTreeSet<ProjectPath> = differing.chain(stacks).cloned().collect();
@@ -133,6 +137,7 @@ fn compare(
             was: true,
         },
         files,
+        links: &concerned.links,
         stack_list: differing.find_map(|stack| declaration(stack, files)),
     };
     for &stack in &concerned.compared {
@@ -155,10 +160,19 @@ fn compare(
 /// Returns the changed file that adds or removes a stack.
 fn declaration<'f>(stack: &ProjectPath, files: &'f ChangedFiles) -> Option<&'f ChangedFile> {
     let mut below = files.below(stack);
-    below.find(|file| {
+    let own = below.find(|file| {
         let is_here = file.path.parent().as_ref() == Some(stack);
         is_here && is_configuration(file.path.basename().as_ref())
-    })
+    });
+    let around = || {
+        let directories = std::iter::once(stack.as_str()).chain(stack.ancestors());
+        let mut directories = directories.map(ProjectPath::from_normal);
+        directories.find_map(|directory| {
+            let mut marks = SKIP_MARKS.iter();
+            marks.find_map(|mark| files.at(directory.join(mark).as_str()))
+        })
+    };
+    own.or_else(around)
 }
 
 /// Returns the first variable that differs, as it is on both sides. Both have the variables by name.

@@ -136,6 +136,8 @@ pub(super) struct Explainer<'a> {
     pub(super) now: Side<'a>,
     pub(super) before: Side<'a>,
     pub(super) files: &'a ChangedFiles,
+    /// The links among configuration files that lead to a file that has changed.
+    pub(super) links: &'a BTreeMap<ProjectPath, ProjectPath>,
     /// The file by which a stack was added or removed.
     pub(super) stack_list: Option<&'a ChangedFile>,
 }
@@ -187,13 +189,23 @@ impl Explainer<'_> {
         (now, before): (Option<(Span, Span)>, Option<(Span, Span)>),
     ) -> Option<(&ChangedFile, bool)> {
         let of_now = now.map(|(name, value)| (self.now.file(name), self.now.text(value)));
-        let of_before = before.map(|(name, value)| (self.before.file(name), self.before.text(value)));
+        let of_before =
+            before.map(|(name, value)| (self.before.file(name), self.before.text(value)));
         if of_now == of_before {
             return None;
         }
-        let changed = |file: &ProjectPath| self.files.at(file.as_str());
-        let at_now = of_now.and_then(|(file, _)| changed(file)).map(|file| (file, false));
-        at_now.or_else(|| of_before.and_then(|(file, _)| changed(file)).map(|file| (file, true)))
+        let changed = |file: &ProjectPath| {
+            let file = self.links.get(file).unwrap_or(file);
+            self.files.at(file.as_str())
+        };
+        let at_now = of_now
+            .and_then(|(file, _)| changed(file))
+            .map(|file| (file, false));
+        at_now.or_else(|| {
+            of_before
+                .and_then(|(file, _)| changed(file))
+                .map(|file| (file, true))
+        })
     }
 
     /// Explains a difference by the list of all stacks.

@@ -15,8 +15,8 @@ use orch::project::Problems;
 use orch::report::Refusal;
 use tracing::{debug, info};
 
-use super::{Loaded, host_environment};
 use super::selection_flags::{ChangeSource, SelectArgs};
+use super::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 

@@ -100,7 +100,10 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     let (project, listing) = (&loaded.project, &loaded.listing);
     let inputs = inputs_of(project, listing, changed, stack, &mut loaded.problems);
     let mut inputs = inputs.context(failed)?;
-    let cause = query.changed.as_ref().and_then(|changes| changes.stacks.get(&stack));
+    let cause = query
+        .changed
+        .as_ref()
+        .and_then(|changes| changes.stacks.get(&stack));
     let host: Vec<(String, String)> = host_environment().collect();
     add_computed(project, listing, &host, changed, cause, stack, &mut inputs).context(failed)?;
     if let Some(status) = loaded.report()? {
