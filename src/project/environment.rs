@@ -121,8 +121,8 @@ impl<'p> Environments<'p> {
         let variable = |definition: &'p EnvDefinition| {
             let mut uses = Vec::new();
             let value = value(definition, |expr| {
-                let (answer, used) = namespaces.evaluate_noting(expr);
-                uses = used;
+                let (answer, noted) = namespaces.evaluate_noting(expr);
+                uses = noted;
                 answer
             });
             Variable {

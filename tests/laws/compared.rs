@@ -229,7 +229,14 @@ fn check(before: &Choice, after: &Choice, is_committed: bool) -> Result<(), Test
 
     let mut problems = Problems::default();
     let (now, listing) = Project::load_with_listing(&root, &mut problems).unwrap();
-    let was = Project::load(&other, &mut problems).unwrap();
+    if problems
+        .diagnostics
+        .iter()
+        .any(orch::diagnostic::Diagnostic::is_error)
+    {
+        return Ok(()); // No command gets further.
+    }
+    let was = Project::load(&other, &mut Problems::default()).unwrap();
     let base = Base {
         commit,
         rule: BaseRule::Named,

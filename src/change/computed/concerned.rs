@@ -48,12 +48,12 @@ impl Concerned {
             .extend(links.keys().filter_map(ProjectPath::parent));
         // These may add stacks to the list of all, or take some from it.
         let may_list_others = !concerned.directories.is_empty();
-        for (directory, imports) in &project.imports {
+        let importing = project.imports.iter().filter(|(_, imports)| {
             let mut imports = imports.iter();
-            if imports.any(|entry| touch_named(tree, &entry.value).is_some()) {
-                concerned.directories.insert(directory.clone());
-            }
-        }
+            imports.any(|entry| touch_named(tree, &entry.value).is_some())
+        });
+        let importing = importing.map(|(directory, _)| directory.clone());
+        concerned.directories.extend(importing);
         for directory in &concerned.directories {
             concerned
                 .compared
@@ -64,10 +64,10 @@ impl Concerned {
             known: HashMap::new(),
         };
         for (index, stack) in project.stacks.iter() {
-            let mentions = match changed.contains_key(&index) {
-                false => scopes.above(stack.path.as_str()),
-                true => continue,
-            };
+            if changed.contains_key(&index) {
+                continue;
+            }
+            let mentions = scopes.above(stack.path.as_str());
             if mentions.files {
                 concerned.reading.insert(index);
             }

@@ -59,8 +59,8 @@ pub fn add_computed(
             found[index].change = Some(file.clone());
         }
     }
-    let known: HashSet<InputLocation> = inputs.iter().map(|it| it.location.clone()).collect();
-    found.retain(|input| input.change.is_some() || !known.contains(&input.location));
+    let known: HashSet<String> = inputs.iter().map(|it| it.location.to_string()).collect();
+    found.retain(|input| input.change.is_some() || !known.contains(&input.location.to_string()));
     inputs.extend(found);
     Ok(())
 }

@@ -7,6 +7,7 @@
 
 mod concerned;
 mod earlier;
+mod explain;
 mod listed;
 mod trace;
 
@@ -14,8 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::concerned::Concerned;
 use self::earlier::EarlierTree;
+use self::explain::Explainer;
 pub use self::listed::add_computed;
-use self::trace::{Explainer, Side};
+use self::trace::Side;
 use super::cause::ChangeCause;
 use super::error::ChangeError;
 use super::files::ChangedFiles;
