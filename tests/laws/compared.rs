@@ -7,6 +7,7 @@ use std::path::Path;
 
 use orch::change::base::{Base, BaseRule};
 use orch::change::{self, ChangeCause, UncommittedChanges, UseKind};
+use orch::diagnostic::Diagnostic;
 use orch::git::Repository;
 use orch::project::environment::{Environments, Variable};
 use orch::project::namespaces::{FileRead, ProjectNamespaces, Used};
@@ -229,11 +230,7 @@ fn check(before: &Choice, after: &Choice, is_committed: bool) -> Result<(), Test
 
     let mut problems = Problems::default();
     let (now, listing) = Project::load_with_listing(&root, &mut problems).unwrap();
-    if problems
-        .diagnostics
-        .iter()
-        .any(orch::diagnostic::Diagnostic::is_error)
-    {
+    if problems.diagnostics.iter().any(Diagnostic::is_error) {
         return Ok(()); // No command gets further.
     }
     let was = Project::load(&other, &mut Problems::default()).unwrap();
