@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use memchr::memmem;
+
 use crate::change::cause::ChangeCause;
 use crate::change::files::ChangedFiles;
 use crate::change::inputs::Tree;
@@ -59,6 +61,24 @@ impl Concerned {
                 .compared
                 .extend(project.stacks.at_or_below(directory));
         }
+        // To look at all text is faster than to look at all expressions.
+        if may_list_others || may_call_reader(project) {
+            concerned.add_mentioning(project, may_list_others, changed);
+        }
+        concerned
+            .compared
+            .retain(|stack| !changed.contains_key(stack));
+        concerned.links = links;
+        concerned
+    }
+
+    /// Adds the stacks whose variables may be computed from files, or from the list of all stacks.
+    fn add_mentioning(
+        &mut self,
+        project: &Project,
+        may_list_others: bool,
+        changed: &BTreeMap<StackIndex, ChangeCause>,
+    ) {
         let mut scopes = Scopes {
             project,
             known: HashMap::new(),
@@ -69,17 +89,12 @@ impl Concerned {
             }
             let mentions = scopes.above(stack.path.as_str());
             if mentions.files {
-                concerned.reading.insert(index);
+                self.reading.insert(index);
             }
             if mentions.stacks && may_list_others {
-                concerned.compared.insert(index);
+                self.compared.insert(index);
             }
         }
-        concerned
-            .compared
-            .retain(|stack| !changed.contains_key(stack));
-        concerned.links = links;
-        concerned
     }
 
     /// Returns whether no stack is concerned.
@@ -167,6 +182,16 @@ pub(super) fn each_of_map<'s>(block: &'s MapBlock, visit: &mut dyn FnMut(&'s Exp
             }
         }
     }
+}
+
+/// Returns whether a configuration file may call a function that reads files.
+fn may_call_reader(project: &Project) -> bool {
+    let names = ["tm_file", "tm_templatefile"].map(memmem::Finder::new);
+    let mut files = project.sources.files();
+    files.any(|file| {
+        let mut names = names.iter();
+        names.any(|name| name.find(file.text.as_bytes()).is_some())
+    })
 }
 
 fn calls_reader(expr: &Expr) -> bool {
