@@ -74,6 +74,22 @@ pub enum UseKind {
     Import,
     /// This block or function of Terragrunt reads it.
     Terragrunt(Box<str>),
+    /// This variable of `run.env` is computed from it.
+    Environment {
+        /// The variable.
+        name: Box<str>,
+        /// Whether the definition is the one that the base has.
+        was: bool,
+    },
+    /// This global is computed from it.
+    Global {
+        /// The global: `global.region`.
+        name: Box<str>,
+        /// Whether the definition is the one that the base has.
+        was: bool,
+    },
+    /// It adds a stack to `terramate.stacks.list`, or removes one.
+    StackList,
 }
 
 /// A place in a file of the project, which need not be one of [`crate::source::Sources`].

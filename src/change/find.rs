@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::Base;
 use super::cause::{ChangeCause, Location, Use};
+use super::computed::{self, HostEnvironment};
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Tree};
@@ -70,8 +71,8 @@ pub struct UncommittedChanges {
     pub same: BTreeSet<ProjectPath>,
 }
 
-/// Finds what has changed since `base`: in commits up to HEAD, and in the working tree. Adds warnings
-/// to `problems`.
+/// Finds what has changed since `base`: in commits up to HEAD, and in the working tree. What
+/// configuration computes is compared with the same host environment. Adds warnings to `problems`.
 ///
 /// # Errors
 ///
@@ -82,6 +83,7 @@ pub fn find(
     repository: &Repository,
     base: Base,
     uncommitted: UncommittedChanges,
+    host: &HostEnvironment,
     problems: &mut Problems,
 ) -> Result<Changes, ChangeError> {
     let UncommittedChanges {
@@ -128,11 +130,13 @@ pub fn find(
     };
     // Even if nothing in the project has changed, what stacks use outside it may have: a warning
     // then says that such changes cannot be seen.
-    let stacks = if files.is_empty() && !outside {
+    let mut stacks = if files.is_empty() && !outside {
         BTreeMap::new()
     } else {
         changed_stacks(project, listing, &files, problems)?
     };
+    let computed = computed::changed_stacks(project, listing, host, &base.commit, &files, &stacks)?;
+    stacks.extend(computed);
     let warnings = stack::unmatched(&project.stacks, &project.root);
     problems.diagnostics.extend(warnings);
     Ok(Changes {

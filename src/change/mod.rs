@@ -2,11 +2,13 @@
 //!
 //! A stack has changed if one of its own files has (the nearest stack at or above a file owns it), a
 //! file that it watches or imports, or one that its Terraform or Terragrunt files use; `inputs` knows
-//! these. Git determines which files have changed, and [`crate::change::base`] since which commit.
+//! these. It has also changed if what configuration computes for it has; `computed` compares that. Git
+//! determines which files have changed, and [`crate::change::base`] since which commit.
 //! Trigger files are different: they concern only the stack that they name.
 
 pub mod base;
 mod cause;
+mod computed;
 mod error;
 mod files;
 mod find;
@@ -25,6 +27,7 @@ pub use cause::{
     ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,
     WhyUncounted,
 };
+pub use computed::{HostEnvironment, add_computed};
 pub use error::ChangeError;
 pub use files::ChangedFiles;
 pub use find::{Changes, Since, UncommittedChanges, find};

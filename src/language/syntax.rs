@@ -97,7 +97,19 @@ pub struct Expr {
 impl Expr {
     /// Visits every function call in the expression, outer ones first.
     pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
-        let mut each = |exprs: &'a [Expr]| exprs.iter().for_each(|expr| expr.each_call(visit));
+        self.each(&mut |expr| expr.visit_call(visit));
+    }
+
+    fn visit_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
+        if let ExprKind::Call(call) = &self.kind {
+            visit(&call.name, &call.arguments);
+        }
+    }
+
+    /// Visits the expression and every one in it, outer ones first.
+    pub(crate) fn each<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        visit(self);
+        let mut each = |exprs: &'a [Expr]| exprs.iter().for_each(|expr| expr.each(visit));
         match &self.kind {
             ExprKind::Null
             | ExprKind::Bool(_)
@@ -106,40 +118,35 @@ impl Expr {
             | ExprKind::Variable(_) => {}
             ExprKind::Template(parts) => {
                 for part in parts {
-                    part.each_call(visit);
+                    part.each(visit);
                 }
             }
             ExprKind::List(items) => each(items),
             ExprKind::Object(entries) => {
                 for (key, value) in entries {
-                    key.each_call(visit);
-                    value.each_call(visit);
+                    key.each(visit);
+                    value.each(visit);
                 }
             }
             ExprKind::Traversal(base, steps) => {
-                base.each_call(visit);
+                base.each(visit);
                 for step in steps {
                     if let TraversalStepKind::Index(index) = &step.kind {
-                        index.each_call(visit);
+                        index.each(visit);
                     }
                 }
             }
-            ExprKind::Unary(_, operand) => operand.each_call(visit),
+            ExprKind::Unary(_, operand) => operand.each(visit),
             ExprKind::Binary(_, operands) => each(&**operands),
             ExprKind::Conditional(parts) => each(&**parts),
             ExprKind::For(for_expr) => {
-                for_expr.collection.each_call(visit);
+                for_expr.collection.each(visit);
                 for inner in [&for_expr.key, &for_expr.condition].into_iter().flatten() {
-                    inner.each_call(visit);
+                    inner.each(visit);
                 }
-                for_expr.value.each_call(visit);
+                for_expr.value.each(visit);
             }
-            ExprKind::Call(call) => {
-                visit(&call.name, &call.arguments);
-                for argument in &call.arguments {
-                    argument.each_call(visit);
-                }
-            }
+            ExprKind::Call(call) => each(&call.arguments),
         }
     }
 }
@@ -263,6 +270,11 @@ pub enum TemplatePart {
 impl TemplatePart {
     /// Visits every function call in the part.
     pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
+        self.each(&mut |expr| expr.visit_call(visit));
+    }
+
+    /// Visits every expression in the part, outer ones first.
+    fn each<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         let (expr, inner): (_, [&[TemplatePart]; 2]) = match self {
             TemplatePart::Literal(_) => return,
             TemplatePart::Interpolation(expr) => (expr, [&[], &[]]),
@@ -275,9 +287,9 @@ impl TemplatePart {
                 collection, body, ..
             } => (collection, [body, &[]]),
         };
-        expr.each_call(visit);
+        expr.each(visit);
         for part in inner.into_iter().flatten() {
-            part.each_call(visit);
+            part.each(visit);
         }
     }
 }

@@ -4,14 +4,17 @@
 //! nearest definition of a name winning, then the `ORCH_…` variables. `null` and `unset` remove a
 //! variable, the host's own included.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::NoValue;
+use crate::language::evaluate::{Answer, EvalResult, NoValue};
+use crate::language::syntax::Expr;
 use crate::language::value::Value;
+use crate::path::ProjectPath;
 use crate::project::Project;
+use crate::project::config::EnvDefinition;
 use crate::project::globals::is_unset;
-use crate::project::namespaces::{ProjectNamespaces, Used};
+use crate::project::namespaces::{ProjectNamespaces, StackNamespaces, Used};
 use crate::project::per_stack::{SharedProblem, for_each, needed_at};
 use crate::project::stack::StackIndex;
 use crate::source::Span;
@@ -28,6 +31,17 @@ pub struct EnvOrigin {
     pub globals: Vec<(String, Span)>,
 }
 
+/// A variable of `run.env`, as it is for one stack.
+#[derive(Debug)]
+pub struct Variable<'p> {
+    /// The definition that holds.
+    pub definition: &'p EnvDefinition,
+    /// The value; `None` removes the variable.
+    pub value: Result<Option<String>, Diagnostic>,
+    /// What the value was computed from.
+    pub uses: Vec<Used<'p>>,
+}
+
 /// Computes environments, one stack at a time.
 #[derive(Debug)]
 pub struct Environments<'p> {
@@ -41,9 +55,14 @@ impl<'p> Environments<'p> {
         project: &'p Project,
         host_environment: impl Iterator<Item = (String, String)>,
     ) -> Self {
+        Environments::of(ProjectNamespaces::new(project, host_environment))
+    }
+
+    /// Makes one whose expressions see these names.
+    pub fn of(namespaces: ProjectNamespaces<'p>) -> Self {
         Environments {
-            project,
-            namespaces: ProjectNamespaces::new(project, host_environment),
+            project: namespaces.project(),
+            namespaces,
         }
     }
 
@@ -69,29 +88,10 @@ impl<'p> Environments<'p> {
         let mut environment = Environment::new();
         let mut problems = Vec::new();
         let namespaces = self.namespaces.of_stack(stack);
-        let path = &self.project.stacks[stack].path;
-        for scope in self.project.scopes_of(path) {
-            for definition in &scope.env {
-                let name = &*definition.name.text;
-                if environment.contains_key(name) {
-                    continue; // a nearer definition holds
-                }
-                let value = if is_unset(&definition.value) {
-                    Ok(Value::Null)
-                } else {
-                    let answer = namespaces.evaluate(&definition.value);
-                    answer.map(|answer| answer.value).map_err(|none: NoValue| {
-                        let (name, value) = (definition.name.span, definition.value.span);
-                        needed_at(none.into_diagnostic(), name, value)
-                    })
-                };
-                match value.and_then(|value| variable(value, definition.value.span, name)) {
-                    Ok(value) => _ = environment.insert(name.to_owned(), value),
-                    Err(diagnostic) => {
-                        problems.push(diagnostic);
-                        environment.insert(name.to_owned(), None);
-                    }
-                }
+        for definition in definitions(self.project, &self.project.stacks[stack].path) {
+            match value(definition, |expr| namespaces.evaluate(expr)) {
+                Ok(value) => _ = environment.insert(definition.name.text.to_string(), value),
+                Err(diagnostic) => problems.push(diagnostic),
             }
         }
         environment.extend(self.identity(stack));
@@ -104,25 +104,37 @@ impl<'p> Environments<'p> {
 
     /// Returns where the variables of a stack that the configuration sets or removes come from.
     pub fn definitions_of(&self, stack: StackIndex) -> BTreeMap<&'p str, EnvOrigin> {
-        let mut origins = BTreeMap::new();
-        let namespaces = self.namespaces.of_stack(stack);
+        let origin = |variable: Variable<'p>| {
+            let mut globals = Vec::new();
+            collect(&variable.uses, &mut globals);
+            let name = &variable.definition.name;
+            let span = name.span;
+            (&*name.text, EnvOrigin { span, globals })
+        };
+        self.variables(stack).into_iter().map(origin).collect()
+    }
+
+    /// Returns the variables of `run.env` that reach a stack, by name, with what they are computed from.
+    pub fn variables(&self, stack: StackIndex) -> Vec<Variable<'p>> {
+        let namespaces: StackNamespaces<'_, 'p> = self.namespaces.of_stack(stack);
         let path = &self.project.stacks[stack].path;
-        for scope in self.project.scopes_of(path) {
-            for definition in &scope.env {
-                origins.entry(&*definition.name.text).or_insert_with(|| {
-                    let mut globals = Vec::new();
-                    if !is_unset(&definition.value) {
-                        let (_, uses) = namespaces.evaluate_noting(&definition.value);
-                        collect(&uses, &mut globals);
-                    }
-                    EnvOrigin {
-                        span: definition.name.span,
-                        globals,
-                    }
-                });
+        let variable = |definition: &'p EnvDefinition| {
+            let mut uses = Vec::new();
+            let value = value(definition, |expr| {
+                let (answer, noted) = namespaces.evaluate_noting(expr);
+                uses = noted;
+                answer
+            });
+            Variable {
+                definition,
+                value,
+                uses,
             }
-        }
-        origins
+        };
+        let mut variables: Vec<Variable<'p>> =
+            definitions(self.project, path).map(variable).collect();
+        variables.sort_by(|a, b| a.definition.name.text.cmp(&b.definition.name.text));
+        variables
     }
 
     /// Returns the variables that tell a command where it runs.
@@ -156,6 +168,30 @@ fn collect(uses: &[Used<'_>], globals: &mut Vec<(String, Span)>) {
             collect(inner, globals);
         }
     }
+}
+
+/// Returns the definitions that reach a stack: of each name the nearest.
+fn definitions<'p>(
+    project: &'p Project,
+    path: &'p ProjectPath,
+) -> impl Iterator<Item = &'p EnvDefinition> {
+    let mut seen: HashSet<&str> = HashSet::new();
+    let all = project.scopes_of(path).flat_map(|scope| &scope.env);
+    all.filter(move |definition| seen.insert(&definition.name.text))
+}
+
+/// Returns the value of a variable; `None` removes it.
+fn value(
+    definition: &EnvDefinition,
+    evaluate: impl FnOnce(&Expr) -> EvalResult<Answer>,
+) -> Result<Option<String>, Diagnostic> {
+    let EnvDefinition { name, value } = definition;
+    if is_unset(value) {
+        return Ok(None);
+    }
+    let answer = evaluate(value)
+        .map_err(|none: NoValue| needed_at(none.into_diagnostic(), name.span, value.span))?;
+    variable(answer.value, value.span, &name.text)
 }
 
 fn variable(value: Value, span: Span, name: &str) -> Result<Option<String>, Diagnostic> {

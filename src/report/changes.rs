@@ -69,8 +69,16 @@ fn use_text(step: &Use) -> String {
         UseKind::Link => return format!("target of the link {}", step.location.file.relative()),
         UseKind::Import => "imported".to_owned(),
         UseKind::Terragrunt(name) => format!("Terragrunt {name}"),
+        UseKind::Environment { name, was } => format!("environment variable {name}{}", past(*was)),
+        UseKind::Global { name, was } => format!("{name}{}", past(*was)),
+        UseKind::StackList => "the list of all stacks".to_owned(),
     };
     format!("{what} ({})", location_text(&step.location))
+}
+
+/// Returns the words for a definition that the base has, perhaps at a line that is no longer there.
+fn past(was: bool) -> &'static str {
+    if was { " at the base" } else { "" }
 }
 
 fn location_text(location: &Location) -> String {
@@ -188,6 +196,9 @@ pub(super) struct CauseJson<'a> {
 #[derive(Serialize)]
 struct UseJson<'a> {
     kind: &'static str,
+    /// The variable or global.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
     detail: String,
     file: &'a str,
     line: Option<usize>,
@@ -289,6 +300,10 @@ impl<'a> UseJson<'a> {
     fn new(step: &'a Use) -> Self {
         UseJson {
             kind: use_kind(&step.kind),
+            name: match &step.kind {
+                UseKind::Environment { name, .. } | UseKind::Global { name, .. } => Some(name),
+                _ => None,
+            },
             detail: use_text(step),
             file: step.location.file.relative(),
             line: step.location.line,
@@ -304,5 +319,8 @@ fn use_kind(kind: &UseKind) -> &'static str {
         UseKind::Link => "link",
         UseKind::Import => "import",
         UseKind::Terragrunt(_) => "terragrunt",
+        UseKind::Environment { .. } => "environment",
+        UseKind::Global { .. } => "global",
+        UseKind::StackList => "stack_list",
     }
 }

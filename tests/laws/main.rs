@@ -16,6 +16,7 @@ mod base;
 mod changed;
 mod commands;
 mod committed;
+mod compared;
 #[cfg(unix)]
 mod computing;
 mod cycles;

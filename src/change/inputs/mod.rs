@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 pub(super) use self::collected::Inputs;
 pub(super) use self::covered::Touch;
 pub(super) use self::problems::InputProblems;
-pub(super) use self::tree::Tree;
+pub(super) use self::tree::{Tree, place_read};
 use crate::change::cause::ChangeCause;
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};

@@ -1,6 +1,6 @@
 //! The tree of the project as inputs see it: what a change touches, and module directories.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
@@ -12,7 +12,7 @@ use crate::change::files::ChangedFiles;
 use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
-use crate::project::discover::Listing;
+use crate::project::discover::{Listing, is_configuration};
 
 /// A directory and a pattern below it.
 type Set = (ProjectPath, Box<str>);
@@ -95,6 +95,24 @@ impl<'a> Tree<'a> {
         self.touch_by_way(path, &self.links().follow(path))
     }
 
+    /// Returns the links with the names of configuration files, and where they lead, of those that lead to
+    /// a change.
+    pub(in crate::change) fn changed_configuration_links(
+        &self,
+    ) -> BTreeMap<ProjectPath, ProjectPath> {
+        let listed = self.links().listed.iter();
+        let links = listed.flat_map(|(directory, listed)| {
+            let names = listed.links.iter().filter(|name| is_configuration(name));
+            names.filter_map(|name| Some(directory.join(name.to_str()?)))
+        });
+        let changed = links.filter_map(|link| {
+            let end = self.links().follow(&link).end?;
+            let is_changed = self.changed().at(end.as_str()).is_some();
+            is_changed.then_some((link, end))
+        });
+        changed.collect()
+    }
+
     fn touch_by_way(&self, path: &ProjectPath, way: &ResolvedPath) -> Option<Touch<'a>> {
         let direct = self.changed().touching(path).map(Touch::direct);
         direct
@@ -143,7 +161,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the change of what a function reads at a path: of a file, or of what `fileset` finds.
-    pub(super) fn touch_read(
+    pub(in crate::change) fn touch_read(
         &self,
         path: &ProjectPath,
         pattern: Option<&str>,
@@ -220,7 +238,10 @@ impl<'a> Tree<'a> {
 }
 
 /// Returns what is read at a path, if it can be understood.
-pub(super) fn place_read(path: ProjectPath, pattern: Option<&str>) -> Option<InputLocation> {
+pub(in crate::change) fn place_read(
+    path: ProjectPath,
+    pattern: Option<&str>,
+) -> Option<InputLocation> {
     match pattern {
         Some(pattern) => pattern_of_set(&path, pattern).map(InputLocation::Matching),
         None => Some(InputLocation::Path(path)),

@@ -58,17 +58,29 @@ pub fn add_uncounted(
         }
         // Problems in files that do not count are not reported.
         let (touched, _) = list(project, listing, files, stack)?;
+        let unheeded = InputProblems::default();
+        let tree = Tree::new(&project.root, listing, files, &unheeded);
         for input in &mut *inputs {
-            let change = touched.same(input).and_then(|touched| {
-                let file = touched.change.clone()?;
+            let found = match touched.same(input) {
+                Some(touched) => touched.change.clone().zip(Some(touched.links.clone())),
+                // What is computed is not listed again.
+                None => touch(&tree, &input.location).map(|it| (it.file.clone(), it.links)),
+            };
+            let change = found.and_then(|(file, links)| {
                 let why = why(&file)?;
-                let links = touched.links.clone();
                 Some(UncountedChange { file, links, why })
             });
             input.uncounted.extend(change);
         }
     }
     Ok(())
+}
+
+fn touch<'a>(tree: &Tree<'a>, location: &InputLocation) -> Option<Touch<'a>> {
+    match location {
+        InputLocation::Path(path) => tree.touch(path),
+        InputLocation::Matching(pattern) => tree.touch_matching(pattern),
+    }
 }
 
 /// Lists what a stack depends on, with warnings.

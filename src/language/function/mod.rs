@@ -280,6 +280,13 @@ pub fn groups() -> impl Iterator<Item = (&'static str, &'static [Function])> {
     GROUPS.iter().copied()
 }
 
+/// Returns whether a function looks at files, by its name with or without prefix. The name begins with
+/// `file` or is `templatefile`.
+pub fn reads_files(name: &str) -> bool {
+    let name = name.strip_prefix(PREFIX).unwrap_or(name);
+    name.starts_with("file") || name == "templatefile"
+}
+
 /// Returns the names of all functions, with a prefix.
 pub fn names(prefix: &'static str) -> impl Iterator<Item = String> {
     let functions = GROUPS.iter().flat_map(|(_, functions)| *functions);

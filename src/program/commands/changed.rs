@@ -15,8 +15,8 @@ use orch::project::Problems;
 use orch::report::Refusal;
 use tracing::{debug, info};
 
-use super::Loaded;
 use super::selection_flags::{ChangeSource, SelectArgs};
+use super::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
@@ -247,6 +247,7 @@ impl Loaded {
                 return Err(anyhow::Error::new(error).context(what).into());
             }
         };
+        let host: Vec<(String, String)> = host_environment().collect();
         let changes = change::find(
             &self.project,
             &self.listing,
@@ -257,6 +258,7 @@ impl Loaded {
                 counted,
                 same: BTreeSet::new(),
             },
+            &host,
             problems,
         )
         .context("failed to find what has changed")?;

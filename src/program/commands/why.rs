@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::change::{Changes, add_uncounted, inputs_of};
+use orch::change::{Changes, add_computed, add_uncounted, inputs_of};
 use orch::diagnostic::closest;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
@@ -18,7 +18,7 @@ use orch::source::Spanned;
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{CyclesAre, Filters, Loaded, Reads};
+use super::{CyclesAre, Filters, Loaded, Reads, host_environment};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -100,6 +100,12 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     let (project, listing) = (&loaded.project, &loaded.listing);
     let inputs = inputs_of(project, listing, changed, stack, &mut loaded.problems);
     let mut inputs = inputs.context(failed)?;
+    let cause = query
+        .changed
+        .as_ref()
+        .and_then(|changes| changes.stacks.get(&stack));
+    let host: Vec<(String, String)> = host_environment().collect();
+    add_computed(project, listing, &host, changed, cause, stack, &mut inputs).context(failed)?;
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }

@@ -66,6 +66,8 @@ pub struct ProjectSettings {
     pub untracked: bool,
     /// `config.change_detection.git.uncommitted`: uncommitted changes count.
     pub uncommitted: bool,
+    /// `config.change_detection.environment`: what configuration computes is an input.
+    pub environment: bool,
     /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
     pub terragrunt: bool,
     /// `config.run.concurrency`, in the order of the tags, each with its tag as written, or the whole
@@ -84,6 +86,7 @@ impl Default for ProjectSettings {
             safeguards: SafeguardSettings::default(),
             untracked: true,
             uncommitted: true,
+            environment: true,
             terragrunt: true,
             concurrency: Vec::new(),
             read_only: Vec::new(),
@@ -260,7 +263,7 @@ impl ConfigReader<'_> {
                 _ => {}
             }
         }
-        let is_ignore = schema.name == CHANGE_DETECTION;
+        let is_ignore = (schema.name, name) == (CHANGE_DETECTION, "ignore");
         if self.level == ConfigLevel::Below && name != "root" && !is_ignore {
             self.misplaced.push(attribute.name.span);
         }
@@ -331,6 +334,7 @@ impl ConfigReader<'_> {
             ("config.git", "default_branch") => settings.default_branch = text(),
             ("config.change_detection.git", "untracked") => settings.untracked = is_on,
             ("config.change_detection.git", "uncommitted") => settings.uncommitted = is_on,
+            (CHANGE_DETECTION, "environment") => settings.environment = is_on,
             ("config.change_detection.terragrunt", "enabled") => settings.terragrunt = is_on,
             _ => {}
         }

@@ -105,7 +105,7 @@ pub(super) static SCHEMA: Schema = block(
             ),
             block(
                 CHANGE_DETECTION,
-                &[("ignore", Type::Strings)],
+                &[("ignore", Type::Strings), ("environment", Type::Switch)],
                 &[
                     block(
                         "config.change_detection.git",

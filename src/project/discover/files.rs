@@ -32,6 +32,12 @@ pub trait FileTree: Sync {
     ///
     /// If one of them cannot be read.
     fn read(&self, ids: &[&str], max_bytes: u32) -> io::Result<Vec<Option<Vec<u8>>>>;
+
+    /// Returns whether a path leads to the same in the tree as on disk. Such files need not be among the
+    /// entries: without being an entry, a file can be imported or read, but is no configuration file.
+    fn is_as_on_disk(&self, _path: &ProjectPath) -> bool {
+        false
+    }
 }
 
 /// A file or link of a [`FileTree`].
@@ -216,41 +222,47 @@ impl<'t> Files<'t> {
 
     /// Returns what lies at a path, links on disk followed; `None` if nothing does, or a link in a tree.
     pub(crate) fn kind(&self, path: &ProjectPath) -> Option<FileKind> {
-        match &self.listed {
-            None => {
-                let metadata = fs::metadata(path.to_host(self.root)).ok()?;
-                Some(FileKind::of(metadata.file_type()))
-            }
-            Some(listed) => {
-                let kind = listed.index.kind(path)?;
-                (kind != FileKind::Link).then_some(kind)
-            }
+        if let Some(listed) = &self.listed
+            && let Some(kind) = listed.index.kind(path)
+        {
+            return (kind != FileKind::Link).then_some(kind);
         }
+        if !self.is_as_on_disk(path) {
+            return None;
+        }
+        let metadata = fs::metadata(path.to_host(self.root)).ok()?;
+        Some(FileKind::of(metadata.file_type()))
     }
 
     /// Returns whether there is anything at a path, even a broken link.
     pub(crate) fn exists(&self, path: &ProjectPath) -> bool {
-        match &self.listed {
-            None => path.to_host(self.root).symlink_metadata().is_ok(),
-            Some(listed) => listed.index.kind(path).is_some(),
-        }
+        let is_listed = |listed: &ListedTree<'_>| listed.index.kind(path).is_some();
+        let is_on_disk = || path.to_host(self.root).symlink_metadata().is_ok();
+        self.listed.as_ref().is_some_and(is_listed) || self.is_as_on_disk(path) && is_on_disk()
     }
 
     /// Returns the names in a directory that are UTF-8, in any order.
     pub(crate) fn names(&self, directory: &ProjectPath) -> Vec<String> {
-        let names: Vec<OsString> = match &self.listed {
-            None => {
-                let entries = fs::read_dir(directory.to_host(self.root));
-                let entries = entries.into_iter().flatten().flatten();
-                entries.map(|entry| entry.file_name()).collect()
-            }
-            Some(listed) => {
-                let children = listed.index.children(directory.relative().as_bytes());
-                children.into_iter().map(|(name, _)| name).collect()
-            }
-        };
-        let names = names.into_iter();
-        names.filter_map(|name| name.into_string().ok()).collect()
+        let mut names: Vec<String> = Vec::new();
+        if self.is_as_on_disk(directory) {
+            let entries = fs::read_dir(directory.to_host(self.root));
+            let entries = entries.into_iter().flatten().flatten();
+            names.extend(entries.filter_map(|entry| entry.file_name().into_string().ok()));
+        }
+        if let Some(listed) = &self.listed {
+            names.retain(|name| listed.tree.is_as_on_disk(&directory.join(name)));
+            let children = listed.index.children(directory.relative().as_bytes());
+            let children = children.into_iter();
+            names.extend(children.filter_map(|(name, _)| name.into_string().ok()));
+            names.sort_unstable();
+            names.dedup();
+        }
+        names
+    }
+
+    fn is_as_on_disk(&self, path: &ProjectPath) -> bool {
+        let listed = self.listed.as_ref();
+        listed.is_none_or(|listed| listed.tree.is_as_on_disk(path))
     }
 
     /// Reads a configuration file. On disk, `plain` is whether it is known to be no link.
@@ -259,6 +271,12 @@ impl<'t> Files<'t> {
             return read_text(host, plain, Some(self.root), &CONFIGURATION);
         };
         let found = ProjectPath::from_host(self.root, host);
+        if let Some(path) = &found
+            && listed.index.get(path).is_none()
+            && listed.tree.is_as_on_disk(path)
+        {
+            return read_text(host, plain, Some(self.root), &CONFIGURATION);
+        }
         let found = found.and_then(|path| listed.index.get(&path));
         let Some((FileKind::File, id)) = found else {
             let what = match found {

@@ -29,6 +29,7 @@ pub use listing::Listing;
 pub(crate) use listing::{
     DirectoryListing, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform,
 };
+pub(crate) use names::SKIP_MARKS;
 pub use names::{is_configuration, is_skip_mark};
 pub use root::{RootRule, RootUnknown, find_root};
 pub(crate) use root::{declares_root, git_top_level};

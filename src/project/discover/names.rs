@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 const ENDINGS: [&str; 3] = [".tm", ".tm.hcl", ".orch.hcl"];
 
 /// Files that keep a directory, and all below it, out of the project.
-const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
+pub(crate) const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
 
 /// Returns whether a file of that name is read as configuration.
 pub fn is_configuration(name: &OsStr) -> bool {

@@ -87,6 +87,12 @@ impl<'t> ProjectFiles<'t> {
         })
     }
 
+    /// Returns the tree that decides what lies at a path, unless it is the disk.
+    fn tree(&self, path: &ProjectPath) -> Option<(&'t TreeIndex, &'t dyn FileTree)> {
+        let tree = self.source.tree;
+        tree.filter(|(_, tree)| !tree.is_as_on_disk(path))
+    }
+
     fn note(&self, read: FileRead) {
         self.reads.borrow_mut().push(read);
     }
@@ -120,7 +126,7 @@ impl function::Files for ProjectFiles<'_> {
     fn read(&self, written: &str) -> Result<Arc<[u8]>, FileError> {
         let path = self.resolve(written)?;
         self.note(FileRead::Path(path.clone()));
-        if let Some((index, tree)) = self.source.tree {
+        if let Some((index, tree)) = self.tree(&path) {
             let Some(id) = index.file(&path) else {
                 return Err(FileError::Wrong(format!("there is no file `{path}`")));
             };
@@ -147,7 +153,8 @@ impl function::Files for ProjectFiles<'_> {
     fn exists(&self, written: &str) -> Result<bool, FileError> {
         let path = self.resolve(written)?;
         self.note(FileRead::Path(path.clone()));
-        let kind = match self.source.tree {
+        let tree = self.tree(&path);
+        let kind = match tree {
             Some((index, _)) => index.kind(&path),
             None => fs::metadata(path.to_host(self.source.root))
                 .ok()
@@ -155,7 +162,7 @@ impl function::Files for ProjectFiles<'_> {
         };
         match kind {
             None => Ok(false),
-            Some(FileKind::File) if self.source.tree.is_none() => self.host(&path).map(|_| true),
+            Some(FileKind::File) if tree.is_none() => self.host(&path).map(|_| true),
             Some(FileKind::File) => Ok(true),
             Some(FileKind::Directory) => Err(FileError::Wrong(format!(
                 "`{path}` is a directory, not a file"
@@ -176,21 +183,27 @@ impl function::Files for ProjectFiles<'_> {
             path.as_str().strip_prefix(&*prefix).map(str::to_owned)
         };
         let mut found: Vec<String> = Vec::new();
-        if let Some((index, _)) = self.source.tree {
+        if let Some((index, tree)) = self.source.tree {
             let files = index.files_below(&directory);
-            let files = files.filter(|path| matcher.matches(path));
+            let files = files.filter(|path| matcher.matches(path) && !tree.is_as_on_disk(path));
             found.extend(files.filter_map(|path| below(&path)));
-        } else {
-            let host = self.host(&directory)?;
-            for entry in WalkDir::new(&host).into_iter().flatten() {
-                let is_file = entry.file_type().is_file()
-                    || (entry.file_type().is_symlink() && entry.path().is_file());
-                if is_file
-                    && let Some(path) = ProjectPath::from_host(self.source.root, entry.path())
-                    && matcher.matches(&path)
-                {
-                    found.extend(below(&path));
-                }
+        }
+        let is_known = |(index, _): (&TreeIndex, _)| index.kind(&directory).is_some();
+        let host = match (self.tree(&directory), self.host(&directory)) {
+            (Some(_), _) => None,
+            // Files on disk were removed since; the directory went with them.
+            (None, Err(_)) if self.source.tree.is_some_and(is_known) => None,
+            (None, host) => Some(host?),
+        };
+        for entry in host.into_iter().flat_map(WalkDir::new).flatten() {
+            let is_file = entry.file_type().is_file()
+                || (entry.file_type().is_symlink() && entry.path().is_file());
+            if is_file
+                && let Some(path) = ProjectPath::from_host(self.source.root, entry.path())
+                && matcher.matches(&path)
+                && self.tree(&path).is_none()
+            {
+                found.extend(below(&path));
             }
         }
         found.sort_unstable();

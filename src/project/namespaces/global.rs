@@ -61,7 +61,7 @@ pub(super) struct Entry<'p> {
     /// The value; `None` if there is none.
     pub(super) answer: EvalResult<Option<Answer>>,
     /// What it was computed from.
-    pub(super) uses: Vec<Used<'p>>,
+    pub(super) uses: Rc<[Used<'p>]>,
     /// The first names of all globals that were looked up on the way, whether or not they exist.
     looked_up: BTreeSet<Arc<str>>,
 }
@@ -374,7 +374,7 @@ impl<'p> Lookup<'_, 'p> {
         self.names.progress.note_names(&entry.looked_up);
         match item {
             Item::Definition(definition) => {
-                let uses = entry.uses.as_slice().into();
+                let uses = entry.uses.clone();
                 self.names.progress.note([Used::Global(definition, uses)]);
             }
             Item::Node(_) => self.names.progress.note(entry.uses.iter().cloned()),
@@ -456,7 +456,7 @@ impl<'p> Lookup<'_, 'p> {
         });
         Entry {
             answer,
-            uses: frame.uses,
+            uses: frame.uses.into(),
             looked_up: frame.looked_up,
         }
     }

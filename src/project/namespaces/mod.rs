@@ -94,6 +94,20 @@ impl<'p> ProjectNamespaces<'p> {
         }
     }
 
+    /// Lets `terramate.stacks.list` be these paths, which are in order, rather than those of the project.
+    #[must_use]
+    pub fn with_stacks<'s>(self, paths: impl Iterator<Item = &'s ProjectPath>) -> Self {
+        ProjectNamespaces {
+            stack_list: Value::list(paths.map(|path| Value::string(path.as_str()))),
+            ..self
+        }
+    }
+
+    /// Returns the project.
+    pub fn project(&self) -> &'p Project {
+        self.project
+    }
+
     /// Returns the namespaces of one stack.
     pub fn of_stack(&self, stack: StackIndex) -> StackNamespaces<'_, 'p> {
         let stack = &self.project.stacks[stack];

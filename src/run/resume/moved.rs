@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::earlier::EarlierRun;
 use crate::change::base::{Base, BaseRule};
-use crate::change::{self, ChangeError, Changes, Counted, SwitchedOff, UncommittedChanges};
+use crate::change::{
+    self, ChangeError, Changes, Counted, HostEnvironment, SwitchedOff, UncommittedChanges,
+};
 use crate::git::{
     ChangedFile, CommitId, FileChange, FileState, GitError, Repository, blob_id, is_executable,
 };
@@ -24,6 +26,8 @@ pub struct WorkingTree<'a> {
     pub repository: &'a Repository,
     /// What is not committed.
     pub status: &'a [ChangedFile],
+    /// The environment of the host, which expressions may name.
+    pub host: &'a HostEnvironment,
 }
 
 /// What has changed since an earlier run.
@@ -165,7 +169,16 @@ impl EarlierRun {
             counted,
             same,
         };
-        let changes = change::find(project, listing, repository, base, uncommitted, problems);
+        let host = tree.host;
+        let changes = change::find(
+            project,
+            listing,
+            repository,
+            base,
+            uncommitted,
+            host,
+            problems,
+        );
         let changes = changes.map_err(UnknownChanges::Changes)?;
         moved.files = !changes.files.is_empty();
         moved.stacks = self.stacks_of(&changes, &project.stacks);

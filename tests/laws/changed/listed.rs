@@ -76,6 +76,9 @@ fn change(input: &Input) -> Option<(&'static str, String)> {
         Some(UseKind::Read(_)) => "read",
         Some(UseKind::Link) => "link",
         Some(UseKind::Terragrunt(_)) => "terragrunt",
+        Some(UseKind::Environment { .. }) => "environment",
+        Some(UseKind::Global { .. }) => "global",
+        Some(UseKind::StackList) => "stack_list",
     };
     Some((rule, file.path.relative().to_owned()))
 }

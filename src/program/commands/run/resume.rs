@@ -14,7 +14,7 @@ use orch::run::settings::RunSettings;
 
 use super::arguments::RunArgs;
 use crate::program::commands::changed::GitState;
-use crate::program::commands::{Loaded, count};
+use crate::program::commands::{Loaded, count, host_environment};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
@@ -91,9 +91,11 @@ impl Loaded {
             Ok(known) => (known, None),
             Err(unknown) => (None, Some(unknown)),
         };
+        let host: Vec<(String, String)> = host_environment().collect();
         let tree = known.as_ref().map(|(repository, files)| WorkingTree {
             repository,
             status: files,
+            host: &host,
         });
         let moved = earlier.moved(
             &self.project,

@@ -1,0 +1,213 @@
+//! Which stacks a change may concern through what configuration computes, without evaluating anything.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use memchr::memmem;
+
+use crate::change::cause::ChangeCause;
+use crate::change::files::ChangedFiles;
+use crate::change::inputs::Tree;
+use crate::change::named::touch_named;
+use crate::language::function::reads_files;
+use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
+use crate::path::ProjectPath;
+use crate::project::discover::{is_configuration, is_skip_mark};
+use crate::project::globals::{DefinitionKind, MapBlock, MapValue};
+use crate::project::stack::StackIndex;
+use crate::project::{DirectoryScope, Project};
+
+/// The stacks that a change may concern.
+#[derive(Default)]
+pub(super) struct Concerned {
+    /// The stacks whose values may differ.
+    pub(super) compared: BTreeSet<StackIndex>,
+    /// The stacks for which functions may read a file that has changed.
+    pub(super) reading: BTreeSet<StackIndex>,
+    /// The directories whose configuration differs.
+    pub(super) directories: BTreeSet<ProjectPath>,
+    /// The links that are configuration files and lead to a file that has changed, with that file.
+    pub(super) links: BTreeMap<ProjectPath, ProjectPath>,
+}
+
+impl Concerned {
+    /// Finds the stacks, without those that have changed anyway.
+    pub(super) fn find(
+        project: &Project,
+        tree: &Tree<'_>,
+        files: &ChangedFiles,
+        changed: &BTreeMap<StackIndex, ChangeCause>,
+    ) -> Self {
+        let mut concerned = Concerned::default();
+        let configuration = files.iter().filter(|file| {
+            let name = file.path.basename().as_ref();
+            is_configuration(name) || is_skip_mark(name)
+        });
+        let directories = configuration.filter_map(|file| file.path.parent());
+        concerned.directories.extend(directories);
+        let links = tree.changed_configuration_links();
+        concerned
+            .directories
+            .extend(links.keys().filter_map(ProjectPath::parent));
+        // These may add stacks to the list of all, or take some from it.
+        let may_list_others = !concerned.directories.is_empty();
+        let importing = project.imports.iter().filter(|(_, imports)| {
+            let mut imports = imports.iter();
+            imports.any(|entry| touch_named(tree, &entry.value).is_some())
+        });
+        let importing = importing.map(|(directory, _)| directory.clone());
+        concerned.directories.extend(importing);
+        for directory in &concerned.directories {
+            concerned
+                .compared
+                .extend(project.stacks.at_or_below(directory));
+        }
+        // To look at all text is faster than to look at all expressions.
+        if may_list_others || may_call_reader(project) {
+            concerned.add_mentioning(project, may_list_others, changed);
+        }
+        concerned
+            .compared
+            .retain(|stack| !changed.contains_key(stack));
+        concerned.links = links;
+        concerned
+    }
+
+    /// Adds the stacks whose variables may be computed from files, or from the list of all stacks.
+    fn add_mentioning(
+        &mut self,
+        project: &Project,
+        may_list_others: bool,
+        changed: &BTreeMap<StackIndex, ChangeCause>,
+    ) {
+        let mut scopes = Scopes {
+            project,
+            known: HashMap::new(),
+        };
+        for (index, stack) in project.stacks.iter() {
+            if changed.contains_key(&index) {
+                continue;
+            }
+            let mentions = scopes.above(stack.path.as_str());
+            if mentions.files {
+                self.reading.insert(index);
+            }
+            if mentions.stacks && may_list_others {
+                self.compared.insert(index);
+            }
+        }
+    }
+
+    /// Returns whether no stack is concerned.
+    pub(super) fn is_empty(&self) -> bool {
+        self.compared.is_empty() && self.reading.is_empty()
+    }
+}
+
+/// What the variables that a directory hands down, and the globals that these can use, mention.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mentions {
+    /// Whether there are any variables.
+    variables: bool,
+    /// A function that reads files.
+    files: bool,
+    /// The list of all stacks.
+    stacks: bool,
+}
+
+/// What directories mention together with those above them.
+struct Scopes<'p> {
+    project: &'p Project,
+    known: HashMap<&'p str, Mentions>,
+}
+
+impl<'p> Scopes<'p> {
+    /// Returns what a directory and those above it mention; nothing without a variable.
+    fn above(&mut self, directory: &'p str) -> Mentions {
+        let all = self.everything(directory);
+        if all.variables {
+            all
+        } else {
+            Mentions::default()
+        }
+    }
+
+    fn everything(&mut self, directory: &'p str) -> Mentions {
+        if let Some(known) = self.known.get(directory) {
+            return *known;
+        }
+        let parent = match directory.rfind('/') {
+            Some(0) if directory.len() > 1 => Some("/"),
+            Some(0) | None => None,
+            Some(slash) => Some(&directory[..slash]),
+        };
+        let mut all = parent.map_or_else(Mentions::default, |parent| self.everything(parent));
+        if let Some(scope) = self.project.scopes.get(directory) {
+            all.variables |= !scope.env.is_empty();
+            each_expression(scope, &mut |expr| {
+                all.files |= calls_reader(expr);
+                all.stacks |= names_stacks(expr);
+            });
+        }
+        self.known.insert(directory, all);
+        all
+    }
+}
+
+/// Visits the expressions of variables and globals, with every one in them.
+fn each_expression<'s>(scope: &'s DirectoryScope, visit: &mut dyn FnMut(&'s Expr)) {
+    for definition in &scope.env {
+        definition.value.each(visit);
+    }
+    for definition in &scope.globals {
+        match &definition.kind {
+            DefinitionKind::Value(expr) => expr.each(visit),
+            DefinitionKind::Map(block) => each_of_map(block, visit),
+            DefinitionKind::Unset | DefinitionKind::Object => {}
+        }
+    }
+}
+
+/// Visits the expressions of a `map` block, with every one in them.
+pub(super) fn each_of_map<'s>(block: &'s MapBlock, visit: &mut dyn FnMut(&'s Expr)) {
+    block.for_each.each(visit);
+    block.key.each(visit);
+    match &block.value {
+        MapValue::Expr(expr) => expr.each(visit),
+        MapValue::Block { attributes, maps } => {
+            for attribute in attributes {
+                attribute.value.each(visit);
+            }
+            for map in maps {
+                each_of_map(map, visit);
+            }
+        }
+    }
+}
+
+/// Returns whether a configuration file may call a function that reads files.
+fn may_call_reader(project: &Project) -> bool {
+    let names = ["tm_file", "tm_templatefile"].map(memmem::Finder::new);
+    let mut files = project.sources.files();
+    files.any(|file| {
+        let mut names = names.iter();
+        names.any(|name| name.find(file.text.as_bytes()).is_some())
+    })
+}
+
+fn calls_reader(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Call(call) if reads_files(&call.name.text))
+}
+
+/// Returns whether an expression may be the list of all stacks, or hold it.
+pub(super) fn names_stacks(expr: &Expr) -> bool {
+    let is_tool = |expr: &Expr| matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"));
+    match &expr.kind {
+        // The base of a traversal is visited, too, but says less than the whole.
+        ExprKind::Traversal(base, steps) if is_tool(base) => !matches!(
+            steps.first().map(|step| &step.kind),
+            Some(TraversalStepKind::Attribute(name)) if &**name != "stacks"
+        ),
+        ExprKind::Call(call) => call.arguments.iter().any(is_tool),
+        _ => false,
+    }
+}

@@ -1,0 +1,166 @@
+//! The project as it would be if the changes that count had not been made.
+//!
+//! A file that has changed is as the base has it. All others are as they are now, those included that
+//! differ and do not count, so they make no difference.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::path::Path;
+
+use crate::change::error::ChangeError;
+use crate::change::files::ChangedFiles;
+use crate::git::{CommitId, CommitTree, Repository, TreeScope};
+use crate::path::ProjectPath;
+use crate::project::discover::{FileTree, SKIP_MARKS, TreeEntry, is_skip_mark};
+use crate::project::{self, LoadTreeError, Problems, Project};
+use crate::source::{FileId, SourceFile};
+
+/// How the id of a file begins that is as it is now; its number among the sources follows.
+const PRESENT: &str = "present ";
+
+/// The files of the project without the changes that count.
+pub(super) struct EarlierTree<'a> {
+    present: &'a Project,
+    changed: &'a ChangedFiles,
+    directories: &'a BTreeSet<ProjectPath>,
+    links: &'a BTreeMap<ProjectPath, ProjectPath>,
+    /// The files of the base, those that have changed.
+    commit: CommitTree,
+    entries: Vec<TreeEntry>,
+}
+
+impl<'a> EarlierTree<'a> {
+    /// Finds the configuration files in some directories, which include all those above any of them and
+    /// all whose own configuration has changed. `links` are configuration files that lead to a file that has
+    /// changed.
+    pub(super) fn new(
+        present: &'a Project,
+        base: &CommitId,
+        changed: &'a ChangedFiles,
+        directories: &'a BTreeSet<ProjectPath>,
+        links: &'a BTreeMap<ProjectPath, ProjectPath>,
+    ) -> Result<Self, ChangeError> {
+        let parents = changed.iter().filter_map(|file| file.path.parent());
+        let parents: BTreeSet<ProjectPath> = parents.collect();
+        // Where a mark hides a directory now, the base alone knows what is in it.
+        let marks = changed.iter().filter(|file| {
+            let is_there = || file.path.to_host(&present.root).symlink_metadata().is_ok();
+            is_skip_mark(file.path.basename().as_ref()) && is_there()
+        });
+        let hidden: Vec<ProjectPath> = marks.filter_map(|mark| mark.path.parent()).collect();
+        let scope = TreeScope {
+            directories: parents.iter().cloned().collect(),
+            trees: hidden.clone(),
+        };
+        let repository = Repository::open(&present.root)?;
+        let commit = CommitTree::new(repository, base.clone()).within(scope);
+        let mut entries = commit.entries().map_err(LoadTreeError::Tree)?;
+        let is_wanted = |path: &str| {
+            let path = ProjectPath::from_normal(path);
+            let is_hidden = || {
+                hidden
+                    .iter()
+                    .any(|directory| path.is_at_or_below(directory))
+            };
+            changed.at(path.as_str()).is_some() || is_hidden()
+        };
+        entries.retain(|entry| {
+            str::from_utf8(&entry.path).is_ok_and(|path| is_wanted(&format!("/{path}")))
+        });
+        // The marks that keep some of these directories out of the project.
+        let around = parents.iter().flat_map(|directory| {
+            let own = std::iter::once(directory.as_str());
+            own.chain(directory.ancestors())
+        });
+        let around: BTreeSet<ProjectPath> = around.map(ProjectPath::from_normal).collect();
+        let marks = around
+            .iter()
+            .flat_map(|directory| SKIP_MARKS.map(|mark| directory.join(mark)));
+        let marks = marks.filter(|mark| {
+            let is_there = || mark.to_host(&present.root).symlink_metadata().is_ok();
+            changed.touching_above(mark).is_none() && is_there()
+        });
+        entries.extend(marks.map(|mark| entry(&mark, String::new())));
+        // A link is a file with the content of its target.
+        let linked = links.iter().filter_map(|(link, end)| {
+            let end = end.relative().as_bytes();
+            let found = entries.iter().find(|entry| entry.path == end)?;
+            Some(entry(link, found.id.clone()))
+        });
+        let linked: Vec<TreeEntry> = linked.collect();
+        entries.extend(linked);
+        for (number, file) in present.sources.files().enumerate() {
+            let mut above = file.path.ancestors();
+            let is_in = above
+                .next()
+                .is_some_and(|parent| directories.contains(parent));
+            let is_changed =
+                changed.touching_above(&file.path).is_some() || links.contains_key(&file.path);
+            if is_in && !is_changed {
+                entries.push(entry(&file.path, format!("{PRESENT}{number}")));
+            }
+        }
+        Ok(EarlierTree {
+            present,
+            changed,
+            directories,
+            links,
+            commit,
+            entries,
+        })
+    }
+
+    /// Loads the project. What is wrong with it is of no interest.
+    pub(super) fn load(&self) -> Result<Project, ChangeError> {
+        let mut unheeded = Problems::default();
+        Ok(project::Project::load_tree(
+            self.root(),
+            self,
+            &mut unheeded,
+        )?)
+    }
+
+    /// Returns whether the configuration of a directory is that of this tree, rather than left out.
+    pub(super) fn covers(&self, directory: &ProjectPath) -> bool {
+        self.directories.contains(directory)
+    }
+
+    fn root(&self) -> &'a Path {
+        &self.present.root
+    }
+
+    fn source(&self, id: &str) -> Option<&'a SourceFile> {
+        let number = id.strip_prefix(PRESENT)?.parse().ok()?;
+        Some(self.present.sources.file(FileId(number)))
+    }
+}
+
+fn entry(path: &ProjectPath, id: String) -> TreeEntry {
+    TreeEntry {
+        path: path.relative().as_bytes().to_vec(),
+        id,
+        is_link: false,
+    }
+}
+
+impl FileTree for EarlierTree<'_> {
+    fn entries(&self) -> io::Result<Vec<TreeEntry>> {
+        Ok(self.entries.clone())
+    }
+
+    fn read(&self, ids: &[&str], max_bytes: u32) -> io::Result<Vec<Option<Vec<u8>>>> {
+        let of_base = ids.iter().copied();
+        let of_base: Vec<&str> = of_base.filter(|id| self.source(id).is_none()).collect();
+        let contents = self.commit.read(&of_base, max_bytes)?;
+        let contents: HashMap<&str, Option<Vec<u8>>> = of_base.into_iter().zip(contents).collect();
+        let content = |id: &&str| match self.source(id) {
+            Some(file) => Some(file.text.clone().into_bytes()),
+            None => contents.get(id).cloned().flatten(),
+        };
+        Ok(ids.iter().map(content).collect())
+    }
+
+    fn is_as_on_disk(&self, path: &ProjectPath) -> bool {
+        self.changed.touching_above(path).is_none() && !self.links.contains_key(path)
+    }
+}

@@ -1,0 +1,267 @@
+//! Why a variable differs: the steps from it to the file that has changed.
+//!
+//! A value differs because a definition does, or because something does that the definition uses. The
+//! definitions of both sides are followed together, until one differs and its file has changed.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::concerned::{each_of_map, names_stacks};
+use super::trace::{Side, each_use};
+use crate::change::cause::{ChangeCause, Use, UseKind};
+use crate::change::files::ChangedFiles;
+use crate::git::ChangedFile;
+use crate::language::syntax::Expr;
+use crate::path::ProjectPath;
+use crate::project::discover::{is_configuration, is_skip_mark};
+use crate::project::environment::Variable;
+use crate::project::globals::{DefinitionKind, GlobalDefinition};
+use crate::project::namespaces::{FileRead, Used};
+use crate::source::Span;
+
+/// Explains differences.
+pub(super) struct Explainer<'a> {
+    pub(super) now: Side<'a>,
+    pub(super) before: Side<'a>,
+    pub(super) files: &'a ChangedFiles,
+    /// The links among configuration files that lead to a file that has changed.
+    pub(super) links: &'a BTreeMap<ProjectPath, ProjectPath>,
+    /// The file by which a stack was added or removed.
+    pub(super) stack_list: Option<&'a ChangedFile>,
+}
+
+/// What is followed on both sides: the uses of now, and those of the base.
+type Uses<'u, 'p> = (&'u [Used<'p>], &'u [Used<'p>]);
+
+impl Explainer<'_> {
+    /// Explains why a variable differs for a stack; at least one of the two is there.
+    pub(super) fn variable(
+        &self,
+        stack: &ProjectPath,
+        now: Option<&Variable<'_>>,
+        before: Option<&Variable<'_>>,
+    ) -> Option<ChangeCause> {
+        let step = match (now, before) {
+            (Some(now), _) => self.now.variable(now),
+            (None, before) => self.before.variable(before?),
+        };
+        let place = |variable: &Variable<'_>| variable.definition.value.span;
+        if let Some((file, was)) = self.definition(now.map(place), before.map(place)) {
+            let step = match before {
+                Some(before) if was => self.before.variable(before),
+                _ => step,
+            };
+            let (file, chain) = (file.clone(), vec![step]);
+            return Some(ChangeCause { file, chain });
+        }
+        let mut search = Search {
+            explainer: self,
+            chain: vec![step.clone()],
+            seen: HashSet::new(),
+        };
+        let found = search.difference((
+            now.map_or(&[], |it| it.uses.as_slice()),
+            before.map_or(&[], |it| it.uses.as_slice()),
+        ));
+        found
+            .or_else(|| self.by_list(now, &step))
+            .or_else(|| self.by_scope(stack, step))
+    }
+
+    /// Returns the changed file by which a definition differs, and whether the definition at the base is
+    /// the one that was in it. Each definition is given as the place of its value.
+    fn definition(&self, now: Option<Span>, before: Option<Span>) -> Option<(&ChangedFile, bool)> {
+        let of_now = now.map(|value| (self.now.file(value), self.now.text(value)));
+        let of_before = before.map(|value| (self.before.file(value), self.before.text(value)));
+        if of_now == of_before {
+            return None;
+        }
+        let changed = |definition: Option<(&ProjectPath, _)>, was| {
+            let (file, _) = definition?;
+            let file = self.links.get(file).unwrap_or(file);
+            Some((self.files.at(file.as_str())?, was))
+        };
+        changed(of_now, false).or_else(|| changed(of_before, true))
+    }
+
+    /// Explains a difference by the list of all stacks.
+    fn by_list(&self, now: Option<&Variable<'_>>, step: &Use) -> Option<ChangeCause> {
+        let file = self.stack_list?;
+        let now = now?;
+        let mut found = None;
+        let chain = &mut vec![step.clone()];
+        let place = |expr: &Expr| {
+            let mut place = None;
+            expr.each(&mut |expr| {
+                if place.is_none() && names_stacks(expr) {
+                    place = Some(expr.span);
+                }
+            });
+            place
+        };
+        let list = |chain: &[Use], place: Span| {
+            let list = self.now.step(UseKind::StackList, place);
+            chain.iter().cloned().chain([list]).collect::<Vec<Use>>()
+        };
+        if let Some(place) = place(&now.definition.value) {
+            found = Some(list(chain, place));
+        }
+        each_use(self.now, &now.uses, chain, &mut |used, chain| {
+            if found.is_none()
+                && let Used::Global(definition, _) = used
+            {
+                let mut named = None;
+                match &definition.kind {
+                    DefinitionKind::Value(expr) => named = place(expr),
+                    DefinitionKind::Map(block) => each_of_map(block, &mut |expr| {
+                        if named.is_none() && names_stacks(expr) {
+                            named = Some(expr.span);
+                        }
+                    }),
+                    DefinitionKind::Unset | DefinitionKind::Object => {}
+                }
+                found = named.map(|place| list(chain, place));
+            }
+        });
+        let file = file.clone();
+        found.map(|chain| ChangeCause { file, chain })
+    }
+
+    /// Explains a difference by the nearest changed configuration file at or above the stack, or by any,
+    /// where nothing says more: a name may mean something else, or lead nowhere.
+    fn by_scope(&self, stack: &ProjectPath, step: Use) -> Option<ChangeCause> {
+        let is_meant = |file: &&ChangedFile| {
+            let name = file.path.basename().as_ref();
+            is_configuration(name) || is_skip_mark(name)
+        };
+        let distance = |file: &&ChangedFile| {
+            let parent = file.path.parent()?;
+            let below = stack.is_at_or_below(&parent);
+            below.then(|| stack.components().count() - parent.components().count())
+        };
+        let mut near: Vec<(usize, &ChangedFile)> = self
+            .files
+            .iter()
+            .filter(is_meant)
+            .filter_map(|file| Some((distance(&file)?, file)))
+            .collect();
+        near.sort_by_key(|(distance, _)| *distance);
+        let file = near.first().map(|(_, file)| *file);
+        let file = file.or_else(|| self.files.iter().find(is_meant));
+        let file = file.or_else(|| self.files.iter().next())?.clone();
+        let chain = vec![step];
+        Some(ChangeCause { file, chain })
+    }
+}
+
+/// A search for what differs.
+struct Search<'a, 'e> {
+    explainer: &'e Explainer<'a>,
+    chain: Vec<Use>,
+    /// The definitions of both sides that have been compared.
+    seen: HashSet<*const GlobalDefinition>,
+}
+
+impl Search<'_, '_> {
+    /// Finds the first definition that differs in a file that has changed.
+    fn difference(&mut self, (now, before): Uses<'_, '_>) -> Option<ChangeCause> {
+        let globals = |uses: &[Used<'_>]| -> Vec<(String, usize)> {
+            let uses = uses.iter().enumerate();
+            let global = |(index, used): (usize, &Used<'_>)| match used {
+                Used::Global(definition, _) => Some((definition.name(), index)),
+                Used::File(..) => None,
+            };
+            uses.filter_map(global).collect()
+        };
+        let by_name: BTreeMap<String, usize> = globals(before).into_iter().rev().collect();
+        let of_now = globals(now);
+        for (name, index) in &of_now {
+            let counterpart = by_name.get(name).map(|&index| &before[index]);
+            if let Some(cause) = self.global(Some(&now[*index]), counterpart) {
+                return Some(cause);
+            }
+        }
+        for (name, index) in by_name {
+            let is_new = !of_now.iter().any(|(known, _)| *known == name);
+            if is_new && let Some(cause) = self.global(None, Some(&before[index])) {
+                return Some(cause);
+            }
+        }
+        self.read(now, before)
+    }
+
+    fn global(&mut self, now: Option<&Used<'_>>, before: Option<&Used<'_>>) -> Option<ChangeCause> {
+        let Some(Used::Global(seen, _)) = now.or(before) else {
+            return None;
+        };
+        if !self.seen.insert(std::ptr::from_ref(*seen)) {
+            return None;
+        }
+        let explainer = self.explainer;
+        let place = |used: Option<&Used<'_>>| match used {
+            Some(Used::Global(definition, _)) => Some(value_span(definition)),
+            _ => None,
+        };
+        let step = |side: Side<'_>, used: Option<&Used<'_>>| match used {
+            Some(Used::Global(definition, _)) => Some(side.global(definition)),
+            _ => None,
+        };
+        let of_now = step(explainer.now, now);
+        let of_before = step(explainer.before, before);
+        if let Some((file, was)) = explainer.definition(place(now), place(before)) {
+            let step = if was { of_before.or(of_now) } else { of_now };
+            let chain = self.chain.iter().cloned().chain(step).collect();
+            let file = file.clone();
+            return Some(ChangeCause { file, chain });
+        }
+        let depth = self.chain.len();
+        self.chain.extend(of_now.or(of_before));
+        let found = self.difference((inner(now), inner(before)));
+        self.chain.truncate(depth);
+        found
+    }
+
+    /// Finds a file that a function reads at either side and that has changed.
+    fn read(&self, now: &[Used<'_>], before: &[Used<'_>]) -> Option<ChangeCause> {
+        let explainer = self.explainer;
+        let sides = [(explainer.now, now), (explainer.before, before)];
+        let mut reads = sides.into_iter().flat_map(|(side, uses)| {
+            uses.iter().filter_map(move |used| match used {
+                Used::File(FileRead::Path(path), function) => {
+                    let file = explainer.files.touching(path)?;
+                    Some((file, side.read(*function)))
+                }
+                _ => None,
+            })
+        });
+        reads.next().map(|(file, step)| ChangeCause {
+            file: file.clone(),
+            chain: self.chain.iter().cloned().chain([step]).collect(),
+        })
+    }
+}
+
+/// Returns what a global was computed from.
+fn inner<'u, 'p>(used: Option<&'u Used<'p>>) -> &'u [Used<'p>] {
+    match used {
+        Some(Used::Global(_, computed_from)) => computed_from,
+        _ => &[],
+    }
+}
+
+/// Returns what a definition says, as far as it is in one place.
+fn value_span(definition: &GlobalDefinition) -> Span {
+    match &definition.kind {
+        DefinitionKind::Value(expr) => expr.span,
+        DefinitionKind::Map(block) => {
+            let mut span = block.for_each.span;
+            each_of_map(block, &mut |expr| {
+                if expr.span.file == span.file {
+                    span.start = span.start.min(expr.span.start);
+                    span.end = span.end.max(expr.span.end);
+                }
+            });
+            span
+        }
+        DefinitionKind::Unset | DefinitionKind::Object => definition.span,
+    }
+}

@@ -1,0 +1,113 @@
+//! What a stack's environment is computed from, among the inputs of the stack.
+
+use std::collections::HashSet;
+
+use super::trace::{self, Side};
+use super::{HostEnvironment, environments};
+use crate::change::cause::{ChangeCause, Input, InputLocation, UseKind};
+use crate::change::error::ChangeError;
+use crate::change::files::ChangedFiles;
+use crate::change::inputs::{InputProblems, Inputs, Touch, Tree, place_read};
+use crate::project::discover::Listing;
+use crate::project::namespaces::{FileRead, Used};
+use crate::project::stack::StackIndex;
+use crate::project::{self, Project};
+
+/// Adds to the inputs of a stack what its environment is computed from, unless it is there already: the
+/// files with the definitions, and those that functions read. A file that is read has changed if it is
+/// among `files`; one with definitions, if `cause` says that the stack has changed by it.
+///
+/// # Errors
+///
+/// If no thread can be started.
+pub fn add_computed(
+    project: &Project,
+    listing: &Listing,
+    host: &HostEnvironment,
+    files: Option<&ChangedFiles>,
+    cause: Option<&ChangeCause>,
+    stack: StackIndex,
+    inputs: &mut Vec<Input>,
+) -> Result<(), ChangeError> {
+    if !project.settings.environment {
+        return Ok(());
+    }
+    let nothing = ChangedFiles::default();
+    let unheeded = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, files.unwrap_or(&nothing), &unheeded);
+    let mut found = project::pool()?.install(|| evaluate(project, host, &tree, stack));
+    let is_computed = |cause: &&ChangeCause| {
+        matches!(
+            cause.chain.first().map(|step| &step.kind),
+            Some(UseKind::Environment { .. })
+        )
+    };
+    if let Some(ChangeCause { file, chain }) = cause.filter(is_computed) {
+        let location = InputLocation::Path(file.path.clone());
+        let is_known = |input: &Input| input.change.as_ref() == Some(file);
+        let known = found.iter().position(|input| input.location == location);
+        if !found.iter().any(is_known) {
+            found.extend(known.is_none().then(|| Input {
+                location,
+                chain: Vec::new(),
+                change: None,
+                links: Vec::new(),
+                uncounted: Vec::new(),
+            }));
+            let index = known.unwrap_or(found.len() - 1);
+            found[index].chain.clone_from(chain);
+            found[index].change = Some(file.clone());
+        }
+    }
+    let known: HashSet<String> = inputs.iter().map(|it| it.location.to_string()).collect();
+    found.retain(|input| input.change.is_some() || !known.contains(&input.location.to_string()));
+    inputs.extend(found);
+    Ok(())
+}
+
+fn evaluate(
+    project: &Project,
+    host: &HostEnvironment,
+    tree: &Tree<'_>,
+    stack: StackIndex,
+) -> Vec<Input> {
+    let side = Side {
+        project,
+        was: false,
+    };
+    let own = |path| project.stacks.nearest_above(path) == Some(stack);
+    let mut inputs = Inputs::default();
+    for variable in environments(project, host).variables(stack) {
+        let mut chain = vec![side.variable(&variable)];
+        let file = side.file(variable.definition.name.span);
+        if !own(file) {
+            inputs.add(InputLocation::Path(file.clone()), &[], &chain, None);
+        }
+        trace::each_use(
+            side,
+            &variable.uses,
+            &mut chain,
+            &mut |used, chain| match used {
+                Used::Global(definition, _) => {
+                    let file = side.file(definition.span);
+                    if !own(file) {
+                        inputs.add(InputLocation::Path(file.clone()), &[], chain, None);
+                    }
+                }
+                Used::File(read, _) => {
+                    let place = match read {
+                        FileRead::Path(path) => place_read(path.clone(), None),
+                        FileRead::Matching(directory, pattern) => {
+                            place_read(directory.clone(), Some(pattern))
+                        }
+                    };
+                    let touch: Option<Touch<'_>> = trace::touch_read(tree, read);
+                    if let Some(place) = place {
+                        inputs.add(place, &[], chain, touch);
+                    }
+                }
+            },
+        );
+    }
+    inputs.in_order()
+}

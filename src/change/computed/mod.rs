@@ -1,0 +1,217 @@
+//! What configuration computes for a stack, as an input of the stack: its environment, and the files
+//! that functions read for it.
+//!
+//! The values that reach a stack are compared with those that would reach it if the changes that count
+//! had not been made. Only stacks that a changed file may concern are evaluated, and only if there are
+//! any is that other state loaded.
+
+mod concerned;
+mod earlier;
+mod explain;
+mod listed;
+mod trace;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::concerned::Concerned;
+use self::earlier::EarlierTree;
+use self::explain::Explainer;
+pub use self::listed::add_computed;
+use self::trace::Side;
+use super::cause::ChangeCause;
+use super::error::ChangeError;
+use super::files::ChangedFiles;
+use super::inputs::{InputProblems, Tree};
+use crate::diagnostic::Diagnostic;
+use crate::git::{ChangedFile, CommitId};
+use crate::path::ProjectPath;
+use crate::project::config::EnvDefinition;
+use crate::project::discover::{Listing, SKIP_MARKS, is_configuration};
+use crate::project::environment::{Environments, Variable};
+use crate::project::namespaces::ProjectNamespaces;
+use crate::project::stack::StackIndex;
+use crate::project::{self, Project};
+
+/// The environment that `orch` was started in, as far as it is text.
+pub type HostEnvironment = [(String, String)];
+
+/// Finds the stacks that have changed because of what configuration computes, without those that have
+/// changed anyway. `files` has all changes since the base that count.
+pub(super) fn changed_stacks(
+    project: &Project,
+    listing: &Listing,
+    host: &HostEnvironment,
+    base: &CommitId,
+    files: &ChangedFiles,
+    changed: &BTreeMap<StackIndex, ChangeCause>,
+) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
+    if !project.settings.environment || files.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // What is wrong with links on the way was reported for other inputs.
+    let unheeded = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, files, &unheeded);
+    let find = || {
+        let concerned = Concerned::find(project, &tree, files, changed);
+        if concerned.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let now = environments(project, host);
+        let mut found = BTreeMap::new();
+        let side = Side {
+            project,
+            was: false,
+        };
+        for &stack in &concerned.reading {
+            let variables = now.variables(stack);
+            let mut causes = variables
+                .iter()
+                .filter_map(|it| trace::read_by(side, &tree, it));
+            found.extend(causes.next().map(|cause| (stack, cause)));
+        }
+        let mut rest = concerned.compared.iter().copied();
+        if rest.any(|stack| !found.contains_key(&stack)) {
+            let region = region(project, &concerned);
+            let earlier = EarlierTree::new(project, base, files, &region, &concerned.links)?;
+            compare(project, host, &earlier, files, &concerned, &mut found)?;
+        }
+        Ok(found)
+    };
+    project::pool()?.install(find)
+}
+
+/// Returns environments whose values can be compared.
+fn environments<'p>(project: &'p Project, host: &HostEnvironment) -> Environments<'p> {
+    Environments::of(ProjectNamespaces::new(project, host.iter().cloned()).comparable())
+}
+
+/// Returns the directories whose configuration is to be known at the base: those that differ, those of
+/// the stacks that are compared, and all above them.
+fn region(project: &Project, concerned: &Concerned) -> BTreeSet<ProjectPath> {
+    let differing = concerned.directories.iter();
+    // Below these, stacks may be in the project that were not in it.
+    let below = differing
+        .clone()
+        .flat_map(|it| project.stacks.at_or_below(it));
+    let stacks = below.chain(concerned.compared.iter().copied());
+    let stacks = stacks.map(|stack| &project.stacks[stack].path);
+    let mut region: BTreeSet<ProjectPath> = differing.chain(stacks).cloned().collect();
+    let own = region.iter();
+    let above = own.flat_map(|directory| directory.ancestors().map(ProjectPath::from_normal));
+    let above: Vec<ProjectPath> = above.collect();
+    region.extend(above);
+    region
+}
+
+/// Adds the stacks whose variables differ.
+fn compare(
+    project: &Project,
+    host: &HostEnvironment,
+    tree: &EarlierTree<'_>,
+    files: &ChangedFiles,
+    concerned: &Concerned,
+    found: &mut BTreeMap<StackIndex, ChangeCause>,
+) -> Result<(), ChangeError> {
+    let earlier = tree.load()?;
+    let stacks = |project: &Project| -> BTreeSet<ProjectPath> {
+        let stacks = project.stacks.iter();
+        stacks.map(|(_, stack)| stack.path.clone()).collect()
+    };
+    let stacks_now = stacks(project);
+    let mut stacks_before = stacks(&earlier);
+    let elsewhere = stacks_now.iter().filter(|path| !tree.covers(path));
+    stacks_before.extend(elsewhere.cloned());
+    let before = ProjectNamespaces::new(&earlier, host.iter().cloned());
+    let before = before
+        .comparable()
+        .reading(tree)
+        .with_stacks(stacks_before.iter());
+    let before = Environments::of(before);
+    let now = environments(project, host);
+    let mut differing = stacks_now.symmetric_difference(&stacks_before);
+    let explainer = Explainer {
+        now: Side {
+            project,
+            was: false,
+        },
+        before: Side {
+            project: &earlier,
+            was: true,
+        },
+        files,
+        links: &concerned.links,
+        stack_list: differing.find_map(|stack| declaration(stack, files)),
+    };
+    for &stack in &concerned.compared {
+        let path = &project.stacks[stack].path;
+        // A stack that was not there has nothing to be compared with.
+        let Some(was) = earlier.stacks.at(path.as_str()) else {
+            continue;
+        };
+        if found.contains_key(&stack) {
+            continue;
+        }
+        let (now, before) = (now.variables(stack), before.variables(was));
+        let cause = difference(&now, &before)
+            .and_then(|(now, before)| explainer.variable(path, now, before));
+        found.extend(cause.map(|cause| (stack, cause)));
+    }
+    Ok(())
+}
+
+/// Returns the changed file that adds or removes a stack.
+fn declaration<'f>(stack: &ProjectPath, files: &'f ChangedFiles) -> Option<&'f ChangedFile> {
+    let mut below = files.below(stack);
+    let own = below.find(|file| {
+        let is_here = file.path.parent().as_ref() == Some(stack);
+        is_here && is_configuration(file.path.basename().as_ref())
+    });
+    let around = || {
+        let directories = std::iter::once(stack.as_str()).chain(stack.ancestors());
+        let mut directories = directories.map(ProjectPath::from_normal);
+        directories.find_map(|directory| {
+            let mut marks = SKIP_MARKS.iter();
+            marks.find_map(|mark| files.at(directory.join(mark).as_str()))
+        })
+    };
+    own.or_else(around)
+}
+
+/// Returns the first variable that differs, as it is on both sides. Both have the variables by name.
+fn difference<'v, 'n, 'b>(
+    now: &'v [Variable<'n>],
+    before: &'v [Variable<'b>],
+) -> Option<(Option<&'v Variable<'n>>, Option<&'v Variable<'b>>)> {
+    let (mut now, mut before) = (now.iter().peekable(), before.iter().peekable());
+    let name = |definition: &EnvDefinition| definition.name.text.clone();
+    loop {
+        let name_now = now.peek().map(|it| name(it.definition));
+        let name_before = before.peek().map(|it| name(it.definition));
+        let (is_now, is_before) = match (&name_now, &name_before) {
+            (None, None) => return None,
+            (Some(now), Some(before)) => (now <= before, before <= now),
+            (now, before) => (now.is_some(), before.is_some()),
+        };
+        let of_now = is_now.then(|| now.next()).flatten();
+        let of_before = is_before.then(|| before.next()).flatten();
+        let is_same = match (of_now, of_before) {
+            (Some(now), Some(before)) => is_same(&now.value, &before.value),
+            _ => false,
+        };
+        if !is_same {
+            return Some((of_now, of_before));
+        }
+    }
+}
+
+/// Returns whether two values are the same, or fail in the same way.
+fn is_same(
+    now: &Result<Option<String>, Diagnostic>,
+    before: &Result<Option<String>, Diagnostic>,
+) -> bool {
+    match (now, before) {
+        (Ok(now), Ok(before)) => now == before,
+        (Err(now), Err(before)) => now.code == before.code && now.message == before.message,
+        _ => false,
+    }
+}

@@ -1,0 +1,124 @@
+//! The steps from a variable to what it is computed from.
+
+use std::collections::HashSet;
+
+use crate::change::cause::{ChangeCause, Location, Use, UseKind};
+use crate::change::inputs::{Touch, Tree};
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::project::environment::Variable;
+use crate::project::globals::GlobalDefinition;
+use crate::project::namespaces::{FileRead, Used};
+use crate::source::Span;
+
+/// One of the two states of the project that are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Side<'p> {
+    pub(super) project: &'p Project,
+    /// Whether this is the state at the base.
+    pub(super) was: bool,
+}
+
+impl<'p> Side<'p> {
+    pub(super) fn file(&self, span: Span) -> &'p ProjectPath {
+        &self.project.sources.file(span.file).path
+    }
+
+    pub(super) fn text(&self, span: Span) -> &'p str {
+        let text = &self.project.sources.file(span.file).text;
+        text.get(span.range()).unwrap_or_default()
+    }
+
+    pub(super) fn step(&self, kind: UseKind, span: Span) -> Use {
+        let location = Location::of(span, self.project);
+        Use { kind, location }
+    }
+
+    pub(super) fn variable(&self, variable: &Variable<'_>) -> Use {
+        let name = &variable.definition.name;
+        let kind = UseKind::Environment {
+            name: name.text.clone(),
+            was: self.was,
+        };
+        self.step(kind, name.span)
+    }
+
+    pub(super) fn global(&self, definition: &GlobalDefinition) -> Use {
+        let kind = UseKind::Global {
+            name: definition.name().into(),
+            was: self.was,
+        };
+        self.step(kind, definition.span)
+    }
+
+    pub(super) fn read(&self, function: Span) -> Use {
+        self.step(UseKind::Read(self.text(function).into()), function)
+    }
+}
+
+/// Returns the change of what a function reads.
+pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<Touch<'a>> {
+    match read {
+        FileRead::Path(path) => tree.touch_read(path, None),
+        FileRead::Matching(directory, pattern) => tree.touch_read(directory, Some(pattern)),
+    }
+}
+
+/// Visits every use of a value, with the steps that lead there; what is used in several places, once.
+pub(super) fn each_use<'u, 'p>(
+    side: Side<'p>,
+    uses: &'u [Used<'p>],
+    chain: &mut Vec<Use>,
+    visit: &mut dyn FnMut(&'u Used<'p>, &[Use]),
+) {
+    let mut seen = HashSet::new();
+    each_new_use(side, uses, chain, &mut seen, visit);
+}
+
+fn each_new_use<'u, 'p>(
+    side: Side<'p>,
+    uses: &'u [Used<'p>],
+    chain: &mut Vec<Use>,
+    seen: &mut HashSet<*const GlobalDefinition>,
+    visit: &mut dyn FnMut(&'u Used<'p>, &[Use]),
+) {
+    for used in uses {
+        match used {
+            Used::Global(definition, inner) => {
+                if !seen.insert(std::ptr::from_ref(*definition)) {
+                    continue;
+                }
+                chain.push(side.global(definition));
+                visit(used, chain);
+                each_new_use(side, inner, chain, seen, visit);
+            }
+            Used::File(_, function) => {
+                chain.push(side.read(*function));
+                visit(used, chain);
+            }
+        }
+        chain.pop();
+    }
+}
+
+/// Returns the way to a changed file that a function reads for a variable.
+pub(super) fn read_by(
+    now: Side<'_>,
+    tree: &Tree<'_>,
+    variable: &Variable<'_>,
+) -> Option<ChangeCause> {
+    let mut chain = vec![now.variable(variable)];
+    let mut found = None;
+    each_use(now, &variable.uses, &mut chain, &mut |used, chain| {
+        if found.is_none()
+            && let Used::File(read, _) = used
+            && let Some(touch) = touch_read(tree, read)
+        {
+            found = Some(ChangeCause {
+                file: touch.file.clone(),
+                chain: chain.iter().cloned().chain(touch.links).collect(),
+            });
+        }
+    });
+    found
+}

@@ -1,0 +1,128 @@
+//! The list of all stacks, and stacks and directories that come and go.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::{env, globals};
+use crate::support::Repository;
+
+fn listing() -> Repository {
+    let sandbox = Repository::prepare("a\nb\nc/d");
+    sandbox.write("/a/env.tm", env("ALL = global.all"));
+    sandbox.write("/globals.tm", globals("all = \"${tm_try(terramate.stacks.list[1], \"\")} ${tm_try(terramate.stacks.list[3], \"\")}\""));
+    Repository::of(sandbox)
+}
+
+#[test]
+fn a_stack_that_comes_changes_the_list() {
+    let repository = listing();
+    repository.write("/z/stack.tm", "stack {}\n");
+    assert_snapshot!(repository.changed(), @"
+    a  # changed: z/stack.tm (untracked), environment variable ALL (a/env.tm:5), global.all (globals.tm:2), the list of all stacks (globals.tm:2); at or below /
+    z  # changed: z/stack.tm (untracked); at or below /
+    ");
+}
+
+#[test]
+fn a_stack_that_goes_changes_the_list() {
+    let repository = listing();
+    repository.remove("/b/stack.tm");
+    assert_snapshot!(repository.changed(), @"
+    a  # changed: b/stack.tm (uncommitted, deleted), environment variable ALL (a/env.tm:5), global.all (globals.tm:2), the list of all stacks (globals.tm:2); at or below /
+    [stderr]
+    note: stack `/b` was removed since the base; nothing is run for it
+    ");
+    repository.commit();
+    assert_snapshot!(repository.changed(), @"
+    a  # changed: b/stack.tm (deleted), environment variable ALL (a/env.tm:5), global.all (globals.tm:2), the list of all stacks (globals.tm:2); at or below /
+    [stderr]
+    note: stack `/b` was removed since the base; nothing is run for it
+    ");
+}
+
+#[test]
+fn a_stack_that_only_changes_is_in_the_list_as_before() {
+    let repository = listing();
+    repository.write("/b/stack.tm", "stack {\n  tags = [\"x\"]\n}\n");
+    assert_snapshot!(repository.changed(), @"b  # changed: b/stack.tm (uncommitted); at or below /");
+}
+
+#[test]
+fn stacks_that_a_mark_hides_or_shows_change_the_list() {
+    let repository = listing();
+    repository.write("/b/.tmskip", "");
+    assert_snapshot!(repository.changed(), @"
+    a  # changed: b/.tmskip (untracked), environment variable ALL (a/env.tm:5), global.all (globals.tm:2), the list of all stacks (globals.tm:2); at or below /
+    [stderr]
+    note: stack `/b` was removed since the base; nothing is run for it
+    ");
+    repository.commit();
+    let tip = repository.git("rev-parse HEAD");
+    repository.remove("/b/.tmskip");
+    let found = repository.orch(&format!("list --changed --why --base {}", tip.trim()));
+    assert_snapshot!(found.stdout, @"
+    a  # changed: b/.tmskip (uncommitted, deleted), environment variable ALL (a/env.tm:5), global.all (globals.tm:2), the list of all stacks (globals.tm:2); at or below /
+    b  # changed: b/.tmskip (uncommitted, deleted); at or below /
+    ");
+}
+
+#[test]
+fn a_new_stack_is_found_by_its_own_files() {
+    let sandbox = Repository::prepare("a");
+    sandbox.write("/env.tm", env("A = \"${terramate.stack.name}\""));
+    let repository = Repository::of(sandbox);
+    repository.write("/new/stack.tm", "stack {}\n");
+    repository.write("/new/env.tm", env("B = \"1\""));
+    assert_snapshot!(repository.changed(), @"new  # changed: new/env.tm (untracked); at or below /");
+}
+
+#[test]
+fn a_directory_that_the_base_does_not_have_hands_down_what_is_new() {
+    let sandbox = Repository::prepare("a\nb");
+    sandbox.write("/env.tm", env("A = tm_try(global.a, \"\")"));
+    let repository = Repository::of(sandbox);
+    fs::create_dir(repository.path("/x")).unwrap();
+    fs::rename(repository.path("/b"), repository.path("/x/b")).unwrap();
+    repository.write("/x/globals.tm", globals("a = \"1\""));
+    assert_snapshot!(repository.changed(), @"
+    x/b  # changed: x/b/main.tf (untracked); at or below /
+    [stderr]
+    note: stack `/b` was removed since the base; nothing is run for it
+    ");
+}
+
+#[test]
+fn a_directory_whose_configuration_goes_hands_down_nothing() {
+    let sandbox = Repository::prepare("x/y/a\nb");
+    sandbox.write("/x/y/env.tm", env("A = \"1\""));
+    sandbox.write("/x/y/a/.keep", "");
+    let repository = Repository::of(sandbox);
+    repository.remove("/x/y/env.tm");
+    assert_snapshot!(repository.changed(), @"x/y/a  # changed: x/y/env.tm (uncommitted, deleted), environment variable A at the base (x/y/env.tm:5); at or below /");
+}
+
+#[test]
+fn configuration_that_is_hidden_hands_down_nothing_on_either_side() {
+    let sandbox = Repository::prepare("a");
+    sandbox.write("/hidden/.tmskip", "");
+    sandbox.write("/hidden/globals.tm", globals("a = \"1\""));
+    sandbox.write(
+        "/env.tm",
+        env("A = \"${tm_try(terramate.stacks.list[1], \"\")}\""),
+    );
+    let repository = Repository::of(sandbox);
+    repository.write("/hidden/stack.tm", "stack {}\n");
+    repository.write("/hidden/globals.tm", globals("a = \"2\""));
+    assert_snapshot!(repository.changed(), @"
+    [stderr]
+    note: no stack has changed since c2b1feb
+    ");
+    repository.commit();
+    repository.git("update-ref refs/tags/base HEAD");
+    repository.remove("/hidden/stack.tm");
+    assert_snapshot!(repository.changed(), @"
+    [stderr]
+    note: no stack has changed since a56c41e
+    ");
+}
