@@ -81,6 +81,8 @@ pub enum UseKind {
         /// Whether the definition is the one that the base has.
         was: bool,
     },
+    /// This attribute of the `stack` block is computed from it.
+    Attribute(Box<str>),
     /// This global is computed from it.
     Global {
         /// The global: `global.region`.

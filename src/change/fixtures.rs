@@ -52,7 +52,9 @@ pub(super) fn way(chain: &[Use]) -> String {
             UseKind::Link => "link",
             UseKind::Import => "import",
             UseKind::Module(what) | UseKind::Read(what) | UseKind::Terragrunt(what) => what,
-            UseKind::Environment { name, .. } | UseKind::Global { name, .. } => name,
+            UseKind::Environment { name, .. }
+            | UseKind::Global { name, .. }
+            | UseKind::Attribute(name) => name,
             UseKind::StackList => "stack list",
         };
         let Location { file, line } = &step.location;

@@ -100,6 +100,15 @@ impl Globals {
         self.deferred.is_none() && self.definitions.get().is_none_or(Vec::is_empty)
     }
 
+    /// Returns whether the definitions may contain one of these words.
+    pub(crate) fn may_contain(&self, words: &[&str], sources: &Sources) -> bool {
+        let Some((block, _)) = &self.deferred else {
+            return true;
+        };
+        let text = &sources.file(block.content.file).text[block.content.range()];
+        words.iter().any(|word| text.contains(word))
+    }
+
     /// Returns the definitions in the order in which they apply. The sources are those of the project.
     pub fn definitions(&self, sources: &Sources) -> &[GlobalDefinition] {
         self.definitions.get_or_init(|| {

@@ -8,6 +8,7 @@ pub mod command;
 pub mod config;
 pub mod discover;
 pub mod environment;
+pub mod function_files;
 pub mod globals;
 mod import;
 pub mod inspected;

@@ -71,6 +71,7 @@ fn use_text(step: &Use) -> String {
         UseKind::Terragrunt(name) => format!("Terragrunt {name}"),
         UseKind::Environment { name, was } => format!("environment variable {name}{}", past(*was)),
         UseKind::Global { name, was } => format!("{name}{}", past(*was)),
+        UseKind::Attribute(name) => format!("attribute {name}"),
         UseKind::StackList => "the list of all stacks".to_owned(),
     };
     format!("{what} ({})", location_text(&step.location))
@@ -301,7 +302,9 @@ impl<'a> UseJson<'a> {
         UseJson {
             kind: use_kind(&step.kind),
             name: match &step.kind {
-                UseKind::Environment { name, .. } | UseKind::Global { name, .. } => Some(name),
+                UseKind::Environment { name, .. }
+                | UseKind::Global { name, .. }
+                | UseKind::Attribute(name) => Some(name),
                 _ => None,
             },
             detail: use_text(step),
@@ -321,6 +324,7 @@ fn use_kind(kind: &UseKind) -> &'static str {
         UseKind::Terragrunt(_) => "terragrunt",
         UseKind::Environment { .. } => "environment",
         UseKind::Global { .. } => "global",
+        UseKind::Attribute(_) => "attribute",
         UseKind::StackList => "stack_list",
     }
 }

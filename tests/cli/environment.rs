@@ -605,3 +605,23 @@ fn a_problem_is_shown_once_however_many_stacks_have_it() {
     assert_eq!(output.code(), 3);
     assert_eq!(output.stderr.matches("error:").count(), 1, "{output}");
 }
+
+#[test]
+fn no_message_shows_a_value_of_the_host() {
+    for expression in [
+        "env.SECRET + 1",
+        "tm_abs(env.SECRET)",
+        "\"${env.SECRET}\".x",
+        "{ a = \"b\" }[env.SECRET]",
+        "[env.SECRET]",
+        "tm_jsondecode(env.SECRET)",
+        "tm_file(env.SECRET)",
+        "tm_try(tm_tonumber(env.SECRET))",
+    ] {
+        let sandbox = Sandbox::layout("a");
+        sandbox.write("/env.tm", env(&format!("X = {expression}")));
+        let output = sandbox.orch_with("env", |command| _ = command.env("SECRET", "hunter2"));
+        assert_eq!(output.code(), 3, "{output}");
+        assert!(!output.to_string().contains("hunter2"), "{output}");
+    }
+}

@@ -15,6 +15,7 @@ use crate::project::discover::{is_configuration, is_skip_mark};
 use crate::project::globals::{DefinitionKind, MapBlock, MapValue};
 use crate::project::stack::StackIndex;
 use crate::project::{DirectoryScope, Project};
+use crate::source::Sources;
 
 /// The stacks that a change may concern.
 #[derive(Default)]
@@ -143,7 +144,7 @@ impl<'p> Scopes<'p> {
         let mut all = parent.map_or_else(Mentions::default, |parent| self.everything(parent));
         if let Some(scope) = self.project.scopes.get(directory) {
             all.variables |= !scope.env.is_empty();
-            each_expression(scope, &mut |expr| {
+            each_expression(scope, &self.project.sources, &mut |expr| {
                 all.files |= calls_reader(expr);
                 all.stacks |= names_stacks(expr);
             });
@@ -154,11 +155,20 @@ impl<'p> Scopes<'p> {
 }
 
 /// Visits the expressions of variables and globals, with every one in them.
-fn each_expression<'s>(scope: &'s DirectoryScope, visit: &mut dyn FnMut(&'s Expr)) {
+fn each_expression<'s>(
+    scope: &'s DirectoryScope,
+    sources: &Sources,
+    visit: &mut dyn FnMut(&'s Expr),
+) {
     for definition in &scope.env {
         definition.value.each(visit);
     }
-    for definition in &scope.globals {
+    // What cannot matter need not be parsed.
+    let words = ["tm_file", "tm_templatefile", "terramate", "orch"];
+    if !scope.globals.may_contain(&words, sources) {
+        return;
+    }
+    for definition in scope.globals.definitions(sources) {
         match &definition.kind {
             DefinitionKind::Value(expr) => expr.each(visit),
             DefinitionKind::Map(block) => each_of_map(block, visit),

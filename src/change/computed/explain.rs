@@ -14,8 +14,9 @@ use crate::language::syntax::Expr;
 use crate::path::ProjectPath;
 use crate::project::discover::{is_configuration, is_skip_mark};
 use crate::project::environment::Variable;
+use crate::project::function_files::FileRead;
 use crate::project::globals::{DefinitionKind, GlobalDefinition};
-use crate::project::namespaces::{FileRead, Used};
+use crate::project::namespaces::Used;
 use crate::source::Span;
 
 /// Explains differences.

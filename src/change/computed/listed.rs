@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use super::trace::{self, Side};
 use super::{HostEnvironment, environments};
-use crate::change::cause::{ChangeCause, Input, InputLocation, UseKind};
+use crate::change::cause::{ChangeCause, Input, InputLocation, Use, UseKind};
 use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
-use crate::change::inputs::{InputProblems, Inputs, Touch, Tree, place_read};
+use crate::change::inputs::{InputProblems, Inputs, Tree, place_read};
 use crate::project::discover::Listing;
-use crate::project::namespaces::{FileRead, Used};
+use crate::project::function_files::FileRead;
+use crate::project::namespaces::Used;
 use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 
@@ -39,7 +40,7 @@ pub fn add_computed(
     let is_computed = |cause: &&ChangeCause| {
         matches!(
             cause.chain.first().map(|step| &step.kind),
-            Some(UseKind::Environment { .. })
+            Some(UseKind::Environment { .. } | UseKind::Attribute(_))
         )
     };
     if let Some(ChangeCause { file, chain }) = cause.filter(is_computed) {
@@ -77,6 +78,18 @@ fn evaluate(
     };
     let own = |path| project.stacks.nearest_above(path) == Some(stack);
     let mut inputs = Inputs::default();
+    let add_read = |inputs: &mut Inputs, read: &FileRead, chain: &[Use]| {
+        let place = match read {
+            FileRead::Path(path) => place_read(path.clone(), None),
+            FileRead::Matching(directory, pattern) => place_read(directory.clone(), Some(pattern)),
+        };
+        if let Some(place) = place {
+            inputs.add(place, &[], chain, trace::touch_read(tree, read));
+        }
+    };
+    for read in &project.stacks[stack].reads {
+        add_read(&mut inputs, &read.read, &trace::steps_of(side, read));
+    }
     for variable in environments(project, host).variables(stack) {
         let mut chain = vec![side.variable(&variable)];
         let file = side.file(variable.definition.name.span);
@@ -94,18 +107,7 @@ fn evaluate(
                         inputs.add(InputLocation::Path(file.clone()), &[], chain, None);
                     }
                 }
-                Used::File(read, _) => {
-                    let place = match read {
-                        FileRead::Path(path) => place_read(path.clone(), None),
-                        FileRead::Matching(directory, pattern) => {
-                            place_read(directory.clone(), Some(pattern))
-                        }
-                    };
-                    let touch: Option<Touch<'_>> = trace::touch_read(tree, read);
-                    if let Some(place) = place {
-                        inputs.add(place, &[], chain, touch);
-                    }
-                }
+                Used::File(read, _) => add_read(&mut inputs, read, chain),
             },
         );
     }

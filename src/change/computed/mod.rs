@@ -52,17 +52,24 @@ pub(super) fn changed_stacks(
     let unheeded = InputProblems::default();
     let tree = Tree::new(&project.root, listing, files, &unheeded);
     let find = || {
-        let concerned = Concerned::find(project, &tree, files, changed);
-        if concerned.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let now = environments(project, host);
-        let mut found = BTreeMap::new();
         let side = Side {
             project,
             was: false,
         };
+        let others = project.stacks.iter();
+        let others = others.filter(|(index, _)| !changed.contains_key(index));
+        let mut found: BTreeMap<StackIndex, ChangeCause> = others
+            .filter_map(|(index, stack)| Some((index, trace::read_in_block(side, &tree, stack)?)))
+            .collect();
+        let concerned = Concerned::find(project, &tree, files, changed);
+        if concerned.is_empty() {
+            return Ok(found);
+        }
+        let now = environments(project, host);
         for &stack in &concerned.reading {
+            if found.contains_key(&stack) {
+                continue;
+            }
             let variables = now.variables(stack);
             let mut causes = variables
                 .iter()

@@ -7,8 +7,10 @@ use crate::change::inputs::{Touch, Tree};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::environment::Variable;
+use crate::project::function_files::FileRead;
 use crate::project::globals::GlobalDefinition;
-use crate::project::namespaces::{FileRead, Used};
+use crate::project::namespaces::Used;
+use crate::project::stack::{AttributeRead, Stack};
 use crate::source::Span;
 
 /// One of the two states of the project that are compared.
@@ -99,6 +101,27 @@ fn each_new_use<'u, 'p>(
         }
         chain.pop();
     }
+}
+
+/// Returns the steps to what a function reads for an attribute of a `stack` block.
+pub(super) fn steps_of(side: Side<'_>, read: &AttributeRead) -> [Use; 2] {
+    let name = &read.attribute;
+    let attribute = side.step(UseKind::Attribute(name.text.clone()), name.span);
+    [attribute, side.read(read.function)]
+}
+
+/// Returns the way to a changed file that a function reads for an attribute of a `stack` block.
+pub(super) fn read_in_block(side: Side<'_>, tree: &Tree<'_>, stack: &Stack) -> Option<ChangeCause> {
+    stack.reads.iter().find_map(|read| {
+        let touch = touch_read(tree, &read.read)?;
+        Some(ChangeCause {
+            file: touch.file.clone(),
+            chain: steps_of(side, read)
+                .into_iter()
+                .chain(touch.links)
+                .collect(),
+        })
+    })
 }
 
 /// Returns the way to a changed file that a function reads for a variable.

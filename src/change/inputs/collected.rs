@@ -85,6 +85,11 @@ fn rank(last: Option<&Use>) -> usize {
         Some(UseKind::Read(_)) => 4,
         Some(UseKind::Link) => 5,
         Some(UseKind::Terragrunt(_)) => 6,
-        Some(UseKind::Environment { .. } | UseKind::Global { .. } | UseKind::StackList) => 7,
+        Some(
+            UseKind::Environment { .. }
+            | UseKind::Attribute(_)
+            | UseKind::Global { .. }
+            | UseKind::StackList,
+        ) => 7,
     }
 }

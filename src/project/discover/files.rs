@@ -215,6 +215,12 @@ impl<'t> Files<'t> {
         Ok(Files { root, listed })
     }
 
+    /// Returns the tree that the files are read from, unless they are on disk.
+    pub(crate) fn tree(&self) -> Option<(&TreeIndex, &dyn FileTree)> {
+        let listed = self.listed.as_ref()?;
+        Some((&listed.index, listed.tree))
+    }
+
     /// Returns the entries of the tree, unless the files are on disk.
     pub(crate) fn index(&self) -> Option<Arc<TreeIndex>> {
         self.listed.as_ref().map(|listed| listed.index.clone())

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::files::FileRead;
 use super::{Names, Place, Subject, map};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, EvalResult, NamePath, NoValue};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
+use crate::project::function_files::FileRead;
 use crate::project::globals::{DefinitionKind, GlobalDefinition, set_twice};
 use crate::source::Span;
 

@@ -5,7 +5,6 @@
 //! A name is evaluated only when an expression uses it. Names of issues to come (`each`, `outputs`,
 //! `stacks`, `self`) are further cases of [`Names`].
 
-mod files;
 mod global;
 mod map;
 mod metadata;
@@ -14,8 +13,6 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
-pub use self::files::FileRead;
-pub(crate) use self::files::{FileSource, ProjectFiles};
 pub use self::global::Used;
 use self::global::{Evaluated, GlobalScope, GlobalScopes, Lookup, Progress};
 use crate::diagnostic::{Code, Diagnostic};
@@ -28,6 +25,7 @@ use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::discover::FileTree;
+use crate::project::function_files::{FileSource, ProjectFiles};
 use crate::project::globals::GlobalDefinition;
 use crate::project::stack::{Stack, StackIndex};
 
@@ -324,7 +322,11 @@ impl Namespaces for Names<'_, '_> {
     fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
         match path.name {
             "terramate" | "orch" => Ok(Some(self.metadata(path)?.into())),
-            "env" => Ok(Some(self.env(path)?.into())),
+            // It may hold passwords, which no message may show.
+            "env" => Ok(Some(Answer {
+                value: self.env(path)?,
+                is_sensitive: true,
+            })),
             "global" => Ok(Some(self.global(path)?)),
             _ => Ok(None),
         }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::Stack;
+use super::names::BlockNames;
 use super::watch::watched;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::NoNamespaces;
 use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::language::value::Value;
@@ -84,33 +84,39 @@ pub(crate) fn from_block(
         wants: Vec::new(),
         wanted_by: Vec::new(),
         watch: Vec::new(),
+        reads: Vec::new(),
         span: block.kind.span,
     };
+    let names = BlockNames::new(files, path);
     for attribute in &block.body.attributes {
         match &*attribute.name.text {
-            "id" => stack.id = string(attribute, problems).filter(|id| check_id(id, problems)),
+            "id" => {
+                stack.id = string(attribute, &names, problems).filter(|id| check_id(id, problems))
+            }
             "name" => {
-                if let Some(name) = string(attribute, problems) {
+                if let Some(name) = string(attribute, &names, problems) {
                     stack.name = name.value;
                 }
             }
-            "description" => stack.description = string(attribute, problems).map(|text| text.value),
+            "description" => {
+                stack.description = string(attribute, &names, problems).map(|text| text.value)
+            }
             "tags" => {
-                stack.tags = strings(attribute, problems);
+                stack.tags = strings(attribute, &names, problems);
                 stack.tags.retain(|tag| check_tag(tag, problems));
             }
-            "after" => stack.after = strings(attribute, problems),
-            "before" => stack.before = strings(attribute, problems),
-            "wants" => stack.wants = strings(attribute, problems),
-            "wanted_by" => stack.wanted_by = strings(attribute, problems),
+            "after" => stack.after = strings(attribute, &names, problems),
+            "before" => stack.before = strings(attribute, &names, problems),
+            "wants" => stack.wants = strings(attribute, &names, problems),
+            "wanted_by" => stack.wanted_by = strings(attribute, &names, problems),
             "watch" => {
-                let entries = strings(attribute, problems);
+                let entries = strings(attribute, &names, problems);
                 stack.watch = entries
                     .iter()
                     .filter_map(|entry| watched(entry, path, files, problems))
                     .collect();
             }
-            "from_bundle_file" | "from_bundle_label" => _ = string(attribute, problems),
+            "from_bundle_file" | "from_bundle_label" => _ = string(attribute, &names, problems),
             name => problems.push(
                 Diagnostic::error(
                     Code::UnknownAttribute,
@@ -121,6 +127,7 @@ pub(crate) fn from_block(
                 .did_you_mean(name, ATTRIBUTES),
             ),
         }
+        stack.reads.extend(names.reads_of(attribute));
     }
     stack
 }
@@ -139,8 +146,12 @@ pub(crate) fn attempts(block: &Block, problems: &mut Vec<Diagnostic>) -> Attempt
     attempt::block::run(first, problems)
 }
 
-fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
-    match evaluate(&attribute.value, &NoNamespaces("a `stack` block")) {
+fn value(
+    attribute: &Attribute,
+    names: &BlockNames,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Value> {
+    match evaluate(&attribute.value, names) {
         Ok(value) => Some(value),
         Err(diagnostic) => {
             problems.push(*diagnostic);
@@ -168,9 +179,13 @@ enum Wanted {
 }
 
 /// Evaluates an attribute that must be a string; the empty string counts as not set.
-fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
+fn string(
+    attribute: &Attribute,
+    names: &BlockNames,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Spanned<String>> {
     let span = attribute.value.span;
-    match value(attribute, problems)? {
+    match value(attribute, names, problems)? {
         Value::String(text) if text.is_empty() => None,
         Value::String(text) if text.contains('\0') => {
             // It could not be passed to a command.
@@ -193,9 +208,13 @@ fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spann
 }
 
 /// Evaluates an attribute that must be a list of distinct strings; `null` counts as not set.
-fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Spanned<String>> {
+fn strings(
+    attribute: &Attribute,
+    names: &BlockNames,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Spanned<String>> {
     let whole = attribute.value.span;
-    let items = match value(attribute, problems) {
+    let items = match value(attribute, names, problems) {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Tuple(items) | Value::List(items)) => items,
         Some(other) => {

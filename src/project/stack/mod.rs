@@ -6,6 +6,7 @@
 
 mod block;
 mod declared;
+mod names;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +15,9 @@ pub(crate) use block::{attempts, from_block};
 pub(crate) use declared::declared;
 pub use watch::{Watch, unmatched};
 
+use crate::language::syntax::Name;
 use crate::path::ProjectPath;
+use crate::project::function_files::FileRead;
 use crate::project::tag::TagFilter;
 use crate::source::{Span, Spanned};
 
@@ -41,8 +44,21 @@ pub struct Stack {
     pub wanted_by: Vec<Spanned<String>>,
     /// `watch`, resolved.
     pub watch: Vec<Spanned<Watch>>,
+    /// The files that functions in the block have looked at.
+    pub reads: Vec<AttributeRead>,
     /// The word `stack` that opens the block.
     pub span: Span,
+}
+
+/// A file that a function in an attribute of a `stack` block has looked at.
+#[derive(Debug, Clone)]
+pub struct AttributeRead {
+    /// The attribute.
+    pub attribute: Name,
+    /// What was looked at.
+    pub read: FileRead,
+    /// The name of the function in the call.
+    pub function: Span,
 }
 
 impl Stack {

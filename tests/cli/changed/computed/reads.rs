@@ -235,3 +235,47 @@ fn a_file_that_is_read_through_a_link_counts() {
     repository.write("/data/text", "2");
     assert_snapshot!(repository.changed(), @"a  # changed: data/text (uncommitted), environment variable A (env.tm:5), read by tm_file (env.tm:5), target of the link link; at or below /");
 }
+
+#[test]
+fn files_that_attributes_read_are_inputs() {
+    let sandbox = Repository::prepare("b");
+    sandbox.write(
+        "/a/stack.tm",
+        r#"stack {
+  watch = tm_split("\n", tm_trimspace(tm_file("../lists/watched.txt")))
+  tags  = [for file in tm_fileset("../teams", "*.txt") : tm_trimsuffix(file, ".txt")]
+}
+"#,
+    );
+    sandbox.write("/b/main.tf", "# old\n");
+    sandbox.write("/c", "");
+    sandbox.write("/lists/watched.txt", "/b/main.tf\n");
+    sandbox.write("/teams/core.txt", "");
+    let repository = Repository::of(sandbox);
+    repository.write("/b/main.tf", "# new\n");
+    assert_snapshot!(repository.changed(), @"
+    a  # changed: b/main.tf (uncommitted), watched (a/stack.tm:2); at or below /
+    b  # changed: b/main.tf (uncommitted); at or below /
+    ");
+    repository.write("/b/main.tf", "# old\n");
+    repository.write("/lists/watched.txt", "/b/main.tf\n/c\n");
+    assert_snapshot!(repository.changed(), @"a  # changed: lists/watched.txt (uncommitted), attribute watch (a/stack.tm:2), read by tm_file (a/stack.tm:2); at or below /");
+    assert_snapshot!(repository.orch("why a"), @"
+    /a is selected
+      at or below /
+
+    its inputs (add --changed to see which have changed)
+      /a, its own directory
+      /b/main.tf, watched (a/stack.tm:2)
+      /c, watched (a/stack.tm:2)
+      /lists/watched.txt, attribute watch (a/stack.tm:2), read by tm_file (a/stack.tm:2)
+      /teams/*.txt, attribute tags (a/stack.tm:3), read by tm_fileset (a/stack.tm:3)
+
+    nothing runs before it
+
+    nothing runs after it
+    ");
+    repository.write("/lists/watched.txt", "/b/main.tf\n");
+    repository.write("/teams/edge.txt", "");
+    assert_snapshot!(repository.changed(), @"a  # changed: teams/edge.txt (untracked), attribute tags (a/stack.tm:3), read by tm_fileset (a/stack.tm:3); at or below /");
+}

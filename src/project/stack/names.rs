@@ -1,0 +1,79 @@
+//! What names mean in a `stack` block: nothing. Functions can be called, also those that read files, whose
+//! paths are relative to the stack.
+//!
+//! As in Terramate, neither globals nor metadata are known here: both depend on the stacks.
+
+use std::cell::RefCell;
+
+use super::AttributeRead;
+use crate::language::NoNamespaces;
+use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces};
+use crate::language::function::{self, Surroundings};
+use crate::language::syntax::Attribute;
+use crate::language::value::Value;
+use crate::path::ProjectPath;
+use crate::project::discover::Files;
+use crate::project::function_files::{FileRead, FileSource, ProjectFiles};
+use crate::source::Span;
+
+const PLACE: &str = "a `stack` block";
+
+/// The names in a `stack` block, and the files that have been read for it.
+pub(super) struct BlockNames<'f> {
+    files: &'f Files<'f>,
+    directory: &'f ProjectPath,
+    reads: RefCell<Vec<(FileRead, Span)>>,
+}
+
+impl<'f> BlockNames<'f> {
+    pub(super) fn new(files: &'f Files<'f>, directory: &'f ProjectPath) -> Self {
+        BlockNames {
+            files,
+            directory,
+            reads: RefCell::default(),
+        }
+    }
+
+    /// Returns what functions have looked at since the last time, for an attribute that has been
+    /// evaluated.
+    pub(super) fn reads_of(&self, attribute: &Attribute) -> impl Iterator<Item = AttributeRead> {
+        let reads = self.reads.take().into_iter();
+        reads.map(|(read, function)| AttributeRead {
+            attribute: attribute.name.clone(),
+            read,
+            function,
+        })
+    }
+}
+
+impl Namespaces for BlockNames<'_> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+        NoNamespaces(PLACE).get(path)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
+        let source = FileSource {
+            root: self.files.root,
+            tree: self.files.tree(),
+        };
+        let files = ProjectFiles::new(source, Some(self.directory));
+        let surroundings = Surroundings {
+            files: Some(&files),
+            ..Surroundings::none(PLACE)
+        };
+        let result = function::call(call, &surroundings);
+        let span = call.name.span;
+        let reads = files.into_reads().into_iter();
+        let mut noted = self.reads.borrow_mut();
+        noted.extend(reads.map(|read| (read, span)));
+        result
+    }
+
+    fn functions(&self) -> Vec<String> {
+        function::names(function::PREFIX).collect()
+    }
+}
