@@ -91,7 +91,7 @@ pub(crate) fn from_block(
     for attribute in &block.body.attributes {
         match &*attribute.name.text {
             "id" => {
-                stack.id = string(attribute, &names, problems).filter(|id| check_id(id, problems))
+                stack.id = string(attribute, &names, problems).filter(|id| check_id(id, problems));
             }
             "name" => {
                 if let Some(name) = string(attribute, &names, problems) {
@@ -99,7 +99,7 @@ pub(crate) fn from_block(
                 }
             }
             "description" => {
-                stack.description = string(attribute, &names, problems).map(|text| text.value)
+                stack.description = string(attribute, &names, problems).map(|text| text.value);
             }
             "tags" => {
                 stack.tags = strings(attribute, &names, problems);
