@@ -103,6 +103,7 @@ fn definitions_of_one_directory_are_merged() {
         check("", text, "", expected);
     }
     assert_snapshot!(problem("", "globals {\n a = {x = 1}\n} ;globals \"a\" {\n x = 2\n}"), @"`global.a.x` is set twice in this directory");
+    assert_snapshot!(problem("", "globals {\n a = {n = {x = 1}}\n} ;globals \"a\" \"n\" {\n x = 2\n}"), @"`global.a.n.x` is set twice in this directory");
     assert_snapshot!(problem("", "globals {\n a = 1\n} ;globals \"a\" {\n x = 2\n}"), @"`global.a` is not an object, so nothing can be added to it");
     assert_snapshot!(problem("", "globals {\n a = [1]\n} ;globals \"a\" {\n x = 2\n}"), @"`global.a` is not an object, so nothing can be added to it");
     assert_snapshot!(problem("", "globals {\n a = null\n} ;globals \"a\" {\n x = 2\n}"), @"`global.a` is not an object, so nothing can be added to it");
