@@ -325,6 +325,15 @@ impl<'p> Lookup<'_, 'p> {
         Ok(answer.map(|answer| Under { answer, definition }))
     }
 
+    /// Returns whether two definitions stand in files of one directory, or both on the command line, and
+    /// apply to the same one. Of files from different directories, one can override what another says.
+    fn is_beside(&self, one: &GlobalDefinition, other: &GlobalDefinition) -> bool {
+        let sources = &self.names.project.project.sources;
+        let folder = |it: &GlobalDefinition| sources.file(it.span.file).path.parent();
+        one.directory == other.directory
+            && (one.directory.is_none() || folder(one) == folder(other))
+    }
+
     /// Puts the definitions of entries on top of the object that they belong to.
     fn merged(
         &self,
@@ -354,8 +363,7 @@ impl<'p> Lookup<'_, 'p> {
         for (&name, inner) in &node.inner {
             let below = object.remove(name);
             if let (Some(around), Some(own), Some(_)) = (around, inner.base, &below)
-                && around.directory == own.directory
-                && around.is_imported == own.is_imported
+                && self.is_beside(around, own)
                 && !matches!(own.kind, DefinitionKind::Unset)
             {
                 return Err(set_twice(own, around.span).into());
