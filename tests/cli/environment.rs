@@ -254,6 +254,13 @@ fn expressions_know_the_stack() {
 }
 
 #[test]
+fn the_root_as_a_stack_has_a_basename() {
+    let sandbox = Sandbox::new("//- /stack.tm\nstack {\n}\n");
+    let output = sandbox.orch("eval orch.stack.path.basename orch.stack.path.to_root");
+    assert_eq!(output.to_string(), "/\n.\n");
+}
+
+#[test]
 fn expressions_know_the_stack_above() {
     let sandbox = Sandbox::new(
         r#"

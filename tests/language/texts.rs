@@ -90,7 +90,11 @@ fn hcl_is_written_and_read() {
     are(&[
         (
             r#"hclencode({ a = 1, b = "x$${y}\n", c = [1, "y"], d = { e = true, "k k" = 0.5 }, f = null })"#,
-            r#""a = 1\nb = \"x$${y}\\n\"\nc = [\n  1,\n  \"y\"\n]\nd = {\n  e = true\n  \"k k\" = 0.5\n}\nf = null\n""#,
+            r#""a = 1\nb = \"x$${y}\\n\"\nc = [\n  1,\n  \"y\",\n]\nd = {\n  e     = true\n  \"k k\" = 0.5\n}\nf = null\n""#,
+        ),
+        (
+            r#"hclencode({ long = 1, x = {}, y = [], zz = [[{ "for" = true }], [{ a = 1, "for" = 2 }], []], é = 2 })"#,
+            r#""long = 1\nx    = {}\ny = [\n]\nzz = [\n  [\n    {\n      \"for\" = true\n    },\n  ],\n  [\n    {\n      a   = 1\n      for = 2\n    },\n  ],\n  [\n  ],\n]\né = 2\n""#,
         ),
         (
             r"hclencode({ n = 18446744073709551616 })",
@@ -105,6 +109,10 @@ fn hcl_is_written_and_read() {
         (
             r#"hcldecode(hclencode({ a = "$${x} %%{y} \"\\" }))"#,
             r#"{"a":"${x} %{y} \"\\"}"#,
+        ),
+        (
+            r#"hcldecode(hclencode({ "for" = [{ "for" = [] }], "in" = { "for" = 1, "in" = 2 } }))"#,
+            r#"{"for":[{"for":[]}],"in":{"for":1,"in":2}}"#,
         ),
     ]);
     fail(&[

@@ -1,4 +1,5 @@
-//! Values as HCL, for people: lists on one line, objects with one entry per line.
+//! Values as HCL: objects with one entry per line; lists on one line for people, and with one element
+//! per line in files.
 
 use super::{Value, number_text};
 use crate::printable::needs_escape;
@@ -9,8 +10,29 @@ const INDENT: &str = "  ";
 /// Writes a value as an HCL expression. Nothing in it can deceive a terminal.
 pub fn to_hcl(value: &Value) -> String {
     let mut text = String::new();
-    write(value, 0, &mut text);
+    write(value, 0, Lists::OnOneLine, &mut text);
     text
+}
+
+/// Writes entries as the attributes of a file, formatted as `terraform fmt` does it. All names must be
+/// identifiers.
+pub fn to_hcl_file<'v>(entries: impl IntoIterator<Item = (&'v str, &'v Value)>) -> String {
+    let mut text = String::new();
+    let entries = entries.into_iter().map(|(name, value)| {
+        let mut written = String::new();
+        write(value, 0, Lists::OnLines, &mut written);
+        (key_text(name), written)
+    });
+    write_entries(entries, "", &mut text);
+    text
+}
+
+/// How lists are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lists {
+    OnOneLine,
+    /// With a line for each element.
+    OnLines,
 }
 
 /// Writes a name as the key of an object: quoted unless it is an identifier.
@@ -27,29 +49,43 @@ pub fn key_text(name: &str) -> String {
     text
 }
 
-fn write(value: &Value, depth: usize, text: &mut String) {
+fn write(value: &Value, depth: usize, lists: Lists, text: &mut String) {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(true) => text.push_str("true"),
         Value::Bool(false) => text.push_str("false"),
         Value::Number(number) => text.push_str(&number_text(number)),
         Value::String(string) => write_string(string, text),
+        Value::Tuple(items) | Value::List(items) | Value::Set(items) if lists == Lists::OnLines => {
+            text.push_str("[\n");
+            for item in items.iter() {
+                text.push_str(&INDENT.repeat(depth + 1));
+                write(item, depth + 1, lists, text);
+                text.push_str(",\n");
+            }
+            text.push_str(&INDENT.repeat(depth));
+            text.push(']');
+        }
         Value::Tuple(items) | Value::List(items) | Value::Set(items) => {
             text.push('[');
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
                     text.push_str(", ");
                 }
-                write(item, depth, text);
+                write(item, depth, lists, text);
             }
             text.push(']');
         }
         Value::Object(entries) | Value::Map(entries) if entries.is_empty() => text.push_str("{}"),
         Value::Object(entries) | Value::Map(entries) => {
             text.push_str("{\n");
-            let entries = entries.iter().map(|(name, value)| {
+            let entries = entries.iter().enumerate().map(|(index, (name, value))| {
                 let mut written = String::new();
-                write(value, depth + 1, &mut written);
+                write(value, depth + 1, lists, &mut written);
+                // `{ for` would begin a `for` expression.
+                if index == 0 && &**name == "for" {
+                    return ("\"for\"".to_owned(), written);
+                }
                 (key_text(name), written)
             });
             write_entries(entries, &INDENT.repeat(depth + 1), text);

@@ -19,7 +19,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 pub use self::collection::{Entries, Items, MAX_DEPTH, MAX_WEIGHT};
 pub use self::convert::{ConversionError, convert};
-pub use self::hcl::{attributes as hcl_attributes, key_text, to_hcl};
+pub use self::hcl::{attributes as hcl_attributes, key_text, to_hcl, to_hcl_file};
 pub use self::json::to_json;
 pub(crate) use self::number::{is_sane, parse as parse_number, text as number_text};
 pub(crate) use self::order::ByOrder;

@@ -188,6 +188,12 @@ pub(super) struct Lookup<'a, 'p> {
     pub(super) names: &'a Names<'a, 'p>,
 }
 
+/// What the definition of an object says about an entry of it.
+struct Under<'p> {
+    answer: Answer,
+    definition: &'p GlobalDefinition,
+}
+
 /// Something with a value: a definition, or the definitions of a name and those below it.
 #[derive(Clone, Copy)]
 enum Item<'a, 'p> {
@@ -221,7 +227,7 @@ impl<'p> Lookup<'_, 'p> {
         };
         let mut walked = vec![first];
         // The value of the node's own definition, if it has one or gets one from above.
-        let mut under: Option<Answer> = None;
+        let mut under: Option<Under<'p>> = None;
         for &(name, span) in &path.rest[1..] {
             let inner = node.inner.get(name);
             let is_set = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
@@ -231,7 +237,7 @@ impl<'p> Lookup<'_, 'p> {
             let Some(inner) = inner else {
                 if let Some(under) = under {
                     // What the definition does not say, nothing does; the evaluator words the error.
-                    return Ok(wrapped(&walked, under));
+                    return Ok(wrapped(&walked, under.answer));
                 }
                 let diagnostic =
                     Diagnostic::error(Code::UnknownName, format!("no attribute `{name}`"))
@@ -240,9 +246,12 @@ impl<'p> Lookup<'_, 'p> {
                 return Err(diagnostic.into());
             };
             under = match under {
-                Some(answer) if inner.base.is_none() => {
+                Some(Under { answer, definition }) if inner.base.is_none() => {
                     let entry = answer.value.entries().and_then(|it| it.get(name).cloned());
-                    entry.map(|value| Answer { value, ..answer })
+                    entry.map(|value| Under {
+                        answer: Answer { value, ..answer },
+                        definition,
+                    })
                 }
                 _ => None,
             };
@@ -292,13 +301,13 @@ impl<'p> Lookup<'_, 'p> {
         &self,
         first: &str,
         node: &Rc<Node<'p>>,
-        under: Option<Answer>,
+        under: Option<Under<'p>>,
         span: Span,
     ) -> EvalResult<Option<Answer>> {
         if node.inner.is_empty() && !node.is_object {
             return match node.base {
-                Some(_) => self.base(first, node, span),
-                None => Ok(under),
+                Some(_) => Ok(self.base(first, node, span)?.map(|it| it.answer)),
+                None => Ok(under.map(|it| it.answer)),
             };
         }
         if under.is_some() {
@@ -308,11 +317,21 @@ impl<'p> Lookup<'_, 'p> {
     }
 
     /// Returns the value of the definition of a node; `None` if it has none, or unsets it.
-    fn base(&self, first: &str, node: &Node<'p>, span: Span) -> EvalResult<Option<Answer>> {
-        match node.base {
-            None => Ok(None),
-            Some(base) => self.evaluated(first, Item::Definition(base), span),
-        }
+    fn base(&self, first: &str, node: &Node<'p>, span: Span) -> EvalResult<Option<Under<'p>>> {
+        let Some(definition) = node.base else {
+            return Ok(None);
+        };
+        let answer = self.evaluated(first, Item::Definition(definition), span)?;
+        Ok(answer.map(|answer| Under { answer, definition }))
+    }
+
+    /// Returns whether two definitions stand in files of one directory, or both on the command line, and
+    /// apply to the same one. Of files from different directories, one can override what another says.
+    fn is_beside(&self, one: &GlobalDefinition, other: &GlobalDefinition) -> bool {
+        let sources = &self.names.project.project.sources;
+        let folder = |it: &GlobalDefinition| sources.file(it.span.file).path.parent();
+        one.directory == other.directory
+            && (one.directory.is_none() || folder(one) == folder(other))
     }
 
     /// Puts the definitions of entries on top of the object that they belong to.
@@ -320,18 +339,18 @@ impl<'p> Lookup<'_, 'p> {
         &self,
         first: &str,
         node: &Rc<Node<'p>>,
-        under: Option<Answer>,
+        under: Option<Under<'p>>,
         span: Span,
     ) -> EvalResult<Option<Answer>> {
         let under = match node.base {
             Some(_) => self.base(first, node, span)?,
             None => under,
         };
-        let mut is_sensitive = under.as_ref().is_some_and(|it| it.is_sensitive);
-        let has_under = under.is_some();
+        let mut is_sensitive = under.as_ref().is_some_and(|it| it.answer.is_sensitive);
+        let around = under.as_ref().map(|it| it.definition);
         let mut object: BTreeMap<Arc<str>, Value> = match under {
             None => BTreeMap::new(),
-            Some(answer) => match answer.value.entries() {
+            Some(Under { answer, .. }) => match answer.value.entries() {
                 Some(entries) => (**entries).clone(),
                 None if node.inner.values().any(|inner| inner.adds()) => {
                     return Err(not_an_object(node, &answer).into());
@@ -343,21 +362,23 @@ impl<'p> Lookup<'_, 'p> {
         };
         for (&name, inner) in &node.inner {
             let below = object.remove(name);
-            if let (Some(base), Some(own), Some(_)) = (node.base, inner.base, &below)
-                && base.directory == own.directory
-                && base.is_imported == own.is_imported
+            if let (Some(around), Some(own), Some(_)) = (around, inner.base, &below)
+                && self.is_beside(around, own)
                 && !matches!(own.kind, DefinitionKind::Unset)
             {
-                return Err(set_twice(own, base.span).into());
+                return Err(set_twice(own, around.span).into());
             }
             let below = below.filter(|_| inner.base.is_none());
-            let below = below.map(Answer::from);
+            let below = below.zip(around).map(|(value, definition)| Under {
+                answer: value.into(),
+                definition,
+            });
             if let Some(answer) = self.node(first, inner, below, span)? {
                 is_sensitive |= answer.is_sensitive;
                 object.insert(name.into(), answer.value);
             }
         }
-        if object.is_empty() && !has_under && !node.is_object {
+        if object.is_empty() && around.is_none() && !node.is_object {
             return Ok(None);
         }
         let value = Value::Object(object.into());

@@ -35,6 +35,11 @@ pub(super) const OF_STACK: [&str; 4] = ["stack", "name", "path", "description"];
 pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, Value)> {
     let path = stack.path.as_str();
     let description = stack.description.as_deref().unwrap_or_default();
+    let basename = if path == "/" {
+        path
+    } else {
+        stack.path.basename()
+    };
     let mut own = vec![
         ("name", Value::string(&*stack.name)),
         ("description", Value::string(description)),
@@ -44,7 +49,7 @@ pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, V
             Value::object([
                 ("absolute", Value::string(path)),
                 ("relative", Value::string(stack.path.relative())),
-                ("basename", Value::string(stack.path.basename())),
+                ("basename", Value::string(basename)),
                 (
                     "to_root",
                     Value::string(ProjectPath::root().relative_to(&stack.path)),

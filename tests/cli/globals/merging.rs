@@ -103,6 +103,7 @@ fn definitions_of_one_directory_are_merged() {
         check("", text, "", expected);
     }
     assert_snapshot!(problem("", "globals {\n a = {x = 1}\n} ;globals \"a\" {\n x = 2\n}"), @"`global.a.x` is set twice in this directory");
+    assert_snapshot!(problem("", "globals {\n a = {n = {x = 1}}\n} ;globals \"a\" \"n\" {\n x = 2\n}"), @"`global.a.n.x` is set twice in this directory");
     assert_snapshot!(problem("", "globals {\n a = 1\n} ;globals \"a\" {\n x = 2\n}"), @"`global.a` is not an object, so nothing can be added to it");
     assert_snapshot!(problem("", "globals {\n a = [1]\n} ;globals \"a\" {\n x = 2\n}"), @"`global.a` is not an object, so nothing can be added to it");
     assert_snapshot!(problem("", "globals {\n a = null\n} ;globals \"a\" {\n x = 2\n}"), @"`global.a` is not an object, so nothing can be added to it");
@@ -294,6 +295,28 @@ fn the_importing_directory_overrides_what_it_imports() {
         "o": {"x": 1, "y": 1},
     });
     assert_eq!(seen(&output, "/st/c"), again, "{output}");
+}
+
+/// Only files of one directory must agree on who says what: an imported file can override an entry of an
+/// object from another directory, whichever is imported first.
+#[test]
+fn imports_from_several_directories_override_each_other() {
+    let import = |path: &str| format!("import {{\n  source = \"{path}\"\n}}\n");
+    let of = |first: &str, second: &str| {
+        let sandbox = project(&[
+            ("/m1/a.txt", "globals {\n  o = { x = 1 }\n}\n"),
+            ("/m1/b.txt", "globals \"o\" {\n  x = 5\n}\n"),
+            ("/m2/b.txt", "globals \"o\" {\n  x = 5\n}\n"),
+            ("/st/g.tm", &(import(first) + &import(second))),
+        ]);
+        sandbox.orch("globals --format json")
+    };
+    for (first, second) in [("/m1/a.txt", "/m2/b.txt"), ("/m2/b.txt", "/m1/a.txt")] {
+        let output = of(first, second);
+        assert_eq!(seen(&output, "/st"), json!({"o": {"x": 5}}), "{output}");
+    }
+    let output = of("/m1/a.txt", "/m1/b.txt");
+    assert_eq!(seen(&output, "/st"), json!({"o": "BROKEN"}), "{output}");
 }
 
 #[test]

@@ -55,11 +55,11 @@ pub(super) fn contains(arguments: &Arguments) -> Result<Value, FunctionError> {
 
 pub(super) fn element(arguments: &Arguments) -> Result<Value, FunctionError> {
     let items = sequence(0, arguments.value(0))?;
-    let Ok(index) = usize::try_from(arguments.integer(1)?) else {
-        let text = "an index cannot be negative".to_owned();
-        return Err(FunctionError::Argument(1, text));
-    };
-    let element = index.checked_rem(items.len()).and_then(|it| items.get(it));
+    let index = arguments.integer(1)?;
+    let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    let index = index.checked_rem_euclid(length);
+    let index = index.and_then(|it| usize::try_from(it).ok());
+    let element = index.and_then(|it| items.get(it));
     element.cloned().ok_or_else(|| {
         let text = "this is empty, so it has no element to return".to_owned();
         FunctionError::Argument(0, text)

@@ -112,7 +112,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         variadic: None,
         returns: Kind::Any,
         description: "Returns an element of a list. An index beyond the end starts over at the first \
-                      element.",
+                      element, and a negative one counts from the end: -1 is the last element.",
         example: ("element([\"a\", \"b\"], 3)", "\"b\""),
         body: Body::Eager(choices::element),
     },

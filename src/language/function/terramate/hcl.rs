@@ -1,13 +1,11 @@
 //! `hclencode` and `hcldecode`.
 
-use hcl::expr::{Expression, Object, ObjectKey, Variable};
-use hcl::structure::{Attribute, Body};
-use hcl::{Identifier, format};
+use hcl::Identifier;
 
 use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, NoValue};
 use crate::language::function::arguments::{Arguments, FunctionError, TextOrigin, line_of};
 use crate::language::parse::parse_whole;
-use crate::language::value::{Value, number_text};
+use crate::language::value::{Value, to_hcl_file};
 use crate::source::FileId;
 
 pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
@@ -19,42 +17,32 @@ pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     // Each element has a line of its own, indented by two columns for each level.
     let indent = 1 + u64::from(value.depth()) / 4;
     arguments.spend(value.weight().saturating_mul(indent))?;
-    let attributes = entries.iter().map(|(name, value)| {
-        let key = Identifier::new(&**name).map_err(|_| {
+    arguments.spend(padding(value) / 8)?;
+    for name in entries.keys() {
+        if Identifier::new(&**name).is_err() {
             let name = Value::String(name.clone()).description();
             let problem = format!("its key is {name}, which cannot be the name of an attribute");
-            FunctionError::Argument(0, problem)
-        })?;
-        Ok(Attribute::new(key, expression(value)))
-    });
-    let body: Body = attributes.collect::<Result<_, FunctionError>>()?;
-    let written = format::to_string(&body)
-        .map_err(|error| FunctionError::Argument(0, format!("this cannot be written: {error}")))?;
-    Ok(Value::string(written))
-}
-
-fn expression(value: &Value) -> Expression {
-    match value {
-        Value::Null => Expression::Null,
-        Value::Bool(value) => Expression::Bool(*value),
-        // The numbers of the library are not exact, and a name is written as it is.
-        Value::Number(number) => Variable::unchecked(number_text(number)).into(),
-        Value::String(text) => Expression::String(text.to_string()),
-        Value::Tuple(items) | Value::List(items) | Value::Set(items) => {
-            Expression::Array(items.iter().map(expression).collect())
-        }
-        Value::Object(entries) | Value::Map(entries) => {
-            let entries = entries.iter();
-            let written = entries.map(|(key, value)| (object_key(key), expression(value)));
-            Expression::Object(written.collect::<Object<_, _>>())
+            return Err(FunctionError::Argument(0, problem));
         }
     }
+    let entries = entries.iter().map(|(name, value)| (&**name, value));
+    Ok(Value::string(to_hcl_file(entries)))
 }
 
-fn object_key(key: &str) -> ObjectKey {
-    match Identifier::new(key) {
-        Ok(name) => ObjectKey::Identifier(name),
-        Err(_) => ObjectKey::Expression(Expression::String(key.to_owned())),
+/// Returns how much space may be needed to align the values of objects.
+fn padding(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Tuple(items) | Value::List(items) | Value::Set(items) => {
+            let inner = items.iter().map(padding);
+            inner.fold(0, u64::saturating_add)
+        }
+        Value::Object(entries) | Value::Map(entries) => {
+            let width = entries.keys().map(|name| name.len() as u64).max();
+            let own = width.unwrap_or(0).saturating_mul(entries.len() as u64);
+            let inner = entries.values().map(padding);
+            inner.fold(own, u64::saturating_add)
+        }
     }
 }
 

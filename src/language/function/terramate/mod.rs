@@ -45,7 +45,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         description: "Returns the attributes of an object as text in HCL.",
         example: (
             "hclencode({ a = 1, b = [\"x\"] })",
-            "\"a = 1\\nb = [\\n  \\\"x\\\"\\n]\\n\"",
+            "\"a = 1\\nb = [\\n  \\\"x\\\",\\n]\\n\"",
         ),
         body: Body::Eager(hcl::encode),
     },
