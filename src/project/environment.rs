@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use rayon::prelude::*;
+
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, EvalResult, NoValue};
-use crate::language::syntax::Expr;
+use crate::language::syntax::{Expr, ExprKind};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -76,7 +78,30 @@ impl<'p> Environments<'p> {
         &self,
         stacks: impl IntoIterator<Item = StackIndex>,
     ) -> (Vec<(StackIndex, Environment)>, Vec<SharedProblem>) {
+        let stacks: Vec<StackIndex> = stacks.into_iter().collect();
+        self.parse_globals(&stacks);
         for_each(stacks, |stack| self.of_stack(stack))
+    }
+
+    /// Parses the globals of many stacks at once, if variables use any: one after the other would take
+    /// longer than all evaluation.
+    fn parse_globals(&self, stacks: &[StackIndex]) {
+        let mut definitions = self.project.scopes.values().flat_map(|scope| &scope.env);
+        let uses_globals = |definition: &EnvDefinition| {
+            let mut found = false;
+            definition.value.each(&mut |expr| {
+                found |= matches!(&expr.kind, ExprKind::Variable(name) if &**name == "global");
+            });
+            found
+        };
+        if !definitions.any(uses_globals) {
+            return;
+        }
+        stacks.par_iter().for_each(|&stack| {
+            for scope in self.project.scopes_of(&self.project.stacks[stack].path) {
+                scope.globals.definitions(&self.project.sources);
+            }
+        });
     }
 
     /// Returns what a run changes for a stack; `ORCH_RUN_ID`, which is new in each run, is missing.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{Names, Place, Subject, map};
+use super::{Names, NamesScope, Place, Subject, map};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, EvalResult, NamePath, NoValue};
 use crate::language::value::Value;
@@ -23,8 +23,8 @@ use crate::source::Span;
 #[derive(Debug, Default)]
 pub(super) struct GlobalScope<'p> {
     above: Option<Rc<GlobalScope<'p>>>,
-    /// By first name.
-    names: BTreeMap<&'p str, Rc<Node<'p>>>,
+    /// By first name, those about which the directory says something.
+    own: BTreeMap<&'p str, Rc<Node<'p>>>,
     /// What has been evaluated for all stacks.
     shared: Evaluated<'p>,
 }
@@ -122,13 +122,15 @@ impl<'p> Progress<'p> {
 impl<'p> GlobalScope<'p> {
     /// Adds the definitions of a directory to those above it.
     pub(super) fn new(above: Option<Rc<Self>>, definitions: &'p [GlobalDefinition]) -> Self {
-        let mut names = above
-            .as_ref()
-            .map_or_else(BTreeMap::new, |above| above.names.clone());
+        let mut own: BTreeMap<&str, Rc<Node>> = BTreeMap::new();
         for definition in definitions {
             let mut path = definition.path.iter();
             let Some(first) = path.next() else { continue };
-            let mut node = Rc::make_mut(names.entry(&**first).or_default());
+            let inherited = || {
+                let above = above.as_ref().and_then(|above| above.node(first));
+                above.cloned().unwrap_or_default()
+            };
+            let mut node = Rc::make_mut(own.entry(&**first).or_insert_with(inherited));
             for name in path {
                 node.is_object |= !matches!(definition.kind, DefinitionKind::Unset);
                 node = Rc::make_mut(node.inner.entry(&**name).or_default());
@@ -148,14 +150,23 @@ impl<'p> GlobalScope<'p> {
         }
         GlobalScope {
             above,
-            names,
+            own,
             shared: Evaluated::default(),
         }
     }
 
+    /// Returns what applies to a first name.
+    fn node(&self, name: &str) -> Option<&Rc<Node<'p>>> {
+        let above = || self.above.as_ref()?.node(name);
+        self.own.get(name).or_else(above)
+    }
+
     /// Returns the first names of all globals, in byte order.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'p str> {
-        self.names.keys().copied()
+    pub(super) fn names(&self) -> BTreeSet<&'p str> {
+        let above = self.above.as_ref().map(|above| above.names());
+        let mut names = above.unwrap_or_default();
+        names.extend(self.own.keys());
+        names
     }
 
     /// Returns the definitions that apply to a first name, in the order of their paths.
@@ -166,19 +177,15 @@ impl<'p> GlobalScope<'p> {
             node.inner.values().for_each(|node| collect(node, found));
         }
         let mut found = Vec::new();
-        if let Some(node) = self.names.get(name) {
+        if let Some(node) = self.node(name) {
             collect(node, &mut found);
         }
         found
     }
 
     /// Returns whether a first name means the same here and in the scope above.
-    fn is_as_above(&self, above: &GlobalScope, name: &str) -> bool {
-        match (self.names.get(name), above.names.get(name)) {
-            (None, None) => true,
-            (Some(own), Some(above)) => Rc::ptr_eq(own, above),
-            _ => false,
-        }
+    fn is_as_above(&self, name: &str) -> bool {
+        !self.own.contains_key(name)
     }
 }
 
@@ -217,7 +224,7 @@ impl<'p> Lookup<'_, 'p> {
             return self.everything(path.span);
         };
         self.names.progress.note_names([&first.into()]);
-        let Some(mut node) = self.scope.names.get(first) else {
+        let Some(mut node) = self.scope.node(first) else {
             let message = format!("there is no global `{first}`");
             let diagnostic = Diagnostic::error(Code::UnknownName, message).label(
                 first_span,
@@ -273,7 +280,7 @@ impl<'p> Lookup<'_, 'p> {
 
     /// Returns the value of a global by its first name; `None` if it is unset.
     pub(super) fn first(&self, name: &str, span: Span) -> EvalResult<Option<Answer>> {
-        match self.scope.names.get(name) {
+        match self.scope.node(name) {
             Some(node) => self.node(name, node, None, span),
             None => Ok(None),
         }
@@ -282,9 +289,9 @@ impl<'p> Lookup<'_, 'p> {
     fn everything(&self, span: Span) -> EvalResult<Answer> {
         let mut all: BTreeMap<Arc<str>, Value> = BTreeMap::new();
         let mut is_sensitive = false;
-        for (&name, node) in &self.scope.names {
+        for name in self.scope.names() {
             self.names.progress.note_names([&name.into()]);
-            if let Some(answer) = self.node(name, node, None, span)? {
+            if let Some(answer) = self.first(name, span)? {
                 is_sensitive |= answer.is_sensitive;
                 all.insert(name.into(), answer.value);
             }
@@ -430,12 +437,11 @@ impl<'p> Lookup<'_, 'p> {
             return known;
         }
         if let Some(above) = &scope.above
-            && scope.is_as_above(above, first)
+            && scope.is_as_above(first)
         {
             let entry = self.shared_entry(above, first, item, span);
             let mut looked_up = entry.looked_up.iter();
-            if looked_up.all(|name| scope.is_as_above(above, name)) {
-                scope.shared.insert(item, &entry);
+            if looked_up.all(|name| scope.is_as_above(name)) {
                 return entry;
             }
         }
@@ -444,7 +450,7 @@ impl<'p> Lookup<'_, 'p> {
         let fresh = (!progress.is_shared.get()).then(|| self.names.budget.fresh());
         let names = Names {
             subject: Subject::Open,
-            scope: Some(scope.clone()),
+            scope: NamesScope::Given(scope.clone()),
             budget: fresh.as_ref().unwrap_or(self.names.budget),
             ..*self.names
         };
@@ -469,7 +475,7 @@ impl<'p> Lookup<'_, 'p> {
         item: Item<'_, 'p>,
         span: Span,
     ) -> Entry<'p> {
-        let scope = names.scope.as_ref().unwrap_or(self.scope);
+        let scope = names.scope().unwrap_or(self.scope);
         let lookup = Lookup { scope, names };
         let (answer, frame) = names.progress.framed(|| match item {
             Item::Definition(definition) => lookup.definition(definition, span),

@@ -106,6 +106,15 @@ impl<'p> ProjectNamespaces<'p> {
         self.project
     }
 
+    /// Returns the globals that apply to a directory, if there are any.
+    fn scope(&self, directory: &ProjectPath) -> Option<Rc<GlobalScope<'p>>> {
+        let scope = self.scopes.of(self.project, directory);
+        if self.overrides.is_empty() {
+            return scope;
+        }
+        Some(Rc::new(GlobalScope::new(scope, self.overrides)))
+    }
+
     /// Returns the namespaces of one stack.
     pub fn of_stack(&self, stack: StackIndex) -> StackNamespaces<'_, 'p> {
         let stack = &self.project.stacks[stack];
@@ -118,14 +127,11 @@ impl<'p> ProjectNamespaces<'p> {
     }
 
     fn namespaces(&self, subject: Subject<'p>, directory: &ProjectPath) -> StackNamespaces<'_, 'p> {
-        let mut scope = self.scopes.of(self.project, directory);
-        if !self.overrides.is_empty() {
-            scope = Some(Rc::new(GlobalScope::new(scope, self.overrides)));
-        }
         StackNamespaces {
             project: self,
             subject,
-            scope,
+            directory: directory.clone(),
+            scope: OnceCell::new(),
             own: Evaluated::default(),
             progress: Progress::default(),
             metadata: OnceCell::new(),
@@ -147,7 +153,9 @@ impl<'p> ProjectNamespaces<'p> {
 pub struct StackNamespaces<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
     subject: Subject<'p>,
-    scope: Option<Rc<GlobalScope<'p>>>,
+    directory: ProjectPath,
+    /// The globals that apply, once an expression has used one.
+    scope: OnceCell<Option<Rc<GlobalScope<'p>>>>,
     /// What has been evaluated for this stack alone.
     own: Evaluated<'p>,
     progress: Progress<'p>,
@@ -174,11 +182,18 @@ enum Place {
 }
 
 impl<'p> StackNamespaces<'_, 'p> {
+    fn scope(&self) -> Option<&Rc<GlobalScope<'p>>> {
+        let scope = self
+            .scope
+            .get_or_init(|| self.project.scope(&self.directory));
+        scope.as_ref()
+    }
+
     fn names(&self) -> Names<'_, 'p> {
         Names {
             project: self.project,
             subject: self.subject,
-            scope: self.scope.clone(),
+            scope: NamesScope::OfStack(self),
             own: &self.own,
             progress: &self.progress,
             metadata: &self.metadata,
@@ -203,7 +218,7 @@ impl<'p> StackNamespaces<'_, 'p> {
 
     /// Returns the names of the globals that apply, in byte order.
     pub fn globals(&self) -> Vec<&'p str> {
-        let scope = self.scope.iter();
+        let scope = self.scope().into_iter();
         scope.flat_map(|scope| scope.names()).collect()
     }
 
@@ -213,7 +228,7 @@ impl<'p> StackNamespaces<'_, 'p> {
     ///
     /// If it has no value.
     pub fn global(&self, name: &str) -> EvalResult<Option<Answer>> {
-        let Some(scope) = &self.scope else {
+        let Some(scope) = self.scope() else {
             return Ok(None);
         };
         let definitions = scope.definitions(name);
@@ -231,16 +246,25 @@ impl<'p> StackNamespaces<'_, 'p> {
     /// Returns the definitions that a global consists of here, those of whole objects before those of
     /// their entries.
     pub fn definitions(&self, name: &str) -> Vec<&'p GlobalDefinition> {
-        let scope = self.scope.as_ref();
+        let scope = self.scope();
         scope.map_or_else(Vec::new, |scope| scope.definitions(name))
     }
+}
+
+/// Which globals there are.
+#[derive(Clone)]
+enum NamesScope<'a, 'p> {
+    /// Those of a stack.
+    OfStack(&'a StackNamespaces<'a, 'p>),
+    /// These.
+    Given(Rc<GlobalScope<'p>>),
 }
 
 /// What names mean in one expression.
 struct Names<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
     subject: Subject<'p>,
-    scope: Option<Rc<GlobalScope<'p>>>,
+    scope: NamesScope<'a, 'p>,
     own: &'a Evaluated<'p>,
     progress: &'a Progress<'p>,
     metadata: &'a OnceCell<Value>,
@@ -248,7 +272,14 @@ struct Names<'a, 'p> {
     place: Place,
 }
 
-impl Names<'_, '_> {
+impl<'p> Names<'_, 'p> {
+    fn scope(&self) -> Option<&Rc<GlobalScope<'p>>> {
+        match &self.scope {
+            NamesScope::OfStack(stack) => stack.scope(),
+            NamesScope::Given(scope) => Some(scope),
+        }
+    }
+
     fn evaluate(&self, expr: &Expr) -> EvalResult<Answer> {
         evaluate_within(expr, self, self.budget)
     }
@@ -312,7 +343,7 @@ impl Names<'_, '_> {
 
     fn global(&self, path: &NamePath) -> EvalResult<Answer> {
         let empty = Rc::default();
-        let scope = self.scope.as_ref().unwrap_or(&empty);
+        let scope = self.scope().unwrap_or(&empty);
         let lookup = Lookup { scope, names: self };
         lookup.get(path)
     }
