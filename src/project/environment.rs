@@ -231,5 +231,6 @@ fn variable(value: Value, span: Span, name: &str) -> Result<Option<String>, Diag
         format!("`run.env.{name}` must be a string"),
     )
     .label(span, problem);
-    Err(diagnostic.help("write it as a template: `\"${…}\"`; `null` removes the variable"))
+    Err(diagnostic
+        .help("convert it: `tm_tostring(…)` a number or a bool, `tm_jsonencode(…)` anything else"))
 }

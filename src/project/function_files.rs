@@ -150,8 +150,19 @@ impl function::Files for ProjectFiles<'_> {
             .into())
     }
 
+    /// Unlike other functions, this one may ask about the machine: that shows nothing of a file.
     fn exists(&self, written: &str) -> Result<bool, FileError> {
-        let path = self.resolve(written)?;
+        let path = match self.resolve(written) {
+            Ok(path) => path,
+            Err(FileError::Wrong(_)) if Path::new(written).is_absolute() => {
+                return Ok(Path::new(written).is_file());
+            }
+            Err(FileError::Wrong(_)) => {
+                let directory = self.directory()?.to_host(self.source.root);
+                return Ok(directory.join(written).is_file());
+            }
+            Err(undecided) => return Err(undecided),
+        };
         self.note(FileRead::Path(path.clone()));
         let tree = self.tree(&path);
         let kind = match tree {

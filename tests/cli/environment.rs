@@ -379,7 +379,7 @@ fn a_variable_must_be_a_string() {
       |             ^ this is a number
       |
       = note: evaluated for stack `/a`
-      = help: write it as a template: `"${…}"`; `null` removes the variable
+      = help: convert it: `tm_tostring(…)` a number or a bool, `tm_jsonencode(…)` anything else
 
     [exit status 3]
     "#);
@@ -631,4 +631,18 @@ fn no_message_shows_a_value_of_the_host() {
         assert_eq!(output.code(), 3, "{output}");
         assert!(!output.to_string().contains("hunter2"), "{output}");
     }
+}
+
+#[test]
+fn tm_fileexists_may_ask_about_the_machine() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write("/env.tm", env("X = tm_fileexists(\"/dev/null/no\") ? \"yes\" : \"no\"\nY = tm_fileexists(\"../../../../../../../../../etc/hosts\") ? \"asked\" : \"asked\""));
+    assert_snapshot!(sandbox.orch("run -q -- sh -c 'echo $X $Y'"), @"no asked");
+    sandbox.write("/env.tm", env("X = tm_file(\"/etc/hosts\")"));
+    let output = sandbox.orch("env");
+    assert_eq!(output.code(), 3);
+    assert!(
+        output.stderr.contains("lies outside of the project"),
+        "{output}"
+    );
 }
