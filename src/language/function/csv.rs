@@ -14,7 +14,7 @@ pub(super) const CSVDECODE: Function = Function {
     parameters: &[Parameter::new("str", Kind::String)],
     variadic: None,
     returns: Kind::Any,
-    description: "Returns the lines of a text in CSV as a list of objects. The first line names the \
+    description: "Returns the rows of CSV text as a list of objects. The first line names the \
                   attributes.",
     example: ("csvdecode(\"a,b\\n1,2\")", "[{\"a\":\"1\",\"b\":\"2\"}]"),
     body: Body::Eager(decode),

@@ -20,7 +20,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         variadic: None,
         returns: Kind::String,
         description: "Returns a time in another format. Letters such as `YYYY` stand for parts of the \
-                      time; text in single quotes stands for itself.",
+                      time; text in single quotes is literal.",
         example: (
             "formatdate(\"DD MMM YYYY hh:mm\", \"2018-01-02T23:12:01Z\")",
             "\"02 Jan 2018 23:12\"",
@@ -32,7 +32,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[],
         variadic: None,
         returns: Kind::String,
-        description: "Returns nothing: only Terraform knows when its plan was made.",
+        description: "Returns the time of a Terraform plan.",
         example: ("plantimestamp()", ""),
         body: Body::Refused("is the time of a plan, which only Terraform knows"),
     },
@@ -44,8 +44,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns the time that is a duration such as `1h30m` after another time, or before \
-                      it if the duration is negative.",
+        description: "Returns a time plus a duration such as `1h30m`, which may be negative.",
         example: (
             "timeadd(\"2017-11-22T00:00:00Z\", \"10m\")",
             "\"2017-11-22T00:10:00Z\"",
@@ -60,8 +59,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Number,
-        description: "Returns -1 if a time is before another one, 1 if it is after it, and 0 if both are \
-                      the same instant.",
+        description: "Returns -1 if the first time is before the second, 1 if it is after it, and 0 if \
+                      both are the same instant.",
         example: (
             "timecmp(\"2017-11-22T00:00:00Z\", \"2017-11-22T01:00:00Z\")",
             "-1",
@@ -73,7 +72,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[],
         variadic: None,
         returns: Kind::String,
-        description: "Returns the current time in UTC, another one each time.",
+        description: "Returns the current time in UTC, which differs each time.",
         example: ("timecmp(timestamp(), \"2020-01-01T00:00:00Z\")", "1"),
         body: Body::Eager(now),
     },

@@ -23,8 +23,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::String,
-        description: "Returns a path as an absolute one on this machine, without `.` and `..`. The path \
-                      need not exist.",
+        description: "Returns the absolute form of a path on this machine, without `.` and `..`. The \
+                      path need not exist.",
         example: ("abspath(\"a/../b\")", "\"/project/b\""),
         body: Body::Eager(abspath),
     },
@@ -33,7 +33,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::String,
-        description: "Returns the last name of a path.",
+        description: "Returns the last component of a path.",
         example: ("basename(\"modules/network/main.tf\")", "\"main.tf\""),
         body: Body::Eager(|arguments| Ok(Value::string(basename(arguments.text(0))))),
     },
@@ -42,7 +42,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::String,
-        description: "Returns a path without its last name.",
+        description: "Returns a path without its last component.",
         example: (
             "dirname(\"modules/network/main.tf\")",
             "\"modules/network\"",
@@ -96,7 +96,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::Bool,
-        description: "Returns whether a file exists. It is an error if the path is that of a directory.",
+        description: "Returns whether a file exists. It is an error if the path names a directory.",
         example: ("fileexists(\"hello.txt\")", "true"),
         body: Body::Eager(fileexists),
     },
@@ -105,7 +105,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::String,
-        description: "Returns the MD5 digest of a file in hexadecimal digits.",
+        description: "Returns the MD5 digest of a file in hexadecimal.",
         example: (
             "filemd5(\"hello.txt\")",
             "\"e134ced312b3511d88943d57ccd70c83\"",
@@ -120,8 +120,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Set(&Kind::String),
-        description: "Returns the files below a directory that match a pattern, relative to the directory. \
-                      `*` matches within a name, `**` across directories, and `{a,b}` either.",
+        description: "Returns the files below a directory that match a pattern, relative to the \
+                      directory. `*` matches within a name, `**` matches across directories, and `{a,b}` \
+                      matches either.",
         example: ("fileset(\".\", \"*.txt\")", "[\"hello.txt\"]"),
         body: Body::Eager(fileset),
     },
@@ -130,7 +131,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::String,
-        description: "Returns the SHA-1 digest of a file in hexadecimal digits.",
+        description: "Returns the SHA-1 digest of a file in hexadecimal.",
         example: (
             "filesha1(\"hello.txt\")",
             "\"a8d191538209e335154750d2df575b9ddfb16fc7\"",
@@ -142,7 +143,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::String,
-        description: "Returns the SHA-256 digest of a file in hexadecimal digits.",
+        description: "Returns the SHA-256 digest of a file in hexadecimal.",
         example: (
             "filesha256(\"hello.txt\")",
             "\"b22b009134622b6508d756f1062455d71a7026594eacb0badf81f4f677929ebe\"",
@@ -154,7 +155,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::String,
-        description: "Returns the SHA-512 digest of a file in hexadecimal digits.",
+        description: "Returns the SHA-512 digest of a file in hexadecimal.",
         example: (
             "filesha512(\"hello.txt\")",
             "\"eb22d991d6d86641d95e01a804025fc210491286a30f3114dd1469c7457c03e807506f5615bc9065f47a6ee2208364f643837f2298738b4f5c53797124f41f60\"",
@@ -166,7 +167,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: PATH,
         variadic: None,
         returns: Kind::String,
-        description: "Returns a path with the home directory in place of a `~` at its start.",
+        description: "Returns a path with a leading `~` replaced by the home directory.",
         example: ("pathexpand(\"~/.ssh/id\")", "\"/home/me/.ssh/id\""),
         body: Body::Eager(pathexpand),
     },

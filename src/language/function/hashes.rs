@@ -56,14 +56,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[STR],
         variadic: Some(Parameter::new("cost", Kind::Number)),
         returns: Kind::String,
-        description: "Returns a hash of a password by the algorithm bcrypt, with another salt each \
-                      time. The cost is 10 unless it is given.",
+        description: "Returns the bcrypt hash of a password, with a different salt each time. The \
+                      default cost is 10.",
         example: ("bcrypt(\"secret\", 4) == bcrypt(\"secret\", 4)", "false"),
         body: Body::Eager(hash_password),
     },
     of_text(
         "md5",
-        "Returns the MD5 hash of a string as hexadecimal digits.",
+        "Returns the MD5 hash of a string in hexadecimal.",
         (
             "md5(\"hello world\")",
             "\"5eb63bbbe01eeed093cb22bb8f5acdc3\"",
@@ -78,13 +78,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns nothing: `orch` does not decrypt.",
+        description: "Decrypts a string with a private RSA key.",
         example: ("rsadecrypt(\"\", \"\")", ""),
         body: Body::Refused("needs a private key, which does not belong in configuration"),
     },
     of_text(
         "sha1",
-        "Returns the SHA-1 hash of a string as hexadecimal digits.",
+        "Returns the SHA-1 hash of a string in hexadecimal.",
         (
             "sha1(\"hello world\")",
             "\"2aae6c35c94fcfb415dbe95f408b9ce91ee846ed\"",
@@ -93,7 +93,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     of_text(
         "sha256",
-        "Returns the SHA-256 hash of a string as hexadecimal digits.",
+        "Returns the SHA-256 hash of a string in hexadecimal.",
         (
             "sha256(\"hello world\")",
             "\"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\"",
@@ -102,7 +102,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     of_text(
         "sha512",
-        "Returns the SHA-512 hash of a string as hexadecimal digits.",
+        "Returns the SHA-512 hash of a string in hexadecimal.",
         (
             "sha512(\"\")",
             "\"cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e\"",
@@ -114,7 +114,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[],
         variadic: None,
         returns: Kind::String,
-        description: "Returns a random UUID, another one each time.",
+        description: "Returns a random UUID, a different one each time.",
         example: ("uuid() == uuid()", "false"),
         body: Body::Eager(random_uuid),
     },

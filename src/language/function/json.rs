@@ -12,7 +12,7 @@ pub(super) const JSONDECODE: Function = Function {
     parameters: &[Parameter::new("str", Kind::String)],
     variadic: None,
     returns: Kind::Any,
-    description: "Returns the value that a text in JSON stands for.",
+    description: "Returns the value that JSON text represents.",
     example: ("jsondecode(\"{\\\"a\\\": [1, true]}\")", "{\"a\":[1,true]}"),
     body: Body::Eager(decode),
 };

@@ -40,8 +40,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns the subnet with a given number within a network. Its prefix is longer by \
-                      `newbits`.",
+        description: "Returns the subnet with a given number within a network. Its prefix is `newbits` \
+                      bits longer.",
         example: ("cidrsubnet(\"172.16.0.0/12\", 4, 2)", "\"172.18.0.0/16\""),
         body: Body::Eager(subnet),
     },
@@ -50,8 +50,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[PREFIX],
         variadic: Some(Parameter::new("newbits", Kind::Number)),
         returns: Kind::List(&Kind::String),
-        description: "Returns consecutive subnets of a network. Each `newbits` says by how much the \
-                      prefix of one of them is longer.",
+        description: "Returns consecutive subnets of a network. Each `newbits` is the number of bits by \
+                      which the prefix of one of them is longer.",
         example: (
             "cidrsubnets(\"10.1.0.0/16\", 4, 8)",
             "[\"10.1.0.0/20\",\"10.1.16.0/24\"]",

@@ -18,7 +18,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("str", Kind::String)],
         variadic: None,
         returns: Kind::String,
-        description: "Returns the text that `base64gzip` has compressed.",
+        description: "Returns the text that `base64gzip` compressed.",
         example: (
             "base64gunzip(\"H4sIAAAAAAACA8tIzcnJVwQAYMmGmgYAAAA=\")",
             "\"hello!\"",
@@ -42,8 +42,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::nullable("value", Kind::Any)],
         variadic: None,
         returns: Kind::Bool,
-        description: "Returns whether the value, or anything that the expression has used before it, is \
-                      secret.",
+        description: "Returns whether the value, or anything that the expression used before it, is \
+                      sensitive.",
         example: ("issensitive(\"a\")", "false"),
         body: Body::Lazy(issensitive),
     },
@@ -70,7 +70,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("str", Kind::String)],
         variadic: None,
         returns: Kind::String,
-        description: "Returns the text that `urlencode` has encoded.",
+        description: "Returns the text that `urlencode` encoded.",
         example: ("urldecode(\"a+b%2Fc\")", "\"a b/c\""),
         body: Body::Eager(urldecode),
     },

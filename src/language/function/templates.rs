@@ -25,8 +25,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns the text of a file with the expressions in it replaced by their values. In \
-                      the file, the names are those of `vars`, and functions have no prefix.",
+        description: "Returns the text of a file with the expressions in it replaced by their values. \
+                      Expressions in the file can use the names in `vars`, and call functions without a \
+                      prefix.",
         example: (
             "templatefile(\"hello.tftpl\", { name = \"EU\" })",
             "\"Hello, EU!\\n\"",
@@ -41,8 +42,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns a text with the expressions in it replaced by their values, as \
-                      `templatefile` does.",
+        description: "Returns a string with the expressions in it replaced by their values, as in \
+                      `templatefile`.",
         example: (
             "templatestring(\"Hello, $${name}!\", { name = \"EU\" })",
             "\"Hello, EU!\"",

@@ -49,7 +49,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[],
         variadic: Some(Parameter::nullable("vals", Kind::Any)),
         returns: Kind::Any,
-        description: "Returns the first of some values that is neither null nor an empty string.",
+        description: "Returns the first of the given values that is neither null nor an empty string.",
         example: ("coalesce(\"\", null, \"a\")", "\"a\""),
         body: Body::Eager(choices::coalesce),
     },
@@ -58,7 +58,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[],
         variadic: Some(Parameter::new("vals", Kind::Any)),
         returns: Kind::Any,
-        description: "Returns the first of some lists that is not empty.",
+        description: "Returns the first of the given lists that is not empty.",
         example: ("coalescelist([], [1, 2])", "[1,2]"),
         body: Body::Eager(choices::coalesce_list),
     },
@@ -98,7 +98,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("list", LIST)],
         variadic: None,
         returns: LIST,
-        description: "Returns the elements of a list without repetitions, in the order in which they \
+        description: "Returns the elements of a list without duplicates, in the order in which they \
                       first appear.",
         example: ("distinct([\"b\", \"a\", \"b\"])", "[\"b\",\"a\"]"),
         body: Body::Eager(lists::distinct),
@@ -111,8 +111,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns an element of a list. An index beyond the end starts over at the first \
-                      element, and a negative one counts from the end: -1 is the last element.",
+        description: "Returns an element of a list. An index beyond the end wraps around to the start, and \
+                      a negative one counts from the end: -1 is the last element.",
         example: ("element([\"a\", \"b\"], 3)", "\"b\""),
         body: Body::Eager(choices::element),
     },
@@ -121,8 +121,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("list", Kind::Any)],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns a list in which each list inside it, at any depth, is replaced with its \
-                      elements.",
+        description: "Returns a list with the lists inside it, at any depth, replaced by their elements.",
         example: ("flatten([[1, [2]], 3])", "[1,2,3]"),
         body: Body::Eager(lists::flatten),
     },
@@ -152,8 +151,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("value", Kind::Any)],
         variadic: None,
         returns: Kind::Number,
-        description: "Returns the number of elements of a list, set or map, or of characters of a \
-                      string as a reader counts them.",
+        description: "Returns the number of elements of a list, set or map, or of characters in a \
+                      string, as a reader counts them.",
         example: ("length([\"a\", \"b\"])", "2"),
         body: Body::Eager(choices::length),
     },
@@ -165,7 +164,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: Some(Parameter::nullable("default", Kind::Any)),
         returns: Kind::Any,
-        description: "Returns the value of a key in a map, or the default if the key is not there.",
+        description: "Returns the value of a key in a map, or the default if there is no such key.",
         example: ("lookup({ a = 1 }, \"b\", 0)", "0"),
         body: Body::Eager(maps::lookup),
     },
@@ -178,7 +177,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: LIST,
-        description: "Returns the elements of a list whose keys, at the same indexes of another list, \
+        description: "Returns the elements of a list whose keys, at the same indexes of a second list, \
                       are in a third.",
         example: ("matchkeys([1, 2], [\"a\", \"b\"], [\"b\"])", "[2]"),
         body: Body::Eager(lists::match_keys),
@@ -188,8 +187,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[],
         variadic: Some(Parameter::nullable("maps", Kind::Any)),
         returns: Kind::Any,
-        description: "Returns the entries of several maps or objects in one. Where they have a key in \
-                      common, the last one counts.",
+        description: "Returns the entries of several maps or objects in one. If they have a key in \
+                      common, the last one wins.",
         example: ("merge({ a = 1, b = 2 }, { b = 3 })", "{\"a\":1,\"b\":3}"),
         body: Body::Eager(maps::merge),
     },
@@ -207,8 +206,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[],
         variadic: Some(Parameter::new("params", Kind::Number)),
         returns: Kind::List(&Kind::Number),
-        description: "Returns numbers from a start (by default 0) up to a limit, which is not among \
-                      them. A third argument is the step.",
+        description: "Returns numbers from a start (0 by default) up to a limit, which is not included. \
+                      A third argument is the step.",
         example: ("range(1, 8, 3)", "[1,4,7]"),
         body: Body::Eager(lists::range),
     },
@@ -217,7 +216,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("list", Kind::Any)],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns the elements of a list in the opposite order.",
+        description: "Returns the elements of a list in reverse order.",
         example: ("reverse([1, 2, 3])", "[3,2,1]"),
         body: Body::Eager(lists::reverse),
     },
@@ -261,8 +260,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         )],
         variadic: None,
         returns: Kind::Map(&Kind::List(&Kind::String)),
-        description: "Returns a map of lists with keys and elements exchanged: each element leads to \
-                      the keys whose lists have it.",
+        description: "Returns a map of lists with keys and elements swapped: each element maps to the \
+                      keys whose lists contain it.",
         example: (
             "transpose({ a = [\"x\", \"y\"], b = [\"y\"] })",
             "{\"x\":[\"a\"],\"y\":[\"a\",\"b\"]}",

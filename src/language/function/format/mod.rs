@@ -16,7 +16,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("format", Kind::String)],
         variadic: Some(Parameter::nullable("args", Kind::Any)),
         returns: Kind::String,
-        description: "Returns a string with verbs such as `%s`, `%d` and `%05.1f` replaced by the further arguments.",
+        description: "Returns a string with verbs such as `%s`, `%d` and `%05.1f` replaced by the other \
+                      arguments.",
         example: ("format(\"%s-%03d\", \"web\", 7)", "\"web-007\""),
         body: Body::Eager(format_one),
     },
@@ -25,7 +26,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("format", Kind::String)],
         variadic: Some(Parameter::nullable("args", Kind::Any)),
         returns: Kind::List(&Kind::String),
-        description: "Returns a string as `format` does for the first elements of some lists, one for the second elements, and so on. Other arguments are the same for all.",
+        description: "Returns a list of strings in the form that `format` returns: one from the first \
+                      elements of the given lists, one from the second elements, and so on. Other \
+                      arguments are the same for all.",
         example: (
             "formatlist(\"%s-%d\", [\"a\", \"b\"], 1)",
             "[\"a-1\",\"b-1\"]",

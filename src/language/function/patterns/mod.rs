@@ -20,7 +20,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns the first part of a string that a regular expression matches: as a string, or what its groups match, as a list, or as an object if they have names.",
+        description: "Returns the first match of a regular expression in a string: the matched text, a \
+                      list of what its groups match, or an object if the groups have names.",
         example: ("regex(\"[a-z]+\", \"53abc24\")", "\"abc\""),
         body: Body::Eager(first_match),
     },
@@ -32,7 +33,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::List(&Kind::Any),
-        description: "Returns all parts of a string that a regular expression matches, each as `regex` returns it.",
+        description: "Returns all matches of a regular expression in a string, each in the form that \
+                      `regex` returns.",
         example: ("regexall(\"[a-z]+\", \"12ab34cd\")", "[\"ab\",\"cd\"]"),
         body: Body::Eager(all_matches),
     },

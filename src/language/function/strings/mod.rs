@@ -32,7 +32,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Bool,
-        description: "Returns whether a string ends with another one.",
+        description: "Returns whether a string ends with another.",
         example: ("endswith(\"hello\", \"lo\")", "true"),
         body: Body::Eager(|arguments| {
             Ok(Value::Bool(
@@ -48,7 +48,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns a string with spaces at the start of all its lines but the first.",
+        description: "Returns a string with spaces at the start of every line but the first.",
         example: ("indent(2, \"a\\nb\")", "\"a\\n  b\""),
         body: Body::Eager(indent),
     },
@@ -57,7 +57,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("separator", Kind::String)],
         variadic: Some(Parameter::new("lists", Kind::List(&Kind::String))),
         returns: Kind::String,
-        description: "Returns the elements of some lists as one string, with a separator between them.",
+        description: "Returns the elements of one or more lists as one string, with a separator between \
+                      them.",
         example: ("join(\", \", [\"a\", \"b\"])", "\"a, b\""),
         body: Body::Eager(join),
     },
@@ -79,7 +80,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns a string with all occurrences of another one replaced. Between slashes, the second argument is a regular expression, and `$1` or `${name}` in the third is what a group of it matches.",
+        description: "Returns a string with all occurrences of another replaced. If the second argument \
+                      is between slashes, it is a regular expression, and `$1` or `${name}` in the third \
+                      stands for what a group matches.",
         example: ("replace(\"a+b\", \"+\", \"-\")", "\"a-b\""),
         body: Body::Eager(replace),
     },
@@ -103,7 +106,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Bool,
-        description: "Returns whether a string begins with another one.",
+        description: "Returns whether a string begins with another.",
         example: ("startswith(\"hello\", \"he\")", "true"),
         body: Body::Eager(|arguments| {
             Ok(Value::Bool(
@@ -119,7 +122,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Bool,
-        description: "Returns whether a string contains another one.",
+        description: "Returns whether a string contains another.",
         example: ("strcontains(\"hello\", \"ell\")", "true"),
         body: Body::Eager(|arguments| {
             Ok(Value::Bool(
@@ -149,7 +152,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns part of a string: so many characters from an offset on. A negative offset counts from the end, and a negative length stands for the rest.",
+        description: "Returns part of a string: the given number of characters, starting at an offset. A \
+                      negative offset counts from the end, and a negative length means the rest of the \
+                      string.",
         example: ("substr(\"hello world\", 1, 4)", "\"ello\""),
         body: Body::Eager(substring),
     },
@@ -170,7 +175,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns a string without the characters at its start and end that occur in another one.",
+        description: "Returns a string without the leading and trailing characters that occur in another \
+                      string.",
         example: ("trim(\"?!hello?!\", \"!?\")", "\"hello\""),
         body: Body::Eager(|arguments| {
             let cut: BTreeSet<char> = arguments.text(1).chars().collect();
@@ -187,7 +193,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns a string without a prefix, if it has it.",
+        description: "Returns a string without a prefix, if it begins with it.",
         example: ("trimprefix(\"helloworld\", \"hello\")", "\"world\""),
         body: Body::Eager(|arguments| {
             let whole = arguments.text(0);
@@ -201,7 +207,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("str", Kind::String)],
         variadic: None,
         returns: Kind::String,
-        description: "Returns a string without the white space at its start and end.",
+        description: "Returns a string without leading and trailing white space.",
         example: ("trimspace(\"  hello\\n\")", "\"hello\""),
         body: Body::Eager(|arguments| Ok(Value::normal(arguments.text(0).trim()))),
     },
@@ -213,7 +219,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::String,
-        description: "Returns a string without a suffix, if it has it.",
+        description: "Returns a string without a suffix, if it ends with it.",
         example: ("trimsuffix(\"helloworld\", \"world\")", "\"hello\""),
         body: Body::Eager(|arguments| {
             let whole = arguments.text(0);

@@ -29,8 +29,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("text", Kind::String)],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns the attributes of a text in HCL. Their expressions cannot use names or \
-                      functions, and there are no blocks.",
+        description: "Returns the attributes of HCL text. Their expressions cannot use names or \
+                      functions, and blocks are not allowed.",
         example: (
             "hcldecode(\"a = 1\\nb = [true]\")",
             "{\"a\":1,\"b\":[true]}",
@@ -42,7 +42,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("value", Kind::Any)],
         variadic: None,
         returns: Kind::String,
-        description: "Returns the attributes of an object as text in HCL.",
+        description: "Returns the attributes of an object as HCL text.",
         example: (
             "hclencode({ a = 1, b = [\"x\"] })",
             "\"a = 1\\nb = [\\n  \\\"x\\\",\\n]\\n\"",
@@ -57,7 +57,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::List(&Kind::String),
-        description: "Returns a list in which the strings of each inner list are joined.",
+        description: "Returns a list in which each inner list of strings is joined into one string.",
         example: (
             "joinlist(\"/\", [[\"a\"], [\"a\", \"b\"]])",
             "[\"a\",\"a/b\"]",
@@ -83,8 +83,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns the first value if the condition holds, else the second. Only that one is \
-                      evaluated, and the two may differ in type.",
+        description: "Returns the first value if the condition is true, else the second. Only that one \
+                      is evaluated, and the two may differ in type.",
         example: ("ternary(true, 1, tonumber(\"x\"))", "1"),
         body: Body::Lazy(ternary),
     },
@@ -93,7 +93,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("text", Kind::String)],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns the object that a text in TOML describes. Dates and times become strings.",
+        description: "Returns the object that TOML text represents. Dates and times become strings.",
         example: (
             "tomldecode(\"a = 1\\n[b]\\nc = true\")",
             "{\"a\":1,\"b\":{\"c\":true}}",
@@ -105,7 +105,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("value", Kind::Any)],
         variadic: None,
         returns: Kind::String,
-        description: "Returns an object as text in TOML, without attributes that are null. Whole numbers \
+        description: "Returns an object as TOML text, without attributes that are null. Whole numbers \
                       stay whole; Terramate writes them as `1.0`.",
         example: (
             "tomlencode({ a = 1, b = { c = \"x\" } })",
@@ -118,8 +118,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         parameters: &[Parameter::new("edges", LISTS)],
         variadic: None,
         returns: LISTS,
-        description: "Returns the way from a root to each node of a tree that is given as pairs of parent \
-                      and child; a root has the parent null.",
+        description: "Returns the path from a root to each node of a tree, given as pairs of parent and \
+                      child. The parent of a root is null.",
         example: (
             "tree([[null, \"a\"], [\"a\", \"b\"]])",
             "[[\"a\"],[\"a\",\"b\"]]",
@@ -134,8 +134,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: None,
         returns: Kind::Any,
-        description: "Returns the string of a dictionary from which `slug` made a string, or each string \
-                      of a list; a string that none fits is returned unchanged.",
+        description: "Returns the string of a dictionary whose slug matches a string, or one for each \
+                      string of a list. A string without a match is returned unchanged.",
         example: (
             "unslug(\"hello-world\", [\"Hello World!\", \"x\"])",
             "\"Hello World!\"",
@@ -159,8 +159,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ],
         variadic: Some(Parameter::new("options", Kind::Any)),
         returns: Kind::Bool,
-        description: "Returns whether a version meets a constraint such as `~> 1.2`. Prereleases do only if \
-                      the constraint names one, or with the option `{ allow_prereleases = true }`.",
+        description: "Returns whether a version meets a constraint such as `~> 1.2`. A prerelease does \
+                      so only if the constraint names one, or with the option `{ allow_prereleases = \
+                      true }`.",
         example: ("version_match(\"1.9.0\", \"~> 1.2\")", "true"),
         body: Body::Eager(version_match),
     },

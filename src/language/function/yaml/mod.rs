@@ -12,7 +12,7 @@ pub(super) const YAMLDECODE: Function = Function {
     parameters: &[Parameter::new("src", Kind::String)],
     variadic: None,
     returns: Kind::Any,
-    description: "Returns the value that a text in YAML stands for. The text must be a single document.",
+    description: "Returns the value that YAML text represents. The text must be a single document.",
     example: ("yamldecode(\"a: [1, yes]\")", "{\"a\":[1,true]}"),
     body: Body::Eager(decode::decode),
 };
