@@ -1,7 +1,6 @@
 //! `globals` blocks: values that directories hand down to the stacks below them.
 //!
-//! This module collects them; [`crate::project::namespaces`] evaluates them, only when an expression uses
-//! one.
+//! This module collects them; [`crate::project::namespaces`] evaluates one only when an expression uses it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -17,24 +16,24 @@ use crate::source::{FileId, Sources, Span};
 pub struct GlobalDefinition {
     /// Where the value belongs: the labels of the block, then the name of the attribute.
     pub path: Vec<Box<str>>,
-    /// What it says.
+    /// What it defines.
     pub kind: DefinitionKind,
     /// The name, as written.
     pub span: Span,
-    /// The directory that it applies to, with everything below; `None` if the command line says it.
+    /// The directory that it applies to, with everything below; `None` if it is on the command line.
     pub directory: Option<ProjectPath>,
-    /// Whether an imported file says so; local files override those.
+    /// Whether it is in an imported file; local files override those.
     pub is_imported: bool,
 }
 
-/// What a definition says.
+/// The effect of a definition.
 #[derive(Debug, Clone)]
 pub enum DefinitionKind {
     /// The value is that of the expression.
     Value(Expr),
-    /// What a directory above, or an imported file, defined is removed.
+    /// The definition of a directory above, or of an imported file, is removed.
     Unset,
-    /// There is an object, maybe empty: the block has labels and nothing in it.
+    /// The value is an object, perhaps an empty one: the block has labels and no content.
     Object,
     /// The value is an object with an entry for each element of a collection.
     Map(Arc<MapBlock>),
@@ -48,7 +47,7 @@ pub struct MapBlock {
     /// The collection.
     pub for_each: Expr,
     /// The variable with the current element, as `new`, and with the value that an earlier element with
-    /// the same key gave, as `old`.
+    /// the same key produced, as `old`.
     pub iterator: Box<str>,
     /// The key of the entry.
     pub key: Expr,
@@ -86,7 +85,7 @@ impl GlobalDefinition {
     }
 }
 
-/// What the `globals` blocks of a directory say.
+/// The content of the `globals` blocks of a directory.
 #[derive(Debug, Default)]
 pub struct Globals {
     definitions: OnceLock<Vec<GlobalDefinition>>,
@@ -95,7 +94,7 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// Returns whether the directory says nothing.
+    /// Returns whether the directory has no definitions.
     pub fn is_empty(&self) -> bool {
         self.deferred.is_none() && self.definitions.get().is_none_or(Vec::is_empty)
     }
@@ -118,13 +117,13 @@ impl Globals {
             let block = deferred(block, &sources.file(block.content.file).text);
             let mut problems = Vec::new();
             let definitions = collect([].iter(), [&block].into_iter(), directory, &mut problems);
-            debug_assert!(problems.is_empty(), "what is deferred is right");
+            debug_assert!(problems.is_empty(), "deferred content is valid");
             definitions
         })
     }
 }
 
-/// Reads the `globals` blocks of a directory. A single block is parsed only when somebody asks for it.
+/// Reads the `globals` blocks of a directory. A single block is parsed only when it is needed.
 pub(crate) fn read(
     imported: &[&Body],
     local: &[&Body],
@@ -205,7 +204,7 @@ fn collect<'a>(
     let mut seen: HashMap<Vec<Box<str>>, Span> = HashMap::new();
     for definition in own {
         if let DefinitionKind::Object = definition.kind {
-            definitions.push(definition); // says nothing that could contradict
+            definitions.push(definition); // it cannot contradict another one
             continue;
         }
         if let Some(&first) = seen.get(&definition.path) {
@@ -220,7 +219,7 @@ fn collect<'a>(
     definitions
 }
 
-/// Reports a global that is set a second time in a directory.
+/// Reports a global that is set twice in one directory.
 pub(super) fn set_twice(definition: &GlobalDefinition, first: Span) -> Diagnostic {
     let place = match definition.directory {
         Some(_) => "in this directory",
@@ -286,7 +285,7 @@ pub(crate) fn is_unset(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Variable(name) if &**name == "unset")
 }
 
-/// Returns whether a text can be written as a name.
+/// Returns whether a string can be written as a name.
 pub(crate) fn is_identifier(text: &str) -> bool {
     let mut characters = text.chars();
     let first = characters.next();
@@ -294,7 +293,7 @@ pub(crate) fn is_identifier(text: &str) -> bool {
         && characters.all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Reads the `map` blocks in a block, which can hold no others.
+/// Reads the `map` blocks in a block. It may contain no others.
 fn maps_of(blocks: &[Block], place: &str, problems: &mut Vec<Diagnostic>) -> Vec<MapBlock> {
     let mut maps = Vec::new();
     for block in blocks {

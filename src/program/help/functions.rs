@@ -1,4 +1,4 @@
-//! The part of the topic about functions that comes from their registry.
+//! The part of the topic about functions that comes from the registry of functions.
 
 use std::fmt::Write as _;
 
@@ -24,9 +24,8 @@ fn limits() -> String {
     let megabytes = MAX_WEIGHT * 8 / 1_000_000;
     format!(
         "## Limits\n\n\
-         The work for one expression, with the globals that it needs, is limited to about {steps} million \
-         steps; {MAX_NESTING} levels of expressions may lie in each other. A value may have about \
-         {megabytes} MB and {MAX_DEPTH} levels of lists and objects. A file that needs more is an error.\n\n"
+         The work for one stack is limited to about {steps} million steps; expressions may be nested {MAX_NESTING} levels deep. A value may have about \
+         {megabytes} MB and {MAX_DEPTH} levels of lists and objects. Exceeding a limit is an error.\n\n"
     )
 }
 

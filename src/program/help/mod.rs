@@ -1,8 +1,8 @@
 //! The topics of `orch help`: what does not fit in the help of one command.
 //!
-//! A topic is a Markdown file beside this one; two end with tables of what the library has. [`markdown`] reads the little Markdown that topics use;
-//! [`text`] and [`roff`] write it for a terminal and as a man page. [`command`] writes the man pages of
-//! commands.
+//! A topic is a Markdown file beside this one; two end with a reference that is generated from the library.
+//! [`markdown`] reads the subset of Markdown that topics use; [`text`] and [`roff`] write it for a terminal
+//! and as a man page. [`command`] writes the man pages of commands.
 
 mod command;
 mod functions;
@@ -46,7 +46,7 @@ pub(crate) const TOPICS: [Topic; 23] = topics! {
     "triggers": "Stacks that count as changed, or not, without a change",
     "order": "Which stack runs before which, and what references name",
     "environment": "The environment of commands",
-    "expressions": "Values that are computed, and globals",
+    "expressions": "Expressions in configuration files, and globals",
     "parallel": "Several commands at once",
     "output": "What a run shows of what commands print",
     "failures": "What happens after a command failed",

@@ -1,9 +1,9 @@
-//! Evaluates globals: which definitions apply to a stack, and what they say together.
+//! Evaluates globals: which definitions apply to a stack, and what value they have together.
 //!
-//! Only what an expression needs is evaluated, so a broken global harms nobody who does not use it. A
-//! definition that says the same for all stacks below a directory is evaluated once for them: first with
-//! the stack left open, and for each stack only if that decides. Definitions of a directory apply after
-//! those of the directories above it, and all expressions see what applies to the stack in the end.
+//! Only what an expression needs is evaluated, so a broken global affects only what uses it. A definition
+//! with the same value for all stacks below a directory is evaluated once for them: first with the stack
+//! left open, and once for each stack only if the value depends on it. Definitions of a directory apply
+//! after those of the directories above it, and every expression sees what finally applies to the stack.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,11 +19,11 @@ use crate::project::function_files::FileRead;
 use crate::project::globals::{DefinitionKind, GlobalDefinition, set_twice};
 use crate::source::Span;
 
-/// The globals that apply to a directory that hands down some, or to one below it.
+/// The globals that apply to a directory that hands some down, and to those below it.
 #[derive(Debug, Default)]
 pub(super) struct GlobalScope<'p> {
     above: Option<Rc<GlobalScope<'p>>>,
-    /// By first name, those about which the directory says something.
+    /// Those that the directory itself defines, by first name.
     own: BTreeMap<&'p str, Rc<Node<'p>>>,
     /// What has been evaluated for all stacks.
     shared: Evaluated<'p>,
@@ -34,11 +34,11 @@ pub(super) struct GlobalScope<'p> {
 struct Node<'p> {
     /// The definition of the name itself, which hides everything above it.
     base: Option<&'p GlobalDefinition>,
-    /// Definitions of single entries, which apply on top.
+    /// The definitions of single entries, which apply on top of it.
     inner: BTreeMap<&'p str, Rc<Node<'p>>>,
-    /// Whether some definition has made it an object, which it stays without entries.
+    /// Whether a definition has made it an object, which it remains even without entries.
     is_object: bool,
-    /// The last empty block that says so, which makes an object of anything.
+    /// The last empty block that does so, which turns any value into an object.
     block: Option<&'p GlobalDefinition>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Entry<'p> {
     pub(super) answer: EvalResult<Option<Answer>>,
     /// What it was computed from.
     pub(super) uses: Rc<[Used<'p>]>,
-    /// The first names of all globals that were looked up on the way, whether or not they exist.
+    /// The first names of all globals that were looked up in the process, whether or not they exist.
     looked_up: BTreeSet<Arc<str>>,
 }
 
@@ -92,7 +92,7 @@ struct Frame<'p> {
 }
 
 impl<'p> Progress<'p> {
-    /// Calls a function and returns also what it used.
+    /// Calls a function, and returns its result and what it used.
     pub(super) fn record<T>(&self, evaluate: impl FnOnce() -> T) -> (T, Vec<Used<'p>>) {
         let (result, frame) = self.framed(evaluate);
         (result, frame.uses)
@@ -105,7 +105,7 @@ impl<'p> Progress<'p> {
         (result, frame)
     }
 
-    /// Notes what the evaluation in progress uses.
+    /// Records what the evaluation in progress uses.
     pub(super) fn note(&self, used: impl IntoIterator<Item = Used<'p>>) {
         if let Some(frame) = self.frames.borrow_mut().last_mut() {
             frame.uses.extend(used);
@@ -218,7 +218,7 @@ impl Item<'_, '_> {
 }
 
 impl<'p> Lookup<'_, 'p> {
-    /// Returns the part of `global` that a path leads to, wrapped in objects as the path has it.
+    /// Returns the part of `global` that a path leads to, wrapped in the objects that the path goes through.
     pub(super) fn get(&self, path: &NamePath) -> EvalResult<Answer> {
         let Some(&(first, first_span)) = path.rest.first() else {
             return self.everything(path.span);
@@ -243,7 +243,7 @@ impl<'p> Lookup<'_, 'p> {
             }
             let Some(inner) = inner else {
                 if let Some(under) = under {
-                    // What the definition does not say, nothing does; the evaluator words the error.
+                    // No other definition has the name. If this one lacks it, the evaluator reports it.
                     return Ok(wrapped(&walked, under.answer));
                 }
                 let diagnostic =
@@ -303,7 +303,7 @@ impl<'p> Lookup<'_, 'p> {
         })
     }
 
-    /// Returns the value of a node. `under` is what a definition of an object around it says.
+    /// Returns the value of a node. `under` is the value that the definition of an enclosing object gives it.
     fn node(
         &self,
         first: &str,
@@ -363,7 +363,7 @@ impl<'p> Lookup<'_, 'p> {
                     return Err(not_an_object(node, &answer).into());
                 }
                 None if node.block.is_some() => BTreeMap::new(),
-                // To unset a part of what has none has no effect.
+                // Unsetting a part of a value that has no parts has no effect.
                 None => return Ok(Some(answer)),
             },
         };
@@ -395,8 +395,8 @@ impl<'p> Lookup<'_, 'p> {
         }))
     }
 
-    /// Returns the value of an item, evaluated once for all stacks if it is the same for all, else once
-    /// for this one.
+    /// Returns the value of an item, evaluated once for all stacks if it is the same for all of them, and
+    /// otherwise for this one.
     fn evaluated(&self, first: &str, item: Item<'_, 'p>, span: Span) -> EvalResult<Option<Answer>> {
         let entry = self.entry(first, item, span);
         self.names.progress.note_names(&entry.looked_up);
@@ -445,7 +445,7 @@ impl<'p> Lookup<'_, 'p> {
                 return entry;
             }
         }
-        // Work for all stacks must not count against that of the first one that asks.
+        // Work for all stacks must not count against the budget of the first one that needs it.
         let progress = &self.names.progress;
         let fresh = (!progress.is_shared.get()).then(|| self.names.budget.fresh());
         let names = Names {
@@ -527,7 +527,7 @@ impl<'p> Evaluated<'p> {
     }
 }
 
-/// Reports a value that is no object where entries are added.
+/// Reports a value that is not an object, although entries are added to it.
 fn not_an_object(node: &Node<'_>, found: &Answer) -> Diagnostic {
     fn first<'p>(node: &Node<'p>) -> Option<&'p GlobalDefinition> {
         node.base

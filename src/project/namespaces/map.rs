@@ -10,8 +10,8 @@ use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::project::globals::{MapBlock, MapValue};
 
-/// Returns the object that a block describes. Of elements with the same key, the last one counts, and
-/// sees what the one before gave.
+/// Returns the object that a block describes. Of several elements with the same key, the last one counts;
+/// each sees the value of the one before it.
 pub(super) fn evaluate(block: &MapBlock, names: &Names<'_, '_>) -> EvalResult<Answer> {
     let scope = MapScope {
         names,
@@ -24,7 +24,7 @@ pub(super) fn evaluate(block: &MapBlock, names: &Names<'_, '_>) -> EvalResult<An
     })
 }
 
-/// What a whole block, with the blocks in it, is evaluated with.
+/// What a whole block, including the blocks in it, is evaluated with.
 struct MapScope<'a, 'p> {
     names: &'a Names<'a, 'p>,
     is_sensitive: std::cell::Cell<bool>,
@@ -92,7 +92,7 @@ fn object(block: &MapBlock, outer: &dyn Namespaces, scope: &MapScope) -> EvalRes
     Ok(Value::Object(object.into()))
 }
 
-/// Other namespaces, and a variable.
+/// Other namespaces, with one more variable.
 struct WithVariable<'a> {
     outer: &'a dyn Namespaces,
     name: &'a str,

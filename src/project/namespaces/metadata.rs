@@ -1,4 +1,4 @@
-//! `terramate` and its twin `orch`: what is known about the project and a stack without evaluating
+//! `terramate` and its alias `orch`: what is known about the project and a stack without evaluating
 //! anything.
 
 use crate::language::value::Value;

@@ -1,9 +1,9 @@
-//! What names mean in expressions that are evaluated for a stack: `terramate` and its twin `orch`
-//! (metadata of project and stack), `env` (the host's environment) and `global`; and what functions may
-//! read.
+//! What names mean in expressions that are evaluated for a stack: `terramate` and its alias `orch`
+//! (metadata of the project and the stack), `env` (the host's environment) and `global`; and what
+//! functions may read.
 //!
-//! A name is evaluated only when an expression uses it. Names of issues to come (`each`, `outputs`,
-//! `stacks`, `self`) are further cases of [`Names`].
+//! A name is evaluated only when an expression uses it. Names to come (`each`, `outputs`, `stacks`, `self`)
+//! will be further cases of [`Names`].
 
 mod global;
 mod map;
@@ -37,20 +37,20 @@ pub struct ProjectNamespaces<'p> {
     env: Value,
     stack_list: Value,
     scopes: GlobalScopes<'p>,
-    /// Globals that apply after those of all directories.
+    /// The globals that apply after those of all directories.
     overrides: &'p [GlobalDefinition],
     changing: Changing,
 }
 
 impl fmt::Debug for ProjectNamespaces<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the environment, which holds secrets.
+        // Leaves out the environment, which holds secrets.
         f.debug_struct("ProjectNamespaces").finish_non_exhaustive()
     }
 }
 
 impl<'p> ProjectNamespaces<'p> {
-    /// Prepares the namespaces. Host variables that are not UTF-8 cannot be named by expressions.
+    /// Prepares the namespaces. Expressions cannot name host variables that are not UTF-8.
     pub fn new(
         project: &'p Project,
         host_environment: impl Iterator<Item = (String, String)>,
@@ -68,7 +68,7 @@ impl<'p> ProjectNamespaces<'p> {
     }
 
     /// Prepares namespaces whose values can be compared with those of another state of the project:
-    /// functions whose result differs from call to call return the same each time.
+    /// functions whose result differs from call to call always return the same value.
     #[must_use]
     pub fn comparable(self) -> Self {
         ProjectNamespaces {
@@ -77,13 +77,13 @@ impl<'p> ProjectNamespaces<'p> {
         }
     }
 
-    /// Lets these globals apply after those of all directories.
+    /// Makes these globals apply after those of all directories.
     #[must_use]
     pub fn overriding(self, overrides: &'p [GlobalDefinition]) -> Self {
         ProjectNamespaces { overrides, ..self }
     }
 
-    /// Lets functions read the files of a tree, from which the project was loaded.
+    /// Makes functions read the files of the tree from which the project was loaded.
     #[must_use]
     pub fn reading(self, tree: &'p dyn FileTree) -> Self {
         ProjectNamespaces {
@@ -92,7 +92,7 @@ impl<'p> ProjectNamespaces<'p> {
         }
     }
 
-    /// Lets `terramate.stacks.list` be these paths, which are in order, rather than those of the project.
+    /// Makes `terramate.stacks.list` these paths, which are in order, instead of those of the project.
     #[must_use]
     pub fn with_stacks<'s>(self, paths: impl Iterator<Item = &'s ProjectPath>) -> Self {
         ProjectNamespaces {
@@ -121,7 +121,7 @@ impl<'p> ProjectNamespaces<'p> {
         self.namespaces(Subject::Stack(stack), &stack.path)
     }
 
-    /// Returns the namespaces of a directory that is no stack: without metadata of a stack.
+    /// Returns the namespaces of a directory that is not a stack: they lack the metadata of one.
     pub fn of_directory(&self, directory: &'p ProjectPath) -> StackNamespaces<'_, 'p> {
         self.namespaces(Subject::Directory(directory), directory)
     }
@@ -169,14 +169,14 @@ enum Subject<'p> {
     /// Any stack: what depends on it is undecided.
     Open,
     Stack(&'p Stack),
-    /// A directory that is no stack.
+    /// A directory that is not a stack.
     Directory(&'p ProjectPath),
 }
 
 /// Where an expression is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Where it is computed what a command gets: in `run.env`, or on the command line.
+    /// Where the input of a command is computed: in `run.env`, or on the command line.
     Command,
     Globals,
 }
@@ -211,7 +211,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         self.names().evaluate(expr)
     }
 
-    /// Evaluates an expression for this stack, and returns what its value was computed from.
+    /// Evaluates an expression for this stack, and also returns what its value was computed from.
     pub fn evaluate_noting(&self, expr: &Expr) -> (EvalResult<Answer>, Vec<Used<'p>>) {
         self.progress.record(|| self.evaluate(expr))
     }
