@@ -90,7 +90,7 @@ pub enum UseKind {
         /// Whether the definition is the one that the base has.
         was: bool,
     },
-    /// It adds a stack to `terramate.stacks.list`, or removes one.
+    /// It adds a stack to `terramate.stacks.list` or removes one.
     StackList,
 }
 

@@ -72,7 +72,7 @@ pub struct UncommittedChanges {
 }
 
 /// Finds what has changed since `base`: in commits up to HEAD, and in the working tree. What
-/// configuration computes is compared with the same host environment. Adds warnings to `problems`.
+/// the configuration computes is compared with the same host environment. Adds warnings to `problems`.
 ///
 /// # Errors
 ///

@@ -2,9 +2,9 @@
 //!
 //! A stack has changed if one of its own files has (the nearest stack at or above a file owns it), a
 //! file that it watches or imports, or one that its Terraform or Terragrunt files use; `inputs` knows
-//! these. It has also changed if what configuration computes for it has; `computed` compares that. Git
-//! determines which files have changed, and [`crate::change::base`] since which commit.
-//! Trigger files are different: they concern only the stack that they name.
+//! these. It has also changed if what the configuration computes for it has; `computed` compares that.
+//! Git determines which files have changed, and [`crate::change::base`] since which commit. Trigger
+//! files are different: they concern only the stack that they name.
 
 pub mod base;
 mod cause;

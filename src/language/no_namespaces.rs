@@ -1,4 +1,4 @@
-//! Expressions that may call functions and use no names.
+//! Expressions that may call functions but use no names.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces};

@@ -28,7 +28,7 @@ pub struct Body {
     pub deferred: Vec<DeferredBlock>,
 }
 
-/// A block whose content is known to be well-formed, and has not been parsed.
+/// A block whose content is known to be well-formed but has not been parsed.
 #[derive(Debug, Clone)]
 pub struct DeferredBlock {
     /// The word before the labels.
@@ -106,7 +106,7 @@ impl Expr {
         }
     }
 
-    /// Visits the expression and every one in it, outer ones first.
+    /// Visits the expression and every expression in it, outer ones first.
     pub(crate) fn each<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         visit(self);
         let mut each = |exprs: &'a [Expr]| exprs.iter().for_each(|expr| expr.each(visit));

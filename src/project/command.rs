@@ -52,7 +52,7 @@ impl CommandTemplate {
         Ok(CommandTemplate { words: parsed })
     }
 
-    /// Returns what the command is in each of these stacks.
+    /// Returns the command of each of these stacks.
     pub fn of_stacks(
         &self,
         namespaces: &ProjectNamespaces<'_>,

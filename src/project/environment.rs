@@ -33,10 +33,10 @@ pub struct EnvOrigin {
     pub globals: Vec<(String, Span)>,
 }
 
-/// A variable of `run.env`, as it is for one stack.
+/// A variable of `run.env`, as one stack sees it.
 #[derive(Debug)]
 pub struct Variable<'p> {
-    /// The definition that holds.
+    /// The definition that applies.
     pub definition: &'p EnvDefinition,
     /// The value; `None` removes the variable.
     pub value: Result<Option<String>, Diagnostic>,
@@ -60,7 +60,7 @@ impl<'p> Environments<'p> {
         Environments::of(ProjectNamespaces::new(project, host_environment))
     }
 
-    /// Makes one whose expressions see these names.
+    /// Makes environments whose expressions see these names.
     pub fn of(namespaces: ProjectNamespaces<'p>) -> Self {
         Environments {
             project: namespaces.project(),
@@ -195,7 +195,7 @@ fn collect(uses: &[Used<'_>], globals: &mut Vec<(String, Span)>) {
     }
 }
 
-/// Returns the definitions that reach a stack: of each name the nearest.
+/// Returns the definitions that reach a stack: for each name, the nearest one.
 fn definitions<'p>(
     project: &'p Project,
     path: &'p ProjectPath,

@@ -1,7 +1,7 @@
 //! The files that functions read: those of the project, on disk or in a commit.
 //!
-//! Nothing outside of the project can be read, also not by links. What is read is noted, since it is an
-//! input of the stack.
+//! Nothing outside of the project can be read, not even through links. What is read is recorded, since
+//! it is an input of the stack.
 
 use std::cell::RefCell;
 use std::fs;
@@ -31,7 +31,7 @@ pub(crate) struct FileSource<'t> {
 /// A file or directory that a function has looked at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileRead {
-    /// This path, whether or not anything is there.
+    /// A path, whether or not anything is there.
     Path(ProjectPath),
     /// The files below a directory that match a pattern, as `fileset` takes it.
     Matching(ProjectPath, String),
@@ -40,7 +40,7 @@ pub enum FileRead {
 /// The files as an expression sees them.
 pub(crate) struct ProjectFiles<'t> {
     source: FileSource<'t>,
-    /// What relative paths are relative to; unknown where the value for any stack is wanted.
+    /// What relative paths are relative to; unknown while a value is computed for all stacks.
     directory: Option<&'t ProjectPath>,
     reads: RefCell<Vec<FileRead>>,
 }
@@ -87,7 +87,7 @@ impl<'t> ProjectFiles<'t> {
         })
     }
 
-    /// Returns the tree that decides what lies at a path, unless it is the disk.
+    /// Returns the tree that decides what is at a path; `None` if the disk does.
     fn tree(&self, path: &ProjectPath) -> Option<(&'t TreeIndex, &'t dyn FileTree)> {
         let tree = self.source.tree;
         tree.filter(|(_, tree)| !tree.is_as_on_disk(path))
@@ -137,7 +137,7 @@ impl function::Files for ProjectFiles<'_> {
             return Ok(content.ok_or_else(|| too_large(&path))?.into());
         }
         let host = self.host(&path)?;
-        // Opening a pipe would block for ever.
+        // Opening a pipe would block forever.
         let metadata = fs::metadata(&host).map_err(|error| failed(&path, &error))?;
         if !metadata.is_file() {
             return Err(FileError::Wrong(format!("`{path}` is not a regular file")));
@@ -202,7 +202,7 @@ impl function::Files for ProjectFiles<'_> {
         let is_known = |(index, _): (&TreeIndex, _)| index.kind(&directory).is_some();
         let host = match (self.tree(&directory), self.host(&directory)) {
             (Some(_), _) => None,
-            // Files on disk were removed since; the directory went with them.
+            // The files on disk have been removed since, and the directory with them.
             (None, Err(_)) if self.source.tree.is_some_and(is_known) => None,
             (None, host) => Some(host?),
         };

@@ -1,6 +1,7 @@
 //! `globals` blocks: values that directories hand down to the stacks below them.
 //!
-//! This module collects them; [`crate::project::namespaces`] evaluates one only when an expression uses it.
+//! This module collects them; [`crate::project::namespaces`] evaluates one only when an expression uses
+//! it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -342,7 +343,7 @@ fn map_of(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<MapBlock> {
         Some((span, _)) => {
             wrong(
                 span,
-                "`iterator` is a bare word",
+                "`iterator` must be a bare word",
                 "write a name without quotes",
             );
             return None;
@@ -359,7 +360,7 @@ fn map_of(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<MapBlock> {
             wrong(
                 span,
                 "a `map` block needs either `value = …` or `value { … }`",
-                "not both, not neither",
+                "write exactly one of them",
             );
             return None;
         }

@@ -22,9 +22,9 @@ pub struct InspectedGlobal {
 /// Whether a global has a value.
 #[derive(Debug)]
 pub enum GlobalState {
-    /// It has this one.
+    /// It has this value.
     Known(Value),
-    /// It has none, for this reason.
+    /// It has no value, for this reason.
     Broken(String),
 }
 
@@ -33,9 +33,9 @@ pub enum GlobalState {
 pub struct InspectedDefinition {
     /// What it defines, as expressions refer to it: `global.network.cidr`.
     pub name: String,
-    /// The place.
+    /// Where it is.
     pub span: Span,
-    /// Whether it stands in an imported file.
+    /// Whether it is in an imported file.
     pub is_imported: bool,
 }
 

@@ -6,26 +6,26 @@ use crate::path::ProjectPath;
 use crate::project::globals::{DefinitionKind, GlobalDefinition, is_identifier, is_unset};
 use crate::source::{SourceFile, Sources};
 
-/// What is given is no `NAME=EXPR`.
+/// Why an argument is not a definition `NAME=EXPR`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
     /// There is no `=`, or nothing before or after it.
     #[error("`{0}` is not of the form NAME=EXPR")]
     NotADefinition(String),
-    /// The name is no name.
+    /// The name is not a valid one.
     #[error(
         "`{0}` cannot be the name of a global; write it as in `region` or `network.cidr`, without `global`"
     )]
     Name(String),
 }
 
-/// Parses definitions `NAME=EXPR`, where dots in the name lead into objects. They apply after those of all
-/// directories, the last one of a name winning. Each becomes one of the sources: its mistakes are shown
+/// Parses definitions `NAME=EXPR`, where dots in the name lead into objects. They apply after those of
+/// all directories; the last one of a name wins. Each becomes one of the sources: its mistakes are shown
 /// like those of files, in `global NAME`.
 ///
 /// # Errors
 ///
-/// If one is not of that form.
+/// If one does not have that form.
 pub fn parse_overrides(
     written: &[String],
     sources: &mut Sources,
@@ -62,7 +62,7 @@ pub fn parse_overrides(
             }),
         }
     }
-    // What a whole object is comes before what its entries are. The sort is stable.
+    // Definitions of whole objects come before those of their entries. The sort is stable.
     definitions.sort_by_key(|definition| definition.path.len());
     Ok(definitions)
 }

@@ -1,4 +1,4 @@
-//! What is computed for one stack after the other, and mistakes that many of them share.
+//! What is computed stack by stack, and problems that several stacks share.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,8 @@ pub struct SharedProblem {
 }
 
 /// Problems of stacks: one diagnostic for each place, worded for the first stack, with all stacks that
-/// have it. Many stacks inherit a definition, and a mistake in it is one mistake, though the wording may
-/// differ by stack.
+/// have it. Many stacks may inherit a definition, and a mistake in it is one mistake, even if the
+/// wording differs by stack.
 #[derive(Debug, Default)]
 pub struct SharedProblems {
     problems: Vec<SharedProblem>,
@@ -25,7 +25,7 @@ pub struct SharedProblems {
 }
 
 impl SharedProblems {
-    /// Adds what is wrong with a stack. Must be called for one stack after the other.
+    /// Adds what is wrong with a stack. All problems of a stack must be added before those of the next.
     pub fn add(&mut self, stack: StackIndex, found: impl IntoIterator<Item = Diagnostic>) {
         for diagnostic in found {
             let place = diagnostic.labels.first().map(|label| label.span);
@@ -67,7 +67,7 @@ pub(crate) fn for_each<T>(
     (known, problems.into_vec())
 }
 
-/// Says where something is needed, if what is wrong is in another place, such as a global.
+/// Adds a label where something is needed, if the mistake is in another place, such as a global.
 pub(crate) fn needed_at(diagnostic: Diagnostic, place: Span, within: Span) -> Diagnostic {
     let is_inside = diagnostic.labels.first().is_none_or(|label| {
         let (here, all) = (label.span, within);

@@ -15,7 +15,7 @@ use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 use crate::selection::select::Selection;
 
-/// What expressions are in a place.
+/// The values of expressions in a stack or directory.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     /// The directory.
@@ -26,7 +26,7 @@ pub struct Evaluation<'a> {
     pub expressions: Vec<EvaluatedExpression<'a>>,
 }
 
-/// An expression, and what it is.
+/// An expression and its value.
 #[derive(Debug)]
 pub struct EvaluatedExpression<'a> {
     /// The expression as written.
@@ -37,11 +37,11 @@ pub struct EvaluatedExpression<'a> {
 
 /// Returns a value with all digits of its numbers.
 fn raw(value: &Value) -> Option<Box<RawValue>> {
-    // What is written as JSON is JSON.
+    // The writer produces valid JSON.
     RawValue::from_string(to_json(value)).ok()
 }
 
-/// Writes what expressions are.
+/// Writes the values of expressions.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ pub fn write_evaluation(
     struct EvaluationJson<'a> {
         format: u32,
         path: &'a str,
-        /// The stack, if the place is one.
+        /// The stack, if the directory is one.
         stacks: Vec<PathJson<'a>>,
         expressions: Vec<ExpressionJson<'a>>,
         #[serde(flatten)]

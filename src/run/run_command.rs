@@ -10,7 +10,7 @@ use crate::project::stack::StackIndex;
 pub struct RunCommand {
     /// The words as given; there is at least one.
     given: Vec<OsString>,
-    /// What they are in each stack, if they are templates.
+    /// Their values in each stack, if they are templates.
     evaluated: Option<HashMap<StackIndex, Vec<OsString>>>,
 }
 
@@ -23,7 +23,7 @@ impl RunCommand {
         }
     }
 
-    /// Makes a command whose words are templates, given what they are in each stack.
+    /// Makes a command whose words are templates, given their values in each stack.
     pub fn evaluated(
         words: Vec<OsString>,
         by_stack: impl IntoIterator<Item = (StackIndex, Vec<OsString>)>,
@@ -50,8 +50,8 @@ impl RunCommand {
         evaluated.map_or(&self.given, Vec::as_slice)
     }
 
-    /// Returns whether something is true of the command in any of these stacks. Asks once if it is the
-    /// same in all of them.
+    /// Returns whether a condition holds for the command in any of these stacks. Checks it once if the
+    /// command is the same in all of them.
     pub fn any(&self, stacks: &[StackIndex], is_true: impl Fn(&[OsString]) -> bool) -> bool {
         if self.is_evaluated() {
             stacks.iter().any(|&stack| is_true(self.of(stack)))

@@ -1,4 +1,4 @@
-//! Which stacks a change may concern through what configuration computes, without evaluating anything.
+//! Which stacks a change may affect through computed configuration, without evaluating anything.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use crate::project::stack::StackIndex;
 use crate::project::{DirectoryScope, Project};
 use crate::source::Sources;
 
-/// The stacks that a change may concern.
+/// The stacks that a change may affect.
 #[derive(Default)]
 pub(super) struct Concerned {
     /// The stacks whose values may differ.
@@ -31,7 +31,7 @@ pub(super) struct Concerned {
 }
 
 impl Concerned {
-    /// Finds the stacks, without those that have changed anyway.
+    /// Finds the stacks, leaving out those that have changed anyway.
     pub(super) fn find(
         project: &Project,
         tree: &Tree<'_>,
@@ -49,7 +49,7 @@ impl Concerned {
         concerned
             .directories
             .extend(links.keys().filter_map(ProjectPath::parent));
-        // These may add stacks to the list of all, or take some from it.
+        // These may add stacks to the list of all stacks, or remove some from it.
         let may_list_others = !concerned.directories.is_empty();
         let importing = project.imports.iter().filter(|(_, imports)| {
             let mut imports = imports.iter();
@@ -62,7 +62,7 @@ impl Concerned {
                 .compared
                 .extend(project.stacks.at_or_below(directory));
         }
-        // To look at all text is faster than to look at all expressions.
+        // Searching all text is faster than visiting all expressions.
         if may_list_others || may_call_reader(project) {
             concerned.add_mentioning(project, may_list_others, changed);
         }
@@ -98,13 +98,13 @@ impl Concerned {
         }
     }
 
-    /// Returns whether no stack is concerned.
+    /// Returns whether no stack is affected.
     pub(super) fn is_empty(&self) -> bool {
         self.compared.is_empty() && self.reading.is_empty()
     }
 }
 
-/// What the variables that a directory hands down, and the globals that these can use, mention.
+/// What is mentioned in the variables that a directory hands down, and in the globals that they can use.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mentions {
     /// Whether there are any variables.
@@ -115,7 +115,7 @@ struct Mentions {
     stacks: bool,
 }
 
-/// What directories mention together with those above them.
+/// What directories mention, together with those above them.
 struct Scopes<'p> {
     project: &'p Project,
     known: HashMap<&'p str, Mentions>,
@@ -154,7 +154,7 @@ impl<'p> Scopes<'p> {
     }
 }
 
-/// Visits the expressions of variables and globals, with every one in them.
+/// Visits the expressions of variables and globals, and every expression in them.
 fn each_expression<'s>(
     scope: &'s DirectoryScope,
     sources: &Sources,
@@ -177,7 +177,7 @@ fn each_expression<'s>(
     }
 }
 
-/// Visits the expressions of a `map` block, with every one in them.
+/// Visits the expressions of a `map` block, and every expression in them.
 pub(super) fn each_of_map<'s>(block: &'s MapBlock, visit: &mut dyn FnMut(&'s Expr)) {
     block.for_each.each(visit);
     block.key.each(visit);
@@ -208,11 +208,11 @@ fn calls_reader(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Call(call) if reads_files(&call.name.text))
 }
 
-/// Returns whether an expression may be the list of all stacks, or hold it.
+/// Returns whether an expression may be, or contain, the list of all stacks.
 pub(super) fn names_stacks(expr: &Expr) -> bool {
     let is_tool = |expr: &Expr| matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"));
     match &expr.kind {
-        // The base of a traversal is visited, too, but says less than the whole.
+        // The base of a traversal is visited too, but says less than the whole.
         ExprKind::Traversal(base, steps) if is_tool(base) => !matches!(
             steps.first().map(|step| &step.kind),
             Some(TraversalStepKind::Attribute(name)) if &**name != "stacks"

@@ -1,7 +1,7 @@
 //! The project as it would be if the changes that count had not been made.
 //!
-//! A file that has changed is as the base has it. All others are as they are now, those included that
-//! differ and do not count, so they make no difference.
+//! A file that has changed is as the base has it. All others are as they are now, including those that
+//! differ but do not count, so they make no difference.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -15,7 +15,7 @@ use crate::project::discover::{FileTree, SKIP_MARKS, TreeEntry, is_skip_mark};
 use crate::project::{self, LoadTreeError, Problems, Project};
 use crate::source::{FileId, SourceFile};
 
-/// How the id of a file begins that is as it is now; its number among the sources follows.
+/// The start of the id of a file that is as it is now; the file's number among the sources follows.
 const PRESENT: &str = "present ";
 
 /// The files of the project without the changes that count.
@@ -24,7 +24,7 @@ pub(super) struct EarlierTree<'a> {
     changed: &'a ChangedFiles,
     directories: &'a BTreeSet<ProjectPath>,
     links: &'a BTreeMap<ProjectPath, ProjectPath>,
-    /// The files of the base, those that have changed.
+    /// The files that have changed, as the base has them.
     commit: CommitTree,
     entries: Vec<TreeEntry>,
 }
@@ -42,7 +42,7 @@ impl<'a> EarlierTree<'a> {
     ) -> Result<Self, ChangeError> {
         let parents = changed.iter().filter_map(|file| file.path.parent());
         let parents: BTreeSet<ProjectPath> = parents.collect();
-        // Where a mark hides a directory now, the base alone knows what is in it.
+        // If a mark hides a directory now, only the base knows what is in it.
         let marks = changed.iter().filter(|file| {
             let is_there = || file.path.to_host(&present.root).symlink_metadata().is_ok();
             is_skip_mark(file.path.basename().as_ref()) && is_there()
@@ -110,7 +110,7 @@ impl<'a> EarlierTree<'a> {
         })
     }
 
-    /// Loads the project. What is wrong with it is of no interest.
+    /// Loads the project. Its problems do not matter.
     pub(super) fn load(&self) -> Result<Project, ChangeError> {
         let mut unheeded = Problems::default();
         Ok(project::Project::load_tree(
@@ -120,7 +120,7 @@ impl<'a> EarlierTree<'a> {
         )?)
     }
 
-    /// Returns whether the configuration of a directory is that of this tree, rather than left out.
+    /// Returns whether the tree has the configuration of a directory, rather than leaving it out.
     pub(super) fn covers(&self, directory: &ProjectPath) -> bool {
         self.directories.contains(directory)
     }

@@ -1,7 +1,7 @@
 //! Why a variable differs: the steps from it to the file that has changed.
 //!
-//! A value differs because a definition does, or because something does that the definition uses. The
-//! definitions of both sides are followed together, until one differs and its file has changed.
+//! A value differs because a definition differs, or because something that the definition uses does. The
+//! definitions of both sides are followed together until one differs and its file has changed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -30,11 +30,11 @@ pub(super) struct Explainer<'a> {
     pub(super) stack_list: Option<&'a ChangedFile>,
 }
 
-/// What is followed on both sides: the uses of now, and those of the base.
+/// What is followed on both sides: the uses now, and those at the base.
 type Uses<'u, 'p> = (&'u [Used<'p>], &'u [Used<'p>]);
 
 impl Explainer<'_> {
-    /// Explains why a variable differs for a stack; at least one of the two is there.
+    /// Explains why a variable differs for a stack; at least one of the two exists.
     pub(super) fn variable(
         &self,
         stack: &ProjectPath,
@@ -128,7 +128,7 @@ impl Explainer<'_> {
     }
 
     /// Explains a difference by the nearest changed configuration file at or above the stack, or by any,
-    /// where nothing says more: a name may mean something else, or lead nowhere.
+    /// if there is no better explanation: a name may mean something else, or lead nowhere.
     fn by_scope(&self, stack: &ProjectPath, step: Use) -> Option<ChangeCause> {
         let is_meant = |file: &&ChangedFile| {
             let name = file.path.basename().as_ref();
@@ -221,7 +221,7 @@ impl Search<'_, '_> {
         found
     }
 
-    /// Finds a file that a function reads at either side and that has changed.
+    /// Finds a file that a function reads on either side and that has changed.
     fn read(&self, now: &[Used<'_>], before: &[Used<'_>]) -> Option<ChangeCause> {
         let explainer = self.explainer;
         let sides = [(explainer.now, now), (explainer.before, before)];
@@ -249,7 +249,7 @@ fn inner<'u, 'p>(used: Option<&'u Used<'p>>) -> &'u [Used<'p>] {
     }
 }
 
-/// Returns what a definition says, as far as it is in one place.
+/// Returns the text of a definition, as far as it is in one place.
 fn value_span(definition: &GlobalDefinition) -> Span {
     match &definition.kind {
         DefinitionKind::Value(expr) => expr.span,

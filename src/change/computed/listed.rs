@@ -16,7 +16,7 @@ use crate::project::{self, Project};
 
 /// Adds to the inputs of a stack what its environment is computed from, unless it is there already: the
 /// files with the definitions, and those that functions read. A file that is read has changed if it is
-/// among `files`; one with definitions, if `cause` says that the stack has changed by it.
+/// among `files`; a file with definitions has, if `cause` says that the stack has changed because of it.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! What configuration computes for a stack, as an input of the stack: its environment, and the files
+//! What the configuration computes for a stack, as an input of the stack: its environment, and the files
 //! that functions read for it.
 //!
 //! The values that reach a stack are compared with those that would reach it if the changes that count
-//! had not been made. Only stacks that a changed file may concern are evaluated, and only if there are
-//! any is that other state loaded.
+//! had not been made. Only stacks that a changed file may affect are evaluated, and that other state is
+//! loaded only if there are any.
 
 mod concerned;
 mod earlier;
@@ -35,8 +35,8 @@ use crate::project::{self, Project};
 /// The environment that `orch` was started in, as far as it is text.
 pub type HostEnvironment = [(String, String)];
 
-/// Finds the stacks that have changed because of what configuration computes, without those that have
-/// changed anyway. `files` has all changes since the base that count.
+/// Finds the stacks that have changed because of what the configuration computes, leaving out those that
+/// have changed anyway. `files` has all changes since the base that count.
 pub(super) fn changed_stacks(
     project: &Project,
     listing: &Listing,
@@ -48,7 +48,7 @@ pub(super) fn changed_stacks(
     if !project.settings.environment || files.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // What is wrong with links on the way was reported for other inputs.
+    // Problems with links on the way have been reported for other inputs.
     let unheeded = InputProblems::default();
     let tree = Tree::new(&project.root, listing, files, &unheeded);
     let find = || {
@@ -92,11 +92,11 @@ fn environments<'p>(project: &'p Project, host: &HostEnvironment) -> Environment
     Environments::of(ProjectNamespaces::new(project, host.iter().cloned()).comparable())
 }
 
-/// Returns the directories whose configuration is to be known at the base: those that differ, those of
-/// the stacks that are compared, and all above them.
+/// Returns the directories whose configuration at the base is needed: those that differ, those of the
+/// stacks that are compared, and all above them.
 fn region(project: &Project, concerned: &Concerned) -> BTreeSet<ProjectPath> {
     let differing = concerned.directories.iter();
-    // Below these, stacks may be in the project that were not in it.
+    // Below these, there may be stacks that were not in the project at the base.
     let below = differing
         .clone()
         .flat_map(|it| project.stacks.at_or_below(it));
@@ -184,7 +184,7 @@ fn declaration<'f>(stack: &ProjectPath, files: &'f ChangedFiles) -> Option<&'f C
     own.or_else(around)
 }
 
-/// Returns the first variable that differs, as it is on both sides. Both have the variables by name.
+/// Returns the first variable that differs, as it is on both sides. Both sides are sorted by name.
 fn difference<'v, 'n, 'b>(
     now: &'v [Variable<'n>],
     before: &'v [Variable<'b>],

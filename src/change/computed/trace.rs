@@ -58,7 +58,7 @@ impl<'p> Side<'p> {
     }
 }
 
-/// Returns the change of what a function reads.
+/// Returns the change to what a function reads.
 pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<Touch<'a>> {
     match read {
         FileRead::Path(path) => tree.touch_read(path, None),
@@ -66,7 +66,7 @@ pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<Touch<'
     }
 }
 
-/// Visits every use of a value, with the steps that lead there; what is used in several places, once.
+/// Visits every use of a value, with the steps that lead there; each global only once.
 pub(super) fn each_use<'u, 'p>(
     side: Side<'p>,
     uses: &'u [Used<'p>],
@@ -110,7 +110,8 @@ pub(super) fn steps_of(side: Side<'_>, read: &AttributeRead) -> [Use; 2] {
     [attribute, side.read(read.function)]
 }
 
-/// Returns the way to a changed file that a function reads for an attribute of a `stack` block.
+/// Returns the first changed file that a function reads for an attribute of a `stack` block, and the
+/// steps to it.
 pub(super) fn read_in_block(side: Side<'_>, tree: &Tree<'_>, stack: &Stack) -> Option<ChangeCause> {
     stack.reads.iter().find_map(|read| {
         let touch = touch_read(tree, &read.read)?;
@@ -124,7 +125,7 @@ pub(super) fn read_in_block(side: Side<'_>, tree: &Tree<'_>, stack: &Stack) -> O
     })
 }
 
-/// Returns the way to a changed file that a function reads for a variable.
+/// Returns the first changed file that a function reads for a variable, and the steps to it.
 pub(super) fn read_by(
     now: Side<'_>,
     tree: &Tree<'_>,

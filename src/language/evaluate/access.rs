@@ -18,7 +18,8 @@ pub struct NamePath<'a> {
     pub name: &'a str,
     /// Where it is written.
     pub span: Span,
-    /// The names that follow, each with its place, computed ones included, up to the first that is no text.
+    /// The names that follow, each with its place, computed ones included, up to the first that is not
+    /// text.
     pub rest: Vec<(&'a str, Span)>,
 }
 
@@ -105,7 +106,7 @@ impl EvalScope<'_> {
         self.steps(value, steps, &keys)
     }
 
-    /// Evaluates the indexes among the first steps that are not written out, up to a splat.
+    /// Evaluates the computed indexes among the first steps, up to a splat.
     fn keys(&self, steps: &[TraversalStep]) -> EvalResult<Vec<Value>> {
         let mut keys = Vec::new();
         for step in steps {
@@ -122,8 +123,7 @@ impl EvalScope<'_> {
         Ok(keys)
     }
 
-    /// Follows steps. `keys` are the values of the first indexes that are not written out, if they have
-    /// been evaluated.
+    /// Follows steps. `keys` are the values of the first computed indexes, if they have been evaluated.
     fn steps(&self, mut value: Value, steps: &[TraversalStep], keys: &[Value]) -> EvalResult {
         let mut keys = keys.iter();
         for (index, step) in steps.iter().enumerate() {
@@ -155,8 +155,8 @@ impl EvalScope<'_> {
         Ok(value)
     }
 
-    /// Follows steps from each element of a collection. Null counts as no element, and a value that is no
-    /// collection as one.
+    /// Follows steps from each element of a collection. Null counts as no elements, and a value that is
+    /// not a collection as one element.
     fn splat(&self, value: Value, steps: &[TraversalStep], span: Span) -> EvalResult {
         let (items, is_list) = match value {
             Value::Null => (Vec::new(), false),

@@ -98,7 +98,7 @@ fn type_as_written(expr: &Expr) -> Option<Type> {
             let [_, yes, no] = &**parts;
             unify(&[type_as_written(yes)?, type_as_written(no)?])
         }
-        // What the elements are depends on names.
+        // The elements depend on names.
         ExprKind::For(for_expr) => Some(match for_expr.key {
             Some(_) => Type::Map(Box::new(Type::Any)),
             None => Type::List(Box::new(Type::Any)),
@@ -107,7 +107,7 @@ fn type_as_written(expr: &Expr) -> Option<Type> {
     }
 }
 
-/// Returns the type of an element, which must be known whole.
+/// Returns the type of an element, which must be known completely.
 fn element_as_written(expr: &Expr) -> Option<Type> {
     match expr.kind {
         ExprKind::For(_) => None,

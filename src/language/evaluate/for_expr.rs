@@ -45,7 +45,7 @@ impl EvalScope<'_> {
         for (key, value) in entries {
             self.spend(1, collection.span)?;
             match key_variable {
-                // If both have one name, it is the value's.
+                // If both have the same name, it is that of the value.
                 Some(key_variable) => {
                     body(&self.with(key_variable, key).with(value_variable, value))?;
                 }

@@ -6,8 +6,8 @@
 //! through the functions that the namespaces allow. It evaluates only what decides the value: functions
 //! get their arguments as written.
 //!
-//! Three deviations from HCL, all on purpose: division by zero is an error rather than infinity; the
-//! result of a condition that is not taken is not evaluated, not even for its type; and the work for
+//! There are three deliberate deviations from HCL: division by zero is an error rather than infinity;
+//! the result of a condition that is not taken is not evaluated, not even for its type; and the work for
 //! one expression is bounded, so that a hostile file cannot occupy the machine.
 
 mod access;
@@ -32,11 +32,12 @@ use crate::source::Span;
 /// How much work evaluation may do for the expressions that share a budget; see [`Budget`].
 pub const MAX_WORK: u64 = 10_000_000;
 
-/// How deeply expressions may be nested, those of globals that refer to each other included.
+/// How deeply expressions may be nested, including those of globals that refer to each other.
 pub const MAX_NESTING: u32 = 400;
 
 /// How much work evaluation may still do, about a unit for each step and for every eight bytes of text,
-/// and how deep it is. Limits what a hostile file can cost; expressions that need each other share it.
+/// and how deeply it is nested. Limits the cost of a hostile file; expressions that need each other
+/// share it.
 #[derive(Debug)]
 pub struct Budget {
     work: Cell<u64>,
@@ -53,8 +54,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Returns a full budget for an evaluation inside of one that uses this budget: with all work left, but
-    /// as deep.
+    /// Returns a full budget for an evaluation inside one that uses this budget: with all work left, but
+    /// at the same depth.
     #[must_use]
     pub fn fresh(&self) -> Self {
         Budget {
@@ -113,8 +114,8 @@ impl Call<'_> {
         self.scope.evaluate(argument)
     }
 
-    /// Evaluates all arguments in order, each with its place. The elements of one that is expanded have
-    /// its place.
+    /// Evaluates all arguments in order, each with its place. The elements of an expanded one have its
+    /// place.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl Call<'_> {
     ///
     /// # Errors
     ///
-    /// If it is too much.
+    /// If it exceeds the budget.
     pub fn spend(&self, cost: u64) -> EvalResult<()> {
         self.scope.spend(cost, self.name.span)
     }
@@ -318,8 +319,8 @@ impl EvalScope<'_> {
         }
     }
 
-    /// Returns the label for an expression whose value does not fit. Shows the value, unless it is written
-    /// there or must not be shown.
+    /// Returns the label for an expression with an unsuitable value. Shows the value, unless the text
+    /// already does or it must not be shown.
     fn this_is(&self, expr: &Expr, value: &Value) -> String {
         let is_written = matches!(
             expr.kind,
@@ -356,7 +357,7 @@ impl EvalScope<'_> {
             Err(wrong @ NoValue::Wrong(_)) => return Err(wrong),
             left => left,
         };
-        // Where the left side may still decide, it does not matter that the right side is wrong.
+        // While the left side may still decide, an error on the right side does not matter.
         let right = match (side(right), &left) {
             (Ok(right), _) => right,
             (Err(_), Err(undecided)) => return Err(undecided.clone()),

@@ -69,7 +69,7 @@ pub(super) fn binary(
     }
 }
 
-/// Divides, to as many digits as Terraform's numbers of 512 bits have.
+/// Divides, to as many digits as Terraform's 512-bit numbers have.
 fn quotient(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
     const DIGITS: NonZeroU64 = NonZeroU64::new(154).expect("not zero");
     let context = Context::new(DIGITS, RoundingMode::HalfEven);

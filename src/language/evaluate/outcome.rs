@@ -1,4 +1,4 @@
-//! What evaluation gives: a value, or the reason why there is none.
+//! The outcome of an evaluation: a value, or the reason why there is none.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::value::Value;
@@ -10,7 +10,7 @@ pub type EvalResult<T = Value> = std::result::Result<T, NoValue>;
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoValue {
-    /// It is wrong.
+    /// It has an error.
     Wrong(Box<Diagnostic>),
     /// It needs a name whose value is not known yet.
     Undecided(Box<Undecided>),
@@ -65,7 +65,8 @@ impl From<Value> for Answer {
     }
 }
 
-/// Collects results. An error counts more than something undecided: it stays wrong whatever comes.
+/// Collects results. An error takes precedence over something undecided: it remains an error in any
+/// case.
 pub(super) fn all<T, C: FromIterator<T>>(
     results: impl IntoIterator<Item = EvalResult<T>>,
 ) -> EvalResult<C> {

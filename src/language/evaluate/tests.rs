@@ -51,7 +51,7 @@ impl Namespaces for Fixture {
     }
 }
 
-/// Evaluates `text`; what comes out is written as JSON would, or as the drawn diagnostic.
+/// Evaluates `text`. Returns the value as JSON would have it, or the rendered diagnostic.
 fn show(text: &str) -> String {
     let text = format!("x = {text}\n");
     let mut sources = Sources::default();
@@ -266,7 +266,7 @@ fn what_is_not_known_yet_is_a_third_answer() {
         "true && later",
         "later || false",
         "tostring(later)",
-        // What follows may still be an error, or be right.
+        // What follows may still fail or succeed.
         "try(later, 1)",
         "try(nonsense, later)",
         "can(later)",
@@ -286,7 +286,7 @@ fn what_is_not_known_yet_is_a_third_answer() {
     ] {
         match evaluated(text) {
             Ok(answer) => assert_eq!(answer.value, Value::Bool(expected), "{text}"),
-            // Something else in it is wrong whatever comes.
+            // Something else in it is wrong in any case.
             Err(NoValue::Wrong(_)) if text.contains("nonsense") => {}
             Err(none) => panic!("{text}: {none:?}"),
         }

@@ -1,6 +1,6 @@
 //! The indentation that `<<-` removes from a heredoc.
 //!
-//! The parser does this as well, but counts lines of blanks and leaves out what is inside directives.
+//! The parser does this as well, but it counts blank lines and leaves out what is inside directives.
 
 use crate::language::syntax::TemplatePart;
 
@@ -17,7 +17,7 @@ pub(super) fn dedent(parts: &mut [TemplatePart]) {
 struct Lines {
     /// Whether the next part begins a line.
     at_start: bool,
-    /// The least indentation seen.
+    /// The smallest indentation seen.
     common: Option<usize>,
     /// How many characters to remove from each line, once this is known.
     remove: Option<usize>,
@@ -55,7 +55,7 @@ impl Lines {
         }
     }
 
-    /// Takes note of a part that is no text. At the start of a line it has no indentation.
+    /// Takes note of a part that is not text. At the start of a line, it has no indentation.
     fn mark(&mut self) {
         if std::mem::take(&mut self.at_start) {
             self.common = Some(0);

@@ -27,13 +27,13 @@ impl<'a> Lower<'a> {
         Lower::from(file, text, 0)
     }
 
-    /// Makes one for a text that is a part of its file, from a place on.
+    /// Makes one for a text that is part of its file and begins at a place.
     pub(super) fn from(file: FileId, text: &'a str, place: u32) -> Self {
         let origin = isize::try_from(place).expect("files are far below 4 GB");
         Lower { file, text, origin }
     }
 
-    /// Makes one for a text that has something before the text of the file.
+    /// Makes one for a text with something put before the text of the file.
     pub(super) fn after(file: FileId, text: &'a str, before: &str) -> Self {
         let length = isize::try_from(before.len()).expect("it is short");
         Lower {
@@ -88,7 +88,7 @@ impl<'a> Lower<'a> {
         self.elements(template.iter(), Edges::QUOTED)
     }
 
-    /// Lowers the text of a file, all of which the template is.
+    /// Lowers the text of a file that is a template as a whole.
     pub(super) fn text(&self, template: &Template) -> Expr {
         Expr {
             span: span(self.file, &(0..self.text.len())),
@@ -357,7 +357,7 @@ enum Kind {
     Quoted,
     /// `<<EOT`; `~` strips up to the end of the line.
     Heredoc,
-    /// `<<-EOT`; text is taken as it stands in the file, with its indentation.
+    /// `<<-EOT`; text is taken as it is in the file, with its indentation.
     Indented,
 }
 
@@ -377,7 +377,7 @@ impl Edges {
     }
 }
 
-/// Returns the simplest kind of expression for the parts of a text over several lines.
+/// Returns the simplest kind of expression for the parts of a text that spans several lines.
 fn text_of(mut parts: Vec<TemplatePart>) -> ExprKind {
     match parts.as_mut_slice() {
         [] => ExprKind::String("".into()),

@@ -2,7 +2,7 @@
 //!
 //! Each file is parsed once, in the task that reads it, and what `orch` does not use is dropped at
 //! once: the content of top-level blocks such as `generate_hcl` is only checked for syntax. The content
-//! of most `globals` blocks is parsed only if somebody asks for it, since most commands do not.
+//! of most `globals` blocks is parsed only when it is needed, since most commands do not need it.
 //! The parser stops at the first syntax error of a file, so a file gives at most one.
 
 mod heredoc;
@@ -74,7 +74,7 @@ fn without<'t>(text: &'t str, skimmed: &[Skimmed]) -> Cow<'t, str> {
 ///
 /// # Panics
 ///
-/// If the text is another one: the block has been found to be well-formed.
+/// If the text is a different one: the block has been found to be well-formed.
 pub fn deferred(block: &DeferredBlock, text: &str) -> Block {
     let DeferredBlock {
         kind,
@@ -99,7 +99,7 @@ pub(crate) fn parse_whole(file: FileId, text: &str) -> Result<Body, Box<Diagnost
     parse_keeping(file, text, |_| true)
 }
 
-/// What makes an expression an attribute of its own.
+/// What turns an expression into an attribute.
 const BEFORE: &str = "x=(\n";
 
 /// Parses an expression that stands alone. It may end with a heredoc.
@@ -112,8 +112,8 @@ pub fn parse_expression(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic
         Ok(expr) => return Ok(Lower::new(file, text).expr(&expr)),
         Err(error) => error,
     };
-    // Only inside of brackets may an expression go over several lines, and only there does the parser
-    // expect the line that ends a heredoc.
+    // Only inside brackets may an expression span several lines, and only there does the parser expect
+    // the line that ends a heredoc.
     let wrapped = format!("{BEFORE}{text}\n)\n");
     if let Ok(body) = structure::Body::from_str(&wrapped)
         && let Some(attribute) = only_attribute(&body)
@@ -138,7 +138,7 @@ pub(crate) fn parse_template(file: FileId, text: &str) -> Option<Vec<TemplatePar
     Some(Lower::new(file, text).template(&template))
 }
 
-/// Parses the text of a file that is a template: a backslash is text, and lines end where they end.
+/// Parses the text of a file that is a template: backslashes and line ends are plain text.
 ///
 /// # Errors
 ///

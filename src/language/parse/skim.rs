@@ -1,10 +1,10 @@
-//! Recognises `globals` blocks whose content need not be parsed until somebody asks for it.
+//! Recognises `globals` blocks whose content need not be parsed until it is needed.
 //!
 //! Repositories have thousands of globals, and most commands use none. Building their tree takes far longer
 //! than reading the files, so the content of a block is left alone if a look at it, without building
 //! anything, shows that it has no syntax error. Only plain content is recognised: attributes with literals,
-//! names, operators, calls, collections, `for` and simple templates. Whatever else a block has, the
-//! parser gets it, so this module never has to know what is wrong.
+//! names, operators, calls, collections, `for` and simple templates. A block with anything else goes to
+//! the parser, so this module never has to know what is wrong.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 16;
 /// How many operators may follow each other here; the parser accepts more.
 const MAX_OPERATORS: usize = 32;
 
-/// Words that the language uses for itself.
+/// The reserved words of the language.
 const KEYWORDS: [&str; 6] = ["else", "endfor", "endif", "for", "if", "in"];
 
 /// A block whose content can wait.
@@ -97,7 +97,7 @@ impl<'t> Skim<'t> {
         }
     }
 
-    /// Skips blanks and comments up to the end of the line, which must come.
+    /// Skips blanks and comments up to the end of the line. Nothing else may come before it.
     fn end_of_line(&mut self) -> Option<()> {
         self.spaces();
         match self.peek() {
@@ -161,7 +161,7 @@ impl<'t> Skim<'t> {
         std::str::from_utf8(&self.text[start..self.at]).ok()
     }
 
-    /// Skips a string without templates or escapes; its end stands for the key that it is.
+    /// Skips a string without templates or escapes, and returns its content.
     fn plain_string(&mut self) -> Option<&'t [u8]> {
         self.eat(b'"')?;
         let start = self.at;

@@ -24,7 +24,7 @@ pub fn parse_word(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
     let quoted = format!("{QUOTE}{text}{QUOTE}");
     let problem = match Expression::from_str(&quoted) {
         Ok(expr @ (Expression::String(_) | Expression::StringTemplate(_))) => {
-            // The parser lets a string go over several lines, unlike HCL.
+            // The parser lets a string span several lines, unlike HCL.
             let Some(at) = line_feed(&expr, &quoted) else {
                 let lower = Lower::after(file, &quoted, QUOTE);
                 return Ok(Expr {
@@ -75,17 +75,17 @@ fn line_feed(expr: &Expression, quoted: &str) -> Option<usize> {
     }
 }
 
-/// A frequent mistake.
+/// A common mistake.
 enum Problem {
     /// A quote without a backslash.
     Quote(usize),
-    /// A backslash before something that it does not go with.
+    /// A backslash that begins no valid escape sequence.
     Escape(Range<usize>),
     /// A line feed outside of an interpolation.
     LineFeed(usize),
     /// An interpolation without an end.
     Open(Range<usize>),
-    /// Something else, which the parser has found here.
+    /// Something else, which the parser found here.
     Other(usize),
 }
 
@@ -116,7 +116,7 @@ impl Problem {
             .help(help)
     }
 
-    /// Finds the first such mistake in a text. What is inside of interpolations is skipped roughly.
+    /// Finds the first such mistake in a text. The content of interpolations is skipped roughly.
     fn find(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -166,7 +166,7 @@ fn escape_length(rest: &str) -> Option<usize> {
     }
 }
 
-/// Returns where the brace is closed that a text follows, and how far that is, the brace included.
+/// Returns the length of a text up to and including the brace that closes the one before it.
 fn closing(bytes: &[u8]) -> Option<usize> {
     let mut depth = 1_usize;
     let mut is_quoted = false;

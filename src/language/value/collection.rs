@@ -1,4 +1,4 @@
-//! Collections that know how much is in them.
+//! Collections that know the size of their content.
 //!
 //! Elements are shared, not copied, so a few lines of configuration could describe a value that takes
 //! forever to look at: a list of two lists of two lists, and so on. Each collection therefore carries the
@@ -16,7 +16,7 @@ pub const MAX_WEIGHT: u64 = 2_000_000;
 /// How deeply collections may be nested in a value.
 pub const MAX_DEPTH: u16 = 200;
 
-/// What a collection contains, all levels counted.
+/// How much a collection contains, counting all levels.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     weight: u64,
@@ -40,7 +40,7 @@ impl Extent {
     }
 }
 
-/// The elements of a tuple, list or set. Cheap to clone.
+/// The elements of a tuple, list or set. They are cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Items(Arc<(Vec<Value>, Extent)>);
 
@@ -76,7 +76,8 @@ impl PartialEq for Items {
     }
 }
 
-/// The entries of an object or map, keys in byte order, as HCL iterates over them. Cheap to clone.
+/// The entries of an object or map, with keys in byte order, as HCL iterates over them. They are cheap
+/// to clone.
 #[derive(Debug, Clone)]
 pub struct Entries(Arc<(BTreeMap<Arc<str>, Value>, Extent)>);
 

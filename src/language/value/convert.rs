@@ -7,7 +7,7 @@ use super::{Value, number_text};
 /// Why a value cannot be converted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversionError {
-    /// The way from the value to the part of it that is wrong: `[0].name`; empty if it is the value itself.
+    /// The path from the value to the part of it that is wrong: `[0].name`; empty for the value itself.
     pub path: String,
     /// The type that the part should have.
     pub wanted: Type,
@@ -42,7 +42,7 @@ impl Type {
     }
 }
 
-/// Converts a value, as Terraform does where a type is expected. `null` is a value of each type.
+/// Converts a value, as Terraform does where a type is expected. `null` is a value of every type.
 ///
 /// # Errors
 ///
@@ -119,7 +119,8 @@ fn elements(items: &[Value], wanted: &Type) -> Result<Vec<Value>, ConversionErro
         .collect()
 }
 
-/// Returns the type that elements get: the wanted one, or if that may be any, the one they have in common.
+/// Returns the type that elements get: the wanted one or, if that may be any, the one they have in
+/// common.
 fn element_type(items: &[Value], wanted: &Type) -> Option<Type> {
     if *wanted != Type::Any {
         return Some(wanted.clone());

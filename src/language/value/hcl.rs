@@ -4,7 +4,7 @@
 use super::{Value, number_text};
 use crate::printable::needs_escape;
 
-/// What each level is indented by.
+/// The indentation of each level.
 const INDENT: &str = "  ";
 
 /// Writes a value as an HCL expression. Nothing in it can deceive a terminal.
@@ -95,8 +95,8 @@ fn write(value: &Value, depth: usize, lists: Lists, text: &mut String) {
     }
 }
 
-/// Writes entries, one after the other, with the signs between names and values aligned where
-/// neighbours have a line each.
+/// Writes entries one after the other. Where neighbours have a line each, the signs between names and
+/// values are aligned.
 fn write_entries(entries: impl Iterator<Item = (String, String)>, indent: &str, text: &mut String) {
     let entries: Vec<(String, String)> = entries.collect();
     let is_line = |(_, value): &(String, String)| !value.contains('\n');

@@ -52,7 +52,7 @@ fn write_string(string: &str, text: &mut String) {
             '\t' => text.push_str("\\t"),
             '\u{8}' => text.push_str("\\b"),
             '\u{c}' => text.push_str("\\f"),
-            // So that the text is safe in a page and in a script.
+            // This makes the text safe in a web page and in a script.
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => escape(c, text),
             c if u32::from(c) < 0x20 => escape(c, text),
             c => text.push(c),

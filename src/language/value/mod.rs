@@ -1,7 +1,7 @@
 //! What an expression evaluates to.
 //!
-//! Values follow the type system of Terraform: a tuple that is written out differs from a list whose
-//! elements have one type, and an object from a map.
+//! Values follow the type system of Terraform: a tuple differs from a list, whose elements have one
+//! type, and an object from a map.
 
 mod collection;
 mod convert;
@@ -26,7 +26,7 @@ pub(crate) use self::order::ByOrder;
 pub use self::types::Type;
 pub use self::unify::unify;
 
-/// A value. Cheap to clone: whole namespaces are handed around as values.
+/// A value. It is cheap to clone: whole namespaces are passed around as values.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// `null`
@@ -35,7 +35,7 @@ pub enum Value {
     Bool(bool),
     /// An exact decimal number.
     Number(BigDecimal),
-    /// Text, as it was written or read: names of files on disk need not be in Unicode's normal form.
+    /// Text, as it was written or read: file names on disk need not be in a Unicode normal form.
     String(Arc<str>),
     /// Elements that may have different types: `[1, "a"]`.
     Tuple(Items),
@@ -55,7 +55,7 @@ impl Value {
         Value::String(text.into())
     }
 
-    /// Makes a string in Unicode's normal form C: what is cut or joined need not be in it.
+    /// Makes a string in Unicode's normal form C: text that was cut or joined need not be in it.
     pub(crate) fn normal(text: &str) -> Self {
         Value::String(normal(&text.into()))
     }
@@ -70,7 +70,7 @@ impl Value {
         Value::List(items.into_iter().collect())
     }
 
-    /// Makes a set from elements in any order; equal ones count once. The elements must have one type.
+    /// Makes a set from elements in any order, without duplicates. The elements must have one type.
     pub fn set(items: impl IntoIterator<Item = Value>) -> Self {
         Value::Set(order::in_set(items).into_iter().collect())
     }
@@ -181,7 +181,7 @@ impl Value {
         }
     }
 
-    /// Converts to a number as HCL operators do: numbers, and strings that spell one.
+    /// Converts to a number as HCL operators do: numbers, and strings that contain one.
     pub fn to_number(&self) -> Option<BigDecimal> {
         match self {
             Value::Number(number) => Some(number.clone()),
@@ -203,8 +203,8 @@ impl Value {
         }
     }
 
-    /// Returns how much work it is to look at the whole value, about a unit for each element and for
-    /// every eight bytes of text.
+    /// Returns how much work it is to visit the whole value: about a unit for each element and for every
+    /// eight bytes of text.
     pub fn weight(&self) -> u64 {
         match self {
             Value::Null | Value::Bool(_) => 1,
@@ -218,7 +218,7 @@ impl Value {
         }
     }
 
-    /// Returns how deeply collections are nested in the value; 0 if it is none.
+    /// Returns how deeply collections are nested in the value; 0 if it is not a collection.
     pub fn depth(&self) -> u16 {
         match self {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,

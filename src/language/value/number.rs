@@ -14,10 +14,10 @@ pub(crate) fn text(number: &BigDecimal) -> String {
     number.normalized().to_plain_string()
 }
 
-/// Parses the text of a decimal number; `None` if it is none, or too large to work with.
+/// Parses a decimal number; `None` if the text is not one, or the number is too large to work with.
 pub(crate) fn parse(text: &str) -> Option<BigDecimal> {
-    // The parser of the library also accepts `1_000`; the bound keeps an exponent from becoming
-    // gigabytes of digits.
+    // The library's parser also accepts `1_000`; the bound keeps an exponent from becoming gigabytes
+    // of digits.
     if text.len() > 4_000 || text.contains('_') {
         return None;
     }

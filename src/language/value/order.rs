@@ -1,4 +1,4 @@
-//! The order of values: a total one for look-ups, and the one in which Terraform iterates over sets.
+//! The orders of values: a total one for lookups, and the one in which Terraform iterates over sets.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::{Value, number_text};
 
 impl Value {
-    /// Orders values; equal ones, and only they, are `Equal`. Bools, numbers and strings are ordered by
+    /// Orders values; equal ones, and only those, are `Equal`. Bools, numbers and strings are ordered by
     /// value, and null comes last.
     pub fn order(&self, other: &Value) -> Ordering {
         match (self, other) {
@@ -72,7 +72,7 @@ impl PartialEq for ByOrder<'_> {
 
 impl Eq for ByOrder<'_> {}
 
-/// Puts elements in the order of a set, and keeps one of those that are equal.
+/// Puts elements in the order of a set, and keeps only one of those that are equal.
 pub(super) fn in_set(items: impl IntoIterator<Item = Value>) -> Vec<Value> {
     let mut items: Vec<Value> = items.into_iter().collect();
     items.sort_by(Value::order);

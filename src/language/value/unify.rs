@@ -1,6 +1,6 @@
 //! The type that several types have in common.
 //!
-//! Results follow Terraform, including those where a type that is not known hides what the others are.
+//! Results follow Terraform, even where an unknown type hides what the others are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use super::types::Type;
 
 /// How many types are tried as the common one of types of different kinds. The one that fits is among the
-/// first, and a hostile file must not make this quadratic.
+/// first, and a hostile file must not make this take quadratic time.
 const MAX_CANDIDATES: usize = 16;
 
 /// Returns the one type that values of all these types convert to, as Terraform finds it for the results of
-/// a condition and the elements of a list; `None` if there is none. Without types, any.
+/// a condition and the elements of a list; `None` if there is none. Without types, it is any.
 pub fn unify(types: &[Type]) -> Option<Type> {
     let different: BTreeSet<&Type> = types.iter().collect();
-    // In the order given: it decides between types that fit equally well.
+    // The order given decides between types that fit equally well.
     let mut left = different.clone();
     let types: Vec<&Type> = types.iter().filter(|it| left.remove(it)).collect();
     if types.is_empty() {

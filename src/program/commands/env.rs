@@ -26,7 +26,7 @@ pub(crate) struct EnvArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Show where each variable is defined, and which globals it comes from
+    /// Show where each variable is defined and which globals it comes from
     #[arg(long)]
     pub(crate) why: bool,
 
@@ -90,7 +90,7 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Says where a variable is defined, and which globals it comes from.
+/// Writes where a variable is defined and which globals it comes from.
 fn origin_text(origin: &EnvOrigin, sources: &Sources) -> String {
     let globals = origin.globals.iter();
     let globals = globals.map(|(name, span)| format!("; {name} ({})", sources.line(*span)));

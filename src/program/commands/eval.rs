@@ -30,10 +30,10 @@ Examples:
   orch eval --stack prod/network '\"${orch.stack.name}-${global.region}\"'
   orch eval --global region='\"eu-west-1\"' --as-json global.bucket";
 
-/// Print what expressions are for a stack
+/// Print the values of expressions for a stack
 ///
 /// The stack is that of the current directory, unless --stack names another one. In a directory that is
-/// no stack, `orch.stack` does not exist. Names and functions are those of `run.env`: see `orch help
+/// not a stack, `orch.stack` does not exist. Names and functions are those of `run.env`: see `orch help
 /// environment`.
 ///
 /// A string is printed as it is, anything else as HCL.
@@ -44,7 +44,7 @@ pub(crate) struct EvalArgs {
     #[arg(value_name = "EXPR", required = true, allow_negative_numbers = true)]
     expressions: Vec<String>,
 
-    /// Let a global have this value, whatever the configuration says (can be repeated)
+    /// Give a global this value, whatever the configuration says (can be repeated)
     ///
     /// EXPR is an expression, so a string needs quotes of its own: `--global 'region="eu"'`. Dots in the
     /// name lead into objects, and `unset` removes the global.
@@ -92,14 +92,14 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
             parsed.map_err(|problem| problems.push(*problem)).ok()
         })
         .collect();
-    // With a mistake in an override, expressions would be about something else.
+    // After a mistake in an override, the values would not be those that were asked for.
     let values = if problems.is_empty() || overrides.len() == args.global.len() {
         loaded.values(stack, &overrides, &expressions, &mut problems)
     } else {
         vec![None; expressions.len()]
     };
     loaded.problems.diagnostics.append(&mut problems);
-    loaded.document = None; // this one has values beside the problems
+    loaded.document = None; // this document has values as well as problems
     let status = loaded.report()?;
     let mut out = console::stdout();
     if args.format == Format::Json {
@@ -159,7 +159,7 @@ impl Loaded {
     }
 }
 
-/// Returns a value for people and for shells: a string as it is, unless it could mislead who reads it.
+/// Returns a value for people and for shells: a string as it is, unless it could mislead its reader.
 fn text(value: &Value) -> String {
     match value.as_str() {
         Some(text) if io::stdout().is_terminal() => printable_lines(text),

@@ -19,8 +19,8 @@ use crate::program::exit::ExitStatus;
 /// Show the globals of each stack
 ///
 /// A stack sees the `globals` blocks of its directory and of those above it; of two definitions of one
-/// name, the nearer one holds. Stacks without globals are left out. --format json also says where each
-/// definition stands.
+/// name, the nearer one wins. Stacks without globals are left out. --format json also says where each
+/// definition is.
 #[derive(Debug, Args)]
 #[command(after_long_help = SEE_SELECTION)]
 pub(crate) struct GlobalsArgs {
@@ -44,7 +44,7 @@ pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatu
     let inspected = inspect(&loaded.project, host_environment(), selection.stacks());
     let (inspected, problems) = inspected.into_parts();
     loaded.add_shared(problems);
-    loaded.document = None; // this one has globals beside the problems
+    loaded.document = None; // this document has globals as well as problems
     let status = loaded.report()?;
     let mut out = console::stdout();
     match args.format {

@@ -357,7 +357,7 @@ impl Loaded {
         known
     }
 
-    /// Adds what is wrong with stacks to the diagnostics, each with the stacks.
+    /// Adds the problems of stacks to the diagnostics, each with the stacks that have it.
     fn add_shared(&mut self, problems: Vec<SharedProblem>) {
         for SharedProblem { diagnostic, stacks } in problems {
             let note = format!("evaluated for {}", self.names(&stacks));

@@ -1,4 +1,4 @@
-//! Terramate's names of commands, as in `orch experimental eval` and `orch debug show globals`, for users
+//! Terramate's command names, such as `orch experimental eval` and `orch debug show globals`, for users
 //! and scripts that still use them. The help does not show them.
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::trigger::{self, TriggerArgs};
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// What is called experimental in Terramate.
+/// The commands that Terramate calls experimental.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Experimental {
     Eval(EvalArgs),
@@ -23,7 +23,7 @@ pub(crate) enum Experimental {
     Trigger(Box<TriggerArgs>),
 }
 
-/// What Terramate has for looking at a project.
+/// The commands with which Terramate shows a project.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Debug {
     #[command(subcommand)]

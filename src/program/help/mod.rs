@@ -1,8 +1,8 @@
 //! The topics of `orch help`: what does not fit in the help of one command.
 //!
-//! A topic is a Markdown file beside this one; two end with a reference that is generated from the library.
-//! [`markdown`] reads the subset of Markdown that topics use; [`text`] and [`roff`] write it for a terminal
-//! and as a man page. [`command`] writes the man pages of commands.
+//! A topic is a Markdown file beside this one; two end with a reference that is generated from the
+//! library. [`markdown`] reads the subset of Markdown that topics use; [`text`] and [`roff`] write it
+//! for a terminal and as a man page. [`command`] writes the man pages of commands.
 
 mod command;
 mod functions;

@@ -66,7 +66,7 @@ pub struct ProjectSettings {
     pub untracked: bool,
     /// `config.change_detection.git.uncommitted`: uncommitted changes count.
     pub uncommitted: bool,
-    /// `config.change_detection.environment`: what configuration computes is an input.
+    /// `config.change_detection.environment`: what the configuration computes is an input.
     pub environment: bool,
     /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
     pub terragrunt: bool,

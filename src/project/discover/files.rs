@@ -34,7 +34,7 @@ pub trait FileTree: Sync {
     fn read(&self, ids: &[&str], max_bytes: u32) -> io::Result<Vec<Option<Vec<u8>>>>;
 
     /// Returns whether a path leads to the same in the tree as on disk. Such files need not be among the
-    /// entries: without being an entry, a file can be imported or read, but is no configuration file.
+    /// entries: a file that is not an entry can be imported or read, but is not a configuration file.
     fn is_as_on_disk(&self, _path: &ProjectPath) -> bool {
         false
     }
@@ -127,13 +127,13 @@ impl TreeIndex {
         self.get(path).map(|(kind, _)| *kind)
     }
 
-    /// Returns the id of the content of a file, if there is one at a path.
+    /// Returns the id of the content of the file at a path, if there is one.
     pub(crate) fn file(&self, path: &ProjectPath) -> Option<&str> {
         let found = self.get(path).filter(|(kind, _)| *kind == FileKind::File);
         found.map(|(_, id)| id.as_str())
     }
 
-    /// Returns all files at any depth below a directory whose paths are UTF-8, in no particular order.
+    /// Returns all files, at any depth below a directory, whose paths are UTF-8, in no particular order.
     pub(crate) fn files_below(&self, directory: &ProjectPath) -> impl Iterator<Item = ProjectPath> {
         let prefix = directory.relative().as_bytes();
         let is_below = |path: &[u8]| {

@@ -1,9 +1,10 @@
 //! Evaluates globals: which definitions apply to a stack, and what value they have together.
 //!
-//! Only what an expression needs is evaluated, so a broken global affects only what uses it. A definition
-//! with the same value for all stacks below a directory is evaluated once for them: first with the stack
-//! left open, and once for each stack only if the value depends on it. Definitions of a directory apply
-//! after those of the directories above it, and every expression sees what finally applies to the stack.
+//! Only what an expression needs is evaluated, so a broken global affects only what uses it. A
+//! definition with the same value for all stacks below a directory is evaluated once for them: first
+//! with the stack left open, and once for each stack only if the value depends on it. Definitions of a
+//! directory apply after those of the directories above it, and every expression sees what finally
+//! applies to the stack.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -218,7 +219,8 @@ impl Item<'_, '_> {
 }
 
 impl<'p> Lookup<'_, 'p> {
-    /// Returns the part of `global` that a path leads to, wrapped in the objects that the path goes through.
+    /// Returns the part of `global` that a path leads to, wrapped in the objects that the path goes
+    /// through.
     pub(super) fn get(&self, path: &NamePath) -> EvalResult<Answer> {
         let Some(&(first, first_span)) = path.rest.first() else {
             return self.everything(path.span);
@@ -303,7 +305,8 @@ impl<'p> Lookup<'_, 'p> {
         })
     }
 
-    /// Returns the value of a node. `under` is the value that the definition of an enclosing object gives it.
+    /// Returns the value of a node. `under` is its value according to the definition of an object around
+    /// it.
     fn node(
         &self,
         first: &str,
@@ -395,8 +398,8 @@ impl<'p> Lookup<'_, 'p> {
         }))
     }
 
-    /// Returns the value of an item, evaluated once for all stacks if it is the same for all of them, and
-    /// otherwise for this one.
+    /// Returns the value of an item, evaluated once for all stacks if it is the same for all of them,
+    /// and otherwise for this one.
     fn evaluated(&self, first: &str, item: Item<'_, 'p>, span: Span) -> EvalResult<Option<Answer>> {
         let entry = self.entry(first, item, span);
         self.names.progress.note_names(&entry.looked_up);

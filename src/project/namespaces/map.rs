@@ -10,8 +10,8 @@ use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::project::globals::{MapBlock, MapValue};
 
-/// Returns the object that a block describes. Of several elements with the same key, the last one counts;
-/// each sees the value of the one before it.
+/// Returns the object that a block describes. Of several elements with the same key, the last one
+/// counts; each sees the value of the one before it.
 pub(super) fn evaluate(block: &MapBlock, names: &Names<'_, '_>) -> EvalResult<Answer> {
     let scope = MapScope {
         names,

@@ -2,8 +2,8 @@
 //! (metadata of the project and the stack), `env` (the host's environment) and `global`; and what
 //! functions may read.
 //!
-//! A name is evaluated only when an expression uses it. Names to come (`each`, `outputs`, `stacks`, `self`)
-//! will be further cases of [`Names`].
+//! A name is evaluated only when an expression uses it. Names to come (`each`, `outputs`, `stacks`,
+//! `self`) will be further cases of [`Names`].
 
 mod global;
 mod map;

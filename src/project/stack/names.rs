@@ -1,5 +1,5 @@
-//! What names mean in a `stack` block: nothing. Functions can be called, also those that read files, whose
-//! paths are relative to the stack.
+//! What names mean in a `stack` block: nothing. Functions can be called, including those that read
+//! files; their paths are relative to the stack.
 //!
 //! As in Terramate, neither globals nor metadata are known here: both depend on the stacks.
 

@@ -32,7 +32,8 @@ pub struct Header {
     pub resumes: Option<String>,
     /// The command and its arguments, as given.
     pub command: Vec<Argument>,
-    /// Whether they are templates. What they were in each stack is not on record: it may be secret.
+    /// Whether they are templates. Their values in each stack are not recorded, since they may be
+    /// secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub eval: bool,
     /// The stacks, in the sequence in which a serial run has them: of a reverse run, from the end.

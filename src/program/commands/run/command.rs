@@ -1,4 +1,4 @@
-//! The command of a run, and the environments in which it runs: what is evaluated for each stack.
+//! The command of a run and the environments in which it runs, both evaluated for each stack.
 
 use std::ffi::OsString;
 
@@ -14,8 +14,8 @@ use super::resume::Resumed;
 use crate::program::commands::{Loaded, host_environment};
 use crate::program::error::{ProgramError, Result};
 
-/// Evaluates the environment of each selected stack, and with `--eval` the command. What is wrong is
-/// added to the problems.
+/// Evaluates the environment of each selected stack and, with `--eval`, the command. Adds what is wrong
+/// to the problems.
 pub(super) fn prepared(
     loaded: &mut Loaded,
     args: &RunArgs,
@@ -53,14 +53,14 @@ pub(super) fn prepared(
 
 /// The command of each turn as text, made printable.
 pub(super) struct CommandLines {
-    /// If it is the same in all turns.
+    /// The command of all turns, if it is the same in all.
     same: String,
-    /// Else, by turn.
+    /// The command of each turn, if they differ.
     by_turn: Vec<String>,
 }
 
 impl CommandLines {
-    /// Takes the stacks of the turns.
+    /// Makes it from the stacks of the turns.
     pub(super) fn new(command: &RunCommand, sequence: &[StackIndex]) -> Self {
         let evaluated = if command.is_evaluated() {
             sequence
