@@ -76,11 +76,11 @@ fn a_problem_in_a_template_names_its_file_and_line() {
         (r#"templatefile("bytes", {})"#, "not UTF-8"),
         (
             r#"templatefile("loop.tftpl", {})"#,
-            "more than 16 templates lie in each other",
+            "templates are nested more than 16 levels deep",
         ),
         (
             r#"try(templatefile("loop.tftpl", {}), 1)"#,
-            "more than 16 templates lie in each other",
+            "templates are nested more than 16 levels deep",
         ),
     ]);
 }

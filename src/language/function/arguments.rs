@@ -28,7 +28,7 @@ pub(super) enum TextOrigin {
     File,
 }
 
-/// Why a function has no result.
+/// Why a call has no result.
 pub(super) enum FunctionError {
     /// The argument at this position is wrong. The text follows "this is …;" or stands alone.
     Argument(usize, String),
@@ -122,7 +122,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns an argument whose parameter is a number, which must be whole and of moderate size.
+    /// Returns an argument whose parameter is a number, which must be whole and fit into 64 bits.
     pub(super) fn integer(&self, index: usize) -> Result<i64, FunctionError> {
         let number = self.number(index);
         let whole = number.is_integer().then(|| number.to_i64()).flatten();
@@ -173,7 +173,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns what an error means for the argument that names a file.
+    /// Converts an error about a file to one about the argument that names the file.
     pub(super) fn file_error(&self, index: usize, error: FileError) -> FunctionError {
         match error {
             FileError::Wrong(problem) => FunctionError::Argument(index, problem),
@@ -181,8 +181,9 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns why a text that an argument names or is has no value, told at the argument: the text itself
-    /// is no configuration file that could be pointed at. The place is that in the text.
+    /// Returns why a text that an argument contains or names has no value, reported at the argument: the
+    /// text itself is not a configuration file that a diagnostic could point at. The place is that in
+    /// the text.
     pub(super) fn at_argument(
         &self,
         index: usize,
@@ -197,7 +198,7 @@ impl<'a> Arguments<'a> {
         }
         FunctionError::NoValue(match none {
             NoValue::Wrong(mut diagnostic) => {
-                // Context within the text would need its lines to be understood.
+                // Further labels would point into the text, whose lines cannot be shown.
                 let label = diagnostic.labels.drain(..).next();
                 let what = label
                     .map(|label| label.text)
@@ -238,13 +239,13 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Returns the line of a text in which a byte is, counted from 1.
+/// Returns the line of a text that contains a byte, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     memchr::memchr_iter(b'\n', before).count() + 1
 }
 
-/// Converts an argument to the type of its parameter. Text is in Unicode's normal form C then.
+/// Converts an argument to the type of its parameter, and text to Unicode's normal form C.
 fn convert_argument(parameter: Parameter, value: &Value) -> Result<Value, String> {
     if *value == Value::Null && !parameter.nullable {
         return Err("this is null".to_owned());

@@ -6,7 +6,7 @@ use encoding_rs::{DecoderResult, EncoderResult, Encoding};
 #[derive(Clone, Copy)]
 pub(super) enum Charset {
     Ascii,
-    /// The library has none: browsers take its name for that of windows-1252.
+    /// The library lacks it: browsers treat its name as that of windows-1252.
     Latin1,
     /// With a byte order mark, and the high byte first.
     Utf16,
@@ -27,13 +27,13 @@ pub(super) fn find(name: &str) -> Option<Charset> {
         "utf-16" => Charset::Utf16,
         "utf-16le" => Charset::Utf16Le,
         "utf-16be" => Charset::Utf16Be,
-        // Those that browsers take for something else, or for nothing.
+        // Those that browsers treat as another character set, or do not know.
         "iso-8859-9" | "latin5" | "iso-8859-11" | "tis-620" | "gb2312" | "x-user-defined" => {
             return None;
         }
         name => {
             let encoding = Encoding::for_label_no_replacement(name.as_bytes())?;
-            // Labels may have spaces around them, names not.
+            // Labels may have spaces around them; names may not.
             if name.trim() != name {
                 return None;
             }
@@ -42,7 +42,7 @@ pub(super) fn find(name: &str) -> Option<Charset> {
     })
 }
 
-/// Decodes text; `None` if it is wrong in any place.
+/// Decodes text; `None` if any part of it is invalid.
 pub(super) fn decode(bytes: &[u8], charset: Charset) -> Option<String> {
     match charset {
         Charset::Ascii => {
@@ -73,7 +73,7 @@ fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     rest.is_empty().then(|| String::from_utf16(&units).ok())?
 }
 
-/// Encodes text; `None` if the character set lacks a character of it.
+/// Encodes text; `None` if the character set lacks one of its characters.
 pub(super) fn encode(text: &str, charset: Charset) -> Option<Vec<u8>> {
     match charset {
         Charset::Ascii => text.is_ascii().then(|| text.as_bytes().to_vec()),

@@ -97,8 +97,8 @@ fn can(call: &Call, _surroundings: &Surroundings) -> EvalResult {
     }
 }
 
-/// Returns whether a failure may decide: not what depends on how much has been evaluated before, or on
-/// where in a cycle evaluation began.
+/// Returns whether a failure may decide the result. It may not if it depends on how much has been
+/// evaluated before, or on where in a cycle evaluation began.
 fn is_answer(diagnostic: &Diagnostic) -> bool {
     !matches!(diagnostic.code, Code::Limit | Code::CircularValue)
 }

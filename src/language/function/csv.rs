@@ -1,4 +1,4 @@
-//! Text with values separated by commas, read as strictly as Go reads it.
+//! Comma-separated values, read as strictly as Go reads them.
 //!
 //! The usual libraries accept quotes in the middle of a field, which Terraform refuses.
 
@@ -23,7 +23,7 @@ pub(super) const CSVDECODE: Function = Function {
 fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let wrong = |problem: String| FunctionError::Argument(0, problem);
     let text = arguments.text(0).replace("\r\n", "\n");
-    // A line end that is cut off counts like a whole one.
+    // A line end that is cut off counts as a whole one.
     let text = text.strip_suffix('\r').unwrap_or(&text);
     let mut reader = Reader {
         rest: text,
@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the next line with fields in it, which may go on for several lines inside quotes.
+    /// Reads the next line with fields in it, which may span several lines inside quotes.
     fn record(&mut self) -> Result<Option<Vec<String>>, String> {
         self.skip_empty_lines();
         if self.rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Functions of dates and times, which are text as RFC 3339 has it.
+//! Functions for dates and times, which are text in the format of RFC 3339.
 
 mod format;
 
@@ -78,7 +78,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// A time of day somewhere.
+/// A point in time, with an offset from UTC.
 struct Moment {
     local: DateTime,
     /// The seconds by which local time is ahead of UTC.
@@ -94,7 +94,7 @@ impl Moment {
     }
 }
 
-/// Written as RFC 3339 has it, without fractions of a second.
+/// Writes it in the format of RFC 3339, without fractions of a second.
 impl std::fmt::Display for Moment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let year = self.local.year();
@@ -129,7 +129,7 @@ fn moment(arguments: &Arguments, index: usize) -> Result<Moment, FunctionError> 
     })
 }
 
-/// Parses `2018-01-02T23:12:01.5+01:00`, where each part must have its place.
+/// Parses `2018-01-02T23:12:01.5+01:00`, where each part must have its exact position.
 fn parse_time(text: &str) -> Option<Moment> {
     let (date, rest) = text.split_at_checked(10)?;
     let rest = rest.strip_prefix('T')?;
@@ -170,7 +170,7 @@ fn parse_time(text: &str) -> Option<Moment> {
     })
 }
 
-/// Parses numbers of so many digits each.
+/// Parses numbers, each with the given number of digits.
 fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[i16; N]> {
     let mut parts = text.split(separator);
     let mut numbers = [0; N];
@@ -263,7 +263,7 @@ fn parse_duration(text: &str) -> Option<SignedDuration> {
     }))
 }
 
-/// Takes the digits off the start of a text.
+/// Splits the digits off the start of a text.
 fn leading_digits<'t>(text: &mut &'t str) -> &'t str {
     let end = text.find(|c: char| !c.is_ascii_digit());
     let (digits, rest) = text.split_at(end.unwrap_or(text.len()));

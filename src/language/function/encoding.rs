@@ -1,4 +1,4 @@
-//! Encodings of text, and what others there are by format.
+//! Functions that encode and decode text; those of formats such as JSON are in modules of their own.
 
 use std::io::Write as _;
 
@@ -101,7 +101,7 @@ fn decode_base64(arguments: &Arguments) -> Result<Value, FunctionError> {
 fn compress(arguments: &Arguments) -> Result<Value, FunctionError> {
     // Compressing takes some time for each byte, and memory at once.
     arguments.spend(1_000 + arguments.text(0).len() as u64 / 2)?;
-    // The header must not tell machines apart: 255 is an unknown system.
+    // The header must be the same on all machines: 255 means an unknown system.
     let builder = GzBuilder::new().mtime(0).operating_system(255);
     let mut encoder = builder.write(Vec::new(), Compression::default());
     let compressed = encoder

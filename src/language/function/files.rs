@@ -195,7 +195,7 @@ pub(super) fn text_of_file(arguments: &Arguments) -> Result<String, FunctionErro
     Ok(text.to_owned())
 }
 
-/// Reads the file that the first argument names, and counts the work of looking at it.
+/// Reads the file that the first argument names, and counts the work of reading it.
 fn content(arguments: &Arguments) -> Result<Arc<[u8]>, FunctionError> {
     let content = arguments.files()?.read(arguments.text(0));
     let content = content.map_err(|error| arguments.file_error(0, error))?;
@@ -245,7 +245,7 @@ fn pathexpand(arguments: &Arguments) -> Result<Value, FunctionError> {
     };
     if !rest.is_empty() && !rest.starts_with('/') {
         let problem = format!(
-            "this is {}; the home directory of another user is not known, only `~` and `~/…` are",
+            "this is {}; the home directories of other users are not known, so only `~` and `~/…` can be used",
             arguments.value(0).description()
         );
         return Err(FunctionError::Argument(0, problem));
@@ -255,7 +255,7 @@ fn pathexpand(arguments: &Arguments) -> Result<Value, FunctionError> {
     Ok(Value::string(clean(&(home + rest))))
 }
 
-/// Returns the last name of a path: `.` for an empty path and `/` for the root.
+/// Returns the last component of a path: `.` for an empty path and `/` for the root.
 fn basename(path: &str) -> &str {
     let trimmed = path.trim_end_matches('/');
     match trimmed.rsplit('/').next() {
@@ -265,13 +265,13 @@ fn basename(path: &str) -> &str {
     }
 }
 
-/// Returns a path without its last name, and without `.` and `..` as far as they can be resolved.
+/// Returns a path without its last component, and without `.` and `..` as far as they can be resolved.
 fn dirname(path: &str) -> String {
     let end = path.rfind('/').map_or(0, |slash| slash + 1);
     clean(&path[..end])
 }
 
-/// Returns the shortest path that means the same, links left aside; `.` if nothing is left.
+/// Returns the shortest path that means the same, ignoring links; `.` if nothing is left.
 fn clean(path: &str) -> String {
     let is_absolute = path.starts_with('/');
     let mut names: Vec<&str> = Vec::new();

@@ -173,8 +173,8 @@ fn named_uuid(arguments: &Arguments) -> Result<Value, FunctionError> {
     Ok(Value::string(uuid.to_string()))
 }
 
-/// The highest cost that `bcrypt` accepts. Each step doubles the time, which is about a quarter of a
-/// second here.
+/// The highest cost that `bcrypt` accepts. Each step doubles the time; at this cost, it is about a
+/// quarter of a second.
 const MAX_COST: u32 = 12;
 
 fn hash_password(arguments: &Arguments) -> Result<Value, FunctionError> {
@@ -183,7 +183,7 @@ fn hash_password(arguments: &Arguments) -> Result<Value, FunctionError> {
         1 => 10,
         2 => arguments.integer(1)?,
         _ => {
-            let problem = "this is an argument too many; at most one cost is needed".to_owned();
+            let problem = "one argument too many; there is only one cost".to_owned();
             return Err(FunctionError::Argument(2, problem));
         }
     };
@@ -206,7 +206,7 @@ fn hash_password(arguments: &Arguments) -> Result<Value, FunctionError> {
         let problem = format!("this has {} bytes; bcrypt takes at most 72", password.len());
         return Err(FunctionError::Argument(0, problem));
     }
-    // So that one expression cannot hash for minutes.
+    // This keeps one expression from hashing for minutes.
     arguments.spend(100 << cost)?;
     let hash = if is_fixed {
         bcrypt::hash_with_salt(password.as_bytes(), cost, [0; 16])

@@ -76,7 +76,7 @@ fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
 /// How deeply arrays and objects may be nested.
 const MAX_DEPTH: usize = 100;
 
-/// Reads JSON as RFC 8259 has it. The libraries at hand keep numbers as floating point.
+/// Reads JSON as RFC 8259 defines it. The available libraries read numbers as floating point.
 struct Parser<'t> {
     text: &'t str,
     at: usize,
@@ -109,7 +109,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes a character if it is next.
+    /// Consumes a character if it is next.
     fn take(&mut self, wanted: u8) -> bool {
         let is_next = self.peek() == Some(wanted);
         if is_next {
@@ -278,7 +278,7 @@ impl Parser<'_> {
             Some(b't') => '\t',
             Some(b'u') => {
                 let high = self.unit()?;
-                // Half of a pair becomes a replacement character, as in Go.
+                // Half of a surrogate pair becomes a replacement character, as in Go.
                 if (0xd800..0xdc00).contains(&high) && self.rest().starts_with("\\u") {
                     let before = self.at;
                     self.at += 1;

@@ -34,7 +34,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
 use crate::language::value::{Type, Value};
 
-/// What stands before the names of functions in configuration files.
+/// The prefix of the names of functions in configuration files.
 pub const PREFIX: &str = "tm_";
 
 /// A function.
@@ -126,7 +126,7 @@ enum Body {
     Eager(fn(&Arguments) -> Result<Value, FunctionError>),
     /// From its arguments as written.
     Lazy(fn(&Call, &Surroundings) -> EvalResult),
-    /// Not at all; the text says why, to follow the name.
+    /// Not at all. The text says why, to follow the name.
     Refused(&'static str),
 }
 
@@ -192,7 +192,7 @@ pub trait Files {
     ///
     /// # Errors
     ///
-    /// If it is not known what the path is relative to.
+    /// If the directory that the path is relative to is not known.
     fn absolute(&self, path: &str) -> Result<String, FileError>;
 
     /// Returns the home directory of the user.
@@ -206,9 +206,9 @@ pub trait Files {
 /// Why a file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileError {
-    /// The path is wrong; the text says in which way.
+    /// The path is wrong; the text says how.
     Wrong(String),
-    /// It is not known yet what the path is relative to.
+    /// The directory that the path is relative to is not known yet.
     Undecided {
         /// See [`Undecided::name`].
         name: String,
@@ -217,21 +217,21 @@ pub enum FileError {
     },
 }
 
-/// Whether functions can be called whose result differs from call to call.
+/// Whether functions whose result differs from call to call can be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changing {
     /// No: the value must be the same whenever the same files are read.
     Refused,
     /// Yes.
     Allowed,
-    /// Yes, and they return the same each time, so that other differences show.
+    /// Yes, but they always return the same value, so that other differences show.
     Fixed,
 }
 
 /// What functions can use besides their arguments.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// What stands before the names of functions: [`PREFIX`], or nothing in a file that is a template.
+    /// The prefix of the names of functions: [`PREFIX`], or nothing in a file that is a template.
     pub prefix: &'static str,
     /// Where the expression is, for messages: "the project configuration".
     pub place: &'a str,
@@ -239,7 +239,7 @@ pub struct Surroundings<'a> {
     pub files: Option<&'a dyn Files>,
     /// Whether results may differ from call to call.
     pub changing: Changing,
-    /// In how many templates that include each other the expression lies.
+    /// How many templates the expression is nested in.
     pub templates: u8,
 }
 

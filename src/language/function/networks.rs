@@ -1,4 +1,4 @@
-//! Functions of IP networks.
+//! Functions for IP networks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -128,7 +128,7 @@ fn network(arguments: &Arguments) -> Result<Network, FunctionError> {
     let (address, is_v6) = match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), false),
         IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => {
-            return Err(wrong("an IPv4 network must not be written as an IPv6 one"));
+            return Err(wrong("an IPv4 network must not be written as IPv6"));
         }
         IpAddr::V6(address) => (address.to_bits(), true),
     };
@@ -245,7 +245,7 @@ fn subnet(arguments: &Arguments) -> Result<Value, FunctionError> {
 fn subnets(arguments: &Arguments) -> Result<Value, FunctionError> {
     let network = network(arguments)?;
     let last = network.address | network.hosts(network.length);
-    // The first address that is free; `None` after the last one of all.
+    // The first free address; `None` after the very last one.
     let mut free = Some(network.address);
     let mut subnets = Vec::new();
     for index in 1..arguments.len() {

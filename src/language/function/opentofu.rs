@@ -1,4 +1,5 @@
-//! Functions that Terramate has from `OpenTofu` and that Terraform lacks, and two that are gone from both.
+//! Functions that Terramate has from `OpenTofu` and that Terraform lacks, and two that both have
+//! removed.
 
 use std::io::Read as _;
 use std::net::IpAddr;
@@ -82,7 +83,7 @@ fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
     let compressed = compressed.map_err(|_| wrong("this is not Base64"))?;
     let mut decoder = GzDecoder::new(&*compressed);
     let mut text = Vec::new();
-    // A few bytes may stand for gigabytes, so the work is counted piece by piece.
+    // A few bytes may expand to gigabytes, so the work is counted piece by piece.
     let mut piece = [0; 8192];
     loop {
         arguments.spend(piece.len() as u64 / 8)?;
@@ -91,7 +92,7 @@ fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
             Ok(count) => text.extend_from_slice(piece.get(..count).unwrap_or_default()),
             Err(_) => {
                 return Err(wrong(
-                    "this is not the Base64 form of data that gzip has compressed",
+                    "this is not gzip data in Base64",
                 ));
             }
         }

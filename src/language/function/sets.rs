@@ -1,4 +1,4 @@
-//! Functions of sets.
+//! Functions for sets.
 
 use std::collections::BTreeSet;
 
@@ -128,7 +128,7 @@ fn product(arguments: &Arguments) -> Result<Value, FunctionError> {
         count = count.saturating_mul(converted.len() as u64);
         sets.push(converted);
     }
-    // What is in an element is shared, but counts each time that somebody looks at the result.
+    // The content of an element is shared, but counts each time that the result is visited.
     let heaviest = sets
         .iter()
         .map(|set| set.iter().map(Value::weight).max().unwrap_or(0));

@@ -1,8 +1,9 @@
 //! Text with expressions in it: from a file, or from a string.
 //!
 //! The text is not configuration: its names are the variables that are given with it, and its functions
-//! are Terraform's, without prefix, so that Terraform can use the same file. Problems in it are reported
-//! where the function is called, since the text is no configuration file that could be pointed at.
+//! are Terraform's, without a prefix, so that Terraform can use the same file. Problems in it are
+//! reported where the function is called, since the text is not a configuration file that they could
+//! point at.
 
 use super::arguments::{Arguments, FunctionError, TextOrigin, line_of};
 use super::files::text_of_file;
@@ -13,7 +14,7 @@ use crate::language::parse::parse_text;
 use crate::language::value::{Entries, Value};
 use crate::source::FileId;
 
-/// How many templates may lie in each other.
+/// How deeply templates may be nested.
 const MAX_DEPTH: u8 = 16;
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -75,9 +76,9 @@ fn check_depth(arguments: &Arguments) -> Result<(), FunctionError> {
     if arguments.surroundings().templates < MAX_DEPTH {
         return Ok(());
     }
-    let message = format!("more than {MAX_DEPTH} templates lie in each other");
+    let message = format!("templates are nested more than {MAX_DEPTH} levels deep");
     let diagnostic = Diagnostic::error(Code::Limit, message);
-    let label = "a template that includes itself has no end";
+    let label = "does the template include itself?";
     Err(NoValue::from(diagnostic.label(arguments.call().name.span, label)).into())
 }
 
@@ -89,7 +90,7 @@ fn render(arguments: &Arguments, text: &str, origin: TextOrigin) -> Result<Value
         return Err(FunctionError::Argument(1, problem));
     };
     if let Some(name) = variables.keys().find(|name| !is_name(name)) {
-        let problem = format!("its key {name:?} is not a name that a template could use");
+        let problem = format!("its key {name:?} is not a name that a template can use");
         return Err(FunctionError::Argument(1, problem));
     }
     // The parser's tree is large for its text.
@@ -129,7 +130,7 @@ fn is_name(text: &str) -> bool {
         && characters.all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-/// The names and functions inside of a template.
+/// The names and functions inside a template.
 struct Variables<'a> {
     variables: &'a Entries,
     surroundings: Surroundings<'a>,

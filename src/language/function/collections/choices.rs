@@ -1,4 +1,4 @@
-//! Functions that choose from collections or tell something about them.
+//! Functions that choose from collections or describe them.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -20,7 +20,7 @@ pub(super) fn any_true(arguments: &Arguments) -> Result<Value, FunctionError> {
     Ok(Value::Bool(holds))
 }
 
-/// The values get the type that all of them have in common, also those that are not returned.
+/// The values get the type that all of them have in common, including those that are not returned.
 pub(super) fn coalesce(arguments: &Arguments) -> Result<Value, FunctionError> {
     let values = arguments.values();
     let types: Vec<Type> = values.iter().map(Type::of).collect();
@@ -34,7 +34,7 @@ pub(super) fn coalesce(arguments: &Arguments) -> Result<Value, FunctionError> {
             return Ok(value);
         }
     }
-    let text = "no argument is other than null or an empty string".to_owned();
+    let text = "every argument is null or an empty string".to_owned();
     Err(FunctionError::Call(text))
 }
 
@@ -45,7 +45,7 @@ pub(super) fn coalesce_list(arguments: &Arguments) -> Result<Value, FunctionErro
             first = Some(value.clone());
         }
     }
-    first.ok_or_else(|| FunctionError::Call("no argument is a list with elements".to_owned()))
+    first.ok_or_else(|| FunctionError::Call("every list is empty".to_owned()))
 }
 
 pub(super) fn contains(arguments: &Arguments) -> Result<Value, FunctionError> {

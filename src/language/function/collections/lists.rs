@@ -21,7 +21,7 @@ pub(super) fn chunks(arguments: &Arguments) -> Result<Value, FunctionError> {
     };
     arguments.spend(items.len() as u64)?;
     Ok(Value::list(match size {
-        // All elements in one piece.
+        // All elements are in one piece.
         0 if items.is_empty() => Vec::new(),
         0 => vec![arguments.value(0).clone()],
         _ => {
@@ -203,7 +203,7 @@ pub(super) fn sort(arguments: &Arguments) -> Result<Value, FunctionError> {
 pub(super) fn sum(arguments: &Arguments) -> Result<Value, FunctionError> {
     let items = items(0, arguments.value(0))?;
     if items.is_empty() {
-        let text = "this is empty, and nothing has no sum".to_owned();
+        let text = "this is empty, so it has no sum".to_owned();
         return Err(FunctionError::Argument(0, text));
     }
     let mut sum = BigDecimal::zero();

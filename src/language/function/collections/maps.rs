@@ -1,4 +1,4 @@
-//! Functions of maps and objects.
+//! Functions for maps and objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub(super) fn values(arguments: &Arguments) -> Result<Value, FunctionError> {
     })
 }
 
-/// The default gets the type of the map's values, and must have it even if it is not needed.
+/// The default is converted to the type of the map's values; that must be possible even if it is not
+/// used.
 pub(super) fn lookup(arguments: &Arguments) -> Result<Value, FunctionError> {
     if arguments.len() > 3 {
         let text = "two or three arguments are needed".to_owned();

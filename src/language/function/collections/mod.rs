@@ -1,4 +1,4 @@
-//! Functions of lists, maps and objects: the table of them.
+//! The table of functions for lists, maps and objects.
 //!
 //! Parameters that Terraform declares as lists are converted to lists; the others keep the difference
 //! between tuples and lists, objects and maps, which shows in the result.

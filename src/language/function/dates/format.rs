@@ -1,4 +1,4 @@
-//! Times in other formats.
+//! Formats times.
 
 use super::{Arguments, FunctionError, Moment};
 use crate::language::value::Value;
@@ -24,7 +24,7 @@ pub(super) fn format_date(arguments: &Arguments) -> Result<Value, FunctionError>
         }
         let part = part(&moment, run).ok_or_else(|| {
             let problem = format!(
-                "`{}` in this is no part of a time; text that stands for itself needs single quotes",
+                "`{}` in this is not a part of a time; put literal text in single quotes",
                 run.get(..16).unwrap_or(run)
             );
             FunctionError::Argument(0, problem)
@@ -34,7 +34,7 @@ pub(super) fn format_date(arguments: &Arguments) -> Result<Value, FunctionError>
     Ok(Value::string(text))
 }
 
-/// Takes the text after a single quote up to the next one. Two of them stand for one.
+/// Reads the text after a single quote up to the next one. Two of them represent one.
 fn unquote<'t>(rest: &'t str, text: &mut String) -> Option<&'t str> {
     if let Some(rest) = rest.strip_prefix('\'') {
         text.push('\'');

@@ -52,7 +52,7 @@ fn format_each(arguments: &Arguments) -> Result<Value, FunctionError> {
         let count = *count.get_or_insert(items.len());
         if items.len() != count {
             let problem = format!(
-                "this has {} elements and a list before it {count}; lists of one length are needed",
+                "this has {} elements and a list before it {count}; lists of the same length are needed",
                 items.len()
             );
             return Err(FunctionError::Argument(index, problem));
@@ -177,7 +177,7 @@ fn write(verb: &Verb, value: &Value) -> Result<String, &'static str> {
     }
 }
 
-/// Fills text up to the width, counted in what readers take for characters.
+/// Pads text to the width, counted in characters as a reader sees them.
 fn padded(verb: &Verb, text: String) -> String {
     let Some(width) = verb.width else {
         return text;

@@ -1,4 +1,4 @@
-//! Numbers in the forms that verbs ask for.
+//! Formats numbers in the way that verbs ask for.
 
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, Signed, Zero};
@@ -68,8 +68,8 @@ fn sign(verb: &Verb, is_negative: bool) -> &'static str {
     }
 }
 
-/// Writes a number as `%g` does: with an exponent if it is far from 1, without zeros at the end. All its
-/// digits, if no number of them is given.
+/// Writes a number as `%g` does: with an exponent if it is far from 1, without trailing zeros, and with
+/// all its digits if no precision is given.
 pub(super) fn general(number: &BigDecimal, precision: Option<usize>) -> String {
     if number.is_zero() {
         return "0".to_owned();
@@ -89,7 +89,7 @@ pub(super) fn general(number: &BigDecimal, precision: Option<usize>) -> String {
         None => 6,
         Some(precision) => {
             let precision = i64::try_from(precision.max(1)).unwrap_or(i64::MAX);
-            // A precision beyond the digits that there are is as good as their number.
+            // A precision beyond the number of digits has no further effect.
             if precision > count && count > exponent {
                 count
             } else {
@@ -106,7 +106,7 @@ pub(super) fn general(number: &BigDecimal, precision: Option<usize>) -> String {
     }
 }
 
-/// Writes a number that is not negative with so many digits after the point.
+/// Writes a number that is not negative with the given number of digits after the point.
 fn fixed(number: &BigDecimal, precision: usize) -> String {
     // Zeros are cheaper to write than to compute.
     let (computed, zeros) = computed(precision);
@@ -116,7 +116,8 @@ fn fixed(number: &BigDecimal, precision: usize) -> String {
     digits + &"0".repeat(zeros)
 }
 
-/// Writes a number that is not negative as a digit, so many after the point, and an exponent.
+/// Writes a number that is not negative as a digit, the given number of digits after the point, and an
+/// exponent.
 fn scientific(number: &BigDecimal, precision: usize) -> String {
     let (computed, zeros) = computed(precision);
     let rounded = if number.is_zero() {
@@ -184,7 +185,7 @@ fn binary_error(number: &BigDecimal) -> Sign {
         return Sign::NoSign;
     };
     let denominator = BigInt::from(10).pow(scale);
-    // Shifted so that the quotient has the digits, and perhaps one more, which is cut.
+    // Shifted so that the quotient has the digits, and perhaps one more, which is cut off.
     let mut shift = (DIGITS + denominator.bits()).saturating_sub(numerator.bits());
     if (&numerator << shift) / &denominator >= BigInt::from(1) << DIGITS {
         shift = shift.saturating_sub(1);

@@ -7,7 +7,7 @@ pub(super) struct Verb {
     flags: String,
     pub(super) width: Option<usize>,
     pub(super) precision: Option<usize>,
-    /// The number of its value, from 1 on, if it is written.
+    /// The number of its value, counted from 1, if it is written.
     pub(super) argument: Option<usize>,
     pub(super) letter: char,
 }
@@ -65,7 +65,7 @@ impl Verb {
     }
 }
 
-/// Splits a number off the start of a text. One that is too large stays larger than any that is useful.
+/// Splits a number off the start of a text. One that is too large becomes larger than any useful one.
 fn digits(text: &str) -> (Option<usize>, &str) {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = &text[..text.len() - rest.len()];

@@ -1,4 +1,4 @@
-//! Powers of floating point numbers, and their digits, as Terraform has them.
+//! Powers of floating point numbers, and their digits, as in Terraform.
 //!
 //! The system's `pow` is more exact; Terraform's results differ from it in the last digit, and a result must
 //! not depend on which program computes it.
@@ -7,13 +7,13 @@ use bigdecimal::BigDecimal;
 
 use crate::language::value::is_sane;
 
-/// Returns the number with the fewest digits that stands for a floating point number.
+/// Returns the number with the fewest digits that identifies a floating point number.
 pub(super) fn to_decimal(number: f64) -> Option<BigDecimal> {
     if !number.is_finite() {
         return None;
     }
-    // Below a power of two, floating point numbers are twice as close as above. Terraform takes them to
-    // be as close as above, and so may use fewer digits.
+    // Below a power of two, floating point numbers are twice as close as above. Terraform treats them as
+    // if they were as close as above, and so may use fewer digits.
     let is_power_of_two = number.is_normal() && number.to_bits().trailing_zeros() >= 52;
     let exact = BigDecimal::try_from(number).ok()?;
     let tolerance = BigDecimal::try_from(number.abs() * f64::EPSILON / 2.0).ok()?;

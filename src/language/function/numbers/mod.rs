@@ -1,4 +1,4 @@
-//! Functions of numbers.
+//! Functions for numbers.
 //!
 //! `log` and `pow` compute with 64-bit floating point numbers, as Terraform does; the rest is exact.
 
@@ -163,14 +163,14 @@ fn power(arguments: &Arguments) -> Result<Value, FunctionError> {
     let number = float::to_decimal(result);
     number.map(Value::Number).ok_or_else(|| {
         FunctionError::Call(if result.is_nan() {
-            "a negative number has no such power".to_owned()
+            "a negative number can only be raised to a whole power".to_owned()
         } else {
             "the power is too large or too small to work with".to_owned()
         })
     })
 }
 
-/// Digits above 9 are letters: of either case up to base 36, first the lower case ones above.
+/// Digits above 9 are letters: of either case up to base 36; in higher bases, lower case comes first.
 fn digit(byte: u8, base: u32) -> Option<u32> {
     let value = match byte {
         b'0'..=b'9' => byte - b'0',
@@ -183,7 +183,7 @@ fn digit(byte: u8, base: u32) -> Option<u32> {
 }
 
 fn parse_integer(arguments: &Arguments) -> Result<Value, FunctionError> {
-    /// More binary digits than the largest number has that can be worked with.
+    /// More binary digits than the largest supported number has.
     const LONGEST: usize = 16_000;
     let value = arguments.value(0);
     let Value::String(text) = value else {

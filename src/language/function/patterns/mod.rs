@@ -1,4 +1,4 @@
-//! Functions that look for regular expressions, in the syntax that Terraform has.
+//! Functions that match regular expressions, in Terraform's syntax.
 
 mod syntax;
 
@@ -50,10 +50,10 @@ struct Pattern {
 impl Pattern {
     /// Compiles the regular expression in an argument.
     fn new(arguments: &Arguments, index: usize, source: &str) -> Result<Self, FunctionError> {
-        /// How much memory a regular expression may take. The default would take seconds to fill.
+        /// How much memory a regular expression may take. The default limit would take seconds to reach.
         const SIZE: usize = 1 << 20;
         let wrong = |problem: String| {
-            FunctionError::Argument(index, format!("this is no regular expression: {problem}"))
+            FunctionError::Argument(index, format!("this is not a regular expression: {problem}"))
         };
         arguments.spend(source.len() as u64)?;
         let (translated, names) = syntax::translate(source).map_err(wrong)?;
@@ -73,7 +73,7 @@ impl Pattern {
         Ok(Pattern { regex, names })
     }
 
-    /// Returns one that gives the result of `regex` or `regexall`.
+    /// Returns the regular expression for `regex` or `regexall`.
     fn of_result(arguments: &Arguments) -> Result<Self, FunctionError> {
         let pattern = Pattern::new(arguments, 0, arguments.text(0))?;
         let named = pattern.names.iter().flatten().count();

@@ -1,8 +1,8 @@
-//! Terraform's syntax of regular expressions in that of the library.
+//! Translates Terraform's syntax of regular expressions to that of the library.
 //!
 //! The two agree on most of it. Here `\w`, `\d`, `\s` and `\b` know only ASCII, classes are not nested, a
-//! brace that begins no repetition stands for itself, and names of groups may occur twice. What only the
-//! library knows is refused.
+//! brace that begins no repetition stands for itself, and two groups may have the same name. Syntax that
+//! only the library has is refused.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -288,7 +288,8 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Reads the name of a group. The library gets the group without it, since names may occur twice.
+    /// Reads the name of a group. The library gets the group without its name, since names may occur
+    /// twice.
     fn name(&mut self) -> Result<(), String> {
         let mut name = String::new();
         while let Some(c) = self

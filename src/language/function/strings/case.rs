@@ -1,4 +1,4 @@
-//! Upper, lower and title case, a character for a character as Terraform has it: `ß` stays `ß`.
+//! Upper, lower and title case, character by character as in Terraform: `ß` stays `ß`.
 
 /// Returns text in upper case.
 pub(super) fn upper(text: &str) -> String {
@@ -50,7 +50,7 @@ fn upper_of_greek(c: char) -> char {
     char::from_u32(u32::from(c) + distance).unwrap_or(c)
 }
 
-/// Title case is upper case but for the letters that are two, and Georgian, which does not have it.
+/// Title case is upper case, except for digraphs and for Georgian, which has no title case.
 fn title_char(c: char) -> char {
     match c {
         '\u{1c4}'..='\u{1c6}' => '\u{1c5}',

@@ -1,4 +1,4 @@
-//! Functions of text. What a reader takes for one character counts as one.
+//! String functions. What a reader sees as one character counts as one.
 
 mod case;
 
@@ -239,7 +239,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// Returns how many units of work so many bytes of text are.
+/// Returns how many units of work a number of bytes of text counts as.
 fn cost(bytes: usize) -> u64 {
     bytes as u64 / 8 + 1
 }

@@ -178,7 +178,7 @@ fn ternary(call: &Call, _surroundings: &Surroundings) -> EvalResult {
     let [condition, first, second] = call.arguments else {
         let label = "a condition and two values are needed".to_owned();
         return wrong(
-            format!("`{name}` cannot be called so"),
+            format!("`{name}` needs three arguments"),
             call.name.span,
             label,
         );

@@ -105,8 +105,8 @@ fn slug_of(text: &str) -> String {
     kept.collect()
 }
 
-/// Returns what two texts have in common that may come from each other: runs of `-` count as one, and
-/// those at the end not at all.
+/// Returns the form in which slugs are compared: runs of `-` count as one, and those at the end do not
+/// count.
 fn compared(text: &str) -> String {
     let mut compared = String::with_capacity(text.len());
     for c in slug_of(text).chars() {

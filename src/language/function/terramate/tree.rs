@@ -1,4 +1,4 @@
-//! `tree`: the ways from the roots of a tree to its nodes.
+//! `tree`: the paths from the roots of a tree to its nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) fn tree(arguments: &Arguments) -> Result<Value, FunctionError> {
             return Err(FunctionError::Argument(0, problem));
         }
     }
-    // A long chain has a way of each length, so that the result is much larger than the tree.
+    // A long chain has a path of each length, so the result is much larger than the tree.
     arguments.spend(weights(&parents)?.values().sum())?;
     let mut ways: Vec<Vec<&Arc<str>>> = Vec::with_capacity(parents.len());
     for node in parents.keys() {
@@ -72,7 +72,7 @@ fn pair(edge: &Value) -> Result<(Option<Arc<str>>, Arc<str>), String> {
     Ok((parent, child))
 }
 
-/// Returns the weight of the way to each node, and checks that each has a root.
+/// Returns the weight of the path to each node, and checks that each node has a root.
 fn weights(parents: &Parents) -> Result<BTreeMap<&Arc<str>, u64>, FunctionError> {
     let mut weights: BTreeMap<&Arc<str>, u64> = BTreeMap::new();
     for start in parents.keys() {
@@ -93,7 +93,7 @@ fn weights(parents: &Parents) -> Result<BTreeMap<&Arc<str>, u64>, FunctionError>
                     return Err(unknown_parent(node, child.copied().unwrap_or(node)));
                 }
             }
-            // One more than there are nodes may be a parent that is none.
+            // The path may have one more entry than there are nodes: a parent that is not a node.
             if way.len() > parents.len() + 1 {
                 let node = Value::String(node.clone()).description();
                 let problem = format!("{node} is part of a cycle, or below one");

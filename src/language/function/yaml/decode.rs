@@ -1,6 +1,6 @@
-//! YAML as values.
+//! Converts YAML to values.
 //!
-//! A library reads the text; what the scalars mean and what aliases may cost is decided here.
+//! A library reads the text; this module decides what scalars mean and how much aliases may cost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,9 +49,9 @@ fn check_characters(text: &str) -> Decoded<()> {
 struct Decoder<'a> {
     parser: Parser<'a, StrInput<'a>>,
     arguments: &'a Arguments<'a>,
-    /// The number of characters in the text, if its last line is not ended.
+    /// The number of characters in the text, if its last line has no line end.
     open_end: Option<usize>,
-    /// The values that have a name, by the number that the library gives it.
+    /// The values that have an anchor, by the number that the library gives it.
     anchors: BTreeMap<usize, Value>,
     depth: u16,
 }
@@ -63,7 +63,7 @@ fn wrong<T>(at: Marker, problem: &str) -> Decoded<T> {
     Err(FunctionError::Argument(
         0,
         format!(
-            "this is not YAML that can be used: at line {}, column {}, {problem}",
+            "this YAML cannot be used: at line {}, column {}, {problem}",
             at.line(),
             at.col() + 1
         ),
@@ -88,7 +88,7 @@ impl<'a> Decoder<'a> {
                 (Event::StreamStart | Event::Nothing, _) => {}
                 (Event::DocumentStart(_), _) => break,
                 _ => {
-                    let problem = "there is no document in this, only space or comments";
+                    let problem = "this has no document, only white space or comments";
                     return Err(FunctionError::Argument(0, problem.to_owned()));
                 }
             }
@@ -120,12 +120,12 @@ impl<'a> Decoder<'a> {
                         "an alias refers to a value that contains it, or to a key",
                     );
                 };
-                // A few aliases of aliases can stand for a great many values.
+                // A few aliases of aliases can represent a huge number of values.
                 self.arguments.spend(value.weight())?;
                 return Ok(value.clone());
             }
             Event::Scalar(text, style, anchor, tag) => {
-                // The library ends a last line of a block that has no end in the text.
+                // The library adds a line end to the last line of a block if the text has none.
                 let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
                 let is_open = self.open_end.is_some_and(|end| span.end.index() >= end);
                 let text = match text.strip_suffix('\n') {
@@ -144,7 +144,7 @@ impl<'a> Decoder<'a> {
             }
             _ => return wrong(at, "a value is missing"),
         };
-        // Aliases nest values deeper than the text is.
+        // Aliases can nest values deeper than the text does.
         if value.depth() > MAX_DEPTH {
             return too_deep(at);
         }
@@ -185,7 +185,7 @@ impl<'a> Decoder<'a> {
                 Event::Scalar(text, _, _, None) if text == "<<" => {
                     let merged = self.value()?;
                     let Some(merged) = merged.entries() else {
-                        return wrong(at, "`<<` needs a map, or an alias of one");
+                        return wrong(at, "`<<` needs a map or an alias of one");
                     };
                     self.arguments.spend(merged.len() as u64)?;
                     let merged = merged.iter();
@@ -245,7 +245,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Marker) -> Deco
         Some("binary") if base64::bytes(text).is_some() => Ok(string()),
         Some("binary") => wrong(at, "the value with the tag `!!binary` is not Base64"),
         None | Some("null" | "bool" | "int" | "float" | "timestamp") if is_quoted => Ok(string()),
-        // Terraform takes an empty block of text for null.
+        // Terraform reads an empty block of text as null.
         None if style != ScalarStyle::Plain && !text.is_empty() => Ok(string()),
         None => resolved(),
         Some("null") => match resolved()? {

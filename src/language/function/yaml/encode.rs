@@ -22,7 +22,7 @@ pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     if writer.column > 0 {
         writer.put('\n');
     }
-    // A scalar that stands alone could go on without it.
+    // Without it, a scalar that stands alone could continue.
     if matches!(value, Value::Null | Value::Bool(_) | Value::Number(_)) {
         writer.text.push_str("...\n");
     }
@@ -70,7 +70,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes a value in a collection whose lines are indented by so much.
+    /// Writes a value in a collection whose lines have this indentation.
     fn value(&mut self, value: &Value, indent: usize, place: Place) -> Result<(), FunctionError> {
         let is_first_inline = place == Place::Item;
         if place == Place::Entry && is_scalar(value) {
@@ -188,7 +188,7 @@ impl Writer<'_> {
     }
 }
 
-/// Returns whether a value is written in the line of its key.
+/// Returns whether a value is written on the line of its key.
 fn is_scalar(value: &Value) -> bool {
     let is_list = value.items().is_some_and(|items| !items.is_empty());
     let is_map = value.entries().is_some_and(|entries| !entries.is_empty());

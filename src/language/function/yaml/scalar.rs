@@ -64,7 +64,7 @@ fn decimal(text: &str) -> Option<String> {
     Some(format!("{sign}0{whole}.{fraction}0e{exponent}"))
 }
 
-/// Writes a date or a time as RFC 3339 has it.
+/// Writes a date or a time in the format of RFC 3339.
 fn timestamp(text: &str) -> Option<String> {
     let (date, time) = match text.find(['T', 't', ' ']) {
         Some(at) => (text.get(..at)?, text.get(at..)?),
