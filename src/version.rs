@@ -10,7 +10,7 @@ pub struct Constraint(Vec<Comparison>);
 struct Comparison {
     operator: Operator,
     version: Version,
-    /// How many of the three numbers were written, which decides what `~>` allows to grow.
+    /// How many of the three numbers were written, which decides which of them `~>` allows to grow.
     written: usize,
 }
 
@@ -38,7 +38,7 @@ const OPERATORS: [(&str, Operator); 7] = [
 ];
 
 impl Constraint {
-    /// Parses comparisons separated by commas; a version without operator must be met exactly.
+    /// Parses comparisons separated by commas; a version without an operator must match exactly.
     ///
     /// # Errors
     ///
@@ -105,8 +105,8 @@ impl Comparison {
     }
 }
 
-/// Parses a version of which the last numbers, and a `v` at the start, may be written or not. Returns it
-/// and how many of the three numbers were written.
+/// Parses a version. The last numbers may be missing, and it may begin with a `v`. Returns it and how
+/// many of the three numbers were written.
 pub fn parse_version(text: &str) -> Option<(Version, usize)> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let numbers = text.split(['-', '+']).next().unwrap_or_default();

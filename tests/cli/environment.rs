@@ -396,7 +396,7 @@ fn a_misspelt_name_comes_with_a_suggestion() {
      --> env.tm:5:13
       |
     5 |         X = terrmate.stack.name
-      |             ^^^^^^^^ nothing of that name exists here
+      |             ^^^^^^^^ nothing with this name exists here
       |
       = note: evaluated for stack `/a`
       = help: did you mean `terramate`?

@@ -1,4 +1,4 @@
-//! What the fuzzers do with a text. Nothing may panic, hang, or take unbounded memory.
+//! What the fuzzers do with a text. Nothing may panic, hang, or use unbounded memory.
 
 use orch::language::NoNamespaces;
 use orch::language::evaluate::evaluate as value_of;
@@ -7,7 +7,8 @@ use orch::language::value::to_json;
 use orch::path::ProjectPath;
 use orch::source::{FileId, SourceFile, Sources};
 
-/// Parses a configuration file, with what it defers, and evaluates its attributes. Each diagnostic must be drawable.
+/// Parses a configuration file, including what is deferred, and evaluates its attributes. Rendering each
+/// diagnostic must succeed.
 pub(crate) fn parse(text: &str) {
     let (sources, file) = source(text);
     match parse_file(file, text) {
@@ -26,7 +27,7 @@ pub(crate) fn parse(text: &str) {
     }
 }
 
-/// Parses an expression and evaluates it. The value must be writable.
+/// Parses an expression and evaluates it. Writing the value must succeed.
 pub(crate) fn evaluate(text: &str) {
     let (sources, file) = source(text);
     match parse_expression(file, text) {

@@ -1,9 +1,9 @@
-//! Generated expressions, which Terraform and this crate must agree on.
+//! Generated expressions, on which Terraform and this crate must agree.
 //!
-//! The generator is deterministic. Without `terraform` on the `PATH` only the lack of panics is tested.
+//! The generator is deterministic. Without `terraform` on the `PATH`, only the lack of panics is tested.
 //! It leaves out what the two differ in: division by zero, fractions that binary numbers cannot hold,
 //! negative zero, the right side of `&&` and `||`, conditions whose untaken result has a type that the text
-//! does not show. The seed avoids empty collections of a type that does not fit, which Terraform refuses.
+//! does not show. The seed avoids empty collections of an unsuitable type, which Terraform refuses.
 
 use std::collections::BTreeMap;
 use std::fs;

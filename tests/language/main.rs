@@ -1,8 +1,8 @@
 //! Expressions and functions against tables of Terraform's answers.
 //!
 //! A table has cases separated by blank lines. Comments come first and begin with `#`; the last line is
-//! `=> ` and the value as `jsonencode` of Terraform 1.11 writes it, or `error`; what is between is the
-//! expression. Functions have no prefix, and `c` has a few values of each type.
+//! `=> ` and the value as `jsonencode` of Terraform 1.11 writes it, or `error`; the expression is in
+//! between. Functions have no prefix, and `c` has a few values of each type.
 
 mod bounds;
 mod generated;
@@ -67,7 +67,7 @@ impl Files for Directory {
     }
 }
 
-/// The constants of the tables, and functions without prefix.
+/// The constants of the tables, and functions without a prefix.
 struct Constants;
 
 impl Namespaces for Constants {

@@ -50,7 +50,7 @@ const PIECES: [&str; 40] = [
     "tm_format(\"%999999s\", 1)",
 ];
 
-/// A generator of numbers that look random: the same ones each time.
+/// A generator of pseudorandom numbers: the same ones each time.
 struct Random(u64);
 
 impl Random {

@@ -37,7 +37,7 @@ fn cases(text: &str) -> Vec<Case> {
     cases
 }
 
-/// Fails with all cases of a table whose result differs.
+/// Fails with all cases of a table whose results differ.
 fn check(name: &str) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/language/tables");
     let text = fs::read_to_string(directory.join(name)).unwrap();
@@ -69,7 +69,7 @@ fn check(name: &str) {
     );
 }
 
-/// Every table in the directory has a test of its name.
+/// Every table in the directory has a test with its name.
 macro_rules! tables {
     ($($name:ident)*) => {
         $(#[test]

@@ -1,4 +1,4 @@
-//! Functions for texts in a language: templates, HCL, TOML; and Terramate's own.
+//! Functions for text in a language (templates, HCL, TOML), and Terramate's own.
 
 use std::io::Write as _;
 
@@ -16,7 +16,7 @@ fn are(cases: &[(&str, &str)]) {
     }
 }
 
-/// Asserts what the problems of expressions say.
+/// Asserts the problems of expressions.
 fn fail(cases: &[(&str, &str)]) {
     for (expression, problem) in cases {
         let found = json(expression).unwrap_err();
@@ -62,7 +62,7 @@ fn a_problem_in_a_template_names_its_file_and_line() {
     fail(&[
         (
             r#"templatefile("wrong.tftpl", { name = 1 })"#,
-            "unknown name `nme`: line 3 of `wrong.tftpl`: nothing of that name exists here",
+            "unknown name `nme`: line 3 of `wrong.tftpl`: nothing with this name exists here",
         ),
         (
             r#"templatefile("nested.tftpl", {})"#,

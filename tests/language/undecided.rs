@@ -1,4 +1,4 @@
-//! Where an expression has a value, or an error, although a name in it is not known yet, it has that
+//! If an expression has a value or an error although a name in it is not known yet, it has the same one
 //! whatever the name turns out to be.
 
 use orch::language::evaluate::{
@@ -60,7 +60,8 @@ fn any_expression() -> impl Strategy<Value = String> {
     ];
     let leaf = prop::sample::select(leaves.to_vec()).prop_map(str::to_owned);
     leaf.prop_recursive(4, 24, 3, |inner| {
-        // As in Terraform, `u || true` is true though `u` might be no bool: the left side is known here.
+        // As in Terraform, `u || true` is true even if `u` is not a bool. So the left side is known
+        // here.
         let one = prop::sample::select(vec![
             "true && A",
             "false && A",

@@ -1,4 +1,4 @@
-//! `--changed` finds a stack by what configuration computes if and only if its environment differs
+//! `--changed` finds a stack by what the configuration computes if and only if its environment differs
 //! between the base and now, both loaded from whole checkouts, or a function reads a changed file.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::support::git::Git;
 
-/// What files may hold: variables where a line begins with `env`, else as it is.
+/// What files may contain: a variable if the line begins with `env`, and otherwise the text itself.
 const FILES: [(&str, &[&str]); 24] = [
     (
         "env.tm",
@@ -129,7 +129,7 @@ const FILES: [(&str, &[&str]); 24] = [
     ("w/stack.tm", &["stack {\n}\n"]),
 ];
 
-/// What each of the files holds, if it is there.
+/// What each of the files contains, if it exists.
 type Choice = [Option<usize>; FILES.len()];
 
 fn any_choice() -> impl Strategy<Value = Choice> {
@@ -175,7 +175,7 @@ fn environments(project: &Project) -> Environments<'_> {
     Environments::of(ProjectNamespaces::new(project, host().into_iter()).comparable())
 }
 
-/// What a variable is; where it has no value, why.
+/// The value of each variable, or the reason why it has none.
 fn shown(variables: &[Variable<'_>], root: &Path) -> BTreeMap<String, String> {
     let root = root.to_str().unwrap();
     let one = |variable: &Variable<'_>| {
@@ -263,7 +263,7 @@ fn check(before: &Choice, after: &Choice, is_committed: bool) -> Result<(), Test
         }
         let variables = of_now.variables(index);
         let now = shown(&variables, &root);
-        // Where a mark or another project hid the stack, there is nothing to compare with.
+        // If a mark or another project hid the stack, there is nothing to compare with.
         let earlier = was.stacks.at(stack.path.as_str());
         let was = earlier.map(|earlier| shown(&of_base.variables(earlier), &other));
         let is_read = |variable: &Variable<'_>| reads(&variable.uses, &changed);

@@ -1,5 +1,5 @@
-//! Globals mean the same however many stacks share their evaluation: each stack sees what a model gives
-//! that evaluates everything anew for it.
+//! Globals mean the same however many stacks share their evaluation: each stack sees the values of a
+//! model that evaluates everything separately for it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ enum Expr {
     /// A global, and an entry of it.
     Global(usize, Option<char>),
     Join(Box<Expr>, Box<Expr>),
-    /// The first, or the second where the first is an error.
+    /// The first, or the second if the first is an error.
     Try(Box<Expr>, Box<Expr>),
     /// The first for the first stack, the second for others.
     If(Box<Expr>, Box<Expr>),
@@ -78,7 +78,7 @@ fn any_expr(below: usize) -> BoxedStrategy<Expr> {
     .boxed()
 }
 
-/// Returns definitions of directories: which one, of which global, what.
+/// Generates definitions: the directory, the global, and the definition itself.
 fn any_definitions() -> impl Strategy<Value = Vec<(usize, usize, Definition)>> {
     let definition = (0..DIRECTORIES.len(), 0..N_GLOBALS).prop_flat_map(|(directory, name)| {
         let entry = prop::sample::select(vec!['x', 'y']);
@@ -180,7 +180,8 @@ impl Model<'_> {
         let adds = entries.values().any(Option::is_some);
         let mut object = match base {
             Some(Value::Object(object)) => object,
-            // Nothing can be added to what is no object, and to unset a part of it has no effect.
+            // Nothing can be added to a value that is not an object, and unsetting a part of it has no
+            // effect.
             Some(text) if !adds => return Ok(Some(text)),
             Some(_) => return Err(Broken),
             None => BTreeMap::new(),
@@ -194,8 +195,8 @@ impl Model<'_> {
         Ok(exists.then_some(Value::Object(object)))
     }
 
-    /// Returns the value of an entry: that of its own definition, or what the definition of the whole says
-    /// if that is nearer. Other entries do not matter.
+    /// Returns the value of an entry: that of its own definition or, if it is nearer, that of the
+    /// definition of the whole. Other entries do not matter.
     fn entry(&self, name: usize, entry: char) -> Option<Value> {
         let mut own: Option<Option<&Expr>> = None;
         let mut whole: Option<&Expr> = None;

@@ -63,7 +63,7 @@ impl EvalScope<'_> {
             return Ok(answer.value);
         }
         let diagnostic = Diagnostic::error(Code::UnknownName, format!("unknown name `{name}`"))
-            .label(path.span, "nothing of that name exists here")
+            .label(path.span, "nothing with this name exists here")
             .did_you_mean(name, self.namespaces.names());
         let quote = format!("quote it if it is meant as text: `\"{name}\"`");
         Err(if path.rest.is_empty() {

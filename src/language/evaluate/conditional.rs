@@ -54,7 +54,7 @@ impl EvalScope<'_> {
         converted.ok_or_else(|| {
             Diagnostic::error(
                 Code::WrongType,
-                "the two results of a condition must have one type",
+                "the two results of a condition must have a common type",
             )
             .label(taken.span, format!("this is {}", value.type_name()))
             .label(other.span, format!("this is {}", other_type.name()))

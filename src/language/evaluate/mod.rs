@@ -219,7 +219,7 @@ impl EvalScope<'_> {
         self.spend(1, expr.span)?;
         let depth = self.budget.depth.get();
         if depth == MAX_NESTING {
-            let label = "more levels than orch follows";
+            let label = "the limit is reached here";
             return fail(
                 Code::Limit,
                 format!("expressions are nested more than {MAX_NESTING} levels deep"),

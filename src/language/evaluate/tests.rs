@@ -170,7 +170,7 @@ fn both_results_of_a_condition_have_one_type() {
         "true ? [1] : nonsense + 1",
         "true ? 1 : !nonsense",
     ] {
-        assert!(show(text).contains("must have one type"), "{text}");
+        assert!(show(text).contains("must have a common type"), "{text}");
     }
 }
 
@@ -336,7 +336,7 @@ fn a_wrong_part_is_pointed_at() {
      --> x.tm:1:9
       |
     1 | x = 1 + evn.HOME
-      |         ^^^ nothing of that name exists here
+      |         ^^^ nothing with this name exists here
       |
       = help: did you mean `env`?
     ");

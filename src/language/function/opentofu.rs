@@ -91,9 +91,7 @@ fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
             Ok(0) => break,
             Ok(count) => text.extend_from_slice(piece.get(..count).unwrap_or_default()),
             Err(_) => {
-                return Err(wrong(
-                    "this is not gzip data in Base64",
-                ));
+                return Err(wrong("this is not gzip data in Base64"));
             }
         }
     }

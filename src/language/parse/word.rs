@@ -95,8 +95,8 @@ impl Problem {
         let (at, label, help) = match self {
             Problem::Quote(at) => (
                 at..at + 1,
-                "this ends the string that the word is",
-                "with `--eval`, a word is what stands between the quotes of a string: write `\\\"`",
+                "this ends the word",
+                "with `--eval`, a word is like the text between the quotes of a string: write `\\\"`",
             ),
             Problem::Escape(range) => (
                 range,

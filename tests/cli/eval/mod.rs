@@ -1,4 +1,4 @@
-//! `orch eval`, and what else shows values: `orch env --why`.
+//! `orch eval`, and `orch env --why`, which shows where values come from.
 
 mod run;
 
@@ -177,7 +177,7 @@ fn globals_can_be_set_on_the_command_line() {
      --> global b:1:1
       |
     1 | nothing
-      | ^^^^^^^ nothing of that name exists here
+      | ^^^^^^^ nothing with this name exists here
       |
       = help: quote it if it is meant as text: `"nothing"`
 

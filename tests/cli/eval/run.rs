@@ -62,7 +62,7 @@ fn words_are_templates() {
 }
 
 #[test]
-fn what_is_no_string_or_no_template_is_an_error() {
+fn a_word_that_is_not_a_template_or_not_a_string_is_an_error() {
     let sandbox = project();
     for (written, said, place) in [
         ("${global.n}", "must be a string", "argument 3:1:1"),
@@ -110,7 +110,8 @@ fn every_stack_is_evaluated_before_the_first_command_starts() {
 
     [exit status 3]
     ");
-    // One mistake of many stacks is told once, and a broken global where it is wrong.
+    // A mistake that many stacks share is reported once, and a broken global is reported where it is
+    // wrong.
     assert_snapshot!(sandbox.orch("run --eval -- echo '${global.user}'"), @"
     [stderr]
     error: there is no global `missing`
@@ -170,10 +171,10 @@ fn each_stack_has_a_command_of_its_own() {
     assert_eq!(parallel.stdout, "prod st\nchild c\n", "{parallel}");
 }
 
-/// The record has the command as given: what it was in a stack may be secret. So a resumed run evaluates
-/// it anew.
+/// The record has the command as given, since its value in a stack may be secret. So a resumed run
+/// evaluates it again.
 #[test]
-fn a_resumed_run_evaluates_the_command_anew() {
+fn a_resumed_run_evaluates_the_command_again() {
     let sandbox = project();
     let run = "run --eval -- sh -c 'test ${global.env} = \\\"$WANTED\\\"'";
     let failed = sandbox.orch_with(run, |orch| {
@@ -219,10 +220,10 @@ fn exit_statuses_and_safeguards_look_at_the_evaluated_command() {
             },
         )
     };
-    // A plan only reads, and says with 2 that there are changes.
+    // A plan only reads, and reports changes with status 2.
     let planned = run(&sandbox);
     assert_eq!(planned.code(), 2, "{planned}");
-    // An apply is guarded, even if it is one in a single stack.
+    // An apply is guarded, even if it runs in only one stack.
     sandbox.write("/b/g.tm", "globals {\n  verb = \"apply\"\n}\n");
     let applied = run(&sandbox);
     assert_eq!(applied.code(), 4, "{applied}");

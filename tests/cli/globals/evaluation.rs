@@ -1,4 +1,4 @@
-//! What expressions in `globals` evaluate to: what they see, cycles, `map` blocks.
+//! What expressions in `globals` evaluate to: the names they see, cycles, `map` blocks.
 
 use insta::assert_snapshot;
 use serde_json::json;

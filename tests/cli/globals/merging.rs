@@ -1,4 +1,4 @@
-//! What definitions say together: labels, files of one directory, directories below each other, imports.
+//! How definitions combine: labels, files of one directory, nested directories, imports.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{check, problem, project, seen};
 
 #[test]
-fn values_have_hcl_s_types() {
+fn values_have_the_types_of_hcl() {
     check(
         "",
         "str = \"s\" ;number = 777 ;bool = true ;nul = null ;big = 12345678901234567890",
@@ -112,8 +112,8 @@ fn definitions_of_one_directory_are_merged() {
     assert_snapshot!(problem("", "globals {\n x \"y\" {}\n}"), @"unknown block `x` in `globals`");
 }
 
-/// Each directory changes what it inherits, and nothing else: an override has its effect in its own
-/// directory, not in that of what it overrides, as in Terramate.
+/// Each directory changes what it inherits, and nothing else: unlike in Terramate, an override takes
+/// effect in its own directory, not in that of the definition that it overrides.
 #[test]
 fn a_directory_extends_and_overrides_what_it_inherits() {
     for (root, stack, child, expected) in [
@@ -288,7 +288,7 @@ fn the_importing_directory_overrides_what_it_imports() {
         "o": {"x": 9, "y": 1},
     });
     assert_eq!(seen(&output, "/st"), local, "{output}");
-    // Imported again further down, all of it applies again, there.
+    // If it is imported again further down, all of it applies again there.
     let again = json!({
         "a": "imported",
         "lab": {"i": "imported", "j": "imported"},

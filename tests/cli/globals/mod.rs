@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Output, Sandbox};
 
-/// A project with the stacks `/st` and `/st/c`, and these files beside theirs.
+/// A project with the stacks `/st` and `/st/c`, and these files in addition to theirs.
 fn project(files: &[(&str, &str)]) -> Sandbox {
     let sandbox = Sandbox::layout("st [t1]\nst/c");
     for (path, text) in files {
@@ -17,7 +17,7 @@ fn project(files: &[(&str, &str)]) -> Sandbox {
     sandbox
 }
 
-/// Globals as text: one definition a line, or blocks as they are.
+/// Globals as text: one definition per line, or whole blocks.
 fn globals(text: &str) -> String {
     if text.starts_with("globals") || text.is_empty() {
         text.replace(" ;", "\n")
@@ -62,7 +62,7 @@ fn check(root: &str, stack: &str, child: &str, expected: Value) {
     );
 }
 
-/// What is wrong with these globals.
+/// The problems of these globals.
 #[track_caller]
 fn problem(root: &str, stack: &str) -> String {
     let sandbox = project(&[("/g.tm", &globals(root)), ("/st/g.tm", &globals(stack))]);
@@ -92,7 +92,7 @@ fn each_stack_shows_what_it_sees() {
             "globals {\n  region = unset\n  size = unset\n  tags = unset\n}\n",
         ),
     ]);
-    // What has no globals is left out.
+    // A stack without globals is left out.
     assert_snapshot!(sandbox.orch("globals"), @r#"
     st:
       net = {

@@ -25,7 +25,7 @@ pub(super) fn coalesce(arguments: &Arguments) -> Result<Value, FunctionError> {
     let values = arguments.values();
     let types: Vec<Type> = values.iter().map(Type::of).collect();
     let Some(common) = unify(&types) else {
-        let text = "the arguments must have one type".to_owned();
+        let text = "the arguments must have a common type".to_owned();
         return Err(FunctionError::Call(text));
     };
     for (index, value) in values.iter().enumerate() {

@@ -53,7 +53,10 @@ impl Pattern {
         /// How much memory a regular expression may take. The default limit would take seconds to reach.
         const SIZE: usize = 1 << 20;
         let wrong = |problem: String| {
-            FunctionError::Argument(index, format!("this is not a regular expression: {problem}"))
+            FunctionError::Argument(
+                index,
+                format!("this is not a regular expression: {problem}"),
+            )
         };
         arguments.spend(source.len() as u64)?;
         let (translated, names) = syntax::translate(source).map_err(wrong)?;

@@ -18,8 +18,9 @@ use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 use crate::program::error::ProgramError;
 
-/// What a resumed run takes over and nobody may say otherwise, besides the command: the direction, whether
-/// the command is evaluated, and what selects stacks (clap leaves the group of [`SelectArgs`] empty, since another one is part of it).
+/// What a resumed run takes over and no flag may change, besides the command: the direction, whether the
+/// command is evaluated, and what selects stacks (clap leaves the group of [`SelectArgs`] empty, since
+/// another one is part of it).
 const RECORDED: [&str; 14] = [
     "reverse",
     "eval",

@@ -22,7 +22,7 @@ fn uncommitted_and_untracked_changes_count_unless_they_are_switched_off() {
     [stderr]
     note: no stack has changed since 3fa9392; 1 file differs that does not count
     ");
-    // The value differs, but not by what counts.
+    // The value differs, but not because of a change that counts.
     repository.write("/new.tm", globals("c = 1"));
     assert_snapshot!(repository.list("--disable-change-detection git-uncommitted"), @"
     [stderr]

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::{env, globals};
 use crate::support::Repository;
 
-/// Two stacks three directories below a global, through another one, that a variable uses.
+/// Two stacks three directories below a global that a variable uses through another global.
 fn regions() -> Repository {
     let sandbox = Repository::prepare("org/team/eu/app\norg/team/us/app\nother");
     sandbox.write("/env.tm", env("REGION = tm_try(global.place, \"none\")"));
@@ -122,7 +122,7 @@ fn a_variable_that_changes_at_the_root_selects_all_stacks_that_do_not_override_i
     a  # changed: env.tm (uncommitted), environment variable A (env.tm:5); at or below /
     d  # changed: env.tm (uncommitted), environment variable A (env.tm:5); at or below /
     ");
-    // What overrides it goes.
+    // The definition that overrides it is removed.
     repository.write("/env.tm", env("A = \"1\""));
     repository.remove("/b/env.tm");
     assert_snapshot!(repository.changed(), @"b/c  # changed: b/env.tm (uncommitted, deleted), environment variable A at the base (b/env.tm:5); at or below /");
@@ -218,7 +218,7 @@ fn an_imported_file_concerns_the_stacks_below_the_directory_that_imports_it() {
     );
     let repository = Repository::of(sandbox);
     repository.write("/shared/globals.hcl", globals("a = \"2\""));
-    // The stack that imports the file itself is found by the rule for that.
+    // The stack that imports the file itself is found by the rule for imports.
     assert_snapshot!(repository.changed(), @"
     c  # changed: shared/globals.hcl (uncommitted), imported (c/import.tm:2); at or below /
     x/a  # changed: shared/globals.hcl (uncommitted), environment variable A (env.tm:5), global.a (shared/globals.hcl:2); at or below /

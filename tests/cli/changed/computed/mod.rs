@@ -1,4 +1,4 @@
-//! What configuration computes for a stack, as an input of the stack.
+//! What the configuration computes for a stack, as an input of the stack.
 
 mod counted; // which changes count
 mod differs; // values that differ

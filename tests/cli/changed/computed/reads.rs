@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::{env, globals};
 use crate::support::Repository;
 
-/// Two stacks that read a file by a global, and one that does not.
+/// Two stacks that read a file through a global, and one that does not.
 fn reading() -> Repository {
     let sandbox = Repository::prepare("x/a\nx/b\nc");
     sandbox.write("/x/env.tm", env("VERSION = global.version"));
@@ -31,7 +31,7 @@ fn a_file_that_a_global_reads_selects_the_stacks_that_use_it() {
     x/a  # changed: versions/app.txt (uncommitted), environment variable VERSION (x/env.tm:5), global.version (x/globals.tm:2), read by tm_file (x/globals.tm:2); at or below /
     x/b  # changed: versions/app.txt (uncommitted), environment variable VERSION (x/env.tm:5), global.version (x/globals.tm:2), read by tm_file (x/globals.tm:2); at or below /
     ");
-    // Even where the value is the same.
+    // Even if the value is the same.
     repository.write("/versions/app.txt", "1\n\n");
     repository.commit();
     assert_snapshot!(repository.changed(), @"
@@ -114,7 +114,7 @@ fn files_that_come_and_go_count_for_patterns_and_questions() {
 
 #[test]
 fn files_are_read_as_the_base_has_them() {
-    // The path of what is read changes, and with it the value, or not.
+    // The path of the file changes. The value may change with it, or not.
     let sandbox = Repository::prepare("a\nb");
     let at = |name: &str| {
         globals(&format!(

@@ -69,7 +69,7 @@ fn the_same_error_on_both_sides_selects_nothing() {
 }
 
 #[test]
-fn what_a_broken_environment_elsewhere_says_is_no_problem_of_a_list() {
+fn a_broken_environment_elsewhere_is_not_reported_by_a_list() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/a/env.tm", env("A = global.missing"));
     sandbox.write("/env.tm", env("B = \"1\""));
