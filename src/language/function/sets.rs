@@ -90,7 +90,8 @@ fn of_one_type(arguments: &Arguments) -> Result<Vec<Vec<Value>>, FunctionError> 
     let types: Vec<Type> = sets()
         .filter_map(|items| items.first().map(|_| element_type(items)))
         .collect();
-    let mismatch = || FunctionError::Call("the elements of the sets must have a common type".to_owned());
+    let mismatch =
+        || FunctionError::Call("the elements of the sets must have a common type".to_owned());
     let is_any = |it: &Type| *it == Type::Any;
     let common = unify(&types)
         .filter(|common| !is_any(common) || types.iter().all(is_any))
