@@ -77,7 +77,7 @@ fn use_text(step: &Use) -> String {
     format!("{what} ({})", location_text(&step.location))
 }
 
-/// Returns the words for a definition that the base has, perhaps at a line that is no longer there.
+/// Returns the words for a definition at the base, perhaps on a line that no longer exists.
 fn past(was: bool) -> &'static str {
     if was { " at the base" } else { "" }
 }

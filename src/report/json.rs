@@ -208,7 +208,7 @@ fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> Predece
     }
 }
 
-/// The environment of a stack, and where it comes from.
+/// The environment of a stack, and where its variables come from.
 #[derive(Debug)]
 pub struct ShownEnvironment<'a> {
     /// The stack.

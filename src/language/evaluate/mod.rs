@@ -244,7 +244,7 @@ impl EvalScope<'_> {
                 Code::Limit,
                 "this number is too large or too small to work with",
                 expr.span,
-                "beyond a thousand digits",
+                "the limits are 10^-1000, 10^4000 and 4000 digits",
             ),
             ExprKind::String(text) => {
                 self.spend(text.len() as u64 / 8, expr.span)?;

@@ -73,7 +73,7 @@ pub(super) fn binary(
 fn quotient(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
     const DIGITS: NonZeroU64 = NonZeroU64::new(154).expect("not zero");
     let context = Context::new(DIGITS, RoundingMode::HalfEven);
-    let exact = left / right; // to a hundred digits, and all of them if there are fewer
+    let exact = left / right; // to a hundred digits, so exact if there are no more
     if &(&exact * right) == left {
         return exact;
     }

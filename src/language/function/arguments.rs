@@ -220,7 +220,8 @@ impl<'a> Arguments<'a> {
     pub(super) fn no_value(&self, error: FunctionError) -> NoValue {
         let name = &self.call.name.text;
         let is_sensitive = self.call.is_sensitive();
-        let secret = || "what is wrong is not shown, since a value in it is sensitive".to_owned();
+        let secret =
+            || "the reason is not shown, since it may contain a sensitive value".to_owned();
         let diagnostic = match error {
             FunctionError::NoValue(none) => return none,
             FunctionError::Argument(index, problem) => {

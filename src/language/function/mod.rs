@@ -363,7 +363,7 @@ fn check_count(function: &Function, call: &Call, count: usize) -> EvalResult<()>
         "arguments"
     };
     let message = format!(
-        "`{}` takes {at_least}{required} {noun}, and this call has {count}",
+        "`{}` takes {at_least}{required} {noun}, but this call has {count}",
         call.name.text
     );
     let (span, label) = match call.arguments.get(required) {

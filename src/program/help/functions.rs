@@ -24,8 +24,9 @@ fn limits() -> String {
     let megabytes = MAX_WEIGHT * 8 / 1_000_000;
     format!(
         "## Limits\n\n\
-         The work for one stack is limited to about {steps} million steps; expressions may be nested {MAX_NESTING} levels deep. A value may have about \
-         {megabytes} MB and {MAX_DEPTH} levels of lists and objects. Exceeding a limit is an error.\n\n"
+         The work for one stack is limited to about {steps} million steps; expressions may be nested \
+         {MAX_NESTING} levels deep. A value may have about {megabytes} MB and {MAX_DEPTH} levels of lists and \
+         objects. Exceeding a limit is an error.\n\n"
     )
 }
 

@@ -44,18 +44,18 @@ pub struct Stack {
     pub wanted_by: Vec<Spanned<String>>,
     /// `watch`, resolved.
     pub watch: Vec<Spanned<Watch>>,
-    /// The files that functions in the block have looked at.
+    /// The files that functions in the block have read or looked for.
     pub reads: Vec<AttributeRead>,
     /// The word `stack` that opens the block.
     pub span: Span,
 }
 
-/// A file that a function in an attribute of a `stack` block has looked at.
+/// A file that a function in an attribute of a `stack` block has read or looked for.
 #[derive(Debug, Clone)]
 pub struct AttributeRead {
     /// The attribute.
     pub attribute: Name,
-    /// What was looked at.
+    /// What it read or looked for.
     pub read: FileRead,
     /// The name of the function in the call.
     pub function: Span,
