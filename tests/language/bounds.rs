@@ -33,7 +33,7 @@ fn aliases_of_aliases_are_bounded() {
 }
 
 #[test]
-fn passwords_cannot_take_minutes() {
+fn hashing_a_password_cannot_take_minutes() {
     assert!(problem("bcrypt(\"a\", 31)").contains("at most 12"));
 }
 

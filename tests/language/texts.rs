@@ -218,7 +218,7 @@ fn ternary_evaluates_one_branch_and_versions_are_compared() {
 }
 
 #[test]
-fn little_text_cannot_stand_for_much() {
+fn a_short_text_cannot_describe_a_huge_value() {
     let mut zip = GzEncoder::new(Vec::new(), Compression::fast());
     for _ in 0..100 {
         zip.write_all("a".repeat(1 << 20).as_bytes()).unwrap();

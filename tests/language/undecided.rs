@@ -151,7 +151,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_decided_holds_whatever_comes(text in any_expression()) {
+    fn a_known_result_holds_whatever_the_name_turns_out_to_be(text in any_expression()) {
         let expr = parsed(&text).map_err(|problem| TestCaseError::fail(format!("{text}: {problem}")))?;
         let value = |open: Open| evaluate_within(&expr, &open, &Budget::default());
         let early = value(Open(None));

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_pointed_at() {
+    fn a_mistake_has_a_place() {
         for (text, at) in [
             ("a\"b", 1),
             ("a\" + \"b", 1),

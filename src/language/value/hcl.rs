@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_quoted_so_that_it_means_itself() {
+    fn quoted_text_keeps_its_meaning() {
         for (text, written) in [
             ("a\"b\\c", r#""a\"b\\c""#),
             ("${x} %{y} $x 5%", r#""$${x} %%{y} $x 5%""#),

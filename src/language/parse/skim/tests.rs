@@ -24,7 +24,7 @@ fn plain_content_can_wait() {
 }
 
 #[test]
-fn whatever_else_there_is_goes_to_the_parser() {
+fn anything_else_goes_to_the_parser() {
     for content in [
         " a = 1 ",
         "\n  a = 1",

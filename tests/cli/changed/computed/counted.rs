@@ -151,7 +151,7 @@ fn the_setting_belongs_in_the_root() {
 }
 
 #[test]
-fn the_stacks_own_files_are_the_plainer_reason() {
+fn the_stacks_own_files_are_the_preferred_reason() {
     let repository = simple();
     repository.write("/globals.tm", globals("a = \"2\""));
     repository.write("/a/main.tf", "# changed\n");

@@ -129,7 +129,7 @@ fn a_variable_that_changes_at_the_root_selects_all_stacks_that_do_not_override_i
 }
 
 #[test]
-fn a_variable_that_comes_or_goes_differs() {
+fn a_variable_that_appears_or_disappears_differs() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/env.tm", env("A = \"1\""));
     let repository = Repository::of(sandbox);
@@ -160,7 +160,7 @@ fn a_deleted_file_of_globals_is_named() {
 }
 
 #[test]
-fn labels_maps_and_objects_are_followed() {
+fn labels_maps_and_objects_are_traced() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write(
         "/env.tm",

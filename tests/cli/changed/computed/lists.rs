@@ -1,4 +1,4 @@
-//! The list of all stacks, and stacks and directories that come and go.
+//! The list of all stacks, and stacks and directories that are added or removed.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn listing() -> Repository {
 }
 
 #[test]
-fn a_stack_that_comes_changes_the_list() {
+fn a_stack_that_is_added_changes_the_list() {
     let repository = listing();
     repository.write("/z/stack.tm", "stack {}\n");
     assert_snapshot!(repository.changed(), @"
@@ -25,7 +25,7 @@ fn a_stack_that_comes_changes_the_list() {
 }
 
 #[test]
-fn a_stack_that_goes_changes_the_list() {
+fn a_stack_that_is_removed_changes_the_list() {
     let repository = listing();
     repository.remove("/b/stack.tm");
     assert_snapshot!(repository.changed(), @"
@@ -93,7 +93,7 @@ fn a_directory_that_the_base_does_not_have_hands_down_what_is_new() {
 }
 
 #[test]
-fn a_directory_whose_configuration_goes_hands_down_nothing() {
+fn a_directory_whose_configuration_is_removed_hands_down_nothing() {
     let sandbox = Repository::prepare("x/y/a\nb");
     sandbox.write("/x/y/env.tm", env("A = \"1\""));
     sandbox.write("/x/y/a/.keep", "");

@@ -2,7 +2,7 @@
 
 mod counted; // which changes count
 mod differs; // values that differ
-mod lists; // the list of all stacks, and stacks and directories that come and go
+mod lists; // the list of all stacks, and stacks and directories that are added or removed
 mod reads; // files that functions read
 mod same; // values that do not
 

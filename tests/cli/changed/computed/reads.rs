@@ -88,7 +88,7 @@ fn each_stack_reads_its_own_file() {
 }
 
 #[test]
-fn files_that_come_and_go_count_for_patterns_and_questions() {
+fn added_and_removed_files_count_for_patterns_and_existence_checks() {
     let sandbox = Repository::prepare("a");
     sandbox.write(
         "/env.tm",
@@ -210,7 +210,7 @@ fn the_time_is_the_same_on_both_sides() {
 }
 
 #[test]
-fn a_file_outside_of_the_project_is_no_input() {
+fn a_file_outside_the_project_is_not_an_input() {
     let sandbox = Repository::prepare("a");
     sandbox.write(
         "/env.tm",
