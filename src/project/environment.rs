@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, EvalResult, NoValue};
-use crate::language::syntax::{Expr, ExprKind};
+use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -44,7 +45,10 @@ pub struct Variable<'p> {
     pub uses: Vec<Used<'p>>,
 }
 
-/// Computes environments, one stack at a time.
+/// From so many stacks on, several threads evaluate.
+const MANY: usize = 512;
+
+/// Computes environments.
 #[derive(Debug)]
 pub struct Environments<'p> {
     project: &'p Project,
@@ -79,29 +83,31 @@ impl<'p> Environments<'p> {
         stacks: impl IntoIterator<Item = StackIndex>,
     ) -> (Vec<(StackIndex, Environment)>, Vec<SharedProblem>) {
         let stacks: Vec<StackIndex> = stacks.into_iter().collect();
-        self.parse_globals(&stacks);
-        for_each(stacks, |stack| self.of_stack(stack))
+        if stacks.len() < MANY || self.gives_new_values() {
+            return for_each(stacks, |stack| self.of_stack(stack));
+        }
+        let basis = self.namespaces.basis();
+        let size = stacks.len().div_ceil(rayon::current_num_threads());
+        let of_part = |part: &[StackIndex]| -> Vec<_> {
+            let environments = Environments::of(basis.clone().into());
+            let stacks = part.iter();
+            stacks.map(|&stack| environments.of_stack(stack)).collect()
+        };
+        let parts: Vec<Vec<_>> = stacks.par_chunks(size).map(of_part).collect();
+        let mut results = parts.into_iter().flatten();
+        let next = |_| results.next().unwrap_or_else(|| Ok(Environment::new()));
+        for_each(stacks, next)
     }
 
-    /// Parses the globals of many stacks at once, if variables use any: one after the other would take
-    /// longer than all evaluation.
-    fn parse_globals(&self, stacks: &[StackIndex]) {
-        let mut definitions = self.project.scopes.values().flat_map(|scope| &scope.env);
-        let uses_globals = |definition: &EnvDefinition| {
-            let mut found = false;
-            definition.value.each(&mut |expr| {
-                found |= matches!(&expr.kind, ExprKind::Variable(name) if &**name == "global");
-            });
-            found
-        };
-        if !definitions.any(uses_globals) {
-            return;
-        }
-        stacks.par_iter().for_each(|&stack| {
-            for scope in self.project.scopes_of(&self.project.stacks[stack].path) {
-                scope.globals.definitions(&self.project.sources);
-            }
-        });
+    /// Returns whether a function whose result differs from call to call may be called. A global that is
+    /// such a result is the same for all stacks only if one thread evaluates all.
+    fn gives_new_values(&self) -> bool {
+        let names = ["tm_bcrypt", "tm_timestamp", "tm_uuid"].map(memmem::Finder::new);
+        let mut files = self.project.sources.files();
+        files.any(|file| {
+            let mut names = names.iter();
+            names.any(|name| name.find(file.text.as_bytes()).is_some())
+        })
     }
 
     /// Returns what a run changes for a stack; `ORCH_RUN_ID`, which is new in each run, is missing.

@@ -338,7 +338,7 @@ impl<'p> Lookup<'_, 'p> {
     /// Returns whether two definitions stand in files of one directory, or both on the command line, and
     /// apply to the same one. Of files from different directories, one can override what another says.
     fn is_beside(&self, one: &GlobalDefinition, other: &GlobalDefinition) -> bool {
-        let sources = &self.names.project.project.sources;
+        let sources = &self.names.project.project().sources;
         let folder = |it: &GlobalDefinition| sources.file(it.span.file).path.parent();
         one.directory == other.directory
             && (one.directory.is_none() || folder(one) == folder(other))

@@ -31,15 +31,28 @@ use crate::project::stack::{Stack, StackIndex};
 
 /// The namespaces that all stacks of a project share.
 pub struct ProjectNamespaces<'p> {
+    basis: Basis<'p>,
+    scopes: GlobalScopes<'p>,
+}
+
+/// What namespaces are made of before anything is evaluated.
+#[derive(Clone)]
+pub(crate) struct Basis<'p> {
     project: &'p Project,
     /// The files, if they are not those on disk.
     tree: Option<&'p dyn FileTree>,
     env: Value,
     stack_list: Value,
-    scopes: GlobalScopes<'p>,
     /// The globals that apply after those of all directories.
     overrides: &'p [GlobalDefinition],
     changing: Changing,
+}
+
+impl<'p> From<Basis<'p>> for ProjectNamespaces<'p> {
+    fn from(basis: Basis<'p>) -> Self {
+        let scopes = GlobalScopes::default();
+        ProjectNamespaces { basis, scopes }
+    }
 }
 
 impl fmt::Debug for ProjectNamespaces<'_> {
@@ -56,68 +69,69 @@ impl<'p> ProjectNamespaces<'p> {
         host_environment: impl Iterator<Item = (String, String)>,
     ) -> Self {
         let env = host_environment.map(|(name, value)| (name, Value::string(value)));
-        ProjectNamespaces {
+        Basis {
             project,
             tree: None,
             env: Value::object(env),
             stack_list: metadata::stack_list(project),
-            scopes: GlobalScopes::default(),
             overrides: &[],
             changing: Changing::Allowed,
         }
+        .into()
     }
 
     /// Prepares namespaces whose values can be compared with those of another state of the project:
     /// functions whose result differs from call to call always return the same value.
     #[must_use]
-    pub fn comparable(self) -> Self {
-        ProjectNamespaces {
-            changing: Changing::Fixed,
-            ..self
-        }
+    pub fn comparable(mut self) -> Self {
+        self.basis.changing = Changing::Fixed;
+        self
     }
 
     /// Makes these globals apply after those of all directories.
     #[must_use]
-    pub fn overriding(self, overrides: &'p [GlobalDefinition]) -> Self {
-        ProjectNamespaces { overrides, ..self }
+    pub fn overriding(mut self, overrides: &'p [GlobalDefinition]) -> Self {
+        self.basis.overrides = overrides;
+        self
     }
 
     /// Makes functions read the files of the tree from which the project was loaded.
     #[must_use]
-    pub fn reading(self, tree: &'p dyn FileTree) -> Self {
-        ProjectNamespaces {
-            tree: Some(tree),
-            ..self
-        }
+    pub fn reading(mut self, tree: &'p dyn FileTree) -> Self {
+        self.basis.tree = Some(tree);
+        self
     }
 
     /// Makes `terramate.stacks.list` these paths, which are in order, instead of those of the project.
     #[must_use]
-    pub fn with_stacks<'s>(self, paths: impl Iterator<Item = &'s ProjectPath>) -> Self {
-        ProjectNamespaces {
-            stack_list: Value::list(paths.map(|path| Value::string(path.as_str()))),
-            ..self
-        }
+    pub fn with_stacks<'s>(mut self, paths: impl Iterator<Item = &'s ProjectPath>) -> Self {
+        let paths = paths.map(|path| Value::string(path.as_str()));
+        self.basis.stack_list = Value::list(paths);
+        self
+    }
+
+    /// Returns what another thread can make the same namespaces of.
+    pub(crate) fn basis(&self) -> &Basis<'p> {
+        &self.basis
     }
 
     /// Returns the project.
     pub fn project(&self) -> &'p Project {
-        self.project
+        self.basis.project
     }
 
     /// Returns the globals that apply to a directory, if there are any.
     fn scope(&self, directory: &ProjectPath) -> Option<Rc<GlobalScope<'p>>> {
-        let scope = self.scopes.of(self.project, directory);
-        if self.overrides.is_empty() {
+        let scope = self.scopes.of(self.basis.project, directory);
+        if self.basis.overrides.is_empty() {
             return scope;
         }
-        Some(Rc::new(GlobalScope::new(scope, self.overrides)))
+        Some(Rc::new(GlobalScope::new(scope, self.basis.overrides)))
     }
 
     /// Returns the namespaces of one stack.
     pub fn of_stack(&self, stack: StackIndex) -> StackNamespaces<'_, 'p> {
-        let stack = &self.project.stacks[stack];
+        let stack = &self.basis.project.stacks[stack];
         self.namespaces(Subject::Stack(stack), &stack.path)
     }
 
@@ -140,10 +154,10 @@ impl<'p> ProjectNamespaces<'p> {
     }
 
     fn files(&self) -> FileSource<'_> {
-        let index = self.project.tree.as_deref();
+        let index = self.basis.project.tree.as_deref();
         FileSource {
-            root: &self.project.root,
-            tree: index.zip(self.tree),
+            root: &self.basis.project.root,
+            tree: index.zip(self.basis.tree),
         }
     }
 }
@@ -286,8 +300,8 @@ impl<'p> Names<'_, 'p> {
 
     /// Returns what is known about the project and the stack.
     fn metadata(&self, path: &NamePath) -> EvalResult {
-        let project = self.project.project;
-        let of_project = || metadata::of_project(project, self.project.stack_list.clone());
+        let project = self.project.basis.project;
+        let of_project = || metadata::of_project(project, self.project.basis.stack_list.clone());
         let entry = path.rest.first().map(|(name, _)| *name);
         let needs_stack = entry.is_none_or(|name| metadata::OF_STACK.contains(&name));
         match self.subject {
@@ -326,7 +340,7 @@ impl<'p> Names<'_, 'p> {
                 .label(path.span, "globals do not depend on the machine");
             return Err(diagnostic.help("use it in `run.env`").into());
         }
-        let env = &self.project.env;
+        let env = &self.project.basis.env;
         if let Some(&(variable, span)) = path.rest.first()
             && !env
                 .entries()
@@ -376,7 +390,7 @@ impl Namespaces for Names<'_, '_> {
         let files = ProjectFiles::new(self.project.files(), directory);
         let surroundings = Surroundings {
             files: Some(&files),
-            changing: self.project.changing,
+            changing: self.project.basis.changing,
             ..Surroundings::none("this place")
         };
         let result = function::call(call, &surroundings);
