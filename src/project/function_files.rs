@@ -67,17 +67,21 @@ impl<'t> ProjectFiles<'t> {
                  `${{terramate.root.path.fs.absolute}}/…`"
             ))
         };
-        let path = Path::new(written);
-        if path.is_absolute() {
-            let mut base = ProjectPath::root();
-            let below = path.strip_prefix(self.source.root).map_err(|_| outside())?;
+        let host = Path::new(written);
+        let path = if host.is_absolute() {
+            let below = host.strip_prefix(self.source.root).map_err(|_| outside())?;
             let below = below.to_str().ok_or_else(outside)?;
-            if !below.is_empty() {
-                base = base.resolve(below).map_err(|_| outside())?;
-            }
-            return Ok(base);
+            let path = ProjectPath::root().resolve(below);
+            path.map_err(|_| outside())?
+        } else {
+            self.directory()?.resolve(written).map_err(|_| outside())?
+        };
+        // Clones keep passwords there.
+        if path.components().any(|name| name == ".git") {
+            let problem = format!("`{path}` belongs to git and not to the project");
+            return Err(FileError::Wrong(problem));
         }
-        self.directory()?.resolve(written).map_err(|_| outside())
+        Ok(path)
     }
 
     fn directory(&self) -> Result<&'t ProjectPath, FileError> {
@@ -206,13 +210,18 @@ impl function::Files for ProjectFiles<'_> {
             (None, Err(_)) if self.source.tree.is_some_and(is_known) => None,
             (None, host) => Some(host?),
         };
-        for entry in host.into_iter().flat_map(WalkDir::new).flatten() {
-            let is_file = entry.file_type().is_file()
-                || (entry.file_type().is_symlink() && entry.path().is_file());
-            if is_file
+        let entries = host.into_iter().flat_map(|host| {
+            let entries = WalkDir::new(host).into_iter();
+            entries.filter_entry(|entry| entry.file_name() != ".git")
+        });
+        for entry in entries.flatten() {
+            let kind = entry.file_type();
+            if (kind.is_file() || kind.is_symlink())
                 && let Some(path) = ProjectPath::from_host(self.source.root, entry.path())
                 && matcher.matches(&path)
                 && self.tree(&path).is_none()
+                // Nothing says whether the target of a link out of the project exists.
+                && (kind.is_file() || (self.host(&path).is_ok() && entry.path().is_file()))
             {
                 found.extend(below(&path));
             }

@@ -646,3 +646,47 @@ fn tm_fileexists_may_ask_about_the_machine() {
         "{output}"
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn functions_read_neither_git_nor_what_links_lead_to_outside() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.git_init();
+    std::fs::write(sandbox.outside().join("secret"), "hunter2").unwrap();
+    sandbox.symlink(sandbox.outside().join("secret"), "/a/link");
+    sandbox.write("/a/file", "");
+    sandbox.write(
+        "/env.tm",
+        env("X = tm_join(\",\", tm_fileset(\".\", \"*\"))"),
+    );
+    assert_snapshot!(sandbox.orch("run -q -X -- sh -c 'echo $X'"), @"file,stack.tm");
+    for read in [
+        "tm_file(\"../.git/config\")",
+        "tm_file(\"link\")",
+        "tm_join(\",\", tm_fileset(\"../.git\", \"*\"))",
+    ] {
+        sandbox.write("/env.tm", env(&format!("X = {read}")));
+        let output = sandbox.orch("env");
+        assert_eq!(output.code(), 3, "{output}");
+        assert!(
+            output.stderr.contains("belongs to git") || output.stderr.contains("leads out of"),
+            "{output}"
+        );
+    }
+}
+
+#[test]
+fn where_evaluation_begins_does_not_decide_what_is_too_deep() {
+    let sandbox = Sandbox::layout("a");
+    let mut globals = String::new();
+    for index in 0..500 {
+        globals += &format!("  g{index} = global.g{}\n", index + 1);
+    }
+    sandbox.write(
+        "/globals.tm",
+        format!("globals {{\n{globals}  g500 = \"end\"\n}}\n"),
+    );
+    let output = sandbox.orch("-C a eval global.g0 global.g300");
+    assert!(output.stderr.contains("nested more than"), "{output}");
+    assert!(output.stdout.contains("end"), "{output}");
+}

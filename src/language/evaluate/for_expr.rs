@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::outcome::{EvalResult, fail};
-use super::{EvalScope, Value, within_limits};
+use super::{EvalScope, Value, too_large, within_limits};
 use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, ForExpr};
+use crate::language::value::MAX_WEIGHT;
 use crate::source::Span;
 
 impl EvalScope<'_> {
@@ -63,6 +64,7 @@ impl EvalScope<'_> {
         }
         let variables = (for_expr.key_variable.as_deref(), &*for_expr.value_variable);
         let mut list = Vec::new();
+        let mut weight = 0;
         let mut object: BTreeMap<Arc<str>, Vec<Value>> = BTreeMap::new();
         self.each(variables, &for_expr.collection, |scope| {
             if let Some(condition) = &for_expr.condition
@@ -70,8 +72,18 @@ impl EvalScope<'_> {
             {
                 return Ok(());
             }
+            let mut made = |value: &Value| {
+                // Before it is complete, so that memory is limited as well.
+                weight += value.weight();
+                if weight > MAX_WEIGHT {
+                    return too_large(span);
+                }
+                Ok(())
+            };
             let Some(key) = &for_expr.key else {
-                list.push(scope.evaluate(&for_expr.value)?);
+                let value = scope.evaluate(&for_expr.value)?;
+                made(&value)?;
+                list.push(value);
                 return Ok(());
             };
             let values = object.entry(scope.key(key)?).or_default();
@@ -83,7 +95,9 @@ impl EvalScope<'_> {
                     "add `...` after the value to group them",
                 );
             }
-            values.push(scope.evaluate(&for_expr.value)?);
+            let value = scope.evaluate(&for_expr.value)?;
+            made(&value)?;
+            values.push(value);
             Ok(())
         })?;
         if for_expr.key.is_none() {

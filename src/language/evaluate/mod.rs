@@ -30,7 +30,7 @@ use crate::language::value::{self, MAX_DEPTH, MAX_WEIGHT, Value};
 use crate::source::Span;
 
 /// How much work evaluation may do for the expressions that share a budget; see [`Budget`].
-pub const MAX_WORK: u64 = 10_000_000;
+pub const MAX_WORK: u64 = 4_000_000;
 
 /// How deeply expressions may be nested, including those of globals that refer to each other.
 pub const MAX_NESTING: u32 = 400;
@@ -386,14 +386,18 @@ impl EvalScope<'_> {
 /// Checks that a value which has just been made is not too large to look at.
 fn within_limits(value: Value, span: Span) -> EvalResult {
     if value.weight() > MAX_WEIGHT {
-        let message = "this value is too large to work with";
-        return fail(Code::Limit, message, span, "about 16 MB is the limit");
+        return too_large(span);
     }
     if value.depth() > MAX_DEPTH {
         let message = format!("this value is nested more than {MAX_DEPTH} levels deep");
         return fail(Code::Limit, message, span, "one level too many");
     }
     Ok(value)
+}
+
+fn too_large<T>(span: Span) -> EvalResult<T> {
+    let message = "this value is too large to work with";
+    fail(Code::Limit, message, span, "about 16 MB is the limit")
 }
 
 fn unknown_function(name: &Name, known: &[String]) -> Diagnostic {

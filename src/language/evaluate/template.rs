@@ -1,7 +1,7 @@
 //! Strings with interpolations and directives.
 
-use super::EvalScope;
 use super::outcome::{EvalResult, fail};
+use super::{EvalScope, too_large};
 use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, TemplatePart};
 use crate::language::value::{MAX_WEIGHT, Value};
@@ -72,8 +72,7 @@ impl EvalScope<'_> {
         self.spend(piece.len() as u64 / 8, span)?;
         text.push_str(piece);
         if text.len() as u64 / 8 > MAX_WEIGHT {
-            let message = "this value is too large to work with";
-            return fail(Code::Limit, message, span, "about 16 MB is the limit");
+            return too_large(span);
         }
         Ok(())
     }

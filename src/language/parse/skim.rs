@@ -113,10 +113,10 @@ impl<'t> Skim<'t> {
 
     /// Skips a comment up to the end of its line.
     fn comment(&mut self) -> Option<()> {
-        if !self.eats(b"#") && !self.eats(b"//") {
+        let rest = &self.text[self.at..];
+        if !rest.starts_with(b"#") && !rest.starts_with(b"//") {
             return None;
         }
-        let rest = &self.text[self.at..];
         let line = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         if rest[..line]
             .iter()
@@ -286,7 +286,10 @@ impl<'t> Skim<'t> {
             b'!' | b'-' => {
                 self.at += 1;
                 self.spaces();
-                return self.operand(depth + 1).filter(|()| depth < MAX_DEPTH);
+                if depth == MAX_DEPTH {
+                    return None;
+                }
+                return self.operand(depth + 1);
             }
             _ => {
                 let word = self.word()?;

@@ -424,8 +424,21 @@ impl<'p> Lookup<'_, 'p> {
             return shared;
         }
         let entry = Rc::new(self.compute(self.names, first, item, span));
-        self.names.own.insert(item, &entry);
+        if self.is_final(&entry) {
+            self.names.own.insert(item, &entry);
+        }
         entry
+    }
+
+    /// Returns whether a result is the same wherever evaluation began. A cycle through what is being
+    /// evaluated, or a limit that this has used up, says nothing about the item alone.
+    fn is_final(&self, entry: &Entry<'p>) -> bool {
+        let depends = matches!(
+            &entry.answer,
+            Err(NoValue::Wrong(diagnostic))
+                if matches!(diagnostic.code, Code::CircularValue | Code::Limit)
+        );
+        !depends || self.names.progress.open.borrow().is_empty()
     }
 
     /// Returns the value of an item for all stacks of a scope; it is undecided if it depends on the stack.
@@ -460,12 +473,7 @@ impl<'p> Lookup<'_, 'p> {
         let was_shared = progress.is_shared.replace(true);
         let entry = Rc::new(self.compute(&names, first, item, span));
         progress.is_shared.set(was_shared);
-        // A cycle through what is being evaluated says nothing about this item alone.
-        let is_cycle = matches!(
-            &entry.answer,
-            Err(NoValue::Wrong(diagnostic)) if diagnostic.code == Code::CircularValue
-        );
-        if !is_cycle || progress.open.borrow().is_empty() {
+        if self.is_final(&entry) {
             scope.shared.insert(item, &entry);
         }
         entry
