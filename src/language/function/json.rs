@@ -53,6 +53,9 @@ pub(super) fn spend_digits(arguments: &Arguments, value: &Value) -> Result<(), F
 
 fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let text = arguments.text(0);
+    // Elements take much more memory than their text.
+    let begins_element = |byte: &u8| matches!(byte, b',' | b':' | b'[' | b'{');
+    arguments.spend(4 * text.bytes().filter(begins_element).count() as u64)?;
     let mut parser = Parser {
         text,
         at: 0,

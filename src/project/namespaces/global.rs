@@ -6,189 +6,18 @@
 //! directory apply after those of the directories above it, and every expression sees what finally
 //! applies to the stack.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::progress::{Entry, Used};
+use super::scope::{GlobalScope, Item, Node};
 use super::{Names, NamesScope, Place, Subject, map};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, EvalResult, NamePath, NoValue};
 use crate::language::value::Value;
-use crate::path::ProjectPath;
-use crate::project::function_files::FileRead;
 use crate::project::globals::{DefinitionKind, GlobalDefinition, set_twice};
 use crate::source::Span;
-
-/// The globals that apply to a directory that hands some down, and to those below it.
-#[derive(Debug, Default)]
-pub(super) struct GlobalScope<'p> {
-    above: Option<Rc<GlobalScope<'p>>>,
-    /// Those that the directory itself defines, by first name.
-    own: BTreeMap<&'p str, Rc<Node<'p>>>,
-    /// What has been evaluated for all stacks.
-    shared: Evaluated<'p>,
-}
-
-/// The definitions that apply to a name, and to the names below it.
-#[derive(Debug, Default, Clone)]
-struct Node<'p> {
-    /// The definition of the name itself, which hides everything above it.
-    base: Option<&'p GlobalDefinition>,
-    /// The definitions of single entries, which apply on top of it.
-    inner: BTreeMap<&'p str, Rc<Node<'p>>>,
-    /// Whether a definition has made it an object, which it remains even without entries.
-    is_object: bool,
-    /// The last empty block that does so, which turns any value into an object.
-    block: Option<&'p GlobalDefinition>,
-}
-
-impl Node<'_> {
-    /// Returns whether it has a value that does not come from a definition around it.
-    fn adds(&self) -> bool {
-        let sets = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
-        let adds = self.inner.values().any(|inner| inner.adds());
-        adds || self.block.is_some() || self.base.is_some_and(sets)
-    }
-}
-
-/// What has been evaluated so far, by the address of its definition or node.
-#[derive(Debug, Default)]
-pub(super) struct Evaluated<'p>(RefCell<HashMap<usize, Rc<Entry<'p>>>>);
-
-/// The result of an evaluation.
-#[derive(Debug)]
-pub(super) struct Entry<'p> {
-    /// The value; `None` if there is none.
-    pub(super) answer: EvalResult<Option<Answer>>,
-    /// What it was computed from.
-    pub(super) uses: Rc<[Used<'p>]>,
-    /// The first names of all globals that were looked up in the process, whether or not they exist.
-    looked_up: BTreeSet<Arc<str>>,
-}
-
-/// Something that a value was computed from.
-#[derive(Debug, Clone)]
-pub enum Used<'p> {
-    /// A global, and what that was computed from.
-    Global(&'p GlobalDefinition, Rc<[Used<'p>]>),
-    /// A file that a function looked at.
-    File(FileRead, Span),
-}
-
-/// The evaluations in progress.
-#[derive(Debug, Default)]
-pub(super) struct Progress<'p> {
-    /// The definitions that are being evaluated, each with the place that needs it.
-    open: RefCell<Vec<(&'p GlobalDefinition, Span)>>,
-    frames: RefCell<Vec<Frame<'p>>>,
-    /// Whether the stack has been left open.
-    is_shared: Cell<bool>,
-}
-
-#[derive(Debug, Default)]
-struct Frame<'p> {
-    uses: Vec<Used<'p>>,
-    looked_up: BTreeSet<Arc<str>>,
-}
-
-impl<'p> Progress<'p> {
-    /// Calls a function, and returns its result and what it used.
-    pub(super) fn record<T>(&self, evaluate: impl FnOnce() -> T) -> (T, Vec<Used<'p>>) {
-        let (result, frame) = self.framed(evaluate);
-        (result, frame.uses)
-    }
-
-    fn framed<T>(&self, evaluate: impl FnOnce() -> T) -> (T, Frame<'p>) {
-        self.frames.borrow_mut().push(Frame::default());
-        let result = evaluate();
-        let frame = self.frames.borrow_mut().pop().unwrap_or_default();
-        (result, frame)
-    }
-
-    /// Records what the evaluation in progress uses.
-    pub(super) fn note(&self, used: impl IntoIterator<Item = Used<'p>>) {
-        if let Some(frame) = self.frames.borrow_mut().last_mut() {
-            frame.uses.extend(used);
-        }
-    }
-
-    fn note_names<'n>(&self, names: impl IntoIterator<Item = &'n Arc<str>>) {
-        if let Some(frame) = self.frames.borrow_mut().last_mut() {
-            frame.looked_up.extend(names.into_iter().cloned());
-        }
-    }
-}
-
-impl<'p> GlobalScope<'p> {
-    /// Adds the definitions of a directory to those above it.
-    pub(super) fn new(above: Option<Rc<Self>>, definitions: &'p [GlobalDefinition]) -> Self {
-        let mut own: BTreeMap<&str, Rc<Node>> = BTreeMap::new();
-        for definition in definitions {
-            let mut path = definition.path.iter();
-            let Some(first) = path.next() else { continue };
-            let inherited = || {
-                let above = above.as_ref().and_then(|above| above.node(first));
-                above.cloned().unwrap_or_default()
-            };
-            let mut node = Rc::make_mut(own.entry(&**first).or_insert_with(inherited));
-            for name in path {
-                node.is_object |= !matches!(definition.kind, DefinitionKind::Unset);
-                node = Rc::make_mut(node.inner.entry(&**name).or_default());
-            }
-            match definition.kind {
-                DefinitionKind::Object => {
-                    node.is_object = true;
-                    node.block = Some(definition);
-                }
-                _ => {
-                    *node = Node {
-                        base: Some(definition),
-                        ..Node::default()
-                    }
-                }
-            }
-        }
-        GlobalScope {
-            above,
-            own,
-            shared: Evaluated::default(),
-        }
-    }
-
-    /// Returns what applies to a first name.
-    fn node(&self, name: &str) -> Option<&Rc<Node<'p>>> {
-        let above = || self.above.as_ref()?.node(name);
-        self.own.get(name).or_else(above)
-    }
-
-    /// Returns the first names of all globals, in byte order.
-    pub(super) fn names(&self) -> BTreeSet<&'p str> {
-        let above = self.above.as_ref().map(|above| above.names());
-        let mut names = above.unwrap_or_default();
-        names.extend(self.own.keys());
-        names
-    }
-
-    /// Returns the definitions that apply to a first name, in the order of their paths.
-    pub(super) fn definitions(&self, name: &str) -> Vec<&'p GlobalDefinition> {
-        fn collect<'p>(node: &Node<'p>, found: &mut Vec<&'p GlobalDefinition>) {
-            found.extend(node.base);
-            found.extend(node.block);
-            node.inner.values().for_each(|node| collect(node, found));
-        }
-        let mut found = Vec::new();
-        if let Some(node) = self.node(name) {
-            collect(node, &mut found);
-        }
-        found
-    }
-
-    /// Returns whether a first name means the same here and in the scope above.
-    fn is_as_above(&self, name: &str) -> bool {
-        !self.own.contains_key(name)
-    }
-}
 
 /// A lookup of a global.
 pub(super) struct Lookup<'a, 'p> {
@@ -200,22 +29,6 @@ pub(super) struct Lookup<'a, 'p> {
 struct Under<'p> {
     answer: Answer,
     definition: &'p GlobalDefinition,
-}
-
-/// Something with a value: a definition, or the definitions of a name and those below it.
-#[derive(Clone, Copy)]
-enum Item<'a, 'p> {
-    Definition(&'p GlobalDefinition),
-    Node(&'a Rc<Node<'p>>),
-}
-
-impl Item<'_, '_> {
-    fn address(self) -> usize {
-        match self {
-            Item::Definition(definition) => std::ptr::from_ref(definition).addr(),
-            Item::Node(node) => Rc::as_ptr(node).addr(),
-        }
-    }
 }
 
 impl<'p> Lookup<'_, 'p> {
@@ -415,7 +228,7 @@ impl<'p> Lookup<'_, 'p> {
 
     fn entry(&self, first: &str, item: Item<'_, 'p>, span: Span) -> Rc<Entry<'p>> {
         let is_shared = self.names.progress.is_shared.get();
-        if !is_shared && let Some(known) = self.names.own.get(item) {
+        if !is_shared && let Some(known) = self.names.own.get(item.address()) {
             return known;
         }
         let shared = self.shared_entry(self.scope, first, item, span);
@@ -425,7 +238,7 @@ impl<'p> Lookup<'_, 'p> {
         }
         let entry = Rc::new(self.compute(self.names, first, item, span));
         if self.is_final(&entry) {
-            self.names.own.insert(item, &entry);
+            self.names.own.insert(item.address(), &entry);
         }
         entry
     }
@@ -449,7 +262,7 @@ impl<'p> Lookup<'_, 'p> {
         item: Item<'_, 'p>,
         span: Span,
     ) -> Rc<Entry<'p>> {
-        if let Some(known) = scope.shared.get(item) {
+        if let Some(known) = scope.shared.get(item.address()) {
             return known;
         }
         if let Some(above) = &scope.above
@@ -474,7 +287,7 @@ impl<'p> Lookup<'_, 'p> {
         let entry = Rc::new(self.compute(&names, first, item, span));
         progress.is_shared.set(was_shared);
         if self.is_final(&entry) {
-            scope.shared.insert(item, &entry);
+            scope.shared.insert(item.address(), &entry);
         }
         entry
     }
@@ -525,16 +338,6 @@ impl<'p> Lookup<'_, 'p> {
         };
         open.borrow_mut().pop();
         answer
-    }
-}
-
-impl<'p> Evaluated<'p> {
-    fn get(&self, item: Item<'_, 'p>) -> Option<Rc<Entry<'p>>> {
-        self.0.borrow().get(&item.address()).cloned()
-    }
-
-    fn insert(&self, item: Item<'_, 'p>, entry: &Rc<Entry<'p>>) {
-        self.0.borrow_mut().insert(item.address(), entry.clone());
     }
 }
 
@@ -597,34 +400,4 @@ fn wrapped(path: &[&str], answer: Answer) -> Answer {
         .rev()
         .fold(answer.value, |inner, name| Value::object([(*name, inner)]));
     Answer { value, ..answer }
-}
-
-/// Returns the directories that hand down globals, with everything that applies to them.
-#[derive(Debug, Default)]
-pub(super) struct GlobalScopes<'p>(RefCell<HashMap<ProjectPath, Option<Rc<GlobalScope<'p>>>>>);
-
-impl<'p> GlobalScopes<'p> {
-    /// Returns the globals that apply to a directory, if there are any.
-    pub(super) fn of(
-        &self,
-        project: &'p crate::project::Project,
-        directory: &ProjectPath,
-    ) -> Option<Rc<GlobalScope<'p>>> {
-        if let Some(known) = self.0.borrow().get(directory) {
-            return known.clone();
-        }
-        let above = directory
-            .parent()
-            .and_then(|parent| self.of(project, &parent));
-        let own = project
-            .scopes
-            .get(directory)
-            .map(|scope| scope.globals.definitions(&project.sources));
-        let scope = match own {
-            Some(own) if !own.is_empty() => Some(Rc::new(GlobalScope::new(above, own))),
-            _ => above,
-        };
-        self.0.borrow_mut().insert(directory.clone(), scope.clone());
-        scope
-    }
 }

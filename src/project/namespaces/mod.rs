@@ -8,13 +8,17 @@
 mod global;
 mod map;
 mod metadata;
+mod progress;
+mod scope;
 
 use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
-pub use self::global::Used;
-use self::global::{Evaluated, GlobalScope, GlobalScopes, Lookup, Progress};
+use self::global::Lookup;
+pub use self::progress::Used;
+use self::progress::{Evaluated, Progress};
+use self::scope::{GlobalScope, GlobalScopes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{
     Answer, Budget, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided, evaluate_within,

@@ -1,0 +1,158 @@
+//! Which definitions of globals apply to a directory.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use super::progress::Evaluated;
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::project::globals::{DefinitionKind, GlobalDefinition};
+
+/// The globals that apply to a directory that hands some down, and to those below it.
+#[derive(Debug, Default)]
+pub(super) struct GlobalScope<'p> {
+    pub(super) above: Option<Rc<GlobalScope<'p>>>,
+    /// Those that the directory itself defines, by first name.
+    pub(super) own: BTreeMap<&'p str, Rc<Node<'p>>>,
+    /// What has been evaluated for all stacks.
+    pub(super) shared: Evaluated<'p>,
+}
+
+/// The definitions that apply to a name, and to the names below it.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Node<'p> {
+    /// The definition of the name itself, which hides everything above it.
+    pub(super) base: Option<&'p GlobalDefinition>,
+    /// The definitions of single entries, which apply on top of it.
+    pub(super) inner: BTreeMap<&'p str, Rc<Node<'p>>>,
+    /// Whether a definition has made it an object, which it remains even without entries.
+    pub(super) is_object: bool,
+    /// The last empty block that does so, which turns any value into an object.
+    pub(super) block: Option<&'p GlobalDefinition>,
+}
+
+impl Node<'_> {
+    /// Returns whether it has a value that does not come from a definition around it.
+    pub(super) fn adds(&self) -> bool {
+        let sets = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
+        let adds = self.inner.values().any(|inner| inner.adds());
+        adds || self.block.is_some() || self.base.is_some_and(sets)
+    }
+}
+
+impl<'p> GlobalScope<'p> {
+    /// Adds the definitions of a directory to those above it.
+    pub(super) fn new(above: Option<Rc<Self>>, definitions: &'p [GlobalDefinition]) -> Self {
+        let mut own: BTreeMap<&str, Rc<Node>> = BTreeMap::new();
+        for definition in definitions {
+            let mut path = definition.path.iter();
+            let Some(first) = path.next() else { continue };
+            let inherited = || {
+                let above = above.as_ref().and_then(|above| above.node(first));
+                above.cloned().unwrap_or_default()
+            };
+            let mut node = Rc::make_mut(own.entry(&**first).or_insert_with(inherited));
+            for name in path {
+                node.is_object |= !matches!(definition.kind, DefinitionKind::Unset);
+                node = Rc::make_mut(node.inner.entry(&**name).or_default());
+            }
+            match definition.kind {
+                DefinitionKind::Object => {
+                    node.is_object = true;
+                    node.block = Some(definition);
+                }
+                _ => {
+                    *node = Node {
+                        base: Some(definition),
+                        ..Node::default()
+                    }
+                }
+            }
+        }
+        GlobalScope {
+            above,
+            own,
+            shared: Evaluated::default(),
+        }
+    }
+
+    /// Returns what applies to a first name.
+    pub(super) fn node(&self, name: &str) -> Option<&Rc<Node<'p>>> {
+        let above = || self.above.as_ref()?.node(name);
+        self.own.get(name).or_else(above)
+    }
+
+    /// Returns the first names of all globals, in byte order.
+    pub(super) fn names(&self) -> BTreeSet<&'p str> {
+        let above = self.above.as_ref().map(|above| above.names());
+        let mut names = above.unwrap_or_default();
+        names.extend(self.own.keys());
+        names
+    }
+
+    /// Returns the definitions that apply to a first name, in the order of their paths.
+    pub(super) fn definitions(&self, name: &str) -> Vec<&'p GlobalDefinition> {
+        fn collect<'p>(node: &Node<'p>, found: &mut Vec<&'p GlobalDefinition>) {
+            found.extend(node.base);
+            found.extend(node.block);
+            node.inner.values().for_each(|node| collect(node, found));
+        }
+        let mut found = Vec::new();
+        if let Some(node) = self.node(name) {
+            collect(node, &mut found);
+        }
+        found
+    }
+
+    /// Returns whether a first name means the same here and in the scope above.
+    pub(super) fn is_as_above(&self, name: &str) -> bool {
+        !self.own.contains_key(name)
+    }
+}
+
+/// Something with a value: a definition, or the definitions of a name and those below it.
+#[derive(Clone, Copy)]
+pub(super) enum Item<'a, 'p> {
+    Definition(&'p GlobalDefinition),
+    Node(&'a Rc<Node<'p>>),
+}
+
+impl Item<'_, '_> {
+    pub(super) fn address(self) -> usize {
+        match self {
+            Item::Definition(definition) => std::ptr::from_ref(definition).addr(),
+            Item::Node(node) => Rc::as_ptr(node).addr(),
+        }
+    }
+}
+
+/// Returns the directories that hand down globals, with everything that applies to them.
+#[derive(Debug, Default)]
+pub(super) struct GlobalScopes<'p>(RefCell<HashMap<ProjectPath, Option<Rc<GlobalScope<'p>>>>>);
+
+impl<'p> GlobalScopes<'p> {
+    /// Returns the globals that apply to a directory, if there are any.
+    pub(super) fn of(
+        &self,
+        project: &'p Project,
+        directory: &ProjectPath,
+    ) -> Option<Rc<GlobalScope<'p>>> {
+        if let Some(known) = self.0.borrow().get(directory) {
+            return known.clone();
+        }
+        let above = directory
+            .parent()
+            .and_then(|parent| self.of(project, &parent));
+        let own = project
+            .scopes
+            .get(directory)
+            .map(|scope| scope.globals.definitions(&project.sources));
+        let scope = match own {
+            Some(own) if !own.is_empty() => Some(Rc::new(GlobalScope::new(above, own))),
+            _ => above,
+        };
+        self.0.borrow_mut().insert(directory.clone(), scope.clone());
+        scope
+    }
+}
