@@ -101,8 +101,9 @@ impl<K: Into<Arc<str>>> FromIterator<(K, Value)> for Entries {
 impl From<BTreeMap<Arc<str>, Value>> for Entries {
     fn from(entries: BTreeMap<Arc<str>, Value>) -> Self {
         let mut extent = Extent::of(entries.values());
-        let keys = entries.keys().map(|key| key.len() as u64 / 8);
-        extent.weight = extent.weight.saturating_add(keys.sum());
+        // A map takes more memory than a list, and each key has a place of its own.
+        let keys = entries.keys().map(|key| 4 + key.len() as u64 / 8);
+        extent.weight = extent.weight.saturating_add(8 + keys.sum::<u64>());
         Entries(Arc::new((entries, extent)))
     }
 }
