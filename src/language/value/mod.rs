@@ -203,8 +203,8 @@ impl Value {
         }
     }
 
-    /// Returns how much work it is to visit the whole value: about a unit for each element and for every
-    /// eight bytes of text.
+    /// Returns how much work it is to look at the whole value, and how much memory it takes: about a unit
+    /// for each element and for every eight bytes of text, and a few more for an entry of an object.
     pub fn weight(&self) -> u64 {
         match self {
             Value::Null | Value::Bool(_) => 1,
