@@ -28,7 +28,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Returns the name for a message: "a list", as [`Value::type_name`] has it.
+    /// Returns the name for a message: "a list", as [`super::Value::type_name`] has it.
     pub fn name(&self) -> &'static str {
         match self {
             Type::Any => "any value",

@@ -3,7 +3,7 @@
 //! functions may read.
 //!
 //! A name is evaluated only when an expression uses it. Names to come (`each`, `outputs`, `stacks`,
-//! `self`) will be further cases of [`Names`].
+//! `self`) will be further cases of `Names`.
 
 mod global;
 mod map;
