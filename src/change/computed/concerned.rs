@@ -13,7 +13,7 @@ use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
 use crate::path::ProjectPath;
 use crate::project::discover::{is_configuration, is_skip_mark};
 use crate::project::globals::{DefinitionKind, MapBlock, MapValue};
-use crate::project::stack::StackIndex;
+use crate::project::stack::{StackIndex, Watch};
 use crate::project::{DirectoryScope, Project};
 use crate::source::Sources;
 
@@ -26,7 +26,8 @@ pub(super) struct Concerned {
     pub(super) reading: BTreeSet<StackIndex>,
     /// The directories whose configuration differs.
     pub(super) directories: BTreeSet<ProjectPath>,
-    /// The links that are configuration files and lead to a file that has changed, with that file.
+    /// The configuration files, including imported ones, that are found by way of links and have changed,
+    /// with the files that the links lead to.
     pub(super) links: BTreeMap<ProjectPath, ProjectPath>,
 }
 
@@ -45,7 +46,7 @@ impl Concerned {
         });
         let directories = configuration.filter_map(|file| file.path.parent());
         concerned.directories.extend(directories);
-        let links = tree.changed_configuration_links();
+        let mut links = tree.changed_configuration_links();
         concerned
             .directories
             .extend(links.keys().filter_map(ProjectPath::parent));
@@ -57,6 +58,13 @@ impl Concerned {
         });
         let importing = importing.map(|(directory, _)| directory.clone());
         concerned.directories.extend(importing);
+        let imported = project.imports.values().flatten();
+        let imported = imported.filter_map(|entry| match &entry.value {
+            Watch::File(file) => Some((file.clone(), tree.changed_end(file)?)),
+            // The files that it matches are entries too.
+            Watch::Pattern(_) => None,
+        });
+        links.extend(imported);
         for directory in &concerned.directories {
             concerned
                 .compared

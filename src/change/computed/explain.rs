@@ -24,7 +24,7 @@ pub(super) struct Explainer<'a> {
     pub(super) now: Side<'a>,
     pub(super) before: Side<'a>,
     pub(super) files: &'a ChangedFiles,
-    /// The links among configuration files that lead to a file that has changed.
+    /// The configuration files that are found by way of links and have changed.
     pub(super) links: &'a BTreeMap<ProjectPath, ProjectPath>,
     /// The file by which a stack was added or removed.
     pub(super) stack_list: Option<&'a ChangedFile>,
