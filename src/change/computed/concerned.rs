@@ -15,7 +15,7 @@ use crate::project::discover::{is_configuration, is_skip_mark};
 use crate::project::globals::{DefinitionKind, MapBlock, MapValue};
 use crate::project::stack::{StackIndex, Watch};
 use crate::project::{DirectoryScope, Project};
-use crate::source::Sources;
+use crate::source::{Sources, Span};
 
 /// The stacks that a change may affect.
 #[derive(Default)]
@@ -153,8 +153,8 @@ impl<'p> Scopes<'p> {
         if let Some(scope) = self.project.scopes.get(directory) {
             all.variables |= !scope.env.is_empty();
             each_expression(scope, &self.project.sources, &mut |expr| {
-                all.files |= calls_reader(expr);
-                all.stacks |= names_stacks(expr);
+                expr.each_call(&mut |name, _| all.files |= reads_files(&name.text));
+                all.stacks |= stack_list(expr).is_some();
             });
         }
         self.known.insert(directory, all);
@@ -162,14 +162,14 @@ impl<'p> Scopes<'p> {
     }
 }
 
-/// Visits the expressions of variables and globals, and every expression in them.
+/// Visits the expressions of variables and globals.
 fn each_expression<'s>(
     scope: &'s DirectoryScope,
     sources: &Sources,
     visit: &mut dyn FnMut(&'s Expr),
 ) {
     for definition in &scope.env {
-        definition.value.each(visit);
+        visit(&definition.value);
     }
     // What cannot matter need not be parsed.
     let words = ["tm_file", "tm_templatefile", "terramate", "orch"];
@@ -178,22 +178,22 @@ fn each_expression<'s>(
     }
     for definition in scope.globals.definitions(sources) {
         match &definition.kind {
-            DefinitionKind::Value(expr) => expr.each(visit),
+            DefinitionKind::Value(expr) => visit(expr),
             DefinitionKind::Map(block) => each_of_map(block, visit),
             DefinitionKind::Unset | DefinitionKind::Object => {}
         }
     }
 }
 
-/// Visits the expressions of a `map` block, and every expression in them.
+/// Visits the expressions of a `map` block.
 pub(super) fn each_of_map<'s>(block: &'s MapBlock, visit: &mut dyn FnMut(&'s Expr)) {
-    block.for_each.each(visit);
-    block.key.each(visit);
+    visit(&block.for_each);
+    visit(&block.key);
     match &block.value {
-        MapValue::Expr(expr) => expr.each(visit),
+        MapValue::Expr(expr) => visit(expr),
         MapValue::Block { attributes, maps } => {
             for attribute in attributes {
-                attribute.value.each(visit);
+                visit(&attribute.value);
             }
             for map in maps {
                 each_of_map(map, visit);
@@ -212,20 +212,30 @@ fn may_call_reader(project: &Project) -> bool {
     })
 }
 
-fn calls_reader(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Call(call) if reads_files(&call.name.text))
+/// Returns the first place in an expression that may be, or contain, the list of all stacks.
+pub(super) fn stack_list(expr: &Expr) -> Option<Span> {
+    let mut found = None;
+    // The base of a traversal that leads elsewhere. It is visited right after the traversal.
+    let mut elsewhere: Option<&Expr> = None;
+    expr.each(&mut |expr| match &expr.kind {
+        ExprKind::Traversal(base, steps) => {
+            let first = steps.first().map(|step| &step.kind);
+            let is_elsewhere =
+                matches!(first, Some(TraversalStepKind::Attribute(name)) if &**name != "stacks");
+            elsewhere = is_elsewhere.then_some(&**base);
+            if !is_elsewhere && is_tool(base) {
+                found.get_or_insert(expr.span);
+            }
+        }
+        _ if is_tool(expr) && !elsewhere.is_some_and(|base| std::ptr::eq(base, expr)) => {
+            found.get_or_insert(expr.span);
+        }
+        _ => {}
+    });
+    found
 }
 
-/// Returns whether an expression may be, or contain, the list of all stacks.
-pub(super) fn names_stacks(expr: &Expr) -> bool {
-    let is_tool = |expr: &Expr| matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"));
-    match &expr.kind {
-        // The base of a traversal is visited too, but says less than the whole.
-        ExprKind::Traversal(base, steps) if is_tool(base) => !matches!(
-            steps.first().map(|step| &step.kind),
-            Some(TraversalStepKind::Attribute(name)) if &**name != "stacks"
-        ),
-        ExprKind::Call(call) => call.arguments.iter().any(is_tool),
-        _ => false,
-    }
+/// Returns whether an expression is the namespace that has the list of all stacks.
+fn is_tool(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"))
 }
