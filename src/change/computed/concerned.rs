@@ -17,6 +17,9 @@ use crate::project::stack::{StackIndex, Watch};
 use crate::project::{DirectoryScope, Project};
 use crate::source::{Sources, Span};
 
+/// How the names of functions that may read files begin.
+const READERS: [&str; 3] = ["tm_file", "tm_templatefile", "tm_templatestring"];
+
 /// The stacks that a change may affect.
 #[derive(Default)]
 pub(super) struct Concerned {
@@ -172,7 +175,7 @@ fn each_expression<'s>(
         visit(&definition.value);
     }
     // What cannot matter need not be parsed.
-    let words = ["tm_file", "tm_templatefile", "terramate", "orch"];
+    let words = [&READERS[..], &["terramate", "orch"]].concat();
     if !scope.globals.may_contain(&words, sources) {
         return;
     }
@@ -204,7 +207,7 @@ pub(super) fn each_of_map<'s>(block: &'s MapBlock, visit: &mut dyn FnMut(&'s Exp
 
 /// Returns whether a configuration file may call a function that reads files.
 fn may_call_reader(project: &Project) -> bool {
-    let names = ["tm_file", "tm_templatefile"].map(memmem::Finder::new);
+    let names = READERS.map(memmem::Finder::new);
     let mut files = project.sources.files();
     files.any(|file| {
         let mut names = names.iter();
