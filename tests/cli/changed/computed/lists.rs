@@ -158,3 +158,34 @@ fn the_list_is_found_where_the_namespace_is_a_value() {
         );
     }
 }
+
+#[test]
+fn a_stack_that_a_mark_above_no_longer_hides_is_selected() {
+    let root = "terramate {\n  root = true\n}\n";
+    for (mark, text) in [("x/.tmskip", ""), ("x/.orchskip", ""), ("x/root.tm", root)] {
+        let sandbox = Repository::prepare("b\nx/a\nx/y/c");
+        sandbox.write(&format!("/{mark}"), text);
+        let repository = Repository::of(sandbox);
+        repository.remove(&format!("/{mark}"));
+        repository.write("/x/y/c/main.tf", "# new\n");
+        assert_eq!(
+            repository.changed().stdout,
+            format!(
+                "x/a  # changed: {mark} (uncommitted, deleted); at or below /\n\
+                 x/y/c  # changed: x/y/c/main.tf (uncommitted); at or below /\n"
+            )
+        );
+        repository.write("/x/another.tm", globals("a = 1"));
+        repository.write("/x/new/stack.tm", "stack {}\n");
+        repository.git("checkout -q -- x/y");
+        repository.commit();
+        assert_eq!(
+            repository.changed().stdout,
+            format!(
+                "x/a  # changed: {mark} (deleted); at or below /\n\
+                 x/new  # changed: x/new/stack.tm (added); at or below /\n\
+                 x/y/c  # changed: {mark} (deleted); at or below /\n"
+            )
+        );
+    }
+}
