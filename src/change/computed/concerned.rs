@@ -13,9 +13,12 @@ use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
 use crate::path::ProjectPath;
 use crate::project::discover::{is_configuration, is_skip_mark};
 use crate::project::globals::{DefinitionKind, MapBlock, MapValue};
-use crate::project::stack::StackIndex;
+use crate::project::stack::{StackIndex, Watch};
 use crate::project::{DirectoryScope, Project};
-use crate::source::Sources;
+use crate::source::{Sources, Span};
+
+/// How the names of functions that may read files begin.
+const READERS: [&str; 3] = ["tm_file", "tm_templatefile", "tm_templatestring"];
 
 /// The stacks that a change may affect.
 #[derive(Default)]
@@ -26,7 +29,8 @@ pub(super) struct Concerned {
     pub(super) reading: BTreeSet<StackIndex>,
     /// The directories whose configuration differs.
     pub(super) directories: BTreeSet<ProjectPath>,
-    /// The links that are configuration files and lead to a file that has changed, with that file.
+    /// The configuration files, including imported ones, that are found by way of links and have changed,
+    /// with the files that the links lead to.
     pub(super) links: BTreeMap<ProjectPath, ProjectPath>,
 }
 
@@ -45,7 +49,7 @@ impl Concerned {
         });
         let directories = configuration.filter_map(|file| file.path.parent());
         concerned.directories.extend(directories);
-        let links = tree.changed_configuration_links();
+        let mut links = tree.changed_configuration_links();
         concerned
             .directories
             .extend(links.keys().filter_map(ProjectPath::parent));
@@ -57,6 +61,13 @@ impl Concerned {
         });
         let importing = importing.map(|(directory, _)| directory.clone());
         concerned.directories.extend(importing);
+        let imported = project.imports.values().flatten();
+        let imported = imported.filter_map(|entry| match &entry.value {
+            Watch::File(file) => Some((file.clone(), tree.changed_end(file)?)),
+            // The files that it matches are entries too.
+            Watch::Pattern(_) => None,
+        });
+        links.extend(imported);
         for directory in &concerned.directories {
             concerned
                 .compared
@@ -145,8 +156,8 @@ impl<'p> Scopes<'p> {
         if let Some(scope) = self.project.scopes.get(directory) {
             all.variables |= !scope.env.is_empty();
             each_expression(scope, &self.project.sources, &mut |expr| {
-                all.files |= calls_reader(expr);
-                all.stacks |= names_stacks(expr);
+                expr.each_call(&mut |name, _| all.files |= reads_files(&name.text));
+                all.stacks |= stack_list(expr).is_some();
             });
         }
         self.known.insert(directory, all);
@@ -154,38 +165,38 @@ impl<'p> Scopes<'p> {
     }
 }
 
-/// Visits the expressions of variables and globals, and every expression in them.
+/// Visits the expressions of variables and globals.
 fn each_expression<'s>(
     scope: &'s DirectoryScope,
     sources: &Sources,
     visit: &mut dyn FnMut(&'s Expr),
 ) {
     for definition in &scope.env {
-        definition.value.each(visit);
+        visit(&definition.value);
     }
     // What cannot matter need not be parsed.
-    let words = ["tm_file", "tm_templatefile", "terramate", "orch"];
+    let words = [&READERS[..], &["terramate", "orch"]].concat();
     if !scope.globals.may_contain(&words, sources) {
         return;
     }
     for definition in scope.globals.definitions(sources) {
         match &definition.kind {
-            DefinitionKind::Value(expr) => expr.each(visit),
+            DefinitionKind::Value(expr) => visit(expr),
             DefinitionKind::Map(block) => each_of_map(block, visit),
             DefinitionKind::Unset | DefinitionKind::Object => {}
         }
     }
 }
 
-/// Visits the expressions of a `map` block, and every expression in them.
+/// Visits the expressions of a `map` block.
 pub(super) fn each_of_map<'s>(block: &'s MapBlock, visit: &mut dyn FnMut(&'s Expr)) {
-    block.for_each.each(visit);
-    block.key.each(visit);
+    visit(&block.for_each);
+    visit(&block.key);
     match &block.value {
-        MapValue::Expr(expr) => expr.each(visit),
+        MapValue::Expr(expr) => visit(expr),
         MapValue::Block { attributes, maps } => {
             for attribute in attributes {
-                attribute.value.each(visit);
+                visit(&attribute.value);
             }
             for map in maps {
                 each_of_map(map, visit);
@@ -196,7 +207,7 @@ pub(super) fn each_of_map<'s>(block: &'s MapBlock, visit: &mut dyn FnMut(&'s Exp
 
 /// Returns whether a configuration file may call a function that reads files.
 fn may_call_reader(project: &Project) -> bool {
-    let names = ["tm_file", "tm_templatefile"].map(memmem::Finder::new);
+    let names = READERS.map(memmem::Finder::new);
     let mut files = project.sources.files();
     files.any(|file| {
         let mut names = names.iter();
@@ -204,20 +215,30 @@ fn may_call_reader(project: &Project) -> bool {
     })
 }
 
-fn calls_reader(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Call(call) if reads_files(&call.name.text))
+/// Returns the first place in an expression that may be, or contain, the list of all stacks.
+pub(super) fn stack_list(expr: &Expr) -> Option<Span> {
+    let mut found = None;
+    // The base of a traversal that leads elsewhere. It is visited right after the traversal.
+    let mut elsewhere: Option<&Expr> = None;
+    expr.each(&mut |expr| match &expr.kind {
+        ExprKind::Traversal(base, steps) => {
+            let first = steps.first().map(|step| &step.kind);
+            let is_elsewhere =
+                matches!(first, Some(TraversalStepKind::Attribute(name)) if &**name != "stacks");
+            elsewhere = is_elsewhere.then_some(&**base);
+            if !is_elsewhere && is_tool(base) {
+                found.get_or_insert(expr.span);
+            }
+        }
+        _ if is_tool(expr) && !elsewhere.is_some_and(|base| std::ptr::eq(base, expr)) => {
+            found.get_or_insert(expr.span);
+        }
+        _ => {}
+    });
+    found
 }
 
-/// Returns whether an expression may be, or contain, the list of all stacks.
-pub(super) fn names_stacks(expr: &Expr) -> bool {
-    let is_tool = |expr: &Expr| matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"));
-    match &expr.kind {
-        // The base of a traversal is visited too, but says less than the whole.
-        ExprKind::Traversal(base, steps) if is_tool(base) => !matches!(
-            steps.first().map(|step| &step.kind),
-            Some(TraversalStepKind::Attribute(name)) if &**name != "stacks"
-        ),
-        ExprKind::Call(call) => call.arguments.iter().any(is_tool),
-        _ => false,
-    }
+/// Returns whether an expression is the namespace that has the list of all stacks.
+fn is_tool(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"))
 }

@@ -31,8 +31,8 @@ pub(super) struct EarlierTree<'a> {
 
 impl<'a> EarlierTree<'a> {
     /// Finds the configuration files in some directories, which include all those above any of them and
-    /// all whose own configuration has changed. `links` are configuration files that lead to a file that has
-    /// changed.
+    /// all whose own configuration has changed. `links` are configuration files that are found
+    /// by way of links and have changed.
     pub(super) fn new(
         present: &'a Project,
         base: &CommitId,

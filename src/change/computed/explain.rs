@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::concerned::{each_of_map, names_stacks};
+use super::concerned::{each_of_map, stack_list};
 use super::trace::{Side, each_use};
 use crate::change::cause::{ChangeCause, Use, UseKind};
 use crate::change::files::ChangedFiles;
 use crate::git::ChangedFile;
-use crate::language::syntax::Expr;
 use crate::path::ProjectPath;
 use crate::project::discover::{is_configuration, is_skip_mark};
 use crate::project::environment::Variable;
@@ -24,7 +23,7 @@ pub(super) struct Explainer<'a> {
     pub(super) now: Side<'a>,
     pub(super) before: Side<'a>,
     pub(super) files: &'a ChangedFiles,
-    /// The links among configuration files that lead to a file that has changed.
+    /// The configuration files that are found by way of links and have changed.
     pub(super) links: &'a BTreeMap<ProjectPath, ProjectPath>,
     /// The file by which a stack was added or removed.
     pub(super) stack_list: Option<&'a ChangedFile>,
@@ -90,20 +89,11 @@ impl Explainer<'_> {
         let now = now?;
         let mut found = None;
         let chain = &mut vec![step.clone()];
-        let place = |expr: &Expr| {
-            let mut place = None;
-            expr.each(&mut |expr| {
-                if place.is_none() && names_stacks(expr) {
-                    place = Some(expr.span);
-                }
-            });
-            place
-        };
         let list = |chain: &[Use], place: Span| {
             let list = self.now.step(UseKind::StackList, place);
             chain.iter().cloned().chain([list]).collect::<Vec<Use>>()
         };
-        if let Some(place) = place(&now.definition.value) {
+        if let Some(place) = stack_list(&now.definition.value) {
             found = Some(list(chain, place));
         }
         each_use(self.now, &now.uses, chain, &mut |used, chain| {
@@ -112,11 +102,9 @@ impl Explainer<'_> {
             {
                 let mut named = None;
                 match &definition.kind {
-                    DefinitionKind::Value(expr) => named = place(expr),
+                    DefinitionKind::Value(expr) => named = stack_list(expr),
                     DefinitionKind::Map(block) => each_of_map(block, &mut |expr| {
-                        if named.is_none() && names_stacks(expr) {
-                            named = Some(expr.span);
-                        }
+                        named = named.or_else(|| stack_list(expr));
                     }),
                     DefinitionKind::Unset | DefinitionKind::Object => {}
                 }

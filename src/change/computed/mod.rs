@@ -135,6 +135,9 @@ fn compare(
         .with_stacks(stacks_before.iter());
     let before = Environments::of(before);
     let now = environments(project, host);
+    let mut roots = root_marks(&earlier);
+    roots.extend(root_marks(project));
+    let declaration = |stack: &ProjectPath| declaration(stack, files, &roots);
     let mut differing = stacks_now.symmetric_difference(&stacks_before);
     let explainer = Explainer {
         now: Side {
@@ -147,17 +150,22 @@ fn compare(
         },
         files,
         links: &concerned.links,
-        stack_list: differing.find_map(|stack| declaration(stack, files)),
+        stack_list: differing.find_map(declaration),
     };
     for &stack in &concerned.compared {
         let path = &project.stacks[stack].path;
-        // A stack that was not there has nothing to be compared with.
-        let Some(was) = earlier.stacks.at(path.as_str()) else {
-            continue;
-        };
         if found.contains_key(&stack) {
             continue;
         }
+        // A stack that was not there has nothing to be compared with.
+        let Some(was) = earlier.stacks.at(path.as_str()) else {
+            let cause = declaration(path).map(|file| ChangeCause {
+                file: file.clone(),
+                chain: Vec::new(),
+            });
+            found.extend(cause.map(|cause| (stack, cause)));
+            continue;
+        };
         let (now, before) = (now.variables(stack), before.variables(was));
         let cause = difference(&now, &before)
             .and_then(|(now, before)| explainer.variable(path, now, before));
@@ -166,8 +174,27 @@ fn compare(
     Ok(())
 }
 
-/// Returns the changed file that adds or removes a stack.
-fn declaration<'f>(stack: &ProjectPath, files: &'f ChangedFiles) -> Option<&'f ChangedFile> {
+/// Returns the files that may be what makes a directory a project inside this one.
+fn root_marks(project: &Project) -> BTreeSet<ProjectPath> {
+    if project.nested_projects.is_empty() {
+        return BTreeSet::new();
+    }
+    let nested: BTreeSet<&ProjectPath> = project.nested_projects.iter().collect();
+    let files = project.sources.files();
+    let marks = files.filter(|file| {
+        let parent = file.path.parent();
+        file.text.contains("root") && parent.is_some_and(|it| nested.contains(&it))
+    });
+    marks.map(|file| file.path.clone()).collect()
+}
+
+/// Returns the changed file that adds or removes a stack: one of its own, or one that keeps a directory
+/// out of the project, or did. `roots` are those that do so as the root of another project.
+fn declaration<'f>(
+    stack: &ProjectPath,
+    files: &'f ChangedFiles,
+    roots: &BTreeSet<ProjectPath>,
+) -> Option<&'f ChangedFile> {
     let mut below = files.below(stack);
     let own = below.find(|file| {
         let is_here = file.path.parent().as_ref() == Some(stack);
@@ -181,7 +208,14 @@ fn declaration<'f>(stack: &ProjectPath, files: &'f ChangedFiles) -> Option<&'f C
             marks.find_map(|mark| files.at(directory.join(mark).as_str()))
         })
     };
-    own.or_else(around)
+    let above = || {
+        let mut roots = roots.iter().filter(|root| {
+            let directory = root.parent();
+            directory.is_some_and(|it| stack.is_at_or_below(&it))
+        });
+        roots.find_map(|root| files.at(root.as_str()))
+    };
+    own.or_else(around).or_else(above)
 }
 
 /// Returns the first variable that differs, as it is on both sides. Both sides are sorted by name.

@@ -106,11 +106,17 @@ impl<'a> Tree<'a> {
             names.filter_map(|name| Some(directory.join(name.to_str()?)))
         });
         let changed = links.filter_map(|link| {
-            let end = self.links().follow(&link).end?;
-            let is_changed = self.changed().at(end.as_str()).is_some();
-            is_changed.then_some((link, end))
+            let end = self.changed_end(&link)?;
+            Some((link, end))
         });
         changed.collect()
+    }
+
+    /// Returns the file that has changed and that links on the way to a path lead to.
+    pub(in crate::change) fn changed_end(&self, path: &ProjectPath) -> Option<ProjectPath> {
+        let end = self.links().follow(path).end?;
+        let is_changed = end != *path && self.changed().at(end.as_str()).is_some();
+        is_changed.then_some(end)
     }
 
     fn touch_by_way(&self, path: &ProjectPath, way: &ResolvedPath) -> Option<Touch<'a>> {

@@ -280,11 +280,11 @@ pub fn groups() -> impl Iterator<Item = (&'static str, &'static [Function])> {
     GROUPS.iter().copied()
 }
 
-/// Returns whether a function looks at files, by its name with or without prefix. The name begins with
-/// `file` or is `templatefile`.
+/// Returns whether a function may look at files, by its name with or without prefix. The name begins with
+/// `file`, or is that of a function that renders a template, which can call such a function.
 pub fn reads_files(name: &str) -> bool {
     let name = name.strip_prefix(PREFIX).unwrap_or(name);
-    name.starts_with("file") || name == "templatefile"
+    name.starts_with("file") || matches!(name, "templatefile" | "templatestring")
 }
 
 /// Returns the names of all functions, with a prefix.

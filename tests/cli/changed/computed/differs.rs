@@ -275,3 +275,36 @@ fn hundreds_of_stacks_are_compared() {
     let expected = (0..300).filter(|number| number % 7 != 3).count();
     assert_eq!(found.stdout.lines().count(), expected);
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_imported_through_a_link_counts() {
+    for (source, target, link) in [
+        ("/cfg/l.hcl", "g.hcl", "/cfg/l.hcl"),
+        ("/cfg/chain.hcl", "g.hcl", "/cfg/l.hcl"),
+        ("/dir/g.hcl", "cfg", "/dir"),
+    ] {
+        let sandbox = Repository::prepare("a");
+        sandbox.write("/i.tm", format!("import {{\n  source = \"{source}\"\n}}\n"));
+        sandbox.write("/env.tm", env("V = global.v"));
+        sandbox.write("/cfg/g.hcl", globals("v = \"1\""));
+        sandbox.write("/cfg/chain.hcl", "import {\n  source = \"l.hcl\"\n}\n");
+        sandbox.symlink(target, link);
+        let repository = Repository::of(sandbox);
+        repository.write("/cfg/g.hcl", globals("v = \"1\"\nw = \"1\""));
+        let unchanged = repository.changed().to_string();
+        assert!(unchanged.contains("no stack has changed"), "{unchanged}");
+        repository.write("/cfg/g.hcl", globals("v = \"2\""));
+        let place = if link == "/dir" {
+            "dir/g.hcl"
+        } else {
+            "cfg/l.hcl"
+        };
+        assert_eq!(
+            repository.changed().stdout.trim_end(),
+            format!(
+                "a  # changed: cfg/g.hcl (uncommitted), environment variable V (env.tm:5), global.v ({place}:2); at or below /"
+            ),
+        );
+    }
+}

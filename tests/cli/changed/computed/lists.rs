@@ -126,3 +126,66 @@ fn configuration_that_is_hidden_hands_down_nothing_on_either_side() {
     note: no stack has changed since a56c41e
     ");
 }
+
+#[test]
+fn the_list_is_found_where_the_namespace_is_a_value() {
+    for list in [
+        "[terramate][0].stacks.list",
+        "[orch][0].stacks.list",
+        "(true ? terramate : terramate).stacks.list",
+        "[for t in [terramate] : t.stacks.list][0]",
+        "{ t = terramate }.t.stacks.list",
+        "global.meta.tm.stacks.list",
+        "terramate[\"stacks\"].list",
+        "[tm_templatestring(\"$${t.stacks.list[0]} $${length(t.stacks.list)}\", { t = terramate })]",
+    ] {
+        let sandbox = Repository::prepare("b");
+        sandbox.write("/env.tm", env("ALL = global.all"));
+        sandbox.write(
+            "/globals.tm",
+            format!(
+                "globals {{\n  meta = {{ tm = terramate }}\n  all = tm_join(\" \", {list})\n}}\n"
+            ),
+        );
+        let repository = Repository::of(sandbox);
+        repository.write("/z/stack.tm", "stack {}\n");
+        let changed = repository.changed().stdout;
+        let by_list = "b  # changed: z/stack.tm (untracked), environment variable ALL (env.tm:5)";
+        assert!(changed.starts_with(by_list), "{list}: {changed}");
+        assert!(
+            changed.contains("the list of all stacks (globals.tm:"),
+            "{list}: {changed}"
+        );
+    }
+}
+
+#[test]
+fn a_stack_that_a_mark_above_no_longer_hides_is_selected() {
+    let root = "terramate {\n  root = true\n}\n";
+    for (mark, text) in [("x/.tmskip", ""), ("x/.orchskip", ""), ("x/root.tm", root)] {
+        let sandbox = Repository::prepare("b\nx/a\nx/y/c");
+        sandbox.write(&format!("/{mark}"), text);
+        let repository = Repository::of(sandbox);
+        repository.remove(&format!("/{mark}"));
+        repository.write("/x/y/c/main.tf", "# new\n");
+        assert_eq!(
+            repository.changed().stdout,
+            format!(
+                "x/a  # changed: {mark} (uncommitted, deleted); at or below /\n\
+                 x/y/c  # changed: x/y/c/main.tf (uncommitted); at or below /\n"
+            )
+        );
+        repository.write("/x/another.tm", globals("a = 1"));
+        repository.write("/x/new/stack.tm", "stack {}\n");
+        repository.git("checkout -q -- x/y");
+        repository.commit();
+        assert_eq!(
+            repository.changed().stdout,
+            format!(
+                "x/a  # changed: {mark} (deleted); at or below /\n\
+                 x/new  # changed: x/new/stack.tm (added); at or below /\n\
+                 x/y/c  # changed: {mark} (deleted); at or below /\n"
+            )
+        );
+    }
+}

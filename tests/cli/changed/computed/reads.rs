@@ -279,3 +279,19 @@ fn files_that_attributes_read_are_inputs() {
     repository.write("/teams/edge.txt", "");
     assert_snapshot!(repository.changed(), @"a  # changed: teams/edge.txt (untracked), attribute tags (a/stack.tm:3), read by tm_fileset (a/stack.tm:3); at or below /");
 }
+
+#[test]
+fn what_a_template_in_a_string_reads_counts() {
+    let sandbox = Repository::prepare("a\nb");
+    let template = "tm_templatestring(\"$${file(\\\"../d/f\\\")}\", {})";
+    sandbox.write("/a/env.tm", env(&format!("A = {template}")));
+    sandbox.write("/b/env.tm", env("B = global.b"));
+    sandbox.write("/b/globals.tm", globals(&format!("b = {template}")));
+    sandbox.write("/d/f", "1");
+    let repository = Repository::of(sandbox);
+    repository.write("/d/f", "2");
+    assert_snapshot!(repository.changed(), @"
+    a  # changed: d/f (uncommitted), environment variable A (a/env.tm:5), read by tm_templatestring (a/env.tm:5); at or below /
+    b  # changed: d/f (uncommitted), environment variable B (b/env.tm:5), global.b (b/globals.tm:2), read by tm_templatestring (b/globals.tm:2); at or below /
+    ");
+}
