@@ -197,6 +197,11 @@ pub struct CallExpr {
 
 pub use hcl_edit::expr::{BinaryOperator, UnaryOperator};
 
+/// Returns whether a text can be written as a name, without quotes.
+pub fn is_identifier(text: &str) -> bool {
+    hcl_edit::Ident::try_new(text).is_ok()
+}
+
 /// One step of a traversal, and its place.
 #[derive(Debug, Clone)]
 pub struct TraversalStep {

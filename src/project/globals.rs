@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::deferred;
-use crate::language::syntax::{Attribute, Block, Body, DeferredBlock, Expr, ExprKind, Name};
+use crate::language::syntax::{
+    Attribute, Block, Body, DeferredBlock, Expr, ExprKind, Name, is_identifier,
+};
 use crate::path::ProjectPath;
 use crate::source::{FileId, Sources, Span};
 
@@ -284,14 +286,6 @@ fn definitions_of(
 /// Returns whether an expression is the bare word `unset`, which removes a definition from above.
 pub(crate) fn is_unset(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Variable(name) if &**name == "unset")
-}
-
-/// Returns whether a string can be written as a name.
-pub(crate) fn is_identifier(text: &str) -> bool {
-    let mut characters = text.chars();
-    let first = characters.next();
-    first.is_some_and(|c| c.is_alphabetic() || c == '_')
-        && characters.all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
 /// Reads the `map` blocks in a block. It may contain no others.

@@ -2,8 +2,9 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::language::parse::parse_expression;
+use crate::language::syntax::is_identifier;
 use crate::path::ProjectPath;
-use crate::project::globals::{DefinitionKind, GlobalDefinition, is_identifier, is_unset};
+use crate::project::globals::{DefinitionKind, GlobalDefinition, is_unset};
 use crate::source::{SourceFile, Sources};
 
 /// Why an argument is not a definition `NAME=EXPR`.

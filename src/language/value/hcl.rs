@@ -2,6 +2,7 @@
 //! per line in files.
 
 use super::{Value, number_text};
+use crate::language::syntax::is_identifier;
 use crate::printable::needs_escape;
 
 /// The indentation of each level.
@@ -37,11 +38,7 @@ enum Lists {
 
 /// Writes a name as the key of an object: quoted unless it is an identifier.
 pub fn key_text(name: &str) -> String {
-    let mut characters = name.chars();
-    let first = characters.next();
-    let is_identifier = first.is_some_and(|c| c.is_alphabetic() || c == '_')
-        && characters.all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
-    if is_identifier {
+    if is_identifier(name) {
         return name.to_owned();
     }
     let mut text = String::new();

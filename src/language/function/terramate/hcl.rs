@@ -1,10 +1,9 @@
 //! `hclencode` and `hcldecode`.
 
-use hcl::Identifier;
-
 use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, NoValue};
 use crate::language::function::arguments::{Arguments, FunctionError, TextOrigin, line_of};
 use crate::language::parse::parse_whole;
+use crate::language::syntax::is_identifier;
 use crate::language::value::{Value, to_hcl_file};
 use crate::source::FileId;
 
@@ -19,7 +18,7 @@ pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     arguments.spend(value.weight().saturating_mul(indent))?;
     arguments.spend(padding(value) / 8)?;
     for name in entries.keys() {
-        if Identifier::new(&**name).is_err() {
+        if !is_identifier(name) {
             let name = Value::String(name.clone()).description();
             let problem = format!("its key is {name}, which cannot be the name of an attribute");
             return Err(FunctionError::Argument(0, problem));
