@@ -39,26 +39,13 @@ pub struct InspectedDefinition {
     pub is_imported: bool,
 }
 
-/// The globals of stacks.
-#[derive(Debug)]
-pub struct Inspected {
-    stacks: Vec<(StackIndex, Vec<InspectedGlobal>)>,
-    problems: Vec<SharedProblem>,
-}
-
-impl Inspected {
-    /// Returns the globals of each stack, and what is wrong with those that have no value.
-    pub fn into_parts(self) -> (Vec<(StackIndex, Vec<InspectedGlobal>)>, Vec<SharedProblem>) {
-        (self.stacks, self.problems)
-    }
-}
-
-/// Evaluates all globals of these stacks.
+/// Evaluates all globals of these stacks. Returns those of each stack, and what is wrong with those that
+/// have no value.
 pub fn inspect(
     project: &Project,
     host_environment: impl Iterator<Item = (String, String)>,
     stacks: impl IntoIterator<Item = StackIndex>,
-) -> Inspected {
+) -> (Vec<(StackIndex, Vec<InspectedGlobal>)>, Vec<SharedProblem>) {
     let namespaces = ProjectNamespaces::new(project, host_environment);
     let mut problems = SharedProblems::default();
     let mut inspected = Vec::new();
@@ -91,8 +78,5 @@ pub fn inspect(
         }
         inspected.push((stack, globals));
     }
-    Inspected {
-        stacks: inspected,
-        problems: problems.into_vec(),
-    }
+    (inspected, problems.into_vec())
 }

@@ -300,7 +300,7 @@ impl Parser<'_> {
         Ok(c)
     }
 
-    /// Reads `uXXXX`.
+    /// Reads `u` and the four hexadecimal digits that follow it.
     fn unit(&mut self) -> Parsed<u32> {
         self.at += 1;
         let digits = self.rest().get(..4).unwrap_or_default();

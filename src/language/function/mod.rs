@@ -27,7 +27,8 @@ mod templates;
 mod terramate;
 mod yaml;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use self::arguments::{Arguments, FunctionError};
 use crate::diagnostic::{Code, Diagnostic};
@@ -295,8 +296,13 @@ pub fn names(prefix: &'static str) -> impl Iterator<Item = String> {
 
 /// Returns the function of that name, which has no prefix.
 pub fn find(name: &str) -> Option<&'static Function> {
-    let mut functions = GROUPS.iter().flat_map(|(_, functions)| *functions);
-    functions.find(|function| function.name == name)
+    static BY_NAME: LazyLock<HashMap<&str, &Function>> = LazyLock::new(|| {
+        let functions = GROUPS.iter().flat_map(|(_, functions)| *functions);
+        functions
+            .map(|function| (function.name, function))
+            .collect()
+    });
+    BY_NAME.get(name).copied()
 }
 
 /// Returns whether a function, whose name has no prefix, is one of Terramate's own, which Terraform lacks.

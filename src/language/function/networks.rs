@@ -143,7 +143,7 @@ fn network(arguments: &Arguments) -> Result<Network, FunctionError> {
     })
 }
 
-/// Parses an address. Octets may have leading zeros and are decimal all the same.
+/// Parses an address. Octets are decimal, even with leading zeros.
 fn parse_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse().ok().map(IpAddr::V6);

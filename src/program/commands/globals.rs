@@ -41,8 +41,8 @@ pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatu
     }
     let query = loaded.query(filters)?;
     let selection = loaded.select(&query);
-    let inspected = inspect(&loaded.project, host_environment(), selection.stacks());
-    let (inspected, problems) = inspected.into_parts();
+    let stacks = selection.stacks();
+    let (inspected, problems) = inspect(&loaded.project, host_environment(), stacks);
     loaded.add_shared(problems);
     loaded.document = None; // this document has globals as well as problems
     let status = loaded.report()?;

@@ -5,7 +5,6 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, ValueEnum};
 use orch::project::attempt::{MAX_ATTEMPTS, patterns};
 use orch::project::config::{SafeguardKeyword, TagLimit};
@@ -13,30 +12,9 @@ use orch::project::tag::tag_problem;
 
 use super::events::EventArgs;
 use super::exit_codes::ExitCodeArgs;
-use crate::program::commands::neighbour_flags::NEIGHBOURS;
+use super::recorded::RECORDED;
 use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
-use crate::program::error::ProgramError;
-
-/// What a resumed run takes over and no flag may change, besides the command: the direction, whether the
-/// command is evaluated, and what selects stacks (clap leaves the group of [`SelectArgs`] empty, since
-/// another one is part of it).
-const RECORDED: [&str; 14] = [
-    "reverse",
-    "eval",
-    "changed",
-    "base",
-    "fetch",
-    "enable_change_detection",
-    "disable_change_detection",
-    "tags",
-    "no_tags",
-    "no_recursive",
-    "globs",
-    "exclude",
-    "stacks_from",
-    NEIGHBOURS,
-];
 
 /// Clap would ask for a command beside `--resume`.
 const RUN_USAGE: &str = "orch run [OPTIONS] [--] COMMAND…
@@ -341,50 +319,6 @@ impl ResumeArgs {
     }
 }
 
-/// Returns what is wrong with a command line that resumes a run and gives a flag whose value is that
-/// of the earlier run, given what clap says of it and what was typed: clap would show a usage that
-/// asks for a command.
-pub(crate) fn flag_on_record(
-    error: &clap::Error,
-    typed: impl Iterator<Item = OsString>,
-) -> Option<ProgramError> {
-    if error.kind() != ErrorKind::ArgumentConflict {
-        return None;
-    }
-    let mut flags = Vec::new();
-    for kind in [ContextKind::InvalidArg, ContextKind::PriorArg] {
-        match error.get(kind) {
-            Some(ContextValue::String(flag)) => flags.push(flag.as_str()),
-            Some(ContextValue::Strings(more)) => flags.extend(more.iter().map(String::as_str)),
-            _ => {}
-        }
-    }
-    // Without what follows their names: `--match <GLOB>`, `--resume [<RUN>]`.
-    let end = |flag: &str| flag.find([' ', '[', '=']).unwrap_or(flag.len());
-    let names = flags.iter().map(|flag| &flag[..end(flag)]);
-    let is_resuming = |name: &&str| ["--resume", "--only-failed"].contains(name);
-    let resuming = names.clone().find(is_resuming)?;
-    // Of a group, clap names all members.
-    let typed: Vec<String> = typed
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let is_typed = |name: &str| {
-        let mut words = typed.iter().map(|word| word.split('=').next());
-        words.any(|word| word == Some(name))
-    };
-    let others: Vec<&str> = names.filter(|name| !is_resuming(name)).collect();
-    let mut given = others.iter().filter(|name| is_typed(name));
-    let flag = *given.next().or(others.first())?;
-    let what = match flag {
-        "--reverse" => "the direction",
-        "--eval" => "the command",
-        _ => "the selection",
-    };
-    Some(ProgramError::usage(format!(
-        "with `{resuming}`, {what} comes from the earlier run: `{flag}` cannot be given"
-    )))
-}
-
 /// Parses how many commands run at once.
 fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
     if text == "auto" {
@@ -483,6 +417,7 @@ pub(crate) enum OnErrorArg {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::commands::neighbour_flags::NEIGHBOURS;
     use clap::Command;
 
     #[test]

@@ -1,0 +1,72 @@
+//! What a resumed run takes from the record of the earlier run, and flags that contradict it.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::program::commands::neighbour_flags::NEIGHBOURS;
+use crate::program::error::ProgramError;
+
+/// What a resumed run takes over and no flag may change, besides the command: the direction, whether the
+/// command is evaluated, and what selects stacks (clap leaves the group of `SelectArgs` empty, since
+/// another one is part of it).
+pub(super) const RECORDED: [&str; 14] = [
+    "reverse",
+    "eval",
+    "changed",
+    "base",
+    "fetch",
+    "enable_change_detection",
+    "disable_change_detection",
+    "tags",
+    "no_tags",
+    "no_recursive",
+    "globs",
+    "exclude",
+    "stacks_from",
+    NEIGHBOURS,
+];
+
+/// Returns what is wrong with a command line that resumes a run and gives a flag whose value is that
+/// of the earlier run, given what clap says of it and what was typed: clap would show a usage that
+/// asks for a command.
+pub(crate) fn flag_on_record(
+    error: &clap::Error,
+    typed: impl Iterator<Item = OsString>,
+) -> Option<ProgramError> {
+    if error.kind() != ErrorKind::ArgumentConflict {
+        return None;
+    }
+    let mut flags = Vec::new();
+    for kind in [ContextKind::InvalidArg, ContextKind::PriorArg] {
+        match error.get(kind) {
+            Some(ContextValue::String(flag)) => flags.push(flag.as_str()),
+            Some(ContextValue::Strings(more)) => flags.extend(more.iter().map(String::as_str)),
+            _ => {}
+        }
+    }
+    // Without what follows their names: `--match <GLOB>`, `--resume [<RUN>]`.
+    let end = |flag: &str| flag.find([' ', '[', '=']).unwrap_or(flag.len());
+    let names = flags.iter().map(|flag| &flag[..end(flag)]);
+    let is_resuming = |name: &&str| ["--resume", "--only-failed"].contains(name);
+    let resuming = names.clone().find(is_resuming)?;
+    // Of a group, clap names all members.
+    let typed: Vec<String> = typed
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let is_typed = |name: &str| {
+        let mut words = typed.iter().map(|word| word.split('=').next());
+        words.any(|word| word == Some(name))
+    };
+    let others: Vec<&str> = names.filter(|name| !is_resuming(name)).collect();
+    let mut given = others.iter().filter(|name| is_typed(name));
+    let flag = *given.next().or(others.first())?;
+    let what = match flag {
+        "--reverse" => "the direction",
+        "--eval" => "the command",
+        _ => "the selection",
+    };
+    Some(ProgramError::usage(format!(
+        "with `{resuming}`, {what} comes from the earlier run: `{flag}` cannot be given"
+    )))
+}
