@@ -37,7 +37,7 @@
 //!
 //! | floor | what it does |
 //! | --- | --- |
-//! | [`path`], [`pattern`], [`source`], [`diagnostic`], [`printable`], [`duration`], [`version`] | leaves: places, problems, names made safe to show, times, versions |
+//! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`] | leaves: names made safe to show, places, problems, times, versions |
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
 //! | [`git`] | which files have changed, and in which state the repository is |

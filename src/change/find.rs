@@ -14,7 +14,7 @@ use super::trigger::{self, Trigger};
 use super::triggers::{TriggerReader, Triggers};
 use super::uncounted::{Counted, Ignores, Uncounted};
 use crate::git::{ChangedFile, Repository};
-use crate::path::ProjectPath;
+use crate::path::{ProjectPath, StackPath};
 use crate::project::discover::Listing;
 use crate::project::stack::{self, StackIndex};
 use crate::project::{self, Problems, Project};
@@ -55,7 +55,7 @@ pub struct Since {
     /// The base.
     pub base: Base,
     /// The stacks that have been removed since the base, by path.
-    pub removed: Vec<ProjectPath>,
+    pub removed: Vec<StackPath>,
     /// Whether files of the repository outside the project differ too; these select nothing.
     pub outside: bool,
 }

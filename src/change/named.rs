@@ -13,7 +13,11 @@ pub(super) fn named(
 ) -> impl Iterator<Item = (UseKind, &Spanned<Watch>)> {
     let stack = &project.stacks[stack];
     let watched = stack.watch.iter().map(|entry| (UseKind::Watch, entry));
-    let imports = project.imports.get(&stack.path).into_iter().flatten();
+    let imports = project
+        .imports
+        .get(stack.path.directory())
+        .into_iter()
+        .flatten();
     watched.chain(imports.map(|entry| (UseKind::Import, entry)))
 }
 

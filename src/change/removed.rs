@@ -1,16 +1,21 @@
 //! Finds stacks that exist in the base but no longer in the tree.
 //!
-//! A stack is removed when its block or its directory is, or when a mark above it now keeps it out of
-//! the project. Only directories where a change may have done that are examined in the base.
+//! A stack is removed when its block or its directory is, when `for_each` no longer has its key, or when a
+//! mark above it now keeps it out of the project. Only directories where a change may have done that are
+//! examined in the base.
 
 use std::collections::BTreeSet;
 
+use memchr::memmem;
+
 use super::error::ChangeError;
 use super::files::ChangedFiles;
-use crate::git::{CommitId, CommitTree, FileChange, Repository, TreeScope};
-use crate::path::ProjectPath;
-use crate::project::discover::{is_configuration, is_skip_mark};
-use crate::project::{self, Project};
+use crate::git::{CommitId, CommitTree, FileChange, GitError, Repository, TreeScope};
+use crate::path::{ProjectPath, StackPath};
+use crate::project::discover::{CONFIGURATION, FileTree, is_configuration, is_skip_mark};
+use crate::project::function_files::FileRead;
+use crate::project::stack::FOR_EACH;
+use crate::project::{self, LoadTreeError, Project, StacksOfTree};
 
 /// Returns the removed stacks, by path. `status` has those of the changed files that are not
 /// committed, though earlier changes of them may be.
@@ -20,10 +25,12 @@ pub(super) fn removed(
     base: &CommitId,
     changed: &ChangedFiles,
     status: &ChangedFiles,
-) -> Result<Vec<ProjectPath>, ChangeError> {
+) -> Result<Vec<StackPath>, ChangeError> {
     // Directories that lost configuration, and those that may be hidden now though they did not.
     let mut lost_configuration: BTreeSet<ProjectPath> = BTreeSet::new();
     let mut hidden: BTreeSet<ProjectPath> = BTreeSet::new();
+    // Configuration of stacks that are still there, but may have had other instances.
+    let mut edited: BTreeSet<ProjectPath> = BTreeSet::new();
     for file in changed.iter() {
         let directory = file.path.parent().unwrap_or_else(ProjectPath::root);
         let name = file.path.basename();
@@ -33,27 +40,37 @@ pub(super) fn removed(
             if project.nested_projects.contains(&directory) {
                 hidden.insert(directory.clone());
             }
-            if file.change != FileChange::Added {
+            if file.change == FileChange::Added {
+                continue;
+            }
+            if project.stacks.at(directory.as_str()).len() > 0 {
+                edited.insert(directory);
+            } else {
                 lost_configuration.insert(directory);
             }
         }
     }
-    let is_stack = |directory: &ProjectPath| project.stacks.at(directory.as_str()).is_some();
-    lost_configuration.retain(|directory| !is_stack(directory));
+    lost_configuration.extend(having_for_each(project, base, edited)?);
+    lost_configuration.extend(reading_for_each(project, changed));
+    let is_stack = |path: &StackPath| project.stacks.find(path).is_some();
     let mut gone = stacks(project, base, &lost_configuration, &hidden)?;
-    gone.retain(|directory| !is_stack(directory));
-    let is_uncommitted = |directory: &ProjectPath| {
-        let mut files = status.below(directory);
+    gone.retain(|path| !is_stack(path));
+    let is_uncommitted = |path: &StackPath| {
+        let mut files = status.below(path.directory());
         files.any(|file| {
-            let is_here = file.path.parent().as_ref() == Some(directory);
+            let is_here = file.path.parent().as_ref() == Some(path.directory());
             is_here && is_configuration(file.path.basename().as_ref())
         })
     };
     // A sparse checkout omits stacks that HEAD still has; those are not removed.
-    let is_hidden = |directory: &ProjectPath| hidden.iter().any(|it| directory.is_at_or_below(it));
+    let is_hidden = |path: &StackPath| {
+        let mut hidden = hidden.iter();
+        hidden.any(|it| path.directory().is_at_or_below(it))
+    };
+    let is_there = |path: &StackPath| project.stacks.at(path.directory().as_str()).len() > 0;
     let unsure = gone.iter();
-    let unsure = unsure.filter(|directory| !is_hidden(directory) && !is_uncommitted(directory));
-    let unsure: BTreeSet<ProjectPath> = unsure.cloned().collect();
+    let unsure = unsure.filter(|it| !is_hidden(it) && !is_uncommitted(it) && !is_there(it));
+    let unsure: BTreeSet<ProjectPath> = unsure.map(|path| path.directory().clone()).collect();
     if !unsure.is_empty()
         && let Some(head) = repository.commit("HEAD")?
     {
@@ -64,13 +81,67 @@ pub(super) fn removed(
     Ok(gone.into_iter().collect())
 }
 
+/// Returns those directories whose configuration mentions `for_each` in a commit.
+fn having_for_each(
+    project: &Project,
+    commit: &CommitId,
+    directories: BTreeSet<ProjectPath>,
+) -> Result<BTreeSet<ProjectPath>, ChangeError> {
+    if directories.is_empty() {
+        return Ok(directories);
+    }
+    let scope = TreeScope {
+        directories: directories.into_iter().collect(),
+        trees: Vec::new(),
+    };
+    let tree = CommitTree::new(Repository::open(&project.root)?, commit.clone()).within(scope);
+    let entries = tree.entries().map_err(LoadTreeError::Tree)?.into_iter();
+    let files = entries.filter_map(|entry| {
+        let path = ProjectPath::from_normal(&format!("/{}", str::from_utf8(&entry.path).ok()?));
+        is_configuration(path.basename().as_ref()).then_some((path, entry.id))
+    });
+    let (paths, ids): (Vec<ProjectPath>, Vec<String>) = files.unzip();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let texts = tree
+        .read(&ids, CONFIGURATION.bytes)
+        .map_err(LoadTreeError::Tree)?;
+    let finder = memmem::Finder::new(FOR_EACH);
+    let mentions = |text: &Option<Vec<u8>>| {
+        let text = text.as_deref().unwrap_or_default();
+        finder.find(text).is_some()
+    };
+    let files = paths.iter().zip(&texts);
+    let mentioning = files.filter(|(_, text)| mentions(text));
+    Ok(mentioning.filter_map(|(path, _)| path.parent()).collect())
+}
+
+/// Returns the directories whose `for_each` reads a file that has changed.
+fn reading_for_each(project: &Project, changed: &ChangedFiles) -> Vec<ProjectPath> {
+    let is_touched = |read: &FileRead| match read {
+        FileRead::Path(path) => changed.touching(path).is_some(),
+        FileRead::Matching(directory, _) => changed.touching(directory).is_some(),
+    };
+    let instances = project.stacks.iter().filter_map(|(_, stack)| {
+        stack.path.key()?;
+        let mut reads = stack.reads.iter();
+        let is_touched =
+            reads.any(|read| &*read.attribute.text == FOR_EACH && is_touched(&read.read));
+        is_touched.then(|| stack.path.directory().clone())
+    });
+    let empty = project.without_instances.iter();
+    let empty = empty.filter(|it| it.reads.iter().any(|read| is_touched(&read.read)));
+    instances
+        .chain(empty.map(|it| it.directory.clone()))
+        .collect()
+}
+
 /// Returns the stacks that a commit has in some directories, and at or below others.
 fn stacks(
     project: &Project,
     commit: &CommitId,
     directories: &BTreeSet<ProjectPath>,
     trees: &BTreeSet<ProjectPath>,
-) -> Result<BTreeSet<ProjectPath>, ChangeError> {
+) -> Result<BTreeSet<StackPath>, ChangeError> {
     if directories.is_empty() && trees.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -83,11 +154,21 @@ fn stacks(
         directories: read.into_iter().collect(),
         trees: trees.iter().cloned().collect(),
     };
-    let repository = Repository::open(&project.root)?;
-    let tree = CommitTree::new(repository, commit.clone()).within(scope);
-    let stacks = project::stacks_of_tree(&project.root, &tree)?;
-    let is_meant = |stack: &ProjectPath| {
-        directories.contains(stack) || trees.iter().any(|tree| stack.is_at_or_below(tree))
+    let tree = || -> Result<CommitTree, GitError> {
+        Ok(CommitTree::new(
+            Repository::open(&project.root)?,
+            commit.clone(),
+        ))
     };
-    Ok(stacks.into_iter().filter(is_meant).collect())
+    let is_meant = |directory: &ProjectPath| {
+        directories.contains(directory) || trees.iter().any(|tree| directory.is_at_or_below(tree))
+    };
+    let mut found = project::stacks_of_tree(&project.root, &tree()?.within(scope))?;
+    if found.unknown.iter().any(is_meant) {
+        // A function may read a file elsewhere.
+        found = project::stacks_of_tree(&project.root, &tree()?)?;
+    }
+    let StacksOfTree { stacks, .. } = found;
+    let stacks = stacks.into_iter();
+    Ok(stacks.filter(|path| is_meant(path.directory())).collect())
 }

@@ -6,7 +6,7 @@ use super::files::ChangedFiles;
 use super::trigger::{self, Trigger, TriggerFile, TriggerKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::{ChangedFile, CommitId, FileChange, GitError, Repository};
-use crate::path::ProjectPath;
+use crate::path::{ProjectPath, StackPath};
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 
@@ -29,7 +29,7 @@ pub(super) struct TriggerReader<'a> {
     /// Of all changed files, those that are not committed.
     pub(super) status: &'a ChangedFiles,
     /// By path.
-    pub(super) removed: &'a [ProjectPath],
+    pub(super) removed: &'a [StackPath],
 }
 
 impl TriggerReader<'_> {
@@ -59,11 +59,24 @@ impl TriggerReader<'_> {
                 file: file.path.clone(),
                 state: if is_gone { latest.state } else { file.state },
             };
-            let stack = trigger::stack_of(&file.path);
-            match project.stacks.at(stack.as_str()) {
-                Some(index) => triggers.add(index, trigger),
-                None if self.removed.binary_search(&stack).is_ok() => {}
-                None => strays.push((stack, trigger.file)),
+            let directory = trigger::directory_of(&file.path);
+            let here = project.stacks.at(directory.as_str());
+            let is_meant = |path: &StackPath| {
+                *path.directory() == directory
+                    && (statement.key.is_none() || statement.key.as_ref() == path.key())
+            };
+            let meant = here.filter(|&index| is_meant(&project.stacks[index].path));
+            let meant: Vec<StackIndex> = meant.collect();
+            if meant.is_empty() && !self.removed.iter().any(is_meant) {
+                let stack = match statement.key {
+                    Some(key) => StackPath::instance(directory, key),
+                    None => directory.into(),
+                };
+                strays.push((stack, trigger.file));
+                continue;
+            }
+            for stack in meant {
+                triggers.add(stack, trigger.clone());
             }
         }
         warn_of_strays(project, &strays, &mut problems.diagnostics);
@@ -121,7 +134,7 @@ impl Triggers {
 /// Warns of triggers for paths that are not stacks, given with their files by path.
 fn warn_of_strays(
     project: &Project,
-    strays: &[(ProjectPath, ProjectPath)],
+    strays: &[(StackPath, ProjectPath)],
     problems: &mut Vec<Diagnostic>,
 ) {
     let (named, others) = strays.split_at(strays.len().min(MAX_STRAYS));
@@ -139,14 +152,14 @@ fn warn_of_strays(
     }
 }
 
-fn no_stack(project: &Project, stack: &ProjectPath, file: &ProjectPath) -> Diagnostic {
+fn no_stack(project: &Project, stack: &StackPath, file: &ProjectPath) -> Diagnostic {
     let message = format!(
         "`{}` is a trigger for `{stack}`, which is not a stack",
         file.relative()
     );
     let diagnostic = Diagnostic::warning(Code::OrphanedTrigger, message).file(file.clone());
     let stacks = &project.stacks;
-    if stacks.at_or_below(stack).next().is_some() {
+    if stack.key().is_none() && stacks.at_or_below(stack.directory()).next().is_some() {
         let help =
             format!("to trigger the stacks below it, run `orch trigger --recursive {stack}`");
         return diagnostic.help(help);

@@ -59,10 +59,11 @@ impl Uncounted {
         let mut files = self.triggers.iter();
         files.find(|file| {
             file.change != FileChange::Deleted
-                && trigger::stack_of(&file.path) == *path
+                && trigger::directory_of(&file.path) == *path.directory()
                 && matches!(
                     trigger::read(&project.root, &file.path, &mut unheeded),
                     TriggerFile::Trigger(statement) if statement.kind == TriggerKind::Changed
+                        && (statement.key.is_none() || statement.key.as_ref() == path.key())
                 )
         })
     }

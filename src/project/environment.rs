@@ -123,7 +123,7 @@ impl<'p> Environments<'p> {
         let mut environment = Environment::new();
         let mut problems = Vec::new();
         let namespaces = self.namespaces.of_stack(stack);
-        for definition in definitions(self.project, &self.project.stacks[stack].path) {
+        for definition in definitions(self.project, self.project.stacks[stack].path.directory()) {
             match value(definition, |expr| namespaces.evaluate(expr)) {
                 Ok(value) => _ = environment.insert(definition.name.text.to_string(), value),
                 Err(diagnostic) => problems.push(diagnostic),
@@ -152,7 +152,7 @@ impl<'p> Environments<'p> {
     /// Returns the variables of `run.env` that reach a stack, by name, with what they are computed from.
     pub fn variables(&self, stack: StackIndex) -> Vec<Variable<'p>> {
         let namespaces: StackNamespaces<'_, 'p> = self.namespaces.of_stack(stack);
-        let path = &self.project.stacks[stack].path;
+        let path = self.project.stacks[stack].path.directory();
         let variable = |definition: &'p EnvDefinition| {
             let mut uses = Vec::new();
             let value = value(definition, |expr| {
@@ -177,7 +177,9 @@ impl<'p> Environments<'p> {
         let stack = &self.project.stacks[stack];
         let tags: Vec<&str> = stack.tags().collect();
         let id = stack.id.as_ref().map_or("", |id| &id.value);
-        [
+        let key = stack.path.key();
+        let key = key.map(|key| ("ORCH_STACK_KEY", key.to_string()));
+        let known = [
             (
                 "ORCH_ROOT",
                 self.project.root.to_string_lossy().into_owned(),
@@ -186,10 +188,10 @@ impl<'p> Environments<'p> {
             ("ORCH_STACK_NAME", stack.name.clone()),
             ("ORCH_STACK_ID", id.to_owned()),
             ("ORCH_STACK_TAGS", tags.join(",")),
-        ]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), Some(value)))
-        .collect()
+        ];
+        let all = known.into_iter().chain(key);
+        all.map(|(name, value)| (name.to_owned(), Some(value)))
+            .collect()
     }
 }
 

@@ -3,7 +3,7 @@
 //! [`Project::load`] turns a root directory into [`Stacks`]. It never stops at a problem: it adds all
 //! problems to the caller's [`Problems`], which must be checked before the stacks are used.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::language::syntax::{Block, Body};
-use crate::path::ProjectPath;
+use crate::path::{ProjectPath, StackPath};
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, ConfigLevel, EnvDefinition, ProjectSettings};
@@ -21,9 +21,11 @@ use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIn
 use crate::project::globals::Globals;
 use crate::project::import::{Imported, Imports};
 use crate::project::problems::Problems;
-use crate::project::stack::{self, Stack, StackIndex, Stacks, Watch};
+use crate::project::stack::{
+    self, AttributeRead, Declared, FOR_EACH, Stack, StackIndex, Stacks, Watch,
+};
 use crate::project::{globals, import, top_level};
-use crate::source::{Sources, Spanned};
+use crate::source::{Sources, Span, Spanned};
 
 /// The minimum of threads that read and parse, which may exceed the processors: on a cold disk they
 /// wait.
@@ -54,8 +56,21 @@ pub struct Project {
     pub unused: BTreeMap<String, usize>,
     /// Files and directories that could not be read or parsed completely.
     pub broken: Vec<ProjectPath>,
+    /// Directories whose `for_each` is empty, so that they have no stack.
+    pub without_instances: Vec<EmptyForEach>,
     /// The files, if they are not on disk.
     pub(crate) tree: Option<Arc<TreeIndex>>,
+}
+
+/// A `for_each` without keys.
+#[derive(Debug)]
+pub struct EmptyForEach {
+    /// The directory.
+    pub directory: ProjectPath,
+    /// The place of the value.
+    pub span: Span,
+    /// The files that functions in it have read or looked for.
+    pub reads: Vec<AttributeRead>,
 }
 
 /// Why the project of a tree could not be loaded.
@@ -175,7 +190,7 @@ impl Project {
         let mut stacks = Vec::new();
         for Evaluated {
             path,
-            stack,
+            declared,
             scope,
             settings,
             diagnostics,
@@ -185,7 +200,23 @@ impl Project {
             for kind in unused {
                 *project.unused.entry(kind).or_default() += 1;
             }
-            stacks.extend(stack);
+            match declared {
+                None => {}
+                Some(Declared::Stack(stack)) => stacks.push(*stack),
+                Some(Declared::Instances {
+                    stacks: none,
+                    for_each,
+                    reads,
+                }) if none.is_empty() => project.without_instances.push(EmptyForEach {
+                    directory: path.clone(),
+                    span: for_each,
+                    reads,
+                }),
+                Some(Declared::Instances {
+                    stacks: instances, ..
+                }) => stacks.extend(instances),
+                Some(Declared::Unknown) => project.broken.push(path.clone()),
+            }
             problems.diagnostics.extend(diagnostics);
             if path.is_root() {
                 project.settings = settings;
@@ -209,8 +240,24 @@ impl Project {
         stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         check_ids(&stacks, &mut problems.diagnostics);
         project.stacks = Stacks::new(stacks);
+        project.check_names(&mut problems.diagnostics);
         project.check_limits(&mut problems.diagnostics);
         project
+    }
+
+    /// Checks that no instance has the path of another stack's directory.
+    fn check_names(&self, problems: &mut Vec<Diagnostic>) {
+        let instances = self.stacks.iter().filter(|(_, stack)| stack.each.is_some());
+        for (_, instance) in instances {
+            let Some(other) = self.stacks.at(instance.path.as_str()).first() else {
+                continue;
+            };
+            let message = format!("two stacks have the path `{}`", instance.path);
+            let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
+                .label(instance.span, "an instance of this block")
+                .label(self.stacks[other].span, "the directory of this block");
+            problems.push(diagnostic.help("rename the directory, or choose another key"));
+        }
     }
 
     fn check_limits(&self, problems: &mut Vec<Diagnostic>) {
@@ -243,7 +290,7 @@ impl Project {
     /// Returns the `timeout` and `retry` of a stack, each from the nearest directory that sets it.
     pub fn attempts_of(&self, stack: StackIndex) -> Attempts {
         let mut settings = AttemptSettings::default();
-        for scope in self.scopes_of(&self.stacks[stack].path) {
+        for scope in self.scopes_of(self.stacks[stack].path.directory()) {
             settings = settings.or(&scope.attempts);
         }
         settings.into()
@@ -253,6 +300,7 @@ impl Project {
 /// Checks that no two stacks have the same id; the stacks are sorted by path.
 fn check_ids(stacks: &[Stack], problems: &mut Vec<Diagnostic>) {
     let mut first: HashMap<String, &Stack> = HashMap::new();
+    let mut first_of_directory: HashSet<&ProjectPath> = HashSet::new();
     for stack in stacks {
         let Some(id) = &stack.id else {
             continue;
@@ -262,6 +310,12 @@ fn check_ids(stacks: &[Stack], problems: &mut Vec<Diagnostic>) {
             first.insert(folded, stack);
             continue;
         };
+        if other.path.directory() == stack.path.directory() {
+            if first_of_directory.insert(stack.path.directory()) {
+                problems.push(same_for_instances(other, stack, id));
+            }
+            continue;
+        }
         let mut diagnostic = Diagnostic::error(
             Code::DuplicateId,
             format!(
@@ -280,6 +334,20 @@ fn check_ids(stacks: &[Stack], problems: &mut Vec<Diagnostic>) {
     }
 }
 
+fn same_for_instances(one: &Stack, other: &Stack, id: &Spanned<String>) -> Diagnostic {
+    let message = format!(
+        "duplicate id: the stacks `{}` and `{}` have the same id `{}`",
+        one.path, other.path, id.value
+    );
+    let help = format!(
+        "make `each.key` part of the id, as in `id = \"{}-${{each.key}}\"`",
+        id.value
+    );
+    Diagnostic::error(Code::DuplicateId, message)
+        .label(id.span, "the same for several instances of this block")
+        .help(help)
+}
+
 pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
     let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let build = |n_threads| {
@@ -290,28 +358,47 @@ pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
     build(processors.max(MIN_THREADS)).or_else(|_| build(1))
 }
 
-/// Returns the directories that have a `stack` block in a tree, by path. Problems in the files do
-/// not matter: a directory that could not be read then was no stack then.
+/// The stacks of a tree.
+pub(crate) struct StacksOfTree {
+    /// Their paths, in any order.
+    pub(crate) stacks: Vec<StackPath>,
+    /// The directories whose `for_each` has no value.
+    pub(crate) unknown: Vec<ProjectPath>,
+}
+
+/// Returns the stacks of a tree. Problems in the files do not matter: a directory that could not be read
+/// then was no stack then.
 pub(crate) fn stacks_of_tree(
     root: &Path,
     tree: &dyn FileTree,
-) -> Result<Vec<ProjectPath>, LoadTreeError> {
+) -> Result<StacksOfTree, LoadTreeError> {
     pool()?.install(|| {
         let files = Files::of_tree(root, tree)?;
         let found = discover::read(&files, &mut Problems::default());
-        let has_stack = |directory: &Directory| {
-            let mut files = directory.files.iter();
-            files.any(|file| file.body.blocks("stack").next().is_some())
+        let mut all = StacksOfTree {
+            stacks: Vec::new(),
+            unknown: Vec::new(),
         };
-        let directories = found.directories.into_iter().filter(has_stack);
-        Ok(directories.map(|directory| directory.path).collect())
+        for directory in found.directories {
+            let (path, parsed) = (directory.path, directory.files);
+            match stack::declared_with(&parsed, &[FOR_EACH], &path, &files) {
+                None => {}
+                Some(Declared::Stack(stack)) => all.stacks.push(stack.path),
+                Some(Declared::Instances { stacks, .. }) => {
+                    all.stacks
+                        .extend(stacks.into_iter().map(|stack| stack.path));
+                }
+                Some(Declared::Unknown) => all.unknown.push(path),
+            }
+        }
+        Ok(all)
     })
 }
 
 /// What the configuration of one directory says.
 struct Evaluated {
     path: ProjectPath,
-    stack: Option<Stack>,
+    declared: Option<Declared>,
     scope: DirectoryScope,
     settings: ProjectSettings,
     diagnostics: Vec<Diagnostic>,
@@ -353,14 +440,14 @@ impl Evaluated {
         let ignore = ignore.collect();
         let block = stack::declared(&files, &mut problems);
         let block = block.as_deref();
-        let stack =
+        let declared =
             block.map(|block| stack::from_block(block, &path, project_files, &mut problems));
         let attempts = block.map(|block| stack::attempts(block, &mut problems));
         let attempts = attempts.unwrap_or_default().or(&config.attempts);
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,
-            stack,
+            declared,
             scope: DirectoryScope {
                 env: config.env,
                 globals,

@@ -22,6 +22,6 @@ pub mod stack;
 pub mod tag;
 mod top_level;
 
-pub use self::load::{DirectoryScope, Ignore, LoadTreeError, Project};
-pub(crate) use self::load::{pool, stacks_of_tree};
+pub use self::load::{DirectoryScope, EmptyForEach, Ignore, LoadTreeError, Project};
+pub(crate) use self::load::{StacksOfTree, pool, stacks_of_tree};
 pub use self::problems::{FileReadError, Problems};

@@ -10,13 +10,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::language::parse::parse;
-use crate::language::syntax::{Block, Body};
-use crate::path::ProjectPath;
+use crate::path::{ProjectPath, StackPath};
 use crate::project::discover::{
     CONFIGURATION, Files, ParsedFile, declares_root, is_configuration, is_skip_mark, read_text,
 };
 use crate::project::load::pool;
-use crate::project::stack::{self, Stack};
+use crate::project::stack::{self, Declared, FOR_EACH, Stack};
 use crate::source::FileId;
 
 /// Why a lock is never poisoned.
@@ -31,8 +30,8 @@ pub struct Outline<'r> {
 /// A stack, or a directory that leads to stacks.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The directory.
-    pub path: ProjectPath,
+    /// The path of the stack, or of the directory.
+    pub path: StackPath,
     /// What is there.
     pub kind: PlaceKind,
 }
@@ -70,7 +69,7 @@ impl<'r> Outline<'r> {
         base.names.retain(|name| name.starts_with(beginning));
         let mut found = Vec::new();
         if beginning.is_empty() {
-            found.extend(self.stack(&base));
+            found.extend(self.stacks_at(&base));
         }
         if self.collect(&base, max, &mut found) {
             found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -79,14 +78,14 @@ impl<'r> Outline<'r> {
         loop {
             let mut places = Vec::new();
             if beginning.is_empty() || base.path != *directory {
-                places.extend(self.stack(&base));
+                places.extend(self.stacks_at(&base));
             }
             let mut only = None;
             for child in self.children(&base) {
-                places.extend(self.stack(&child));
+                places.extend(self.stacks_at(&child));
                 if !self.collect(&child, 0, &mut Vec::new()) {
                     places.push(Place {
-                        path: child.path.clone(),
+                        path: child.path.clone().into(),
                         kind: PlaceKind::Directory,
                     });
                     only = Some(child);
@@ -130,7 +129,7 @@ impl<'r> Outline<'r> {
             let path = directory.path.join(name);
             scope.spawn(move |scope| self.add_tags(path, scope, tags));
         }
-        if let Some(stack) = self.declared(&directory, "tags") {
+        for stack in self.declared(&directory, "tags") {
             let own = stack.tags().map(str::to_owned);
             tags.lock().expect(NO_PANIC).extend(own);
         }
@@ -203,7 +202,7 @@ impl<'r> Outline<'r> {
     /// `max`.
     fn collect(&self, directory: &Directory, max: usize, found: &mut Vec<Place>) -> bool {
         for child in self.children(directory) {
-            found.extend(self.stack(&child));
+            found.extend(self.stacks_at(&child));
             if found.len() > max || !self.collect(&child, max, found) {
                 return false;
             }
@@ -211,28 +210,24 @@ impl<'r> Outline<'r> {
         true
     }
 
-    fn stack(&self, directory: &Directory) -> Option<Place> {
-        let stack = self.declared(directory, "description")?;
-        Some(Place {
+    fn stacks_at(&self, directory: &Directory) -> impl Iterator<Item = Place> + use<> {
+        let mut stacks = self.declared(directory, "description");
+        stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        stacks.into_iter().map(|stack| Place {
             path: stack.path,
             kind: PlaceKind::Stack(stack.description),
         })
     }
 
-    /// Returns the stack of a directory, with one of its attributes.
-    fn declared(&self, directory: &Directory, attribute: &str) -> Option<Stack> {
-        let problems = &mut Vec::new();
-        let block = stack::declared(&directory.files, problems)?;
-        let mut only = Block {
-            kind: block.kind.clone(),
-            labels: Vec::new(),
-            body: Body::default(),
-        };
-        only.body
-            .attributes
-            .extend(block.body.attribute(attribute).cloned());
+    /// Returns the stacks of a directory, with one of their attributes, in any order.
+    fn declared(&self, directory: &Directory, attribute: &str) -> Vec<Stack> {
         let files = Files::on_disk(self.root);
-        Some(stack::from_block(&only, &directory.path, &files, problems))
+        let attributes = [FOR_EACH, attribute];
+        match stack::declared_with(&directory.files, &attributes, &directory.path, &files) {
+            Some(Declared::Stack(stack)) => vec![*stack],
+            Some(Declared::Instances { stacks, .. }) => stacks,
+            Some(Declared::Unknown) | None => Vec::new(),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::document::PathJson;
 use crate::change::trigger::Trigger;
 use crate::change::{
     ChangeCause, Input, Location, Since, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
@@ -123,7 +124,7 @@ fn why_uncounted_text(change: &UncountedChange) -> String {
 #[derive(Serialize)]
 pub(super) struct SinceJson<'a> {
     base: BaseJson<'a>,
-    removed: Vec<RemovedJson<'a>>,
+    removed: Vec<PathJson<'a>>,
     /// Whether files of the repository outside the project differ too.
     changed_outside: bool,
 }
@@ -135,11 +136,6 @@ struct BaseJson<'a> {
     reason: &'a str,
 }
 
-#[derive(Serialize)]
-struct RemovedJson<'a> {
-    path: &'a str,
-}
-
 impl<'a> SinceJson<'a> {
     pub(super) fn new(since: &'a Since) -> Self {
         let Since {
@@ -147,9 +143,7 @@ impl<'a> SinceJson<'a> {
             removed,
             outside,
         } = since;
-        let removed = removed.iter().map(|path| RemovedJson {
-            path: path.as_str(),
-        });
+        let removed = removed.iter().map(PathJson::new);
         SinceJson {
             base: BaseJson {
                 commit: base.commit.as_str(),

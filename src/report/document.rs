@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::diagnostic::{Diagnostic, Label, Severity};
-use crate::path::ProjectPath;
-use crate::project::stack::Stack;
+use crate::path::{InstanceKey, ProjectPath, StackPath};
 use crate::project::{Problems, Project};
 use crate::source::Sources;
 
@@ -244,23 +243,32 @@ pub fn write_validation(
     let stacks = project.stacks.iter();
     let document = ValidationJson {
         format: FORMAT,
-        stacks: stacks.map(|(_, stack)| PathJson::new(stack)).collect(),
+        stacks: stacks
+            .map(|(_, stack)| PathJson::new(&stack.path))
+            .collect(),
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
 }
 
-/// A stack of which only the path is shown.
+/// What a stack is named by; a stack without instances has only a path.
 #[derive(Serialize)]
 pub(super) struct PathJson<'a> {
     path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
 }
 
 impl<'a> PathJson<'a> {
-    pub(super) fn new(stack: &'a Stack) -> Self {
+    pub(super) fn new(path: &'a StackPath) -> Self {
+        let key = path.key();
         PathJson {
-            path: stack.path.as_str(),
+            path: path.as_str(),
+            directory: key.map(|_| path.directory().as_str()),
+            key: key.map(InstanceKey::as_str),
         }
     }
 }

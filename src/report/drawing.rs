@@ -243,7 +243,7 @@ pub fn write_graph_json(
         },
     });
     let stacks = drawing.selection.stacks();
-    let stacks = stacks.map(|stack| PathJson::new(&drawing.project.stacks[stack]));
+    let stacks = stacks.map(|stack| PathJson::new(&drawing.project.stacks[stack].path));
     let edges = drawing.arrows.iter().map(|arrow| EdgeJson {
         from: drawing.id(&arrow.from),
         to: drawing.id(&arrow.to),

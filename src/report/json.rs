@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
 use super::changes::SinceJson;
-use super::document::{FORMAT, ProblemsJson};
+use super::document::{FORMAT, PathJson, ProblemsJson};
 use super::reasons::{ReasonJson, reason_json};
 use crate::change::Since;
 use crate::project::environment::{EnvOrigin, Environment};
@@ -19,7 +19,8 @@ use crate::source::{Sources, Spanned};
 
 #[derive(Serialize)]
 struct StackJson<'a> {
-    path: &'a str,
+    #[serde(flatten)]
+    path: PathJson<'a>,
     dir: &'a str,
     id: Option<&'a str>,
     name: &'a str,
@@ -133,11 +134,10 @@ pub fn write_list(
                 .collect()
         };
         StackJson {
-            path: stack.path.as_str(),
-            dir: if stack.path.is_root() {
-                "."
-            } else {
-                stack.path.relative()
+            path: PathJson::new(&stack.path),
+            dir: match stack.path.directory() {
+                root if root.is_root() => ".",
+                directory => directory.relative(),
             },
             id: stack.id.as_ref().map(|id| id.value.as_str()),
             name: &stack.name,
@@ -242,7 +242,8 @@ pub fn write_environments(
     }
     #[derive(Serialize)]
     struct EnvironmentJson<'a> {
-        path: &'a str,
+        #[serde(flatten)]
+        path: PathJson<'a>,
         /// `null` removes a variable.
         env: &'a Environment,
         /// Where the variables are defined that the configuration sets or removes.
@@ -274,7 +275,7 @@ pub fn write_environments(
         }
     }
     let stacks = environments.iter().map(|shown| EnvironmentJson {
-        path: project.stacks[shown.stack].path.as_str(),
+        path: PathJson::new(&project.stacks[shown.stack].path),
         env: shown.environment,
         definitions: shown
             .origins

@@ -73,7 +73,10 @@ pub fn write_evaluation(
     let document = EvaluationJson {
         format: FORMAT,
         path: evaluation.directory.as_str(),
-        stacks: stack.map(PathJson::new).into_iter().collect(),
+        stacks: stack
+            .map(|stack| PathJson::new(&stack.path))
+            .into_iter()
+            .collect(),
         expressions: expressions
             .map(|expression| ExpressionJson {
                 expression: expression.text,
@@ -110,7 +113,8 @@ pub fn write_globals(
     }
     #[derive(Serialize)]
     struct GlobalsJson<'a> {
-        path: &'a str,
+        #[serde(flatten)]
+        path: PathJson<'a>,
         globals: BTreeMap<&'a str, GlobalJson<'a>>,
     }
     #[derive(Serialize)]
@@ -149,7 +153,7 @@ pub fn write_globals(
         }
     }
     let stacks = globals.iter().map(|(stack, globals)| GlobalsJson {
-        path: project.stacks[*stack].path.as_str(),
+        path: PathJson::new(&project.stacks[*stack].path),
         globals: globals
             .iter()
             .map(|global| (&*global.name, of(global, project)))

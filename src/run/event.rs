@@ -8,7 +8,7 @@ use std::ops::Index;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::path::ProjectPath;
+use crate::path::StackPath;
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
@@ -244,7 +244,7 @@ pub struct Turns {
     /// Which turn of its stack each is, from 1.
     positions: Vec<u32>,
     /// How many turns each stack has.
-    counts: HashMap<ProjectPath, u32>,
+    counts: HashMap<StackPath, u32>,
 }
 
 impl Turns {

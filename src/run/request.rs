@@ -129,8 +129,8 @@ impl RunRequest {
         let mut missing: BTreeMap<LookupError, Vec<StackIndex>> = BTreeMap::new();
         for &stack in sequence {
             let mut environment = environments.remove(&stack).unwrap_or_default();
-            let path = &project.stacks[stack].path;
-            let directory = path.to_host(&project.root);
+            let directory = project.stacks[stack].path.directory();
+            let directory = directory.to_host(&project.root);
             let search = match path_of(&environment) {
                 Some(path) => path.clone().map(OsString::from),
                 None => host_path.clone(),

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::path::ProjectPath;
+use crate::path::StackPath;
 
 /// The number of a turn in its run, from 0: first those that the run began with, in the sequence of a
 /// serial run, then those that were added.
@@ -38,7 +38,7 @@ impl TurnIndex {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     /// The stack, which may no longer be in the tree.
-    pub stack: ProjectPath,
+    pub stack: StackPath,
     /// What is done with it.
     pub operation: Operation,
     /// What is done for that, one after the other, in one slot; each attempt begins with the first.
@@ -68,9 +68,9 @@ pub enum Step {
 
 impl Turn {
     /// Returns a turn of the one command of `orch run` in a stack. The turns of a run share the steps.
-    pub fn of_command(stack: ProjectPath, steps: &Arc<[Step]>) -> Self {
+    pub fn of_command(stack: impl Into<StackPath>, steps: &Arc<[Step]>) -> Self {
         Turn {
-            stack,
+            stack: stack.into(),
             operation: Operation::Run,
             steps: steps.clone(),
         }

@@ -6,6 +6,9 @@
 //! anyway. Only `after` takes an ancestor that is itself a stack for that stack alone, so
 //! `after = ["/parent"]` in `/parent/child` is true and harmless.
 //!
+//! The path of a directory with instances means all of them, or the other ones in a stack that is one of
+//! them. A key in brackets after the path chooses one; `[*]` chooses all, without what is nested in them.
+//!
 //! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
 //! selection look inside, once for all references to it.
 
@@ -16,7 +19,7 @@ use std::path::Path;
 
 use crate::change::Since;
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::path::ProjectPath;
+use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::Project;
 use crate::project::stack::{Stack, StackIndex, Stacks};
 use crate::project::tag::TagFilter;
@@ -72,6 +75,8 @@ pub enum Target {
     /// All stacks at or below a directory that contains the declaring stack, except for that stack
     /// and those nested in it.
     Enclosing(ProjectPath),
+    /// All instances in this directory, except the declaring stack.
+    Instances(ProjectPath),
     /// All stacks of a tag group, except the declaring stack.
     Tag(TagGroupIndex),
 }
@@ -137,7 +142,7 @@ impl References {
 
     /// Adds a note to the diagnostics of references that name a stack removed since the base.
     pub fn note_removed(&self, since: &Since, diagnostics: &mut [Diagnostic]) {
-        let removed: BTreeSet<&str> = since.removed.iter().map(ProjectPath::as_str).collect();
+        let removed: BTreeSet<&str> = since.removed.iter().map(StackPath::as_str).collect();
         let mut notes: HashMap<Span, String> = HashMap::new();
         for Dangling { path, span } in &self.dangling {
             let below = path.prefix_of_below();
@@ -181,6 +186,7 @@ impl References {
             Target::Directory(directory) | Target::Enclosing(directory) => {
                 stacks.at_or_below(directory).collect()
             }
+            Target::Instances(directory) => stacks.at(directory.as_str()).collect(),
             Target::Tag(group) => self.tag_group(*group).members.clone(),
         }
     }
@@ -190,8 +196,9 @@ impl References {
         let is_member = match &reference.target {
             Target::Stack(named) => *named == stack,
             Target::Directory(directory) | Target::Enclosing(directory) => {
-                stacks[stack].path.is_at_or_below(directory)
+                stacks[stack].path.directory().is_at_or_below(directory)
             }
+            Target::Instances(directory) => stacks[stack].path.directory() == directory,
             Target::Tag(group) => {
                 let members = &self.tag_group(*group).members;
                 members.binary_search(&stack).is_ok()
@@ -206,8 +213,13 @@ impl Reference {
     /// may leave some out.
     fn is_other(&self, member: StackIndex, stacks: &Stacks) -> bool {
         match self.target {
-            Target::Enclosing(_) => !stacks[member].path.is_at_or_below(&stacks[self.from].path),
-            Target::Stack(_) | Target::Directory(_) | Target::Tag(_) => member != self.from,
+            Target::Enclosing(_) => {
+                let directory = stacks[self.from].path.directory();
+                !stacks[member].path.directory().is_at_or_below(directory)
+            }
+            Target::Stack(_) | Target::Directory(_) | Target::Instances(_) | Target::Tag(_) => {
+                member != self.from
+            }
         }
     }
 }
@@ -309,7 +321,8 @@ impl ReferenceResolver<'_> {
         kind: ReferenceKind,
         entry: &Spanned<String>,
     ) -> Option<Target> {
-        let Ok(path) = stack.path.resolve(&entry.value) else {
+        let (written, key) = self.split_key(stack, &entry.value);
+        let Ok(path) = stack.path.directory().resolve(written) else {
             let diagnostic = Diagnostic::error(
                 Code::OutsideProject,
                 format!("`{}` leads out of the project", entry.value),
@@ -319,9 +332,12 @@ impl ReferenceResolver<'_> {
             self.problems.push(diagnostic.help(help));
             return None;
         };
+        if let Some(key) = key {
+            return self.instances(from, stack, kind, entry, path, &key);
+        }
         let stacks = &self.project.stacks;
-        if stack.path.is_at_or_below(&path) {
-            return self.enclosing(stack, kind, entry, path);
+        if stack.path.directory().is_at_or_below(&path) {
+            return self.enclosing(from, stack, kind, entry, path);
         }
         let mut named = stacks.at_or_below(&path);
         match (named.next(), named.next()) {
@@ -348,31 +364,108 @@ impl ReferenceResolver<'_> {
         }
     }
 
+    /// Splits the key from a reference. A directory whose name ends as if it had a key comes first.
+    fn split_key<'w>(&self, stack: &Stack, written: &'w str) -> (&'w str, Option<KeyFilter>) {
+        let is_directory = || {
+            let path = stack.path.directory().resolve(written).ok();
+            path.is_some_and(|path| self.project.stacks.at_or_below(&path).next().is_some())
+        };
+        match KeyFilter::split(written) {
+            (path, Some(key)) if !is_directory() => (path, Some(key)),
+            _ => (written, None),
+        }
+    }
+
+    /// Resolves a directory with a key in brackets.
+    fn instances(
+        &mut self,
+        from: StackIndex,
+        stack: &Stack,
+        kind: ReferenceKind,
+        entry: &Spanned<String>,
+        directory: ProjectPath,
+        key: &KeyFilter,
+    ) -> Option<Target> {
+        let stacks = &self.project.stacks;
+        let here = stacks.at(directory.as_str());
+        let mut named = here
+            .clone()
+            .filter(|&index| key.matches(stacks[index].path.key()));
+        match (named.next(), named.next()) {
+            // One block makes all instances, so that this is right for the others.
+            (Some(only), None) if only == from => None,
+            (Some(only), None) => Some(Target::Stack(only)),
+            (Some(_), Some(_)) => self.others_beside(from, directory, stack),
+            (None, _) if self.broken_within(&directory) => None,
+            (None, _) => {
+                let label = match here.first() {
+                    None => why_nothing(&self.project.root, &directory),
+                    Some(first) if stacks[first].path.key().is_some() => "no instance has this key",
+                    Some(_) => "this stack has no instances",
+                };
+                let mut diagnostic = self.names_nothing(kind, entry, label);
+                self.suggestions += 1;
+                if self.suggestions <= MAX_SUGGESTIONS {
+                    let others = here.filter(|&other| other != from);
+                    let candidates = others.map(|other| stacks[other].path.as_str());
+                    let wanted = format!("{directory}{key}");
+                    diagnostic = diagnostic.did_you_mean(&wanted, candidates);
+                }
+                self.problems.push(diagnostic);
+                None
+            }
+        }
+    }
+
+    /// Returns the instances in a directory; the declaring stack may be one of them.
+    fn others_beside(
+        &self,
+        from: StackIndex,
+        directory: ProjectPath,
+        stack: &Stack,
+    ) -> Option<Target> {
+        let here = self.project.stacks.at(directory.as_str());
+        let is_inside = *stack.path.directory() == directory;
+        let mut others = here.filter(|&other| other != from || !is_inside);
+        match (others.next(), others.next()) {
+            (Some(only), None) => Some(Target::Stack(only)),
+            (Some(_), Some(_)) => Some(Target::Instances(directory)),
+            (None, _) => None,
+        }
+    }
+
     /// Resolves a directory that contains the declaring stack or is its own.
     fn enclosing(
         &mut self,
+        from: StackIndex,
         stack: &Stack,
         kind: ReferenceKind,
         entry: &Spanned<String>,
         directory: ProjectPath,
     ) -> Option<Target> {
-        if directory == stack.path {
+        if directory == *stack.path.directory() {
+            if stack.path.key().is_some() {
+                return self.others_beside(from, directory, stack);
+            }
             self.names_only_itself(kind, entry, "this is the stack itself");
             return None;
         }
         let stacks = &self.project.stacks;
         if kind == ReferenceKind::After {
-            if let Some(above) = stacks.at(directory.as_str()) {
-                return Some(Target::Stack(above));
+            let above = stacks.at(directory.as_str());
+            if above.len() > 0 {
+                let target = above.only().map(Target::Stack);
+                return Some(target.unwrap_or(Target::Instances(directory)));
             }
             let mut broken = self.project.broken.iter();
             if broken.any(|broken| broken.parent().as_ref() == Some(&directory)) {
                 return None; // it may have been meant to be a stack
             }
         }
-        let mut others = stacks
-            .at_or_below(&directory)
-            .filter(|&other| !stacks[other].path.is_at_or_below(&stack.path));
+        let mut others = stacks.at_or_below(&directory).filter(|&other| {
+            let other = stacks[other].path.directory();
+            !other.is_at_or_below(stack.path.directory())
+        });
         match (others.next(), others.next()) {
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => Some(Target::Enclosing(directory)),

@@ -13,9 +13,9 @@ use self::house::{House, Violation};
 /// The floors, from the bottom. A module uses only what stands before it.
 const FLOORS: [&str; 16] = [
     "duration",
+    "printable",
     "path",
     "pattern",
-    "printable",
     "source",
     "version",
     "diagnostic",

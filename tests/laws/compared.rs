@@ -264,7 +264,7 @@ fn check(before: &Choice, after: &Choice, is_committed: bool) -> Result<(), Test
         let variables = of_now.variables(index);
         let now = shown(&variables, &root);
         // If a mark or another project hid the stack, there is nothing to compare with.
-        let earlier = was.stacks.at(stack.path.as_str());
+        let earlier = was.stacks.find(&stack.path);
         let was = earlier.map(|earlier| shown(&of_base.variables(earlier), &other));
         let is_read = |variable: &Variable<'_>| reads(&variable.uses, &changed);
         let is_other = was.as_ref().is_some_and(|was| *was != now);

@@ -297,7 +297,7 @@ proptest! {
         prop_assert!(!problems.has_errors(), "{:?}", problems.diagnostics);
         let namespaces = ProjectNamespaces::new(&project, std::iter::empty());
         for index in order {
-            let stack = project.stacks.at(DIRECTORIES[index]).unwrap();
+            let stack = project.stacks.at(DIRECTORIES[index]).only().unwrap();
             let own = namespaces.of_stack(stack);
             let model = Model { definitions: &definitions, stack: DIRECTORIES[index] };
             for name in 0..N_GLOBALS {

@@ -75,7 +75,7 @@ impl Loaded {
 
     /// The library's name of a stack of the model.
     pub(crate) fn index(&self, stack: usize) -> StackIndex {
-        let found = self.project.stacks.at(self.model.path(stack));
+        let found = self.project.stacks.named(self.model.path(stack));
         found.expect("all stacks of the model are loaded")
     }
 
@@ -143,8 +143,12 @@ impl Loaded {
 
     /// Changes of these stacks; each rests on a file in the stack's directory.
     fn changes(&self, changes: &ModelChanges) -> Changes {
-        let file =
-            |stack: usize, name: &str| self.project.stacks[self.index(stack)].path.join(name);
+        let file = |stack: usize, name: &str| {
+            self.project.stacks[self.index(stack)]
+                .path
+                .directory()
+                .join(name)
+        };
         let trigger = |stack: usize, kind: TriggerKind, name: &str| Trigger {
             kind,
             reason: "because".to_owned(),

@@ -99,7 +99,7 @@ impl Concerned {
             if changed.contains_key(&index) {
                 continue;
             }
-            let mentions = scopes.above(stack.path.as_str());
+            let mentions = scopes.above(stack.path.directory().as_str());
             if mentions.files {
                 self.reading.insert(index);
             }

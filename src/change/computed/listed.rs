@@ -76,7 +76,7 @@ fn evaluate(
         project,
         was: false,
     };
-    let own = |path| project.stacks.nearest_above(path) == Some(stack);
+    let own = |path| project.stacks.nearest_above(path).any(|own| own == stack);
     let mut inputs = Inputs::default();
     let add_read = |inputs: &mut Inputs, read: &FileRead, chain: &[Use]| {
         let place = match read {

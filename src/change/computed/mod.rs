@@ -24,7 +24,7 @@ use super::files::ChangedFiles;
 use super::inputs::{InputProblems, Tree};
 use crate::diagnostic::Diagnostic;
 use crate::git::{ChangedFile, CommitId};
-use crate::path::ProjectPath;
+use crate::path::{ProjectPath, StackPath};
 use crate::project::config::EnvDefinition;
 use crate::project::discover::{Listing, SKIP_MARKS, is_configuration};
 use crate::project::environment::{Environments, Variable};
@@ -101,7 +101,7 @@ fn region(project: &Project, concerned: &Concerned) -> BTreeSet<ProjectPath> {
         .clone()
         .flat_map(|it| project.stacks.at_or_below(it));
     let stacks = below.chain(concerned.compared.iter().copied());
-    let stacks = stacks.map(|stack| &project.stacks[stack].path);
+    let stacks = stacks.map(|stack| project.stacks[stack].path.directory());
     let mut region: BTreeSet<ProjectPath> = differing.chain(stacks).cloned().collect();
     let own = region.iter();
     let above = own.flat_map(|directory| directory.ancestors().map(ProjectPath::from_normal));
@@ -120,13 +120,15 @@ fn compare(
     found: &mut BTreeMap<StackIndex, ChangeCause>,
 ) -> Result<(), ChangeError> {
     let earlier = tree.load()?;
-    let stacks = |project: &Project| -> BTreeSet<ProjectPath> {
+    let stacks = |project: &Project| -> BTreeSet<StackPath> {
         let stacks = project.stacks.iter();
         stacks.map(|(_, stack)| stack.path.clone()).collect()
     };
     let stacks_now = stacks(project);
     let mut stacks_before = stacks(&earlier);
-    let elsewhere = stacks_now.iter().filter(|path| !tree.covers(path));
+    let elsewhere = stacks_now
+        .iter()
+        .filter(|path| !tree.covers(path.directory()));
     stacks_before.extend(elsewhere.cloned());
     let before = ProjectNamespaces::new(&earlier, host.iter().cloned());
     let before = before
@@ -137,7 +139,7 @@ fn compare(
     let now = environments(project, host);
     let mut roots = root_marks(&earlier);
     roots.extend(root_marks(project));
-    let declaration = |stack: &ProjectPath| declaration(stack, files, &roots);
+    let declaration = |stack: &StackPath| declaration(stack.directory(), files, &roots);
     let mut differing = stacks_now.symmetric_difference(&stacks_before);
     let explainer = Explainer {
         now: Side {
@@ -158,7 +160,7 @@ fn compare(
             continue;
         }
         // A stack that was not there has nothing to be compared with.
-        let Some(was) = earlier.stacks.at(path.as_str()) else {
+        let Some(was) = earlier.stacks.find(path) else {
             let cause = declaration(path).map(|file| ChangeCause {
                 file: file.clone(),
                 chain: Vec::new(),
@@ -168,7 +170,7 @@ fn compare(
         };
         let (now, before) = (now.variables(stack), before.variables(was));
         let cause = difference(&now, &before)
-            .and_then(|(now, before)| explainer.variable(path, now, before));
+            .and_then(|(now, before)| explainer.variable(path.directory(), now, before));
         found.extend(cause.map(|cause| (stack, cause)));
     }
     Ok(())

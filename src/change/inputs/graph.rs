@@ -4,7 +4,7 @@
 //! level by level, each level in parallel, from the candidates on. Reading stops
 //! at modules that a change touches, unless inputs are recorded: what they use makes no difference.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use rayon::prelude::*;
 
@@ -17,7 +17,6 @@ use super::tree::{Tree, place_read};
 use super::walk::NodeWalk;
 use crate::change::cause::{ChangeCause, Use};
 use crate::path::ProjectPath;
-use crate::project::stack::StackIndex;
 
 /// How a change reaches a node.
 #[derive(Clone, Copy)]
@@ -32,6 +31,7 @@ enum Approach {
 pub(super) struct InputGraph<'a> {
     /// The candidates first, in their order.
     pub(super) nodes: Vec<InputNode<'a>>,
+    n_candidates: usize,
     /// Nodes by the directory that was read.
     by_path: HashMap<ProjectPath, usize>,
     /// The nodes for Terragrunt's part of a candidate, by the candidate's node. They are separate: a
@@ -56,24 +56,17 @@ impl<'a> InputGraph<'a> {
         self.by_path.contains_key(directory)
     }
 
-    /// Returns the candidates that a change reaches, each with the shortest way to a change. The
-    /// candidates are passed again, as stacks.
-    pub(super) fn changed_stacks(
-        &self,
-        tree: &Tree<'a>,
-        candidates: &[StackIndex],
-    ) -> BTreeMap<StackIndex, ChangeCause> {
+    /// Returns for each candidate the shortest way to a change, if one reaches it.
+    pub(super) fn causes(&self, tree: &Tree<'a>) -> Vec<Option<ChangeCause>> {
         let leads = self.leads_to_root_reads();
-        let cause = |(index, &stack): (usize, &StackIndex)| {
+        let cause = |index: usize| {
             let unit = self.units.get(&index).copied();
-            let cause = std::iter::once(index)
+            std::iter::once(index)
                 .chain(unit)
                 .find_map(|node| self.cause(node))
-                .or_else(|| self.root_read(index, tree, &leads))?;
-            Some((stack, cause))
+                .or_else(|| self.root_read(index, tree, &leads))
         };
-        let causes = candidates.par_iter().enumerate().filter_map(cause);
-        causes.collect::<Vec<_>>().into_iter().collect()
+        (0..self.n_candidates).into_par_iter().map(cause).collect()
     }
 
     fn read(tree: &Tree<'a>, candidates: &[ProjectPath], terragrunt: bool) -> Self {
@@ -89,6 +82,7 @@ impl<'a> InputGraph<'a> {
         };
         let mut graph = InputGraph {
             nodes: Vec::with_capacity(candidates.len()),
+            n_candidates: candidates.len(),
             by_path: HashMap::new(),
             units: HashMap::with_capacity(units.len()),
             users: Vec::new(),

@@ -11,7 +11,7 @@ use super::node::{FoundInput, InputNode};
 use super::tree::Tree;
 use crate::change::cause::{ChangeCause, InputLocation};
 use crate::path::ProjectPath;
-use crate::project::stack::{StackIndex, Stacks};
+use crate::project::stack::{StackIndex, StackRange, Stacks};
 
 /// Returns the wanted stacks that have a link to something that changed, each with the first such
 /// link by path, those in directories that the walk left out last. A link belongs to the nearest
@@ -21,7 +21,12 @@ pub(super) fn changed_stacks(
     stacks: &Stacks,
     is_wanted: impl Fn(StackIndex) -> bool + Sync,
 ) -> BTreeMap<StackIndex, ChangeCause> {
-    let wanted = |directory: &ProjectPath| owner(stacks, directory).filter(|&it| is_wanted(it));
+    let wanted = |directory: &ProjectPath| -> Option<Vec<StackIndex>> {
+        let wanted: Vec<StackIndex> = owners(stacks, directory)
+            .filter(|&it| is_wanted(it))
+            .collect();
+        (!wanted.is_empty()).then_some(wanted)
+    };
     let cause = |link: &ProjectPath| {
         let touch = tree.touch(link)?;
         let file = touch.file.clone();
@@ -29,26 +34,28 @@ pub(super) fn changed_stacks(
         Some(ChangeCause { file, chain })
     };
     let listed = tree.links().listed.par_iter().map(|&(directory, listed)| {
-        let stack = wanted(directory)?;
+        let stacks = wanted(directory)?;
         let found = links_in(directory, listed).find_map(|link| cause(&link));
-        Some((stack, found?))
+        Some((stacks, found?))
     });
     let left_out = tree.listing().left_out().par_iter().map(|directory| {
-        let stack = wanted(directory)?;
+        let stacks = wanted(directory)?;
         let links = tree.links().links_on_disk(directory);
-        Some((stack, links.iter().find_map(cause)?))
+        Some((stacks, links.iter().find_map(cause)?))
     });
-    let causes: Vec<Option<(StackIndex, ChangeCause)>> = listed.chain(left_out).collect();
+    let causes: Vec<Option<(Vec<StackIndex>, ChangeCause)>> = listed.chain(left_out).collect();
     let mut found = BTreeMap::new();
-    for (stack, cause) in causes.into_iter().flatten() {
-        found.entry(stack).or_insert(cause);
+    for (stacks, cause) in causes.into_iter().flatten() {
+        for stack in stacks {
+            found.entry(stack).or_insert_with(|| cause.clone());
+        }
     }
     found
 }
 
 /// Adds where the links of a stack lead.
 pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs: &mut Inputs) {
-    let is_own = |directory: &ProjectPath| owner(stacks, directory) == Some(stack);
+    let is_own = |directory: &ProjectPath| owners(stacks, directory).any(|owner| owner == stack);
     let mut add = |link: &ProjectPath| {
         for found in found(tree, link, tree.touch(link)) {
             inputs.add(found.location, &[], &found.steps, found.touch);
@@ -76,9 +83,13 @@ pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut InputNode
     }
 }
 
-fn owner(stacks: &Stacks, directory: &ProjectPath) -> Option<StackIndex> {
+fn owners(stacks: &Stacks, directory: &ProjectPath) -> StackRange {
     let own = stacks.at(directory.as_str());
-    own.or_else(|| stacks.nearest_above(directory))
+    if own.len() > 0 {
+        own
+    } else {
+        stacks.nearest_above(directory)
+    }
 }
 
 /// Returns where a link leads as inputs: every link on the way, and the end. The link itself is part

@@ -38,7 +38,8 @@ use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
 /// Finds the candidates that have an input that changed, each with the shortest way to one, on the
-/// pool of threads that this is called on. The candidates must be in path order.
+/// pool of threads that this is called on. The candidates must be in path order. The inputs of a stack are
+/// those of its directory, so they are looked for once for all its instances.
 ///
 /// Changed Terraform files are checked whether or not a candidate needs them: the user who has just
 /// broken one wants to know.
@@ -48,11 +49,20 @@ pub(super) fn changed_inputs(
     candidates: &[StackIndex],
     terragrunt: bool,
 ) -> BTreeMap<StackIndex, ChangeCause> {
-    let directories = candidates.iter().map(|&stack| stacks[stack].path.clone());
-    let directories: Vec<ProjectPath> = directories.collect();
+    let directory = |stack: &StackIndex| stacks[*stack].path.directory();
+    let groups: Vec<&[StackIndex]> = candidates
+        .chunk_by(|a, b| directory(a) == directory(b))
+        .collect();
+    let directories = groups.iter().filter_map(|group| group.first());
+    let directories: Vec<ProjectPath> = directories.map(|stack| directory(stack).clone()).collect();
     let graph = graph::InputGraph::new(tree, &directories, terragrunt);
     terraform::check_changed(tree, |directory| graph.has_read(directory));
-    let mut found = graph.changed_stacks(tree, candidates);
+    let mut found = BTreeMap::new();
+    for (group, cause) in groups.iter().zip(graph.causes(tree)) {
+        if let Some(cause) = cause {
+            found.extend(group.iter().map(|&stack| (stack, cause.clone())));
+        }
+    }
     let by_links = links::changed_stacks(tree, stacks, |stack| {
         !found.contains_key(&stack) && candidates.binary_search(&stack).is_ok()
     });
@@ -69,7 +79,7 @@ pub(super) fn add_inputs(
     terragrunt: bool,
     inputs: &mut Inputs,
 ) {
-    let directory = stacks[stack].path.clone();
+    let directory = stacks[stack].path.directory().clone();
     graph::InputGraph::new(tree, &[directory], terragrunt).add_inputs(tree, inputs);
     links::add_inputs(tree, stacks, stack, inputs);
 }

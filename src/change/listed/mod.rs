@@ -93,7 +93,7 @@ fn list(
     let problems = InputProblems::default();
     let tree = Tree::new(&project.root, listing, changed, &problems).recording();
     let mut inputs = Inputs::default();
-    let own = InputLocation::Path(project.stacks[stack].path.clone());
+    let own = InputLocation::Path(project.stacks[stack].path.directory().clone());
     let mut own_changes = changed.iter().filter(|file| {
         let mut concerned = files::stacks_of(file, &project.stacks);
         concerned.any(|concerned| concerned == stack)

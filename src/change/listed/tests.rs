@@ -9,7 +9,7 @@ fn inputs(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> (Stri
     let (project, listing) = load(&root);
     let files = files(changed);
     check(&project, &listing, &files);
-    let stack = project.stacks.at(stack).unwrap();
+    let stack = project.stacks.at(stack).only().unwrap();
     let mut problems = Problems::default();
     let inputs = inputs_of(&project, &listing, Some(&files), stack, &mut problems).unwrap();
     let lines = inputs.iter().map(|input| {
@@ -100,7 +100,7 @@ fn a_repository_around_stacks_is_a_change_of_each() {
     let files = ChangedFiles::new(repository.into_iter().collect());
     check(&project, &listing, &files);
     let has_changed = ["/r/a", "/r/b", "/c"].map(|path| {
-        let stack = project.stacks.at(path).unwrap();
+        let stack = project.stacks.at(path).only().unwrap();
         let inputs = inputs_of(&project, &listing, Some(&files), stack, &mut problems).unwrap();
         inputs[0].change.is_some()
     });
@@ -340,7 +340,7 @@ fn terragrunt_reads_inputs() {
     check_pairs(&directory, &paths);
     let root = dunce::canonicalize(directory.path().join("off")).unwrap();
     let (project, listing) = load(&root);
-    let stack = project.stacks.at("/").unwrap();
+    let stack = project.stacks.at("/").only().unwrap();
     let inputs = inputs_of(&project, &listing, None, stack, &mut Problems::default()).unwrap();
     assert_eq!(inputs.len(), 1);
 }
@@ -381,7 +381,7 @@ fn a_long_chain_is_cut_and_many_long_chains_are_cut_short() {
     let directory = project(&all);
     let root = dunce::canonicalize(directory.path()).unwrap();
     let (project, listing) = load(&root);
-    let stack = project.stacks.at("/s").unwrap();
+    let stack = project.stacks.at("/s").only().unwrap();
     let files = files(&["m/3000/x"]);
     let inputs = inputs_of(
         &project,

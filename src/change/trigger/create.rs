@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::file::what;
 use super::text::{self, Statement};
 use super::{TriggerKind, directory};
-use crate::path::ProjectPath;
+use crate::path::{InstanceKey, ProjectPath};
 
 /// A trigger that was not created.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +34,15 @@ pub enum NotCreated {
     },
 }
 
+/// What a trigger is created for: all stacks in a directory, or one of its instances.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TriggerTarget {
+    /// The directory.
+    pub directory: ProjectPath,
+    /// The key of the instance.
+    pub key: Option<InstanceKey>,
+}
+
 /// The triggers that were created, by path, and the error that ended the creation, if any.
 #[derive(Debug)]
 pub struct Created {
@@ -43,20 +52,24 @@ pub struct Created {
     pub error: Option<NotCreated>,
 }
 
-/// Creates a trigger for each of some stacks of the project at `root`.
+/// Creates a trigger for each of some targets in the project at `root`.
 ///
 /// Links are not followed: nothing is written outside the project.
-pub fn create(root: &Path, stacks: &[ProjectPath], kind: TriggerKind, reason: &str) -> Created {
+pub fn create(root: &Path, marked: &[TriggerTarget], kind: TriggerKind, reason: &str) -> Created {
     let mut created = Created {
         files: Vec::new(),
         error: None,
     };
-    let reason = reason.to_owned();
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = since_epoch.unwrap_or_default().as_secs();
-    let text = text::write(&Statement { kind, reason }, seconds);
-    for stack in stacks {
-        match create_one(root, stack, kind, &text) {
+    for target in marked {
+        let statement = Statement {
+            kind,
+            reason: reason.to_owned(),
+            key: target.key.clone(),
+        };
+        let text = text::write(&statement, seconds);
+        match create_one(root, target, kind, &text) {
             Ok(file) => created.files.push(file),
             Err(error) => {
                 created.error = Some(error);
@@ -69,17 +82,22 @@ pub fn create(root: &Path, stacks: &[ProjectPath], kind: TriggerKind, reason: &s
 
 fn create_one(
     root: &Path,
-    stack: &ProjectPath,
+    target: &TriggerTarget,
     kind: TriggerKind,
     text: &str,
 ) -> Result<ProjectPath, NotCreated> {
     let mut location = directory();
     make_directory(root, &location)?;
-    for name in stack.components() {
+    for name in target.directory.components() {
         location = location.join(name);
         make_directory(root, &location)?;
     }
-    let name = format!("{}-{}.tm.hcl", kind.keyword(), Uuid::new_v4());
+    let ending = match target.key {
+        None => "tm.hcl",
+        // Terramate would refuse a key.
+        Some(_) => "orch.hcl",
+    };
+    let name = format!("{}-{}.{ending}", kind.keyword(), Uuid::new_v4());
     let path = location.join(&name);
     let host = path.to_host(root);
     match File::create_new(&host).and_then(|mut file| file.write_all(text.as_bytes())) {

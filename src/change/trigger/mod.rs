@@ -1,15 +1,16 @@
 //! Triggers: files that ask for a stack to count as changed, or as unchanged, for a reason other than
 //! its own files.
 //!
-//! The files are Terramate's: `/.tmtriggers/<stack path>/<kind>-<uuid>.tm.hcl`, each with one `trigger`
-//! block. The block counts, not the name of the file. A trigger is in effect while its file differs
+//! The files are Terramate's: `/.tmtriggers/<directory>/<kind>-<uuid>.tm.hcl`, each with one `trigger`
+//! block, for all stacks in that directory. One for a single instance has its key, which Terramate does
+//! not know, so that its name ends in `.orch.hcl`. The block counts, not the name of the file. A trigger is in effect while its file differs
 //! from the base; [`crate::change`] decides that, not this module.
 
 mod create;
 mod file;
 mod text;
 
-pub use create::{Created, NotCreated, create};
+pub use create::{Created, NotCreated, TriggerTarget, create};
 pub use file::check_all;
 pub(crate) use file::{TriggerFile, is_nameable, is_trigger_name, read, understand};
 
@@ -56,8 +57,8 @@ pub(crate) fn directory() -> ProjectPath {
     ProjectPath::root().join(DIRECTORY)
 }
 
-/// Returns the path of the stack that a file in the directory of triggers concerns.
-pub(crate) fn stack_of(file: &ProjectPath) -> ProjectPath {
+/// Returns the directory whose stacks a file in the directory of triggers may concern.
+pub(crate) fn directory_of(file: &ProjectPath) -> ProjectPath {
     let names: Vec<&str> = file.components().skip(1).collect();
     let stack = names.split_last().map_or(&[][..], |(_, above)| above);
     let join = |path: ProjectPath, name: &&str| path.join(name);
@@ -69,8 +70,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stack_of_a_trigger_is_the_path_without_both_ends() {
-        let of = |text: &str| stack_of(&ProjectPath::root().resolve(text).unwrap()).to_string();
+    fn the_directory_of_a_trigger_is_the_path_without_both_ends() {
+        let of = |text: &str| directory_of(&ProjectPath::root().resolve(text).unwrap()).to_string();
         assert_eq!(of("/.tmtriggers/a/b/changed-1.tm.hcl"), "/a/b");
         assert_eq!(of("/.tmtriggers/changed-1.tm.hcl"), "/");
         assert_eq!(of("/.tmtriggers"), "/");

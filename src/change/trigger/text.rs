@@ -9,18 +9,21 @@ use crate::language::evaluate::evaluate;
 use crate::language::parse::parse_whole;
 use crate::language::syntax::{Attribute, Block, Body, ExprKind};
 use crate::language::value::Value;
+use crate::path::InstanceKey;
 use crate::printable::needs_escape;
 use crate::source::{FileId, Span};
 
 const KINDS: [TriggerKind; 2] = [TriggerKind::Changed, TriggerKind::IgnoreChange];
 
-const ATTRIBUTES: [&str; 4] = ["ctime", "reason", "type", "context"];
+const ATTRIBUTES: [&str; 5] = ["ctime", "reason", "type", "context", "key"];
 
 /// What a trigger file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub(crate) kind: TriggerKind,
     pub(crate) reason: String,
+    /// The only instance that it concerns.
+    pub(crate) key: Option<InstanceKey>,
 }
 
 /// Parses the text of a trigger file. The spans of diagnostics need not name the file yet.
@@ -34,6 +37,7 @@ pub(super) fn parse(text: &str) -> Result<Statement, Vec<Diagnostic>> {
     let statement = Statement {
         kind: kind(block, &mut problems),
         reason: reason(block, &mut problems),
+        key: key(block, &mut problems),
     };
     check_rest(block, &mut problems);
     if problems.is_empty() {
@@ -102,6 +106,22 @@ fn reason(block: &Block, problems: &mut Vec<Diagnostic>) -> String {
         None => {}
     }
     String::new()
+}
+
+fn key(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<InstanceKey> {
+    block.body.attribute("key")?;
+    match value(block, "key", "`key = \"…\"`", problems)? {
+        (Value::String(key), span) => match InstanceKey::new(&key) {
+            Ok(key) => return Some(key),
+            Err(bad) => {
+                let message = format!("`{key}` cannot be the key of an instance");
+                let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+                problems.push(diagnostic.label(span, bad.to_string()));
+            }
+        },
+        (other, span) => problems.push(wrong_type("key", "a string", &other, span)),
+    }
+    None
 }
 
 /// Checks what `orch` reads but does not use.
@@ -208,8 +228,11 @@ fn keyword<'w>(
 pub(super) fn write(statement: &Statement, seconds: u64) -> String {
     let kind = statement.kind.keyword();
     let reason = quoted(&statement.reason);
+    let key = statement.key.as_ref();
+    let key = key.map(|key| format!("  key     = {}\n", quoted(key.as_str())));
+    let key = key.unwrap_or_default();
     format!(
-        "trigger {{\n  ctime   = {seconds}\n  reason  = {reason}\n  type    = {kind}\n  context = stack\n}}\n"
+        "trigger {{\n  ctime   = {seconds}\n  reason  = {reason}\n  type    = {kind}\n  context = stack\n{key}}}\n"
     )
 }
 

@@ -9,7 +9,7 @@ use orch::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
 use orch::change::{self, Changes, Counted, Since, SwitchedOff, UncommittedChanges};
 use orch::diagnostic::Code;
 use orch::git::{ChangedFile, GitError, Repository};
-use orch::path::ProjectPath;
+use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::Problems;
 use orch::report::Refusal;
@@ -179,7 +179,7 @@ impl Loaded {
         self.problems = problems;
         let mut changes = changes?;
         self.note_removed(&changes.since);
-        let is_here = |path: &ProjectPath| path.is_at_or_below(&self.directory);
+        let is_here = |path: &StackPath| path.directory().is_at_or_below(&self.directory);
         changes.since.removed.retain(is_here);
         info!(
             changed = changes.stacks.len(),

@@ -71,8 +71,8 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
         return Ok(status);
     }
     let stack = match &args.stack {
-        Some(written) => Some(loaded.stack(written, None)?),
-        None => loaded.project.stacks.at(loaded.directory.as_str()),
+        Some(written) => Some(loaded.stack(written)?),
+        None => loaded.stack_here()?,
     };
     let mut problems = Vec::new();
     let sources = &mut loaded.project.sources;
@@ -106,7 +106,7 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
         let expressions = args.expressions.iter().zip(&values);
         let evaluation = Evaluation {
             directory: stack.map_or(&loaded.directory, |stack| {
-                &loaded.project.stacks[stack].path
+                loaded.project.stacks[stack].path.directory()
             }),
             stack,
             expressions: expressions

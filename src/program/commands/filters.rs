@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use orch::change::shared_data;
-use orch::path::ProjectPath;
+use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
@@ -151,7 +151,7 @@ fn no_tag(flag: &str, value: &str) -> ProgramError {
 impl Loaded {
     /// Resolves the flags in the project, and asks git what has changed, if that is wanted.
     pub(super) fn query(&mut self, filters: Filters) -> Result<Query> {
-        let is_stack = self.project.stacks.at(self.directory.as_str()).is_some();
+        let is_stack = self.project.stacks.at(self.directory.as_str()).len() > 0;
         if filters.scope == DirectoryMatch::Exact && !is_stack {
             let message = format!(
                 "--no-recursive needs a stack, and `{}` is not one",
@@ -244,6 +244,10 @@ impl Loaded {
         self.warn_of_idle(query);
         let selection = select(&self.project.stacks, &self.references, &self.graph, query);
         info!(selected = selection.len(), "selection");
+        for empty in &self.project.without_instances {
+            let place = self.project.sources.line(empty.span);
+            info!(directory = %empty.directory, place, "no stack: `for_each` is empty");
+        }
         selection
     }
 
@@ -272,25 +276,29 @@ impl Loaded {
             if written.is_empty() {
                 continue;
             }
-            let mut path = self.directory.resolve(written).ok();
+            let mut found = stacks.written(&self.directory, written);
             // The name of a directory may have blanks at its ends, as `list` prints it.
             if written != line
-                && let Ok(exact) = self.directory.resolve(line)
-                && stacks.at(exact.as_str()).is_some()
+                && let Ok(exact) = stacks.written(&self.directory, line)
+                && !exact.is_empty()
             {
-                (written, path) = (line, Some(exact));
+                (written, found) = (line, Ok(exact));
             }
-            match path.as_ref().and_then(|path| stacks.at(path.as_str())) {
-                Some(stack) => _ = lines.entry(stack).or_insert(number),
-                None => bad.push((number, written, path)),
+            match found {
+                Ok(found) if !found.is_empty() => {
+                    for stack in found {
+                        lines.entry(stack).or_insert(number);
+                    }
+                }
+                _ => bad.push((number, written)),
             }
         }
         if !bad.is_empty() {
             let mut message = format!("{source} names paths that are not stacks:");
-            for (number, written, path) in bad.iter().take(MAX_BAD_LINES) {
-                let why = match path {
-                    None => "outside of the project".to_owned(),
-                    Some(path) => self.why_no_stack(path),
+            for (number, written) in bad.iter().take(MAX_BAD_LINES) {
+                let why = match self.directory.resolve(written) {
+                    Err(_) => "outside of the project".to_owned(),
+                    Ok(path) => self.why_no_stack(&path, written),
                 };
                 message += &format!("\n  line {number}: `{}`: {why}", printable(written));
             }
@@ -299,8 +307,12 @@ impl Loaded {
             }
             return Err(ProgramError::usage(message));
         }
-        let is_elsewhere =
-            |&&stack: &&StackIndex| !stacks[stack].path.is_at_or_below(&self.directory);
+        let is_elsewhere = |&&stack: &&StackIndex| {
+            !stacks[stack]
+                .path
+                .directory()
+                .is_at_or_below(&self.directory)
+        };
         let elsewhere = lines.keys().filter(is_elsewhere).count();
         if elsewhere > 0 {
             let named = count(lines.len(), "stack");
@@ -318,9 +330,22 @@ impl Loaded {
         Ok(NamedStacks { source, lines })
     }
 
-    /// Explains why no stack is at a path.
-    pub(super) fn why_no_stack(&self, path: &ProjectPath) -> String {
+    /// Explains why no stack is at a path, which the user wrote like this.
+    pub(super) fn why_no_stack(&self, path: &ProjectPath, written: &str) -> String {
         let stacks = &self.project.stacks;
+        if let (directory, Some(key)) = KeyFilter::split(written)
+            && let Ok(directory) = self.directory.resolve(directory)
+            && let Some(first) = stacks.at(directory.as_str()).first()
+        {
+            return match (stacks[first].path.key(), key) {
+                (Some(_), KeyFilter::One(key)) => format!("no instance has the key `{key}`"),
+                _ => "this stack has no instances".to_owned(),
+            };
+        }
+        let mut empty = self.project.without_instances.iter();
+        if empty.any(|it| it.directory == *path) {
+            return "its `for_each` is empty, so there is no stack".to_owned();
+        }
         let below = stacks.at_or_below(path).count();
         if below > 0 {
             let verb = if below == 1 { "lies" } else { "lie" };
@@ -329,13 +354,17 @@ impl Loaded {
         if !path.to_host(&self.project.root).exists() {
             return "does not exist".to_owned();
         }
-        match stacks.nearest_above(path) {
-            Some(above) => {
-                let above = printable(stacks[above].path.as_str()).into_owned();
-                format!("not a stack, but inside of the stack `{above}`")
-            }
+        match self.stack_around(path) {
+            Some(above) => format!("not a stack, but inside of the stack `{above}`"),
             None => "not a stack".to_owned(),
         }
+    }
+
+    /// Returns the nearest directory above a path that is a stack, made printable.
+    pub(super) fn stack_around(&self, path: &ProjectPath) -> Option<String> {
+        let stacks = &self.project.stacks;
+        let above = stacks.nearest_above(path).first()?;
+        Some(printable(stacks[above].path.directory().as_str()).into_owned())
     }
 
     /// Explains an empty selection.
@@ -411,8 +440,7 @@ impl Loaded {
             "the project has {}, none of them {place}",
             count(stacks.len(), "stack")
         );
-        if let Some(above) = stacks.nearest_above(directory) {
-            let above = printable(stacks[above].path.as_str());
+        if let Some(above) = self.stack_around(directory) {
             message += &format!("; it lies inside the stack `{above}`");
         }
         message

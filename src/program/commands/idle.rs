@@ -69,7 +69,7 @@ impl Loaded {
         };
         let mut directories: BTreeSet<&str> = BTreeSet::new();
         for (_, stack) in self.project.stacks.iter() {
-            directories.extend(ancestors(&stack.path));
+            directories.extend(ancestors(stack.path.directory()));
         }
         if let Some(close) = closest(path.as_str(), directories) {
             let close = format!("{close}{}", &written[plain.len()..]);
@@ -87,7 +87,9 @@ impl Loaded {
             return meant;
         }
         let stacks = self.project.stacks.iter();
-        let names: BTreeSet<&str> = stacks.map(|(_, stack)| stack.path.basename()).collect();
+        let names: BTreeSet<&str> = stacks
+            .map(|(_, stack)| stack.path.directory().basename())
+            .collect();
         let name = if names.contains(last) {
             Some(last)
         } else {

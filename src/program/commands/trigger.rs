@@ -4,11 +4,12 @@ use std::io::{ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
-use orch::change::trigger::{Created, TriggerKind, create};
+use orch::change::trigger::{Created, TriggerKind, TriggerTarget, create};
 use orch::diagnostic::{Code, Diagnostic, closest};
 use orch::git::{GitError, Repository};
-use orch::path::ProjectPath;
+use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::printable;
+use orch::project::stack::StackIndex;
 use orch::selection::select::Query;
 use tracing::debug;
 
@@ -87,17 +88,22 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
-    let place = loaded.place(&args.path)?;
-    let stacks = if args.recursive {
-        loaded.stacks_below(&Query {
+    let (path, key) = loaded.split_key(&args.path);
+    let place = loaded.place(&path)?;
+    let targets = if args.recursive {
+        if key.is_some() {
+            let why = "`--recursive` needs a directory, and this names instances";
+            return Err(cannot_trigger(&args.path, why));
+        }
+        loaded.targets_below(&Query {
             tags,
             no_tags,
             ..Query::at_or_below(place)
         })
     } else {
-        vec![loaded.stack_at(place, &args.path)?]
+        vec![loaded.target_at(place, key, &args.path)?]
     };
-    if stacks.is_empty() {
+    if targets.is_empty() {
         return Ok(ExitStatus::Success);
     }
     let (kind, counts) = match (args.change, args.ignore_change) {
@@ -108,7 +114,7 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     let repository = Repository::open(root);
     let reason = args.reason.as_deref().unwrap_or("triggered by hand");
     let reason = format!("{reason} (asked for by {})", who(repository.as_ref().ok()));
-    let Created { files, error } = create(root, &stacks, kind, &reason);
+    let Created { files, error } = create(root, &targets, kind, &reason);
     // The files exist even if nobody reads this.
     let mut out = console::stdout();
     for file in &files {
@@ -117,10 +123,15 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     }
     out.flush()?;
     if let Some(error) = error {
-        let (created, all) = (files.len(), count(stacks.len(), "trigger"));
+        let (created, all) = (files.len(), count(targets.len(), "trigger"));
         let what = format!("only {created} of {all} could be created");
         return Err(anyhow::Error::new(error).context(what).into());
     }
+    let n_marked = |target: &TriggerTarget| match target.key {
+        Some(_) => 1,
+        None => loaded.project.stacks.at(target.directory.as_str()).len(),
+    };
+    let marks_instances = targets.len() == 1 && n_marked(&targets[0]) > 1;
     let ignored = match repository {
         Ok(repository) => repository.ignored(&files),
         Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
@@ -151,6 +162,7 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
             "their files differ",
         ),
     };
+    let stack = if marks_instances { stacks } else { stack };
     match files.len() - ignored.len() {
         0 => {}
         1 => console::note(&format!(
@@ -245,9 +257,7 @@ impl Loaded {
                 let leads = self.where_it_leads(&path);
                 return Err(cannot(format!("`{place}` is a symbolic link{leads}")));
             } else if !kind.is_dir() {
-                let stacks = &self.project.stacks;
-                let stack = stacks.nearest_above(&place);
-                return Err(cannot(match stack.map(|stack| &stacks[stack].path) {
+                return Err(cannot(match self.stack_around(&place) {
                     Some(stack) => format!("not a directory; it belongs to the stack `{stack}`"),
                     None => "not a directory".to_owned(),
                 }));
@@ -282,45 +292,81 @@ impl Loaded {
         }
     }
 
-    /// Returns the path of the stack at a directory.
-    fn stack_at(&self, place: ProjectPath, written: &Path) -> Result<ProjectPath> {
+    /// Splits the key from a path of the command line, unless there is a directory of that name.
+    fn split_key(&self, written: &Path) -> (PathBuf, Option<KeyFilter>) {
+        let text = written.to_str().unwrap_or_default();
+        let is_directory = || {
+            let path = self.directory.resolve(text).ok();
+            path.is_some_and(|path| path.to_host(&self.project.root).exists())
+        };
+        match KeyFilter::split(text) {
+            ("", Some(key)) => (PathBuf::from("."), Some(key)),
+            (path, Some(key)) if !is_directory() => (PathBuf::from(path), Some(key)),
+            _ => (written.to_owned(), None),
+        }
+    }
+
+    /// Returns what a trigger is for, given a directory and which instances in it are meant.
+    fn target_at(
+        &self,
+        place: ProjectPath,
+        key: Option<KeyFilter>,
+        written: &Path,
+    ) -> Result<TriggerTarget> {
         let stacks = &self.project.stacks;
-        if stacks.at(place.as_str()).is_some() {
-            return Ok(place);
+        let mut here = stacks.at(place.as_str());
+        let is_meant = |stack: StackIndex| {
+            let own = stacks[stack].path.key();
+            key.as_ref().is_none_or(|key| key.matches(own))
+        };
+        if here.any(is_meant) {
+            let key = match key {
+                Some(KeyFilter::One(key)) => Some(key),
+                Some(KeyFilter::Any) | None => None,
+            };
+            let directory = place;
+            return Ok(TriggerTarget { directory, key });
         }
         let mut nested = self.project.nested_projects.iter();
         if let Some(nested) = nested.find(|nested| place.is_at_or_below(nested)) {
             let why = format!("`{nested}` is a project of its own, change into it");
             return Err(cannot_trigger(written, &why));
         }
-        let mut why = self.why_no_stack(&place);
+        let mut why = self.why_no_stack(&place, &written.to_string_lossy());
         if stacks.at_or_below(&place).next().is_some() {
             why += "; add `--recursive`";
         }
         Err(cannot_trigger(written, &why))
     }
 
-    /// Returns the paths of the stacks that pass all filters; prints a note if there are none.
-    fn stacks_below(&self, query: &Query) -> Vec<ProjectPath> {
+    /// Returns triggers for the stacks that pass all filters; prints a note if there are none. One is
+    /// enough for all instances in a directory.
+    fn targets_below(&self, query: &Query) -> Vec<TriggerTarget> {
         let stacks = &self.project.stacks;
         let place = &query.directory;
-        let chosen = stacks.at_or_below(place).filter_map(|index| {
-            let stack = &stacks[index];
-            let passes = query.obstacles(index, stack).is_empty();
-            passes.then(|| stack.path.clone())
-        });
-        let chosen: Vec<ProjectPath> = chosen.collect();
+        let passes = |&index: &StackIndex| query.obstacles(index, &stacks[index]).is_empty();
+        let chosen: Vec<StackIndex> = stacks.at_or_below(place).filter(passes).collect();
         if chosen.is_empty() {
             let mut message = format!("no stack at or below `{place}`");
             if stacks.at_or_below(place).next().is_some() {
                 message += " passes the tag filters";
-            } else if let Some(above) = stacks.nearest_above(place) {
-                let above = &stacks[above].path;
+            } else if let Some(above) = self.stack_around(place) {
                 message += &format!("; it lies inside the stack `{above}`");
             }
             console::note(&message);
         }
-        chosen
+        let directory = |stack: &StackIndex| stacks[*stack].path.directory();
+        let by_directory = chosen.chunk_by(|a, b| directory(a) == directory(b));
+        let targets = by_directory.flat_map(|here| {
+            let is_all = here.len() == stacks.at(directory(&here[0]).as_str()).len();
+            let target = move |&stack: &StackIndex| TriggerTarget {
+                directory: directory(&stack).clone(),
+                key: stacks[stack].path.key().filter(|_| !is_all).cloned(),
+            };
+            let count = if is_all { 1 } else { here.len() };
+            here.iter().take(count).map(target)
+        });
+        targets.collect()
     }
 }
 

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::change::{Changes, add_computed, add_uncounted, inputs_of};
+use orch::change::{ChangeError, Changes, Input, add_computed, add_uncounted, inputs_of};
 use orch::diagnostic::closest;
+use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::report::{
@@ -92,48 +93,54 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         return Ok(status);
     }
     let query = loaded.query(filters)?;
-    let stack = loaded.stack(&args.stack, query.changed.as_ref())?;
+    let stacks = loaded.stacks(&args.stack, query.changed.as_ref())?;
     let selection = loaded.select_any(&query);
     loaded.check_cycles(CyclesAre::Warnings);
-    let changed = query.changed.as_ref().map(|changes| &changes.files);
     let failed = "failed to read the inputs of the stack";
-    let (project, listing) = (&loaded.project, &loaded.listing);
-    let inputs = inputs_of(project, listing, changed, stack, &mut loaded.problems);
-    let mut inputs = inputs.context(failed)?;
-    let cause = query
-        .changed
-        .as_ref()
-        .and_then(|changes| changes.stacks.get(&stack));
-    let host: Vec<(String, String)> = host_environment().collect();
-    add_computed(project, listing, &host, changed, cause, stack, &mut inputs).context(failed)?;
+    let mut inputs = Vec::with_capacity(stacks.len());
+    for &stack in &stacks {
+        let of_stack = loaded.inputs(stack, query.changed.as_ref());
+        inputs.push(of_stack.context(failed)?);
+    }
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
+    let (project, listing) = (&loaded.project, &loaded.listing);
     let uncounted = query.changed.as_ref().map(|changes| &changes.uncounted);
-    if let Some(uncounted) = uncounted {
-        let (project, listing) = (&loaded.project, &loaded.listing);
-        add_uncounted(project, listing, uncounted, stack, &mut inputs).context(failed)?;
+    let mut answers = Vec::with_capacity(stacks.len());
+    for (&stack, mut inputs) in stacks.iter().zip(inputs) {
+        if let Some(uncounted) = uncounted {
+            add_uncounted(project, listing, uncounted, stack, &mut inputs).context(failed)?;
+        }
+        let question = Question {
+            project,
+            references: &loaded.references,
+            graph: &loaded.graph,
+            query: &query,
+            selection: &selection,
+            stack,
+        };
+        let why = question.answer(inputs);
+        answers.push((question, why));
     }
-    let uncounted_trigger =
-        uncounted.and_then(|uncounted| uncounted.trigger_of(&loaded.project, stack));
-    let question = Question {
-        project: &loaded.project,
-        references: &loaded.references,
-        graph: &loaded.graph,
-        query: &query,
-        selection: &selection,
-        stack,
-    };
-    let why = question.answer(inputs);
-    let story = Story {
-        question: &question,
-        why: &why,
-        uncounted_trigger,
-    };
+    let stories = answers.iter().map(|(question, why)| Story {
+        question,
+        why,
+        uncounted_trigger: uncounted
+            .and_then(|uncounted| uncounted.trigger_of(project, question.stack)),
+    });
+    let stories: Vec<Story<'_>> = stories.collect();
     let mut out = console::stdout();
     match args.format {
-        Format::Text => write_why(&mut out, &story)?,
-        Format::Json => write_why_json(&mut out, &story, &loaded.problems)?,
+        Format::Text => {
+            for (number, story) in stories.iter().enumerate() {
+                if number > 0 {
+                    writeln!(out)?;
+                }
+                write_why(&mut out, story)?;
+            }
+        }
+        Format::Json => write_why_json(&mut out, &stories, &loaded.problems)?,
     }
     out.flush()?;
     Ok(ExitStatus::Success)
@@ -146,8 +153,8 @@ fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitSta
     if let Some(status) = loaded.check(None)? {
         return Ok(status);
     }
-    let later = loaded.stack(&args.stack, None)?;
-    let earlier = loaded.stack(earlier, None)?;
+    let later = loaded.stack(&args.stack)?;
+    let earlier = loaded.stack(earlier)?;
     loaded.check_cycles(CyclesAre::Warnings);
     if let Some(status) = loaded.report()? {
         return Ok(status);
@@ -169,9 +176,66 @@ fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitSta
 }
 
 impl Loaded {
-    /// Returns the stack at the path that the user gives. If there is none, the document says so.
-    pub(super) fn stack(&mut self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
-        let found = self.find_stack(written, changes);
+    /// Returns what a stack depends on.
+    fn inputs(
+        &mut self,
+        stack: StackIndex,
+        changes: Option<&Changes>,
+    ) -> std::result::Result<Vec<Input>, ChangeError> {
+        let changed = changes.map(|changes| &changes.files);
+        let (project, listing) = (&self.project, &self.listing);
+        let mut inputs = inputs_of(project, listing, changed, stack, &mut self.problems)?;
+        let cause = changes.and_then(|changes| changes.stacks.get(&stack));
+        let host: Vec<(String, String)> = host_environment().collect();
+        add_computed(project, listing, &host, changed, cause, stack, &mut inputs)?;
+        Ok(inputs)
+    }
+
+    /// Returns the stack at the path that the user gives. If there is none, or there are several, the
+    /// document says so.
+    pub(super) fn stack(&mut self, written: &str) -> Result<StackIndex> {
+        let found = self.find_stacks(written, None);
+        let found = found.and_then(|stacks| self.only(&stacks, &format!("`{written}`")));
+        self.refuse(found)
+    }
+
+    /// Returns the stack of the current directory, if that is one.
+    pub(super) fn stack_here(&mut self) -> Result<Option<StackIndex>> {
+        let here: Vec<StackIndex> = self.project.stacks.at(self.directory.as_str()).collect();
+        if here.is_empty() {
+            return Ok(None);
+        }
+        let found = self.only(&here, "this directory").map(Some);
+        self.refuse(found)
+    }
+
+    /// Returns the stacks at the path that the user gives: the instances, if it has several. If there is
+    /// none, the document says so.
+    fn stacks(&mut self, written: &str, changes: Option<&Changes>) -> Result<Vec<StackIndex>> {
+        let found = self.find_stacks(written, changes);
+        self.refuse(found)
+    }
+
+    fn only(&self, stacks: &[StackIndex], named: &str) -> Result<StackIndex> {
+        if let [only] = stacks {
+            return Ok(*only);
+        }
+        let shown = stacks.iter().take(MAX_KNOWN);
+        let shown = shown.map(|&stack| {
+            let path = &self.project.stacks[stack].path;
+            format!("`{}`", printable(path.as_str()))
+        });
+        let mut shown: Vec<String> = shown.collect();
+        if stacks.len() > MAX_KNOWN {
+            shown.push("…".to_owned());
+        }
+        let (n, shown) = (stacks.len(), shown.join(", "));
+        let message = format!("{named} has {n} instances; choose one: {shown}");
+        Err(ProgramError::usage(message))
+    }
+
+    /// Writes the document of a command that has no answer.
+    fn refuse<T>(&mut self, found: Result<T>) -> Result<T> {
         if let Err(error) = &found {
             self.settle_problems();
             self.write_problems(Some(Refusal {
@@ -182,7 +246,7 @@ impl Loaded {
         found
     }
 
-    fn find_stack(&self, written: &str, changes: Option<&Changes>) -> Result<StackIndex> {
+    fn find_stacks(&self, written: &str, changes: Option<&Changes>) -> Result<Vec<StackIndex>> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
             return Err(ProgramError::usage(format!(
@@ -190,16 +254,19 @@ impl Loaded {
             )));
         };
         let stacks = &self.project.stacks;
-        if let Some(stack) = stacks.at(path.as_str()) {
-            return Ok(stack);
+        if let Ok(found) = stacks.written(&self.directory, written)
+            && !found.is_empty()
+        {
+            return Ok(found);
         }
         let since = changes.map(|changes| &changes.since);
-        if let Some(since) = since.filter(|since| since.removed.contains(&path)) {
+        let is_meant = |removed: &StackPath| removed.as_str() == path.as_str();
+        if let Some(since) = since.filter(|since| since.removed.iter().any(is_meant)) {
             let base = since.base.commit.short();
             let message = format!("`{shown}` is no longer a stack; it was one in the base {base}");
             return Err(ProgramError::usage(message));
         }
-        let mut message = format!("`{shown}`: {}", self.why_no_stack(&path));
+        let mut message = format!("`{shown}`: {}", self.why_no_stack(&path, written));
         let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
         if let Some(known_as) = self.known_as(written) {
             message += &known_as;
@@ -224,7 +291,7 @@ impl Loaded {
                 by_id.push(path);
             } else if stack.name == written {
                 by_name.push(path);
-            } else if stack.path.basename() == written {
+            } else if stack.path.directory().basename() == written {
                 by_path.push(path);
             }
         }

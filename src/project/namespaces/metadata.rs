@@ -33,12 +33,13 @@ pub(super) const OF_STACK: [&str; 4] = ["stack", "name", "path", "description"];
 
 /// Returns what is known about a stack.
 pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, Value)> {
-    let path = stack.path.as_str();
+    let directory = stack.path.directory();
+    let path = directory.as_str();
     let description = stack.description.as_deref().unwrap_or_default();
     let basename = if path == "/" {
         path
     } else {
-        stack.path.basename()
+        directory.basename()
     };
     let mut own = vec![
         ("name", Value::string(&*stack.name)),
@@ -48,11 +49,11 @@ pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, V
             "path",
             Value::object([
                 ("absolute", Value::string(path)),
-                ("relative", Value::string(stack.path.relative())),
+                ("relative", Value::string(directory.relative())),
                 ("basename", Value::string(basename)),
                 (
                     "to_root",
-                    Value::string(ProjectPath::root().relative_to(&stack.path)),
+                    Value::string(ProjectPath::root().relative_to(directory)),
                 ),
             ]),
         ),
@@ -60,8 +61,7 @@ pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, V
     if let Some(id) = &stack.id {
         own.push(("id", Value::string(&*id.value)));
     }
-    if let Some(parent) = project.stacks.nearest_above(&stack.path) {
-        let parent = &project.stacks[parent];
+    if let Some(parent) = parent(project, stack) {
         let id = parent.id.as_ref().map_or("", |id| &id.value);
         let tags = Value::list(parent.tags().map(Value::string));
         let parent = Value::object([("id", Value::string(id)), ("tags", tags)]);
@@ -73,4 +73,16 @@ pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, V
         ("path", Value::string(path)),
         ("description", Value::string(description)),
     ]
+}
+
+/// Returns the stack that a stack is nested in: of several instances, the one with its own key. There is
+/// none if several are equally near.
+fn parent<'p>(project: &'p Project, stack: &Stack) -> Option<&'p Stack> {
+    let stacks = &project.stacks;
+    let nearest = stacks.nearest_above(stack.path.directory());
+    let only = nearest.only().map(|index| &stacks[index]);
+    only.or_else(|| {
+        let mut nearest = nearest.map(|index| &stacks[index]);
+        nearest.find(|parent| parent.path.key() == stack.path.key())
+    })
 }

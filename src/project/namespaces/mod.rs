@@ -1,9 +1,9 @@
 //! What names mean in expressions that are evaluated for a stack: `terramate` and its alias `orch`
-//! (metadata of the project and the stack), `env` (the host's environment) and `global`; and what
-//! functions may read.
+//! (metadata of the project and the stack), `each` (what distinguishes an instance), `env` (the host's
+//! environment) and `global`; and what functions may read.
 //!
-//! A name is evaluated only when an expression uses it. Names to come (`each`, `outputs`, `stacks`,
-//! `self`) will be further cases of `Names`.
+//! A name is evaluated only when an expression uses it. Names to come (`outputs`, `stacks`, `self`) will
+//! be further cases of `Names`.
 
 mod global;
 mod map;
@@ -26,12 +26,13 @@ use crate::language::evaluate::{
 use crate::language::function::{self, Changing, Surroundings};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
-use crate::path::ProjectPath;
+use crate::path::{ProjectPath, StackPath};
 use crate::project::Project;
 use crate::project::discover::FileTree;
 use crate::project::function_files::{FileSource, ProjectFiles};
 use crate::project::globals::GlobalDefinition;
-use crate::project::stack::{Stack, StackIndex};
+use crate::project::stack::{Stack, StackIndex, no_each};
+use crate::source::Span;
 
 /// The namespaces that all stacks of a project share.
 pub struct ProjectNamespaces<'p> {
@@ -108,7 +109,7 @@ impl<'p> ProjectNamespaces<'p> {
 
     /// Makes `terramate.stacks.list` these paths, which are in order, instead of those of the project.
     #[must_use]
-    pub fn with_stacks<'s>(mut self, paths: impl Iterator<Item = &'s ProjectPath>) -> Self {
+    pub fn with_stacks<'s>(mut self, paths: impl Iterator<Item = &'s StackPath>) -> Self {
         let paths = paths.map(|path| Value::string(path.as_str()));
         self.basis.stack_list = Value::list(paths);
         self
@@ -136,7 +137,7 @@ impl<'p> ProjectNamespaces<'p> {
     /// Returns the namespaces of one stack.
     pub fn of_stack(&self, stack: StackIndex) -> StackNamespaces<'_, 'p> {
         let stack = &self.basis.project.stacks[stack];
-        self.namespaces(Subject::Stack(stack), &stack.path)
+        self.namespaces(Subject::Stack(stack), stack.path.directory())
     }
 
     /// Returns the namespaces of a directory that is not a stack: they lack the metadata of one.
@@ -318,12 +319,8 @@ impl<'p> Names<'_, 'p> {
                 Ok(self.metadata.get_or_init(all).clone())
             }
             Subject::Open if needs_stack => {
-                let undecided = Undecided {
-                    name: format!("{}.stack", path.name),
-                    when: "known for each stack".to_owned(),
-                    span: path.span,
-                };
-                Err(NoValue::Undecided(Box::new(undecided)))
+                let name = format!("{}.stack", path.name);
+                Err(undecided(&name, path.span))
             }
             Subject::Directory(directory) if needs_stack && entry.is_some() => {
                 let message = format!("`{directory}` is not a stack");
@@ -359,12 +356,32 @@ impl<'p> Names<'_, 'p> {
         Ok(env.clone())
     }
 
+    /// Returns what distinguishes the instance.
+    fn each(&self, path: &NamePath) -> EvalResult {
+        match self.subject {
+            Subject::Stack(Stack {
+                each: Some(each), ..
+            }) => Ok(each.clone()),
+            Subject::Stack(_) | Subject::Directory(_) => Err(no_each(path).into()),
+            Subject::Open => Err(undecided("each", path.span)),
+        }
+    }
+
     fn global(&self, path: &NamePath) -> EvalResult<Answer> {
         let empty = Rc::default();
         let scope = self.scope().unwrap_or(&empty);
         let lookup = Lookup { scope, names: self };
         lookup.get(path)
     }
+}
+
+/// Returns that a name has no value yet, since it differs from stack to stack.
+fn undecided(name: &str, span: Span) -> NoValue {
+    NoValue::Undecided(Box::new(Undecided {
+        name: name.to_owned(),
+        when: "known for each stack".to_owned(),
+        span,
+    }))
 }
 
 impl Namespaces for Names<'_, '_> {
@@ -377,18 +394,19 @@ impl Namespaces for Names<'_, '_> {
                 is_sensitive: true,
             })),
             "global" => Ok(Some(self.global(path)?)),
+            "each" => Ok(Some(self.each(path)?.into())),
             _ => Ok(None),
         }
     }
 
     fn names(&self) -> Vec<&str> {
-        vec!["env", "global", "orch", "terramate"]
+        vec!["each", "env", "global", "orch", "terramate"]
     }
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
         let directory = match self.subject {
             Subject::Open => None,
-            Subject::Stack(stack) => Some(&stack.path),
+            Subject::Stack(stack) => Some(stack.path.directory()),
             Subject::Directory(directory) => Some(directory),
         };
         let files = ProjectFiles::new(self.project.files(), directory);

@@ -1,22 +1,23 @@
-//! Turns a `stack` block into a [`Stack`]: the types, defaults and checks of its attributes.
+//! Turns a `stack` block into [`Stack`]s: the types, defaults and checks of its attributes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::Stack;
+use super::instances::{Instance, instances};
 use super::names::BlockNames;
 use super::watch::watched;
+use super::{AttributeRead, Stack};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::language::value::Value;
-use crate::path::ProjectPath;
+use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::discover::Files;
 use crate::project::tag::tag_problem;
 use crate::source::{Span, Spanned};
 
 /// The attributes of a `stack` block. The last two belong to Terramate's bundles and mean nothing here.
-const ATTRIBUTES: [&str; 11] = [
+const ATTRIBUTES: [&str; 12] = [
     "id",
     "name",
     "description",
@@ -26,9 +27,13 @@ const ATTRIBUTES: [&str; 11] = [
     "wants",
     "wanted_by",
     "watch",
+    FOR_EACH,
     "from_bundle_file",
     "from_bundle_label",
 ];
+
+/// The attribute that makes instances.
+pub(crate) const FOR_EACH: &str = "for_each";
 
 /// The block in a `stack` block.
 const RUN: &str = "run";
@@ -36,14 +41,65 @@ const RUN: &str = "run";
 /// Longest `id`, in characters.
 const MAX_ID: usize = 64;
 
-/// Evaluates the `stack` block of the directory `path`. Errors go to `problems`; the stack has the
+/// What a `stack` block makes.
+pub(crate) enum Declared {
+    /// One stack.
+    Stack(Box<Stack>),
+    /// One for each key of `for_each`; there may be none.
+    Instances {
+        /// The stacks, in any order.
+        stacks: Vec<Stack>,
+        /// The place of the value.
+        for_each: Span,
+        /// The files that functions in it have read or looked for.
+        reads: Vec<AttributeRead>,
+    },
+    /// It is not known which stacks, since `for_each` is wrong.
+    Unknown,
+}
+
+/// Evaluates the `stack` block of the directory `path`. Errors go to `problems`; the stacks have the
 /// defaults for wrong attributes.
 pub(crate) fn from_block(
     block: &Block,
     path: &ProjectPath,
     files: &Files,
     problems: &mut Vec<Diagnostic>,
-) -> Stack {
+) -> Declared {
+    check_shape(block, problems);
+    let Some(for_each) = block.body.attribute(FOR_EACH) else {
+        let stack = one(block, path.clone().into(), None, files, problems);
+        return Declared::Stack(Box::new(stack));
+    };
+    let names = BlockNames::new(files, path, None);
+    let Some(instances) = instances(for_each, &names, problems) else {
+        return Declared::Unknown;
+    };
+    let reads: Vec<AttributeRead> = names.reads_of(for_each).collect();
+    let mut found = Vec::new();
+    let stack = |Instance { key, each }| {
+        let path = StackPath::instance(path.clone(), key);
+        let mut stack = one(block, path, Some(each), files, &mut found);
+        stack.reads.extend(reads.iter().cloned());
+        stack
+    };
+    let stacks = instances.into_iter().map(stack).collect();
+    // What is wrong for one instance is mostly wrong for all: it is one mistake.
+    let mut places = HashSet::new();
+    found.retain(|diagnostic| {
+        let place = diagnostic.labels.first().map(|label| label.span);
+        places.insert((diagnostic.code, place))
+    });
+    problems.extend(found);
+    Declared::Instances {
+        stacks,
+        for_each: for_each.value.span,
+        reads,
+    }
+}
+
+/// Checks that a block has only what belongs there.
+fn check_shape(block: &Block, problems: &mut Vec<Diagnostic>) {
     for label in &block.labels {
         let diagnostic = Diagnostic::error(Code::UnexpectedLabel, "a `stack` block has no labels");
         let help = format!(
@@ -63,18 +119,43 @@ pub(crate) fn from_block(
                 "the only block in a `stack` block is `run`",
             )
             .label(block.kind.span, "in this block");
-        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..9].join(", "))));
+        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..10].join(", "))));
     }
-    let directory_name = if path.is_root() {
+    for attribute in &block.body.attributes {
+        let name = &*attribute.name.text;
+        if ATTRIBUTES.contains(&name) {
+            continue;
+        }
+        let message = format!("unknown attribute `{name}` in `stack`");
+        problems.push(
+            Diagnostic::error(Code::UnknownAttribute, message)
+                .label(attribute.name.span, "not an attribute of `stack`")
+                .label(block.kind.span, "in this block")
+                .did_you_mean(name, ATTRIBUTES),
+        );
+    }
+}
+
+/// Evaluates the attributes of one stack.
+fn one(
+    block: &Block,
+    path: StackPath,
+    each: Option<Value>,
+    files: &Files,
+    problems: &mut Vec<Diagnostic>,
+) -> Stack {
+    let directory = path.directory().clone();
+    let directory_name = if directory.is_root() {
         files
             .root
             .file_name()
             .map_or("/".into(), |name| name.to_string_lossy().into_owned())
     } else {
-        path.basename().to_owned()
+        directory.basename().to_owned()
     };
     let mut stack = Stack {
-        path: path.clone(),
+        path,
+        each: each.clone(),
         id: None,
         name: directory_name,
         description: None,
@@ -87,7 +168,7 @@ pub(crate) fn from_block(
         reads: Vec::new(),
         span: block.kind.span,
     };
-    let names = BlockNames::new(files, path);
+    let names = BlockNames::new(files, &directory, each.as_ref());
     for attribute in &block.body.attributes {
         match &*attribute.name.text {
             "id" => {
@@ -113,19 +194,11 @@ pub(crate) fn from_block(
                 let entries = strings(attribute, &names, problems);
                 stack.watch = entries
                     .iter()
-                    .filter_map(|entry| watched(entry, path, files, problems))
+                    .filter_map(|entry| watched(entry, &directory, files, problems))
                     .collect();
             }
             "from_bundle_file" | "from_bundle_label" => _ = string(attribute, &names, problems),
-            name => problems.push(
-                Diagnostic::error(
-                    Code::UnknownAttribute,
-                    format!("unknown attribute `{name}` in `stack`"),
-                )
-                .label(attribute.name.span, "not an attribute of `stack`")
-                .label(block.kind.span, "in this block")
-                .did_you_mean(name, ATTRIBUTES),
-            ),
+            _ => {} // see `check_shape` and `from_block`
         }
         stack.reads.extend(names.reads_of(attribute));
     }

@@ -5,9 +5,11 @@
 
 use std::borrow::Cow;
 
+use super::block::{Declared, from_block};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::Block;
-use crate::project::discover::ParsedFile;
+use crate::language::syntax::{Block, Body};
+use crate::path::ProjectPath;
+use crate::project::discover::{Files, ParsedFile};
 
 /// The ending of files that Terramate does not read.
 const OWN_ENDING: &str = ".orch.hcl";
@@ -30,6 +32,28 @@ pub(crate) fn declared<'f>(
         (Some(shared), Some(own)) => Some(Cow::Owned(merged(shared, own, problems))),
         (block, None) | (None, block) => block.map(Cow::Borrowed),
     }
+}
+
+/// Evaluates only some attributes of the `stack` block of a directory with these files. `None` if there is
+/// no block; errors do not matter.
+pub(crate) fn declared_with(
+    files: &[ParsedFile],
+    attributes: &[&str],
+    directory: &ProjectPath,
+    project_files: &Files,
+) -> Option<Declared> {
+    let unheeded = &mut Vec::new();
+    let block = declared(files, unheeded)?;
+    let wanted = attributes.iter().filter_map(|it| block.body.attribute(it));
+    let only = Block {
+        kind: block.kind.clone(),
+        labels: Vec::new(),
+        body: Body {
+            attributes: wanted.cloned().collect(),
+            ..Body::default()
+        },
+    };
+    Some(from_block(&only, directory, project_files, unheeded))
 }
 
 fn one_too_many(first: &Block, second: &Block, is_own: bool) -> Diagnostic {

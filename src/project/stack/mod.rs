@@ -1,31 +1,37 @@
 //! Stacks, and the look-ups that the other stages need.
 //!
 //! A [`Stack`] holds what its block says, with the place of everything that a message may point at.
-//! [`Stacks`] holds all of them in path order. This module does not resolve references; see
+//! A block with `for_each` makes several, its instances. [`Stacks`] holds all of them in path order. This module does not resolve references; see
 //! [`crate::selection::reference`].
 
 mod block;
 mod declared;
+mod instances;
 mod names;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
-pub(crate) use block::{attempts, from_block};
-pub(crate) use declared::declared;
+pub(crate) use block::{Declared, FOR_EACH, attempts, from_block};
+pub(crate) use declared::{declared, declared_with};
+pub(crate) use names::no_each;
 pub use watch::{Watch, unmatched};
 
 use crate::language::syntax::Name;
-use crate::path::ProjectPath;
+use crate::language::value::Value;
+use crate::path::{KeyFilter, LeavesProject, ProjectPath, StackPath};
 use crate::project::function_files::FileRead;
 use crate::project::tag::TagFilter;
 use crate::source::{Span, Spanned};
 
-/// A directory with a `stack` block.
+/// What a `stack` block describes.
 #[derive(Debug, Clone)]
 pub struct Stack {
-    /// The directory.
-    pub path: ProjectPath,
+    /// The directory and, if this is an instance, its key.
+    pub path: StackPath,
+    /// What `each` means, if this is an instance: an object of `key` and `value`.
+    pub each: Option<Value>,
     /// `id`; `None` if absent or empty. Unique in the project, ignoring case.
     pub id: Option<Spanned<String>>,
     /// `name`, or the name of the directory.
@@ -88,11 +94,44 @@ impl StackIndex {
     }
 }
 
+/// Some stacks that stand next to each other in path order, such as the instances in a directory. It
+/// yields them in that order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackRange(Range<u32>);
+
+impl StackRange {
+    const EMPTY: StackRange = StackRange(0..0);
+
+    /// Returns the only stack, if there is exactly one.
+    pub fn only(&self) -> Option<StackIndex> {
+        (self.len() == 1).then_some(StackIndex(self.0.start))
+    }
+
+    /// Returns the first stack, if there is any.
+    pub fn first(&self) -> Option<StackIndex> {
+        (!self.0.is_empty()).then_some(StackIndex(self.0.start))
+    }
+}
+
+impl Iterator for StackRange {
+    type Item = StackIndex;
+
+    fn next(&mut self) -> Option<StackIndex> {
+        self.0.next().map(StackIndex)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for StackRange {}
+
 /// All stacks of a project, in path order.
 #[derive(Debug, Default)]
 pub struct Stacks {
     in_path_order: Vec<Stack>,
-    by_path: HashMap<ProjectPath, StackIndex>,
+    by_directory: HashMap<ProjectPath, Range<u32>>,
     by_tag: BTreeMap<String, Vec<StackIndex>>,
 }
 
@@ -100,11 +139,16 @@ impl Stacks {
     /// Collects stacks, given in any order.
     pub fn new(mut stacks: Vec<Stack>) -> Self {
         stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        let mut by_path = HashMap::with_capacity(stacks.len());
+        let mut by_directory: HashMap<ProjectPath, Range<u32>> =
+            HashMap::with_capacity(stacks.len());
         let mut by_tag: BTreeMap<String, Vec<StackIndex>> = BTreeMap::new();
         for (index, stack) in stacks.iter().enumerate() {
             let index = StackIndex::new(index);
-            by_path.insert(stack.path.clone(), index);
+            let next = index.0 + 1;
+            let known = by_directory.entry(stack.path.directory().clone());
+            known
+                .and_modify(|range| range.end = next)
+                .or_insert(index.0..next);
             for tag in stack.tags() {
                 match by_tag.get_mut(tag) {
                     Some(tagged) => tagged.push(index),
@@ -114,7 +158,7 @@ impl Stacks {
         }
         Stacks {
             in_path_order: stacks,
-            by_path,
+            by_directory,
             by_tag,
         }
     }
@@ -137,14 +181,58 @@ impl Stacks {
             .map(|(index, stack)| (StackIndex::new(index), stack))
     }
 
-    /// Returns the stack at exactly this directory.
-    pub fn at(&self, path: &str) -> Option<StackIndex> {
-        self.by_path.get(path).copied()
+    /// Returns the stacks at exactly this directory: none, one, or its instances.
+    pub fn at(&self, directory: &str) -> StackRange {
+        let known = self.by_directory.get(directory);
+        known.map_or(StackRange::EMPTY, |range| StackRange(range.clone()))
     }
 
-    /// Returns the nearest stack strictly above a directory.
-    pub fn nearest_above(&self, path: &ProjectPath) -> Option<StackIndex> {
-        path.ancestors().find_map(|ancestor| self.at(ancestor))
+    /// Returns the stack of exactly this path.
+    pub fn find(&self, path: &StackPath) -> Option<StackIndex> {
+        let mut here = self.at(path.directory().as_str());
+        here.find(|&index| self[index].path == *path)
+    }
+
+    /// Returns the stack whose path is exactly this text.
+    pub fn named(&self, path: &str) -> Option<StackIndex> {
+        let here = |directory: &str| {
+            let mut here = self.at(directory);
+            here.find(|&index| self[index].path.as_str() == path)
+        };
+        here(path).or_else(|| here(KeyFilter::split(path).0))
+    }
+
+    /// Returns the stacks that a user means by a path, written in a directory: those at exactly that path,
+    /// or the instances that a key in brackets after it chooses.
+    ///
+    /// # Errors
+    ///
+    /// If the path leads out of the project.
+    pub fn written(
+        &self,
+        directory: &ProjectPath,
+        written: &str,
+    ) -> Result<Vec<StackIndex>, LeavesProject> {
+        // The name of a directory may end as if it had a key.
+        let plain = directory.resolve(written);
+        let plain = plain.map_or(StackRange::EMPTY, |path| self.at(path.as_str()));
+        if plain.len() > 0 {
+            return Ok(plain.collect());
+        }
+        let (path, key) = KeyFilter::split(written);
+        let here = self.at(directory.resolve(path)?.as_str());
+        let is_meant = |key: &KeyFilter, index| key.matches(self[index].path.key());
+        Ok(match key {
+            Some(key) => here.filter(|&index| is_meant(&key, index)).collect(),
+            None => Vec::new(),
+        })
+    }
+
+    /// Returns the stacks in the nearest directory strictly above another one that has any.
+    pub fn nearest_above(&self, directory: &ProjectPath) -> StackRange {
+        let mut above = directory.ancestors().map(|ancestor| self.at(ancestor));
+        let nearest = above.find(|stacks| stacks.len() > 0);
+        nearest.unwrap_or(StackRange::EMPTY)
     }
 
     /// Returns all stacks at or below a directory, in path order.
@@ -156,14 +244,18 @@ impl Stacks {
         // directory itself may stand apart from it.
         let prefix = directory.prefix_of_below();
         // The root's own path begins like those below it.
-        let own = self.at(directory.as_str()).filter(|_| !directory.is_root());
+        let own = if directory.is_root() {
+            StackRange::EMPTY
+        } else {
+            self.at(directory.as_str())
+        };
         let start = self
             .in_path_order
-            .partition_point(|stack| *stack.path.as_str() < *prefix);
+            .partition_point(|stack| *stack.path.directory().as_str() < *prefix);
         let rest = self.in_path_order[start..].iter().zip(start..);
-        let below = rest.take_while(move |(stack, _)| stack.path.as_str().starts_with(&prefix));
-        own.into_iter()
-            .chain(below.map(|(_, index)| StackIndex::new(index)))
+        let below =
+            rest.take_while(move |(stack, _)| stack.path.directory().as_str().starts_with(&prefix));
+        own.chain(below.map(|(_, index)| StackIndex::new(index)))
     }
 
     /// Returns the stacks that a tag filter matches, in path order.

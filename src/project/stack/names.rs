@@ -1,11 +1,12 @@
-//! What names mean in a `stack` block: nothing. Functions can be called, including those that read
-//! files; their paths are relative to the stack.
+//! What names mean in a `stack` block: `each` is the instance. Functions can be called, including those
+//! that read files; their paths are relative to the stack.
 //!
 //! As in Terramate, neither globals nor metadata are known here: both depend on the stacks.
 
 use std::cell::RefCell;
 
 use super::AttributeRead;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces};
 use crate::language::function::{self, Surroundings};
@@ -22,14 +23,21 @@ const PLACE: &str = "a `stack` block";
 pub(super) struct BlockNames<'f> {
     files: &'f Files<'f>,
     directory: &'f ProjectPath,
+    /// What `each` means, if the block makes instances and this is about one of them.
+    each: Option<&'f Value>,
     reads: RefCell<Vec<(FileRead, Span)>>,
 }
 
 impl<'f> BlockNames<'f> {
-    pub(super) fn new(files: &'f Files<'f>, directory: &'f ProjectPath) -> Self {
+    pub(super) fn new(
+        files: &'f Files<'f>,
+        directory: &'f ProjectPath,
+        each: Option<&'f Value>,
+    ) -> Self {
         BlockNames {
             files,
             directory,
+            each,
             reads: RefCell::default(),
         }
     }
@@ -48,11 +56,15 @@ impl<'f> BlockNames<'f> {
 
 impl Namespaces for BlockNames<'_> {
     fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
-        NoNamespaces(PLACE).get(path)
+        match self.each {
+            Some(each) if path.name == "each" => Ok(Some(each.clone().into())),
+            None if path.name == "each" => Err(no_each(path).into()),
+            _ => NoNamespaces(PLACE).get(path),
+        }
     }
 
     fn names(&self) -> Vec<&str> {
-        Vec::new()
+        self.each.iter().map(|_| "each").collect()
     }
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
@@ -76,4 +88,12 @@ impl Namespaces for BlockNames<'_> {
     fn functions(&self) -> Vec<String> {
         function::names(function::PREFIX).collect()
     }
+}
+
+/// Returns the error for `each` where there is no instance.
+pub(crate) fn no_each(path: &NamePath<'_>) -> Diagnostic {
+    let message = "`each` is known only in a stack that has `for_each`";
+    Diagnostic::error(Code::UnavailableName, message)
+        .label(path.span, "no instance here")
+        .help("add `for_each` to the `stack` block, or write `tm_try(each.key, …)` for stacks without it")
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::reader::LogReader;
 pub use self::writer::LogWriter;
-use crate::path::ProjectPath;
+use crate::path::KeyFilter;
 
 /// One of the two streams that a command writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +41,14 @@ impl Logs {
     }
 
     /// Returns the file of an attempt, which need not exist: one that printed nothing has none.
-    /// `position` is the place of the stack in the order of its run, from 1; attempts count from 1.
-    pub fn file(&self, position: usize, stack: &ProjectPath, attempt: u32) -> PathBuf {
+    /// `position` is the place of the stack in the order of its run, from 1; `stack` is its path;
+    /// attempts count from 1.
+    pub fn file(&self, position: usize, stack: &str, attempt: u32) -> PathBuf {
         self.directory.join(file_name(position, stack, attempt))
     }
 
     /// Returns the writer for the output of an attempt.
-    pub fn writer(&self, position: usize, stack: &ProjectPath, attempt: u32) -> LogWriter {
+    pub fn writer(&self, position: usize, stack: &str, attempt: u32) -> LogWriter {
         LogWriter::new(self.file(position, stack, attempt))
     }
 
@@ -59,7 +60,7 @@ impl Logs {
     pub fn reader(
         &self,
         position: usize,
-        stack: &ProjectPath,
+        stack: &str,
         attempt: u32,
     ) -> io::Result<Option<LogReader>> {
         LogReader::open(&self.file(position, stack, attempt))
@@ -70,19 +71,19 @@ impl Logs {
 /// front makes the name unique.
 const LONGEST_NAME: usize = 100;
 
-/// Returns the name of the log of an attempt: `0007-prod-network.log`, `0007-prod-network.2.log`.
-fn file_name(position: usize, stack: &ProjectPath, attempt: u32) -> String {
+/// Returns the name of the log of an attempt: `0007-prod-network.log`, `0007-prod-network.2.log`, that of
+/// an instance `0007-prod-network-eu.log`.
+fn file_name(position: usize, stack: &str, attempt: u32) -> String {
     let safe = |character: char| match character {
         'A'..='Z' | 'a'..='z' | '0'..='9' | '.' | '_' | '-' => character,
         _ => '-',
     };
-    let path: String = stack
-        .relative()
-        .chars()
-        .take(LONGEST_NAME)
-        .map(safe)
-        .collect();
-    let path = if stack.is_root() { "root" } else { &path };
+    let shown = match KeyFilter::split(stack.trim_start_matches('/')) {
+        (directory, Some(KeyFilter::One(key))) => format!("{directory}-{key}"),
+        _ => stack.trim_start_matches('/').to_owned(),
+    };
+    let path: String = shown.chars().take(LONGEST_NAME).map(safe).collect();
+    let path = if path.is_empty() { "root" } else { &path };
     match attempt {
         1 => format!("{position:04}-{path}.log"),
         attempt => format!("{position:04}-{path}.{attempt}.log"),

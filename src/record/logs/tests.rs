@@ -6,12 +6,6 @@ use tempfile::TempDir;
 use super::Stream::{Stderr, Stdout};
 use super::*;
 
-fn path(text: &str) -> ProjectPath {
-    ProjectPath::root()
-        .resolve(text)
-        .expect("it is in the project")
-}
-
 fn logs() -> (TempDir, Logs) {
     let folder = TempDir::new().expect("a folder can be made");
     let logs = Logs::new(folder.path().join("run/logs"));
@@ -37,14 +31,12 @@ fn bytes(pieces: Vec<(Stream, Vec<u8>)>) -> Vec<u8> {
 }
 
 fn reader(logs: &Logs) -> LogReader {
-    logs.reader(1, &path("/a"), 1)
-        .unwrap()
-        .expect("it has printed")
+    logs.reader(1, "/a", 1).unwrap().expect("it has printed")
 }
 
 /// Writes a log with three changes of the stream, and returns its path.
 fn written(logs: &Logs) -> PathBuf {
-    let mut writer = logs.writer(1, &path("/a"), 1);
+    let mut writer = logs.writer(1, "/a", 1);
     for (stream, text) in [
         (Stdout, "one"),
         (Stderr, "two"),
@@ -53,7 +45,7 @@ fn written(logs: &Logs) -> PathBuf {
     ] {
         writer.write(stream, text.as_bytes()).unwrap();
     }
-    logs.file(1, &path("/a"), 1)
+    logs.file(1, "/a", 1)
 }
 
 fn piece(stream: Stream, text: &str) -> (Stream, Vec<u8>) {
@@ -62,31 +54,29 @@ fn piece(stream: Stream, text: &str) -> (Stream, Vec<u8>) {
 
 #[test]
 fn names_are_safe_and_tell_the_stack() {
-    assert_eq!(
-        file_name(7, &path("/prod/eu-1/db"), 1),
-        "0007-prod-eu-1-db.log"
-    );
-    assert_eq!(file_name(7, &path("/prod"), 2), "0007-prod.2.log");
-    assert_eq!(file_name(1, &ProjectPath::root(), 1), "0001-root.log");
-    assert_eq!(file_name(12345, &path("/a b\n*/ü"), 1), "12345-a-b----.log");
-    assert_eq!(file_name(1, &path(&"/ü".repeat(999)), 1).len(), 5 + 100 + 4);
+    assert_eq!(file_name(7, "/prod/eu-1/db", 1), "0007-prod-eu-1-db.log");
+    assert_eq!(file_name(7, r#"/net["eu"]"#, 1), "0007-net-eu.log");
+    assert_eq!(file_name(7, "/prod", 2), "0007-prod.2.log");
+    assert_eq!(file_name(1, "/", 1), "0001-root.log");
+    assert_eq!(file_name(12345, "/a b\n*/ü", 1), "12345-a-b----.log");
+    assert_eq!(file_name(1, &"/ü".repeat(999), 1).len(), 5 + 100 + 4);
 }
 
 #[test]
 fn an_attempt_that_prints_nothing_has_no_files() {
     let (_folder, logs) = logs();
-    let mut writer = logs.writer(1, &path("/a"), 1);
+    let mut writer = logs.writer(1, "/a", 1);
     writer.write(Stdout, b"").unwrap();
-    assert!(logs.reader(1, &path("/a"), 1).unwrap().is_none());
+    assert!(logs.reader(1, "/a", 1).unwrap().is_none());
     assert!(!logs.directory.exists());
 }
 
 #[test]
 fn the_index_is_written_only_where_there_is_stderr() {
     let (_folder, logs) = logs();
-    let mut writer = logs.writer(1, &path("/a"), 1);
+    let mut writer = logs.writer(1, "/a", 1);
     writer.write(Stdout, b"out").unwrap();
-    let index = index_of(&logs.file(1, &path("/a"), 1));
+    let index = index_of(&logs.file(1, "/a", 1));
     assert!(!index.exists());
     writer.write(Stderr, b"err").unwrap();
     assert_eq!(fs::read_to_string(index).unwrap(), "3 stderr\n");
@@ -111,10 +101,8 @@ fn what_lies_where_a_log_belongs_is_not_overwritten() {
     let precious = folder.path().join("precious");
     fs::write(&precious, "gold").unwrap();
     fs::create_dir_all(&logs.directory).unwrap();
-    std::os::unix::fs::symlink(&precious, logs.file(1, &path("/a"), 1)).unwrap();
-    logs.writer(1, &path("/a"), 1)
-        .write(Stdout, b"x")
-        .unwrap_err();
+    std::os::unix::fs::symlink(&precious, logs.file(1, "/a", 1)).unwrap();
+    logs.writer(1, "/a", 1).write(Stdout, b"x").unwrap_err();
     assert_eq!(fs::read_to_string(precious).unwrap(), "gold");
 }
 
@@ -165,7 +153,7 @@ fn where_the_index_is_damaged_the_rest_is_stdout() {
 fn the_end_of_a_log_begins_with_a_line() {
     let tail = |text: &str, lines, at_most| {
         let (_folder, logs) = logs();
-        let mut writer = logs.writer(1, &path("/a"), 1);
+        let mut writer = logs.writer(1, "/a", 1);
         writer.write(Stdout, text.as_bytes()).unwrap();
         let mut reader = reader(&logs);
         let start = reader.tail(lines, at_most).unwrap();
@@ -190,14 +178,14 @@ proptest! {
         skipped in 0_usize..200,
     ) {
         let (_folder, logs) = logs();
-        let mut writer = logs.writer(1, &path("/a"), 1);
+        let mut writer = logs.writer(1, "/a", 1);
         let mut model: Vec<(Stream, u8)> = Vec::new();
         for (is_stderr, bytes) in &pieces {
             let stream = if *is_stderr { Stderr } else { Stdout };
             writer.write(stream, bytes).unwrap();
             model.extend(bytes.iter().map(|&byte| (stream, byte)));
         }
-        let Some(mut log) = logs.reader(1, &path("/a"), 1).unwrap() else {
+        let Some(mut log) = logs.reader(1, "/a", 1).unwrap() else {
             prop_assert!(model.is_empty());
             return Ok(());
         };

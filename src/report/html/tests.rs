@@ -6,7 +6,6 @@ use tempfile::TempDir;
 
 use super::course::{Course, Waited};
 use super::*;
-use crate::path::ProjectPath;
 use crate::record::journal::{JournalEntry, RunRecord};
 use crate::record::logs::Stream;
 
@@ -191,9 +190,8 @@ fn a_log_that_cannot_be_read_leaves_the_rest_of_the_page() {
     let folder = TempDir::new().unwrap();
     let stacks = [("/a", Some((0, 1))), ("/b", Some((1, 2)))];
     let (run, logs) = shown(record(1, &stacks, &[]), RunState::Succeeded, folder.path());
-    let path = |name: &str| ProjectPath::root().join(name);
-    std::fs::create_dir_all(logs.file(1, &path("a"), 1)).unwrap();
-    let mut log = logs.writer(2, &path("b"), 1);
+    std::fs::create_dir_all(logs.file(1, "/a", 1)).unwrap();
+    let mut log = logs.writer(2, "/b", 1);
     log.write(Stream::Stdout, b"fine").unwrap();
     let page = page(&run, &logs);
     let problem = &data(&page, "log-0-0")["problem"];
@@ -238,20 +236,18 @@ proptest! {
         let mut record = record(1, &stacks, &[]);
         record.header.command[0].0 = command.clone().into();
         let (run, logs) = shown(record, RunState::Succeeded, folder.path());
-        let stack = ProjectPath::root().resolve(&path);
         let mut written: Vec<(Stream, Vec<u8>)> = Vec::new();
-        if let Ok(stack) = &stack {
-            let mut log = logs.writer(1, stack, 1);
-            for (is_stderr, text, bytes) in &output {
-                let stream = if *is_stderr { Stream::Stderr } else { Stream::Stdout };
-                let bytes = [text.as_bytes(), bytes].concat();
-                log.write(stream, &bytes).unwrap();
-                match written.last_mut() {
-                    Some((last, all)) if *last == stream => all.extend(bytes),
-                    _ => written.push((stream, bytes)),
-                }
+        let mut log = logs.writer(1, &path, 1);
+        for (is_stderr, text, bytes) in &output {
+            let stream = if *is_stderr { Stream::Stderr } else { Stream::Stdout };
+            let bytes = [text.as_bytes(), bytes].concat();
+            log.write(stream, &bytes).unwrap();
+            match written.last_mut() {
+                Some((last, all)) if *last == stream => all.extend(bytes),
+                _ => written.push((stream, bytes)),
             }
         }
+        drop(log);
         let page = page(&run, &logs);
 
         // The script itself, the run, and the log if there is one.
@@ -292,7 +288,7 @@ fn characters_that_are_read_in_parts_stay_whole() {
     let stacks = [("/a", Some((0, 1)))];
     let (run, logs) = shown(record(1, &stacks, &[]), RunState::Succeeded, folder.path());
     let text = "a€𝄞".repeat(30_000);
-    let mut log = logs.writer(1, &ProjectPath::root().join("a"), 1);
+    let mut log = logs.writer(1, "/a", 1);
     log.write(Stream::Stdout, text.as_bytes()).unwrap();
     log.write(Stream::Stdout, b"\xe2\x82").unwrap();
     log.write(Stream::Stderr, b"\xacx").unwrap();

@@ -5,7 +5,6 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::path::ProjectPath;
 use crate::record::journal::{JournalEntry, RunRecord, RunState};
 use crate::record::logs::Stream;
 
@@ -50,8 +49,7 @@ fn run(command: &str, stacks: &[Told], folder: &Path) -> (ShownRun, Logs) {
         if has_run {
             add(json!({ "at": at, "event": "started", "stack": stack, "attempt": 1 }));
         }
-        let path = ProjectPath::root().resolve(stack).unwrap();
-        let mut log = logs.writer(position, &path, 1);
+        let mut log = logs.writer(position, stack, 1);
         log.write(Stream::Stdout, &told.output).unwrap();
         add(json!({
             "at": at, "event": "ended", "stack": stack, "outcome": told.outcome, "elapsed_ms": 1000,

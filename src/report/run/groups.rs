@@ -36,7 +36,8 @@ impl RunLogs {
 
     /// Returns the writer for the output of an attempt.
     pub fn writer(&self, index: TurnIndex, turn: &Turn, attempt: u32) -> LogWriter {
-        self.logs.writer(index.get() + 1, &turn.stack, attempt)
+        self.logs
+            .writer(index.get() + 1, turn.stack.as_str(), attempt)
     }
 
     /// Returns the id of the run, if its logs stay.
@@ -51,14 +52,14 @@ impl RunLogs {
         turn: TurnIndex,
         attempt: u32,
     ) -> io::Result<Option<LogReader>> {
-        let stack = &turns[turn].stack;
+        let stack = turns[turn].stack.as_str();
         self.logs.reader(turn.get() + 1, stack, attempt)
     }
 
     /// Returns where the log of the last attempt is, made printable, if there is one that stays.
     pub fn place(&self, turns: &Turns, ending: &Ending) -> Option<String> {
         let (directory, _) = self.place.as_ref()?;
-        let stack = &turns[ending.turn].stack;
+        let stack = turns[ending.turn].stack.as_str();
         let position = ending.turn.get() + 1;
         let file = self.logs.file(position, stack, ending.attempts);
         if !file.exists() {

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use super::ShownRun;
 use crate::duration;
-use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::record::journal::{
     AttemptRecord, CauseRecord, ChangesRecord, Ended, OutcomeRecord, RunState, StackRecord,
@@ -115,9 +114,9 @@ impl<'a> ShownStack<'a> {
         logs: &Logs,
         attempt: &AttemptRecord,
     ) -> io::Result<Option<LogReader>> {
-        match (self.position, self.path()) {
-            (Some(position), Some(path)) => logs.reader(position, &path, attempt.number),
-            _ => Ok(None),
+        match self.position {
+            Some(position) => logs.reader(position, &self.record.path, attempt.number),
+            None => Ok(None),
         }
     }
 
@@ -141,12 +140,7 @@ impl<'a> ShownStack<'a> {
         logs: &Logs,
         attempt: &AttemptRecord,
     ) -> Option<PathBuf> {
-        Some(logs.file(self.position?, &self.path()?, attempt.number))
-    }
-
-    /// Returns the stack path, unless something other than `orch` wrote the journal.
-    fn path(self) -> Option<ProjectPath> {
-        ProjectPath::root().resolve(&self.record.path).ok()
+        Some(logs.file(self.position?, &self.record.path, attempt.number))
     }
 }
 

@@ -118,7 +118,7 @@ pub fn write_why_after_json(
     let links = chain.as_ref().or(reverse.as_ref());
     let document = WhyAfterJson {
         format: FORMAT,
-        stacks: [*later, *earlier].map(|stack| PathJson::new(&project.stacks[stack])),
+        stacks: [*later, *earlier].map(|stack| PathJson::new(&project.stacks[stack].path)),
         path: ordered.path(*later),
         after: ordered.path(*earlier),
         runs_after: chain.is_some(),

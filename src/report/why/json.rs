@@ -22,9 +22,23 @@ struct WhyJson<'a> {
     format: u32,
     #[serde(flatten)]
     since: Option<SinceJson<'a>>,
-    /// The stack itself.
-    stacks: [PathJson<'a>; 1],
-    path: &'a str,
+    /// The stacks themselves.
+    stacks: Vec<PathJson<'a>>,
+    /// What is said about the only stack.
+    #[serde(flatten)]
+    only: Option<StoryJson<'a>>,
+    /// What is said about each instance, if the path means several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    instances: Vec<StoryJson<'a>>,
+    #[serde(flatten)]
+    problems: ProblemsJson<'a>,
+}
+
+/// What is said about a stack.
+#[derive(Serialize)]
+struct StoryJson<'a> {
+    #[serde(flatten)]
+    path: PathJson<'a>,
     name: &'a str,
     id: Option<&'a str>,
     tags: Vec<&'a str>,
@@ -37,8 +51,6 @@ struct WhyJson<'a> {
     runs_after: Vec<NeighbourJson<'a>>,
     runs_before: Vec<NeighbourJson<'a>>,
     would_select: WouldSelectJson<'a>,
-    #[serde(flatten)]
-    problems: ProblemsJson<'a>,
 }
 
 #[derive(Serialize)]
@@ -82,16 +94,39 @@ struct WayJson<'a> {
     line: Option<usize>,
 }
 
-/// Writes the explanation of a stack as JSON.
+/// Writes the explanations of stacks as JSON: of one, or of the instances of a directory.
 ///
 /// # Errors
 ///
 /// If it cannot be written.
 pub fn write_why_json(
     out: &mut impl Write,
-    story: &Story<'_>,
+    stories: &[Story<'_>],
     problems: &Problems,
 ) -> io::Result<()> {
+    let Some(Question {
+        project, selection, ..
+    }) = stories.first().map(|story| story.question)
+    else {
+        return Ok(());
+    };
+    let mut told: Vec<StoryJson<'_>> = stories.iter().map(story_json).collect();
+    let document = WhyJson {
+        format: FORMAT,
+        since: selection.since().map(SinceJson::new),
+        stacks: stories
+            .iter()
+            .map(|story| PathJson::new(&story.stack().path))
+            .collect(),
+        only: told.pop_if(|_| stories.len() == 1),
+        instances: told,
+        problems: ProblemsJson::new(problems, project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
     let Story { question, why, .. } = *story;
     let Question {
         project, selection, ..
@@ -99,11 +134,8 @@ pub fn write_why_json(
     let stack = story.stack();
     let reasons = selection.reasons(question.stack).iter();
     let left_out = why.obstacles.iter();
-    let document = WhyJson {
-        format: FORMAT,
-        since: selection.since().map(SinceJson::new),
-        stacks: [PathJson::new(stack)],
-        path: stack.path.as_str(),
+    StoryJson {
+        path: PathJson::new(&stack.path),
         name: &stack.name,
         id: stack.id.as_ref().map(|id| id.value.as_str()),
         tags: stack.tags().collect(),
@@ -118,10 +150,7 @@ pub fn write_why_json(
             filters: story.remedies().into_iter().map(remedy_json).collect(),
             or: why.ways.iter().map(|way| way_json(way, story)).collect(),
         },
-        problems: ProblemsJson::new(problems, project),
-    };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    }
 }
 
 /// Returns what leaves the stack out, with a separate entry for each trigger.

@@ -13,6 +13,7 @@ use super::reasons::{direction, directory_text, step_text};
 use crate::change::trigger::Trigger;
 use crate::change::{Changes, WhyUncounted};
 use crate::git::ChangedFile;
+use crate::path::KeyFilter;
 use crate::pattern::Pattern;
 use crate::project::Project;
 use crate::project::stack::Stack;
@@ -205,8 +206,11 @@ impl<'a> Story<'a> {
     fn exact_glob(&self) -> Option<String> {
         let stacks = &self.question.project.stacks;
         let path = &self.stack().path;
-        let glob = Pattern::escape(path);
-        let is_alone = stacks.at_or_below(path).nth(1).is_none();
+        let glob = Pattern::escape(path.directory());
+        if let Some(key) = path.key() {
+            return Some(format!("{glob}{}", KeyFilter::One(key.clone())));
+        }
+        let is_alone = stacks.at_or_below(path.directory()).nth(1).is_none();
         if is_alone || Pattern::is_pattern(&glob) {
             return Some(glob);
         }

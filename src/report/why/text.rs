@@ -98,12 +98,9 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         (None, Some(_)) => 1,
         (None, None) => 2,
     });
-    let nested = story
-        .question
-        .project
-        .stacks
-        .at_or_below(&story.stack().path);
-    let has_nested = nested.count() > 1;
+    let stacks = &story.question.project.stacks;
+    let directory = story.stack().path.directory();
+    let has_nested = stacks.at_or_below(directory).count() > stacks.at(directory.as_str()).len();
     let line = |input: &Input| {
         let place = input.location.to_string();
         let what = match chain_text(&input.chain) {

@@ -200,7 +200,7 @@ impl ResumedRun {
         let mut seen = HashSet::new();
         let recorded = earlier.record.stacks.iter();
         for stack in recorded.filter(|stack| !stack.state.is_success()) {
-            match stacks.at(&stack.path) {
+            match stacks.named(&stack.path) {
                 None => rest.gone.push(stack.path.clone()),
                 // A journal that orch wrote has each of them once.
                 Some(index) if !seen.insert(index) => {}

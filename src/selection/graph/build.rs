@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::{Graph, Node, Origin, OriginKind};
-use crate::path::ProjectPath;
+use crate::path::{KeyFilter, ProjectPath};
 use crate::project::stack::{StackIndex, Stacks};
-use crate::selection::reference::{Reference, ReferenceKind, References, TagGroupIndex, Target};
+use crate::selection::reference::{Reference, ReferenceKind, References, Target};
 
 impl Graph {
     /// Builds the graph.
@@ -17,7 +17,7 @@ impl Graph {
         builder.single_stacks();
         builder.directories(OriginKind::After);
         builder.directories(OriginKind::Before);
-        builder.tags();
+        builder.groups();
         Graph {
             graph: builder.graph,
             n_stacks: stacks.len(),
@@ -38,6 +38,8 @@ struct Builder<'a> {
     stacks: &'a Stacks,
     references: &'a References,
     graph: DiGraph<Node, Option<Origin>>,
+    /// The nodes for all instances in a directory, by kind and directory.
+    instances: HashMap<(OriginKind, ProjectPath), NodeIndex>,
 }
 
 impl<'a> Builder<'a> {
@@ -51,20 +53,56 @@ impl<'a> Builder<'a> {
             stacks,
             references,
             graph,
+            instances: HashMap::new(),
         }
     }
 
     fn nesting(&mut self) {
         for (index, stack) in self.stacks.iter() {
-            if let Some(parent) = self.stacks.nearest_above(&stack.path) {
-                let origin = Origin {
-                    kind: OriginKind::Nesting,
-                    span: stack.span,
-                };
-                self.graph
-                    .add_edge(Graph::node(parent), Graph::node(index), Some(origin));
-            }
+            let mut parents = self.stacks.nearest_above(stack.path.directory());
+            let Some(first) = parents.first() else {
+                continue;
+            };
+            let key = stack.path.key();
+            let own =
+                parents.find(|&parent| key.is_some() && self.stacks[parent].path.key() == key);
+            let parent = match own {
+                Some(parent) => Graph::node(parent),
+                None => {
+                    let directory = self.stacks[first].path.directory();
+                    self.instances(directory, OriginKind::Nesting)
+                }
+            };
+            let origin = Origin {
+                kind: OriginKind::Nesting,
+                span: stack.span,
+            };
+            self.constrain(
+                parent,
+                Graph::node(index),
+                OriginKind::Nesting,
+                Some(origin),
+            );
         }
+    }
+
+    /// Returns the node of the only stack at a directory, or one that stands for all instances there.
+    fn instances(&mut self, directory: &ProjectPath, kind: OriginKind) -> NodeIndex {
+        let stacks = self.stacks.at(directory.as_str());
+        if let Some(only) = stacks.only() {
+            return Graph::node(only);
+        }
+        let key = (kind, directory.clone());
+        if let Some(&known) = self.instances.get(&key) {
+            return known;
+        }
+        let name = group_name(kind, &format!("{directory}{}", KeyFilter::Any));
+        let node = self.graph.add_node(Node::Group(name));
+        for stack in stacks {
+            self.constrain(Graph::node(stack), node, kind, None);
+        }
+        self.instances.insert(key, node);
+        node
     }
 
     /// Returns the references of one kind, with the origin that they give an edge.
@@ -151,8 +189,9 @@ impl<'a> Builder<'a> {
             }
         }
         for (index, stack) in self.stacks.iter() {
-            let own = nodes.get(stack.path.as_str()).copied();
-            if let Some(node) = own.or_else(|| nearest(&stack.path)) {
+            let directory = stack.path.directory();
+            let own = nodes.get(directory.as_str()).copied();
+            if let Some(node) = own.or_else(|| nearest(directory)) {
                 self.constrain(Graph::node(index), node, kind, None);
             }
         }
@@ -171,7 +210,7 @@ impl<'a> Builder<'a> {
         let mut children: BTreeMap<&str, BTreeMap<&str, Child>> = BTreeMap::new();
         for (reference, _) in self.references(kind) {
             if let Target::Enclosing(directory) = &reference.target {
-                let path = &self.stacks[reference.from].path;
+                let path = self.stacks[reference.from].path.directory();
                 for (directory, _) in steps_down(directory, path) {
                     children.entry(directory).or_default();
                 }
@@ -181,7 +220,7 @@ impl<'a> Builder<'a> {
             return children;
         }
         for (first, stack) in self.stacks.iter() {
-            for (directory, child) in steps_down(&ProjectPath::root(), &stack.path) {
+            for (directory, child) in steps_down(&ProjectPath::root(), stack.path.directory()) {
                 let Some(children) = children.get_mut(directory) else {
                     continue;
                 };
@@ -225,10 +264,14 @@ impl<'a> Builder<'a> {
                 continue;
             };
             let mut last = None;
-            for (directory, child) in steps_down(enclosing, &self.stacks[reference.from].path) {
+            for (directory, child) in
+                steps_down(enclosing, self.stacks[reference.from].path.directory())
+            {
                 let node = *outside.entry((enclosing, child)).or_insert_with(|| {
                     let node = self.graph.add_node(Node::Part);
-                    let own = self.stacks.at(directory).map(Graph::node);
+                    let has_own = self.stacks.at(directory).first().is_some();
+                    let path = ProjectPath::from_normal(directory);
+                    let own = has_own.then(|| self.instances(&path, kind));
                     let (positions, parts) = &parts[directory];
                     let siblings = parts.without(positions[child]);
                     for inside in last.into_iter().chain(own).chain(siblings) {
@@ -244,34 +287,44 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn tags(&mut self) {
+    /// Adds the nodes of tags and of the instances in a directory.
+    fn groups(&mut self) {
         for kind in [OriginKind::After, OriginKind::Before] {
             let references = self.references;
-            let mut groups: HashMap<TagGroupIndex, TagNodes> = HashMap::new();
+            let mut groups: HashMap<&Target, GroupNodes> = HashMap::new();
             for (reference, origin) in self.references(kind) {
-                let Target::Tag(group) = reference.target else {
+                let target = &reference.target;
+                if !matches!(target, Target::Tag(_) | Target::Instances(_)) {
                     continue;
-                };
-                let members = &references.tag_group(group).members;
-                let nodes = groups.entry(group).or_default();
+                }
+                let nodes = groups.entry(target).or_insert_with(|| GroupNodes {
+                    members: references.members(target, self.stacks),
+                    all: None,
+                    parts: None,
+                });
                 let declaring = Graph::node(reference.from);
-                let Ok(position) = members.binary_search(&reference.from) else {
-                    let node = *nodes.all.get_or_insert_with(|| {
-                        let filter = &references.tag_group(group).filter;
-                        let node = self
-                            .graph
-                            .add_node(Node::Group(group_name(kind, &format!("tag:{filter}"))));
-                        for &member in members {
-                            self.constrain(Graph::node(member), node, kind, None);
+                let Ok(position) = nodes.members.binary_search(&reference.from) else {
+                    let node = match (nodes.all, target) {
+                        (Some(node), _) => node,
+                        (None, Target::Tag(group)) => {
+                            let filter = &references.tag_group(*group).filter;
+                            let name = group_name(kind, &format!("tag:{filter}"));
+                            let node = self.graph.add_node(Node::Group(name));
+                            for &member in &nodes.members {
+                                self.constrain(Graph::node(member), node, kind, None);
+                            }
+                            node
                         }
-                        node
-                    });
+                        (None, Target::Instances(directory)) => self.instances(directory, kind),
+                        (None, _) => continue,
+                    };
+                    nodes.all = Some(node);
                     self.constrain(node, declaring, kind, Some(origin));
                     continue;
                 };
                 if nodes.parts.is_none() {
                     let members: Vec<NodeIndex> =
-                        members.iter().copied().map(Graph::node).collect();
+                        nodes.members.iter().copied().map(Graph::node).collect();
                     nodes.parts = Some(self.all_but_one(&members, kind));
                 }
                 for part in nodes.parts.iter().flat_map(|parts| parts.without(position)) {
@@ -305,9 +358,10 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The nodes of one tag group.
-#[derive(Default)]
-struct TagNodes {
+/// The nodes of one group.
+struct GroupNodes {
+    /// In path order.
+    members: Vec<StackIndex>,
     /// For stacks outside the group.
     all: Option<NodeIndex>,
     /// For members.

@@ -6,7 +6,7 @@ use std::fmt;
 use super::{Reach, Reason};
 use crate::change::Changes;
 use crate::change::trigger::Trigger;
-use crate::path::{LeavesProject, ProjectPath};
+use crate::path::{KeyFilter, LeavesProject, ProjectPath, StackPath};
 use crate::pattern::{BadPattern, Pattern};
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::tag::TagFilter;
@@ -52,24 +52,37 @@ pub struct PathFilter {
     written: String,
     /// Any of these is enough: `a*/**` means what `a*` means as well.
     meanings: Vec<Meaning>,
+    /// Only instances with this key.
+    key: Option<KeyFilter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Meaning {
+    At(ProjectPath),
     AtOrBelow(ProjectPath),
     Matching(Pattern),
 }
 
 impl PathFilter {
     /// Parses what the user wrote: relative to the project root if it starts with `/`, else to
-    /// `directory`. A glob that ends in `/**` means the directory before it as well.
+    /// `directory`. A glob that ends in `/**` means the directory before it as well. A key in brackets at
+    /// the end, or `[*]`, means instances.
     ///
     /// # Errors
     ///
     /// If it is not a valid glob, or leads out of the project.
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
         let mut meanings = Vec::new();
-        let mut rest = written;
+        let (mut rest, key) = KeyFilter::split(written);
+        if key.is_some() && !Pattern::is_pattern(rest) {
+            let path = directory.resolve(rest);
+            let path = path.map_err(|LeavesProject| BadPattern::LeavesProject)?;
+            return Ok(PathFilter {
+                written: written.to_owned(),
+                meanings: vec![Meaning::At(path)],
+                key,
+            });
+        }
         loop {
             // Stacks are directories, so a slash at the end has no meaning.
             let glob = rest.trim_end_matches('/');
@@ -92,16 +105,20 @@ impl PathFilter {
         Ok(PathFilter {
             written: written.to_owned(),
             meanings,
+            key,
         })
     }
 
-    /// Returns whether a stack at this path matches.
-    pub fn matches(&self, stack: &ProjectPath) -> bool {
-        self.meanings.iter().any(|meaning| match meaning {
-            Meaning::AtOrBelow(directory) => stack.is_at_or_below(directory),
+    /// Returns whether the stack of this path matches.
+    pub fn matches(&self, stack: &StackPath) -> bool {
+        let own = stack.directory();
+        let is_there = self.meanings.iter().any(|meaning| match meaning {
+            Meaning::At(directory) => own == directory,
+            Meaning::AtOrBelow(directory) => own.is_at_or_below(directory),
             // The root has no name that could match.
-            Meaning::Matching(pattern) => !stack.is_root() && pattern.matches(stack),
-        })
+            Meaning::Matching(pattern) => !own.is_root() && pattern.matches(own),
+        });
+        is_there && self.key.as_ref().is_none_or(|key| key.matches(stack.key()))
     }
 }
 
@@ -240,8 +257,8 @@ impl Query {
 
     fn check_directory(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
         let is_here = match self.scope {
-            DirectoryMatch::Recursive => stack.path.is_at_or_below(&self.directory),
-            DirectoryMatch::Exact => stack.path == self.directory,
+            DirectoryMatch::Recursive => stack.path.directory().is_at_or_below(&self.directory),
+            DirectoryMatch::Exact => *stack.path.directory() == self.directory,
         };
         let directory = self.directory.clone();
         if is_here {
@@ -315,7 +332,7 @@ mod tests {
 
     fn matches(written: &str, stack: &str) -> bool {
         let filter = PathFilter::new(&path("/env"), written).unwrap();
-        filter.matches(&path(stack))
+        filter.matches(&path(stack).into())
     }
 
     #[test]

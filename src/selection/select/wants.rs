@@ -109,7 +109,8 @@ impl<'a> Wants<'a> {
             None => self.references.members(target, self.stacks),
             // What is nested in the stack that came first is wanted by the next one.
             Some(&Opened::Without(first)) if !self.lies_in(first, from) => {
-                self.stacks.at_or_below(&self.stacks[first].path).collect()
+                let directory = self.stacks[first].path.directory();
+                self.stacks.at_or_below(directory).collect()
             }
             Some(_) => return Vec::new(),
         };
@@ -118,15 +119,17 @@ impl<'a> Wants<'a> {
                 members.retain(|&member| !self.lies_in(member, from));
                 Opened::Without(from)
             }
-            Target::Stack(_) | Target::Directory(_) | Target::Tag(_) => Opened::Whole,
+            Target::Stack(_) | Target::Directory(_) | Target::Instances(_) | Target::Tag(_) => {
+                Opened::Whole
+            }
         };
         opened.insert(target, without);
         members
     }
 
     fn lies_in(&self, stack: StackIndex, outer: StackIndex) -> bool {
-        let stack = &self.stacks[stack].path;
-        stack.is_at_or_below(&self.stacks[outer].path)
+        let directory = self.stacks[stack].path.directory();
+        directory.is_at_or_below(self.stacks[outer].path.directory())
     }
 }
 

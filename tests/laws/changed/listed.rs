@@ -25,7 +25,7 @@ pub(super) fn check_inputs(
     let stacks: Vec<_> = project.stacks.iter().map(|(index, _)| index).collect();
     for stack in stacks {
         let inputs = inputs_of(&project, &listing, Some(&files), stack, &mut problems).unwrap();
-        let path = project.stacks[stack].path.relative();
+        let path = project.stacks[stack].path.directory().relative();
         let told = |what: &str| Err(format!("{what}: the inputs of {path}: {inputs:#?}"));
         let changes: BTreeSet<(&str, String)> = inputs.iter().filter_map(change).collect();
         if changes.is_empty() == answer.stacks().contains(path) {

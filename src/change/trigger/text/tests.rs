@@ -10,7 +10,7 @@ use crate::source::{SourceFile, Sources};
 /// What a text says, or what is wrong with it.
 fn parsed(text: &str) -> String {
     match parse(text) {
-        Ok(Statement { kind, reason }) => format!("{}: {reason}", kind.keyword()),
+        Ok(Statement { kind, reason, .. }) => format!("{}: {reason}", kind.keyword()),
         Err(problems) => {
             let path = ProjectPath::root().join("t.tm.hcl");
             let text = text.to_owned();
@@ -123,7 +123,7 @@ fn what_does_not_belong_into_a_block_is_named() {
     5 |   stack {
       |   ^^^^^ a `trigger` block has no nested blocks
       |
-      = help: attributes are: ctime, reason, type, context
+      = help: attributes are: ctime, reason, type, context, key
     error: unknown attribute `reson` in `trigger`
      --> t.tm.hcl:4:3
       |
@@ -273,6 +273,7 @@ fn the_layout_is_that_of_terramate() {
     let statement = Statement {
         kind: TriggerKind::IgnoreChange,
         reason: "say \"${a}\" %{b} $c\\\n\u{1b}ü".to_owned(),
+        key: None,
     };
     assert_snapshot!(write(&statement, 1_700_000_000), @r#"
     trigger {
@@ -302,7 +303,11 @@ proptest! {
     #[test]
     fn what_is_written_reads_back_the_same(reason in reason(), is_ignore in any::<bool>(), seconds: u64) {
         let kind = KINDS[usize::from(is_ignore)];
-        let statement = Statement { kind, reason };
+        let statement = Statement {
+            kind,
+            reason,
+            key: None,
+        };
         let text = write(&statement, seconds);
         let is_clean = !text.chars().any(|c| c != '\n' && needs_escape(c));
         prop_assert!(is_clean && text.lines().count() == 6, "{:?}", text);

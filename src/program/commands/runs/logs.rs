@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::Context as _;
 use clap::Args;
 use orch::diagnostic::closest;
-use orch::path::ProjectPath;
+use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::printable;
 use orch::record::journal::{RunRecord, Runs, StackRecord, StackState};
 use orch::record::logs::{Logs, Stream};
@@ -53,15 +53,11 @@ pub(super) fn logs(
         if !is_wanted || args.failed && !stack.state.is_failure() {
             continue;
         }
-        // Anything may have written the journal.
-        let Ok(path) = ProjectPath::root().resolve(&stack.path) else {
-            continue;
-        };
         for attempt in stack.attempts.iter().map(|attempt| attempt.number) {
-            let failed = || format!("failed to read the log of `{path}`");
+            let failed = || format!("failed to read the log of `{}`", printable(&stack.path));
             let log = logs
                 .as_ref()
-                .map(|logs| logs.reader(position, &path, attempt));
+                .map(|logs| logs.reader(position, &stack.path, attempt));
             let Some(log) = log.transpose().with_context(failed)?.flatten() else {
                 continue;
             };
@@ -94,11 +90,29 @@ fn wanted(
 ) -> Result<HashSet<String>> {
     let known = || record.stacks.iter().map(|stack| stack.path.as_str());
     let stacks: HashSet<&str> = known().collect();
-    let understand = |written: &String| {
+    let mut wanted = HashSet::new();
+    for written in written {
         let path = directory.resolve(written).ok();
         let path = path.map_or_else(|| written.clone(), |path| path.to_string());
         if stacks.contains(&*path) {
-            return Ok(path);
+            wanted.insert(path);
+            continue;
+        }
+        let (place, filter) = KeyFilter::split(written);
+        let place = directory.resolve(place).ok();
+        let is_meant = |stack: &&str| match KeyFilter::split(stack) {
+            (here, Some(KeyFilter::One(key))) => {
+                place.as_ref().is_some_and(|place| place.as_str() == here)
+                    && filter
+                        .as_ref()
+                        .is_none_or(|filter| filter.matches(Some(&key)))
+            }
+            _ => false,
+        };
+        let before = wanted.len();
+        wanted.extend(known().filter(is_meant).map(str::to_owned));
+        if wanted.len() > before {
+            continue;
         }
         let mut message = format!(
             "`{}` is not a stack of run {}",
@@ -108,7 +122,7 @@ fn wanted(
         if let Some(meant) = closest(&path, known()) {
             message += &format!("; did you mean `{}`?", printable(meant));
         }
-        Err(ProgramError::usage(message))
-    };
-    written.iter().map(understand).collect()
+        return Err(ProgramError::usage(message));
+    }
+    Ok(wanted)
 }

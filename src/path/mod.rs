@@ -1,8 +1,13 @@
 //! Paths inside the project.
 //!
-//! A [`ProjectPath`] is what the user sees and what stacks are named by: absolute inside the project,
-//! `/`-separated on every platform, free of `.` and `..`.
+//! A [`ProjectPath`] is what the user sees: absolute inside the project, `/`-separated on every platform,
+//! free of `.` and `..`. A [`StackPath`] names a stack: the path of its directory and, if there are
+//! several in it, a key.
 //! This module does not know whether anything exists at a path.
+
+mod stack;
+
+pub use self::stack::{BadKey, InstanceKey, KeyFilter, StackPath};
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};

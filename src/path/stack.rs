@@ -1,0 +1,268 @@
+//! What stacks are named by: a directory and, where that has several instances, a key.
+//!
+//! This module does not know which stacks there are.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::ProjectPath;
+use crate::printable::needs_escape;
+
+/// The longest key, in characters.
+const MAX_KEY: usize = 64;
+
+/// The key of an instance: what distinguishes it from the other stacks in its directory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstanceKey(Arc<str>);
+
+/// Why a text is not a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadKey {
+    /// It is empty.
+    #[error("a key has at least 1 character")]
+    Empty,
+    /// It is too long; the number is that of its characters.
+    #[error("a key has at most {MAX_KEY} characters, and this one has {0}")]
+    TooLong(usize),
+    /// It has a character that would make a stack's name ambiguous or invisible.
+    #[error(
+        "a key has no quotes, brackets, slashes or control characters, and this one has `{}`",
+        .0.escape_default()
+    )]
+    Character(char),
+}
+
+impl InstanceKey {
+    /// Checks a key.
+    ///
+    /// # Errors
+    ///
+    /// If it is empty, longer than 64 characters, or has a control character, a quote, a bracket or a
+    /// slash.
+    pub fn new(text: &str) -> Result<Self, BadKey> {
+        let is_bad = |c: &char| matches!(c, '"' | '\'' | '`' | '[' | ']' | '/') || needs_escape(*c);
+        if text.is_empty() {
+            return Err(BadKey::Empty);
+        }
+        if let Some(bad) = text.chars().find(is_bad) {
+            return Err(BadKey::Character(bad));
+        }
+        match text.chars().count() {
+            count if count > MAX_KEY => Err(BadKey::TooLong(count)),
+            _ => Ok(InstanceKey(text.into())),
+        }
+    }
+
+    /// Returns the key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for InstanceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for InstanceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a stack is named by: `/net`, or `/net["dev"]` if it is one of several in its directory.
+///
+/// Ordered by directory, then by key, each byte by byte.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackPath {
+    directory: ProjectPath,
+    key: Option<InstanceKey>,
+    /// Both, as shown.
+    text: Arc<str>,
+}
+
+impl StackPath {
+    /// Returns the path of an instance.
+    pub fn instance(directory: ProjectPath, key: InstanceKey) -> Self {
+        let text = format!("{directory}[\"{key}\"]").into();
+        let key = Some(key);
+        StackPath {
+            directory,
+            key,
+            text,
+        }
+    }
+
+    /// Returns the directory.
+    pub fn directory(&self) -> &ProjectPath {
+        &self.directory
+    }
+
+    /// Returns the key, if the directory has instances.
+    pub fn key(&self) -> Option<&InstanceKey> {
+        self.key.as_ref()
+    }
+
+    /// Returns the path as text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns this path relative to the directory `from`: `.` for the stack in the directory itself,
+    /// `.["dev"]` for an instance there.
+    pub fn relative_to(&self, from: &ProjectPath) -> String {
+        let directory = self.directory.relative_to(from);
+        match &self.key {
+            Some(key) => format!("{directory}[\"{key}\"]"),
+            None => directory,
+        }
+    }
+}
+
+/// The only stack of a directory.
+impl From<ProjectPath> for StackPath {
+    fn from(directory: ProjectPath) -> Self {
+        let text = Arc::clone(&directory.0);
+        StackPath {
+            directory,
+            key: None,
+            text,
+        }
+    }
+}
+
+impl fmt::Display for StackPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for StackPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which instances a user means: what stands in the brackets after a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum KeyFilter {
+    /// `["dev"]`: the one with this key.
+    One(InstanceKey),
+    /// `[*]`: all of them.
+    Any,
+}
+
+impl KeyFilter {
+    /// Splits what a user wrote into a path and the key in brackets at its end, if there is one.
+    /// Brackets that hold something else are part of the path.
+    pub fn split(written: &str) -> (&str, Option<Self>) {
+        let key = || {
+            let open = written.strip_suffix(']')?.rfind('[')?;
+            let (path, key) = written.split_at(open);
+            let inside = &key[1..key.len() - 1];
+            let filter = if inside == "*" {
+                KeyFilter::Any
+            } else {
+                let quoted = inside.strip_prefix('"')?.strip_suffix('"')?;
+                KeyFilter::One(InstanceKey::new(quoted).ok()?)
+            };
+            Some((path, filter))
+        };
+        match key() {
+            Some((path, filter)) => (path, Some(filter)),
+            None => (written, None),
+        }
+    }
+
+    /// Returns whether it means an instance with this key. A stack without a key is no instance.
+    pub fn matches(&self, key: Option<&InstanceKey>) -> bool {
+        match self {
+            KeyFilter::One(one) => key == Some(one),
+            KeyFilter::Any => key.is_some(),
+        }
+    }
+}
+
+/// As it is written.
+impl fmt::Display for KeyFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyFilter::One(key) => write!(f, "[\"{key}\"]"),
+            KeyFilter::Any => f.write_str("[*]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_nothing_that_could_end_it() {
+        for good in ["a", "eu-west-1", "ä ö", "*", "a\\b", "$x", &"é".repeat(64)] {
+            assert!(InstanceKey::new(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "a\"",
+            "'",
+            "`",
+            "[",
+            "a]",
+            "a/b",
+            "a\nb",
+            "\u{202e}",
+            &"a".repeat(65),
+        ] {
+            assert!(InstanceKey::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn brackets_at_the_end_hold_a_key_or_belong_to_the_path() {
+        let split = |written| {
+            let (path, key) = KeyFilter::split(written);
+            (path.to_owned(), key.map(|key| key.to_string()))
+        };
+        let key = |path: &str, key: &str| (path.to_owned(), Some(key.to_owned()));
+        assert_eq!(split(r#"/net["dev"]"#), key("/net", r#"["dev"]"#));
+        assert_eq!(split("/net[*]"), key("/net", "[*]"));
+        assert_eq!(split(r#"["dev"]"#), key("", r#"["dev"]"#));
+        assert_eq!(split(r#"/a["x"]["y"]"#), key(r#"/a["x"]"#, r#"["y"]"#));
+        for path in [
+            "/net",
+            "/net[ab]",
+            "/net[dev]",
+            r#"/net[""]"#,
+            r#"/net["dev"#,
+            "]",
+            "[]",
+            r#"["]"#,
+            r#"/net["a/b"]"#,
+            r#"/net["dev"]/x"#,
+        ] {
+            assert_eq!(split(path), (path.to_owned(), None));
+        }
+    }
+
+    #[test]
+    fn stacks_are_ordered_by_directory_and_then_by_key() {
+        let stack = |directory: &str, key: Option<&str>| {
+            let directory = ProjectPath::root().resolve(directory).unwrap();
+            match key {
+                Some(key) => StackPath::instance(directory, InstanceKey::new(key).unwrap()),
+                None => directory.into(),
+            }
+        };
+        let mut stacks = [
+            stack("/net-a", None),
+            stack("/net", Some("b")),
+            stack("/net/x", None),
+            stack("/net", Some("a")),
+        ];
+        stacks.sort();
+        let shown = stacks.map(|stack| stack.to_string());
+        assert_eq!(shown, [r#"/net["a"]"#, r#"/net["b"]"#, "/net-a", "/net/x"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! `for_each`: the instances that a `stack` block makes.
+
+use std::collections::HashMap;
+
+use super::names::BlockNames;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::evaluate;
+use crate::language::syntax::{Attribute, Expr, ExprKind};
+use crate::language::value::Value;
+use crate::path::InstanceKey;
+use crate::source::Span;
+
+/// One of the stacks that a block makes.
+pub(super) struct Instance {
+    pub(super) key: InstanceKey,
+    /// What `each` means: an object of `key` and `value`.
+    pub(super) each: Value,
+}
+
+/// Evaluates `for_each`: an object, or a list of strings. Returns an instance for each key, or `None` if
+/// anything is wrong; errors go to `problems`.
+pub(super) fn instances(
+    attribute: &Attribute,
+    names: &BlockNames,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Vec<Instance>> {
+    let before = problems.len();
+    let value = match evaluate(&attribute.value, names) {
+        Ok(value) => value,
+        Err(diagnostic) => {
+            problems.push(*diagnostic);
+            return None;
+        }
+    };
+    let mut keys = Keys::default();
+    let whole = &attribute.value;
+    match (&value, &whole.kind) {
+        // Its entries no longer tell whether a computed key stands twice.
+        (Value::Object(entries), ExprKind::Object(written)) => {
+            for (key, _) in written {
+                let Some(text) = evaluate(key, names).ok().and_then(|key| key.to_text()) else {
+                    continue;
+                };
+                keys.add(&text, &entries[&text], key.span, problems);
+            }
+        }
+        (Value::Object(entries) | Value::Map(entries), _) => {
+            for (key, value) in entries.iter() {
+                keys.add(key, value, whole.span, problems);
+            }
+        }
+        (Value::Tuple(items) | Value::List(items) | Value::Set(items), _) => {
+            for (index, item) in items.iter().enumerate() {
+                let span = place(whole, index);
+                match item {
+                    Value::String(key) => keys.add(key, item, span, problems),
+                    other => problems.push(wrong_type(span, other)),
+                }
+            }
+        }
+        (other, _) => problems.push(wrong_type(whole.span, other)),
+    }
+    (problems.len() == before).then_some(keys.instances)
+}
+
+/// Returns the place of an element; that of the whole list if it is computed.
+fn place(list: &Expr, index: usize) -> Span {
+    match &list.kind {
+        ExprKind::List(written) => written.get(index).map_or(list.span, |item| item.span),
+        _ => list.span,
+    }
+}
+
+/// The keys so far.
+#[derive(Default)]
+struct Keys {
+    instances: Vec<Instance>,
+    places: HashMap<InstanceKey, Span>,
+}
+
+impl Keys {
+    fn add(&mut self, key: &str, value: &Value, span: Span, problems: &mut Vec<Diagnostic>) {
+        let valid = match InstanceKey::new(key) {
+            Ok(valid) => valid,
+            Err(bad) => {
+                let message = format!("`{key}` cannot be the key of an instance");
+                let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+                problems.push(diagnostic.label(span, bad.to_string()));
+                return;
+            }
+        };
+        if let Some(&first) = self.places.get(&valid) {
+            let message = format!("`{key}` stands twice in `for_each`");
+            let mut diagnostic =
+                Diagnostic::error(Code::DuplicateEntry, message).label(span, "again here");
+            if first != span {
+                diagnostic = diagnostic.label(first, "first here");
+            }
+            problems.push(diagnostic.help("each key makes one stack: remove one of them"));
+            return;
+        }
+        self.places.insert(valid.clone(), span);
+        let each = [("key", Value::string(key)), ("value", value.clone())];
+        self.instances.push(Instance {
+            key: valid,
+            each: Value::object(each),
+        });
+    }
+}
+
+fn wrong_type(span: Span, found: &Value) -> Diagnostic {
+    let message = "`for_each` must be an object or a list of strings";
+    Diagnostic::error(Code::WrongType, message)
+        .label(span, format!("this is {}", found.type_name()))
+        .help("write `for_each = [\"dev\", \"prod\"]`, or `{ dev = …, prod = … }` to use `each.value`")
+}
