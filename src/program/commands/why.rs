@@ -182,12 +182,12 @@ impl Loaded {
         stack: StackIndex,
         changes: Option<&Changes>,
     ) -> std::result::Result<Vec<Input>, ChangeError> {
-        let changed = changes.map(|changes| &changes.files);
+        let files = changes.map(|changes| &changes.files);
         let (project, listing) = (&self.project, &self.listing);
-        let mut inputs = inputs_of(project, listing, changed, stack, &mut self.problems)?;
+        let mut inputs = inputs_of(project, listing, files, stack, &mut self.problems)?;
         let cause = changes.and_then(|changes| changes.stacks.get(&stack));
         let host: Vec<(String, String)> = host_environment().collect();
-        add_computed(project, listing, &host, changed, cause, stack, &mut inputs)?;
+        add_computed(project, listing, &host, files, cause, stack, &mut inputs)?;
         Ok(inputs)
     }
 

@@ -79,7 +79,7 @@ pub(crate) fn from_block(
     let mut found = Vec::new();
     let stack = |Instance { key, each }| {
         let path = StackPath::instance(path.clone(), key);
-        let mut stack = one(block, path, Some(each), files, &mut found);
+        let mut stack = one(block, path, Some(&each), files, &mut found);
         stack.reads.extend(reads.iter().cloned());
         stack
     };
@@ -140,7 +140,7 @@ fn check_shape(block: &Block, problems: &mut Vec<Diagnostic>) {
 fn one(
     block: &Block,
     path: StackPath,
-    each: Option<Value>,
+    each: Option<&Value>,
     files: &Files,
     problems: &mut Vec<Diagnostic>,
 ) -> Stack {
@@ -155,7 +155,7 @@ fn one(
     };
     let mut stack = Stack {
         path,
-        each: each.clone(),
+        each: each.cloned(),
         id: None,
         name: directory_name,
         description: None,
@@ -168,7 +168,7 @@ fn one(
         reads: Vec::new(),
         span: block.kind.span,
     };
-    let names = BlockNames::new(files, &directory, each.as_ref());
+    let names = BlockNames::new(files, &directory, each);
     for attribute in &block.body.attributes {
         match &*attribute.name.text {
             "id" => {

@@ -66,12 +66,11 @@ impl<'a> Builder<'a> {
             let key = stack.path.key();
             let own =
                 parents.find(|&parent| key.is_some() && self.stacks[parent].path.key() == key);
-            let parent = match own {
-                Some(parent) => Graph::node(parent),
-                None => {
-                    let directory = self.stacks[first].path.directory();
-                    self.instances(directory, OriginKind::Nesting)
-                }
+            let parent = if let Some(parent) = own {
+                Graph::node(parent)
+            } else {
+                let directory = self.stacks[first].path.directory();
+                self.instances(directory, OriginKind::Nesting)
             };
             let origin = Origin {
                 kind: OriginKind::Nesting,
