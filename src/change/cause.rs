@@ -90,6 +90,13 @@ pub enum UseKind {
         /// Whether the definition is the one that the base has.
         was: bool,
     },
+    /// This `let` is computed from it.
+    Let {
+        /// The name: `let.region`.
+        name: Box<str>,
+        /// Whether the definition is the one that the base has.
+        was: bool,
+    },
     /// It adds a stack to `terramate.stacks.list` or removes one.
     StackList,
 }

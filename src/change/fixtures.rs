@@ -54,6 +54,7 @@ pub(super) fn way(chain: &[Use]) -> String {
             UseKind::Module(what) | UseKind::Read(what) | UseKind::Terragrunt(what) => what,
             UseKind::Environment { name, .. }
             | UseKind::Global { name, .. }
+            | UseKind::Let { name, .. }
             | UseKind::Attribute(name) => name,
             UseKind::StackList => "stack list",
         };

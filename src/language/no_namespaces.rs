@@ -16,7 +16,11 @@ impl Namespaces for NoNamespaces {
             return Ok(None);
         }
         let message = format!("`{}` cannot be used in {}", path.name, self.0);
-        let help = "only literals, operators, templates, `for` and functions are evaluated here";
+        let help = if path.name == "let" {
+            "`let` is known only in `config.run.env` beside `lets`"
+        } else {
+            "only literals, operators, templates, `for` and functions are evaluated here"
+        };
         let diagnostic = Diagnostic::error(Code::UnavailableName, message);
         Err(diagnostic
             .label(path.span, "not available here")

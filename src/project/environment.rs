@@ -15,9 +15,9 @@ use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::Project;
-use crate::project::config::EnvDefinition;
+use crate::project::config::{EnvDefinition, LetDefinition};
 use crate::project::globals::is_unset;
-use crate::project::namespaces::{ProjectNamespaces, StackNamespaces, Used};
+use crate::project::namespaces::{Definition, ProjectNamespaces, StackNamespaces, Used};
 use crate::project::per_stack::{SharedProblem, for_each, needed_at};
 use crate::project::stack::StackIndex;
 use crate::source::Span;
@@ -27,11 +27,11 @@ pub type Environment = BTreeMap<String, Option<String>>;
 
 /// Where a variable comes from.
 #[derive(Debug, Clone)]
-pub struct EnvOrigin {
+pub struct EnvOrigin<'p> {
     /// The definition.
     pub span: Span,
-    /// The globals that its value was computed from, each once: the name, and the definition.
-    pub globals: Vec<(String, Span)>,
+    /// The globals and lets that its value was computed from, each once, in the order of use.
+    pub values: Vec<Definition<'p>>,
 }
 
 /// A variable of `run.env`, as one stack sees it.
@@ -123,8 +123,10 @@ impl<'p> Environments<'p> {
         let mut environment = Environment::new();
         let mut problems = Vec::new();
         let namespaces = self.namespaces.of_stack(stack);
-        for definition in definitions(self.project, self.project.stacks[stack].path.directory()) {
-            match value(definition, |expr| namespaces.evaluate(expr)) {
+        for (definition, lets) in
+            definitions(self.project, self.project.stacks[stack].path.directory())
+        {
+            match value(definition, |expr| namespaces.evaluate_variable(expr, lets)) {
                 Ok(value) => _ = environment.insert(definition.name.text.to_string(), value),
                 Err(diagnostic) => problems.push(diagnostic),
             }
@@ -138,13 +140,13 @@ impl<'p> Environments<'p> {
     }
 
     /// Returns where the variables of a stack that the configuration sets or removes come from.
-    pub fn definitions_of(&self, stack: StackIndex) -> BTreeMap<&'p str, EnvOrigin> {
+    pub fn definitions_of(&self, stack: StackIndex) -> BTreeMap<&'p str, EnvOrigin<'p>> {
         let origin = |variable: Variable<'p>| {
-            let mut globals = Vec::new();
-            collect(&variable.uses, &mut globals);
+            let mut values = Vec::new();
+            collect(&variable.uses, &mut values);
             let name = &variable.definition.name;
             let span = name.span;
-            (&*name.text, EnvOrigin { span, globals })
+            (&*name.text, EnvOrigin { span, values })
         };
         self.variables(stack).into_iter().map(origin).collect()
     }
@@ -153,10 +155,10 @@ impl<'p> Environments<'p> {
     pub fn variables(&self, stack: StackIndex) -> Vec<Variable<'p>> {
         let namespaces: StackNamespaces<'_, 'p> = self.namespaces.of_stack(stack);
         let path = self.project.stacks[stack].path.directory();
-        let variable = |definition: &'p EnvDefinition| {
+        let variable = |(definition, lets): (&'p EnvDefinition, &'p [LetDefinition])| {
             let mut uses = Vec::new();
             let value = value(definition, |expr| {
-                let (answer, noted) = namespaces.evaluate_noting(expr);
+                let (answer, noted) = namespaces.evaluate_noting(expr, lets);
                 uses = noted;
                 answer
             });
@@ -195,26 +197,30 @@ impl<'p> Environments<'p> {
     }
 }
 
-/// Collects the globals among what was used, and those that they use themselves, in the order of use.
-fn collect(uses: &[Used<'_>], globals: &mut Vec<(String, Span)>) {
+/// Collects the globals and lets among what was used, and those that they use themselves.
+fn collect<'p>(uses: &[Used<'p>], values: &mut Vec<Definition<'p>>) {
     for used in uses {
-        if let Used::Global(definition, inner) = used
-            && globals.iter().all(|(_, span)| *span != definition.span)
+        if let Used::Value(definition, inner) = used
+            && values.iter().all(|known| known.span() != definition.span())
         {
-            globals.push((definition.name(), definition.span));
-            collect(inner, globals);
+            values.push(*definition);
+            collect(inner, values);
         }
     }
 }
 
-/// Returns the definitions that reach a stack: for each name, the nearest one.
+/// Returns the definitions that reach a stack: for each name, the nearest one, with the lets of its
+/// directory.
 fn definitions<'p>(
     project: &'p Project,
     path: &'p ProjectPath,
-) -> impl Iterator<Item = &'p EnvDefinition> {
+) -> impl Iterator<Item = (&'p EnvDefinition, &'p [LetDefinition])> {
     let mut seen: HashSet<&str> = HashSet::new();
-    let all = project.scopes_of(path).flat_map(|scope| &scope.env);
-    all.filter(move |definition| seen.insert(&definition.name.text))
+    let all = project.scopes_of(path).flat_map(|scope| {
+        let definitions = scope.env.iter();
+        definitions.map(|definition| (definition, scope.lets.as_slice()))
+    });
+    all.filter(move |(definition, _)| seen.insert(&definition.name.text))
 }
 
 /// Returns the value of a variable; `None` removes it.

@@ -72,7 +72,35 @@ pub enum MapValue {
     },
 }
 
+impl MapBlock {
+    /// Visits the expressions of the block and of those in it.
+    fn each_expression<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
+        visit(&self.for_each);
+        visit(&self.key);
+        match &self.value {
+            MapValue::Expr(expr) => visit(expr),
+            MapValue::Block { attributes, maps } => {
+                for attribute in attributes {
+                    visit(&attribute.value);
+                }
+                for map in maps {
+                    map.each_expression(visit);
+                }
+            }
+        }
+    }
+}
+
 impl GlobalDefinition {
+    /// Visits the expressions of the definition.
+    pub(crate) fn each_expression<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
+        match &self.kind {
+            DefinitionKind::Value(expr) => visit(expr),
+            DefinitionKind::Map(block) => block.each_expression(visit),
+            DefinitionKind::Unset | DefinitionKind::Object => {}
+        }
+    }
+
     /// Returns how an expression refers to it: `global.network.cidr`.
     pub fn name(&self) -> String {
         let mut name = "global".to_owned();

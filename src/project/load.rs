@@ -16,7 +16,7 @@ use crate::language::syntax::{Block, Body};
 use crate::path::{ProjectPath, StackPath};
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
-use crate::project::config::{self, ConfigLevel, EnvDefinition, ProjectSettings};
+use crate::project::config::{self, ConfigLevel, EnvDefinition, LetDefinition, ProjectSettings};
 use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
 use crate::project::globals::Globals;
 use crate::project::import::{Imported, Imports};
@@ -89,6 +89,8 @@ pub enum LoadTreeError {
 pub struct DirectoryScope {
     /// `config.run.env`; a name occurs once.
     pub env: Vec<EnvDefinition>,
+    /// `config.run.lets`, which only `env` of this directory sees; a name occurs once.
+    pub lets: Vec<LetDefinition>,
     /// `globals`.
     pub globals: Globals,
     /// `config.change_detection.ignore`: changed files that do not count.
@@ -450,6 +452,7 @@ impl Evaluated {
             declared,
             scope: DirectoryScope {
                 env: config.env,
+                lets: config.lets,
                 globals,
                 ignore,
                 attempts,

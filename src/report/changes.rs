@@ -71,7 +71,9 @@ fn use_text(step: &Use) -> String {
         UseKind::Import => "imported".to_owned(),
         UseKind::Terragrunt(name) => format!("Terragrunt {name}"),
         UseKind::Environment { name, was } => format!("environment variable {name}{}", past(*was)),
-        UseKind::Global { name, was } => format!("{name}{}", past(*was)),
+        UseKind::Global { name, was } | UseKind::Let { name, was } => {
+            format!("{name}{}", past(*was))
+        }
         UseKind::Attribute(name) => format!("attribute {name}"),
         UseKind::StackList => "the list of all stacks".to_owned(),
     };
@@ -298,6 +300,7 @@ impl<'a> UseJson<'a> {
             name: match &step.kind {
                 UseKind::Environment { name, .. }
                 | UseKind::Global { name, .. }
+                | UseKind::Let { name, .. }
                 | UseKind::Attribute(name) => Some(name),
                 _ => None,
             },
@@ -318,6 +321,7 @@ fn use_kind(kind: &UseKind) -> &'static str {
         UseKind::Terragrunt(_) => "terragrunt",
         UseKind::Environment { .. } => "environment",
         UseKind::Global { .. } => "global",
+        UseKind::Let { .. } => "let",
         UseKind::Attribute(_) => "attribute",
         UseKind::StackList => "stack_list",
     }

@@ -11,6 +11,7 @@ use super::document::{FORMAT, PathJson, ProblemsJson};
 use super::reasons::{ReasonJson, reason_json};
 use crate::change::Since;
 use crate::project::environment::{EnvOrigin, Environment};
+use crate::project::namespaces::Definition;
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::{Problems, Project};
 use crate::selection::graph::{Graph, Origin, Relative, Towards, Wave};
@@ -216,7 +217,7 @@ pub struct ShownEnvironment<'a> {
     /// What a run changes.
     pub environment: &'a Environment,
     /// The definitions.
-    pub origins: BTreeMap<&'a str, EnvOrigin>,
+    pub origins: BTreeMap<&'a str, EnvOrigin<'a>>,
 }
 
 /// Writes what a run would add to the environment of each stack.
@@ -254,24 +255,32 @@ pub fn write_environments(
         file: &'a str,
         line: usize,
         /// The globals that the value was computed from.
-        globals: Vec<GlobalJson<'a>>,
+        globals: Vec<ValueJson<'a>>,
+        /// The lets.
+        lets: Vec<ValueJson<'a>>,
     }
     #[derive(Serialize)]
-    struct GlobalJson<'a> {
-        name: &'a str,
+    struct ValueJson<'a> {
+        name: String,
         file: &'a str,
         line: usize,
     }
-    fn definition<'a>(origin: &'a EnvOrigin, sources: &'a Sources) -> DefinitionJson<'a> {
+    fn definition<'a>(origin: &EnvOrigin<'_>, sources: &'a Sources) -> DefinitionJson<'a> {
         let (file, line) = sources.file_and_line(origin.span);
-        let globals = origin.globals.iter().map(|(name, span)| {
-            let (file, line) = sources.file_and_line(*span);
-            GlobalJson { name, file, line }
-        });
+        let value = |definition: &Definition<'_>| {
+            let name = definition.name();
+            let (file, line) = sources.file_and_line(definition.span());
+            ValueJson { name, file, line }
+        };
+        let (globals, lets): (Vec<Definition<'_>>, Vec<Definition<'_>>) = origin
+            .values
+            .iter()
+            .partition(|definition| matches!(definition, Definition::Global(_)));
         DefinitionJson {
             file,
             line,
-            globals: globals.collect(),
+            globals: globals.iter().map(value).collect(),
+            lets: lets.iter().map(value).collect(),
         }
     }
     let stacks = environments.iter().map(|shown| EnvironmentJson {

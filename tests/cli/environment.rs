@@ -592,8 +592,8 @@ fn env_shows_what_a_run_would_add() {
                 "TF_IN_AUTOMATION": "1"
             },
             "definitions": {
-                "GONE": {"file": "env.tm", "line": 6, "globals": []},
-                "TF_IN_AUTOMATION": {"file": "env.tm", "line": 5, "globals": []}
+                "GONE": {"file": "env.tm", "line": 6, "globals": [], "lets": []},
+                "TF_IN_AUTOMATION": {"file": "env.tm", "line": 5, "globals": [], "lets": []}
             }
         }])
     );

@@ -77,6 +77,8 @@ mod github; // annotations, and how a run looks in CI
 #[cfg(unix)]
 mod journal; // what a run leaves on disk
 #[cfg(unix)]
+mod lets; // `lets` beside `run.env`
+#[cfg(unix)]
 mod limits; // how many commands run at once
 #[cfg(unix)]
 mod lock; // one run at a time

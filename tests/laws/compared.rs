@@ -18,8 +18,9 @@ use tempfile::TempDir;
 
 use crate::support::git::Git;
 
-/// What files may contain: a variable if the line begins with `env`, and otherwise the text itself.
-const FILES: [(&str, &[&str]); 24] = [
+/// What files may contain: a variable if the line begins with `env`, a let if it begins with `lets`, and
+/// otherwise the text itself.
+const FILES: [(&str, &[&str]); 26] = [
     (
         "env.tm",
         &[
@@ -40,6 +41,17 @@ const FILES: [(&str, &[&str]); 24] = [
             "env M = tm_try(global.o.x, global.o.y, \"\")",
             "env M = global.list",
             "env M = \"${tm_try(global.map.k, 0)}\"",
+            "env M = let.l",
+            "env M = tm_try(let.l, \"none\")",
+        ],
+    ),
+    (
+        "lets.orch.hcl",
+        &[
+            "lets l = \"1\"",
+            "lets l = tm_try(global.a, \"none\")",
+            "lets l = tm_try(tm_file(\"../texts/u\"), orch.stacks.list[1], \"none\")",
+            "lets l = let.l",
         ],
     ),
     (
@@ -68,8 +80,10 @@ const FILES: [(&str, &[&str]); 24] = [
             "env A = null",
             "env N = tm_join(\",\", tm_fileset(\"${terramate.root.path.fs.absolute}/texts\", \"*\"))",
             "env B = global.b",
+            "env B = let.l",
         ],
     ),
+    ("x/lets.orch.hcl", &["lets l = \"1\"", "lets l = global.b"]),
     (
         "x/globals.tm",
         &[
@@ -148,11 +162,11 @@ fn files(choice: &Choice) -> BTreeMap<&'static str, String> {
     for ((path, texts), chosen) in FILES.iter().zip(choice) {
         let Some(chosen) = chosen else { continue };
         let text = texts[chosen % texts.len()];
-        let text = match text.strip_prefix("env ") {
-            Some(definition) => format!(
-                "terramate {{\n  config {{\n    run {{\n      env {{\n        {definition}\n      }}\n    }}\n  }}\n}}\n"
+        let text = match text.split_once(' ') {
+            Some((block @ ("env" | "lets"), definition)) => format!(
+                "terramate {{\n  config {{\n    run {{\n      {block} {{\n        {definition}\n      }}\n    }}\n  }}\n}}\n"
             ),
-            None => text.to_owned(),
+            _ => text.to_owned(),
         };
         files.insert(path, text);
     }
@@ -192,7 +206,7 @@ fn shown(variables: &[Variable<'_>], root: &Path) -> BTreeMap<String, String> {
 /// Returns whether a function looks at one of these files.
 fn reads(uses: &[Used<'_>], changed: &BTreeSet<String>) -> bool {
     uses.iter().any(|used| match used {
-        Used::Global(_, inner) => reads(inner, changed),
+        Used::Value(_, inner) => reads(inner, changed),
         Used::File(FileRead::Path(path), _) => changed.contains(path.as_str()),
         Used::File(FileRead::Matching(directory, _), _) => changed.iter().any(|file| {
             let rest = file.strip_prefix(directory.as_str());

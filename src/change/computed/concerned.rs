@@ -12,7 +12,6 @@ use crate::language::function::reads_files;
 use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
 use crate::path::ProjectPath;
 use crate::project::discover::{is_configuration, is_skip_mark};
-use crate::project::globals::{DefinitionKind, MapBlock, MapValue};
 use crate::project::stack::{StackIndex, Watch};
 use crate::project::{DirectoryScope, Project};
 use crate::source::{Sources, Span};
@@ -115,7 +114,7 @@ impl Concerned {
     }
 }
 
-/// What is mentioned in the variables that a directory hands down, and in the globals that they can use.
+/// What is mentioned in the variables that a directory hands down, and in the values that they can use.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mentions {
     /// Whether there are any variables.
@@ -165,7 +164,7 @@ impl<'p> Scopes<'p> {
     }
 }
 
-/// Visits the expressions of variables and globals.
+/// Visits the expressions of variables, and of the values that they can use.
 fn each_expression<'s>(
     scope: &'s DirectoryScope,
     sources: &Sources,
@@ -174,34 +173,16 @@ fn each_expression<'s>(
     for definition in &scope.env {
         visit(&definition.value);
     }
+    for definition in &scope.lets {
+        visit(&definition.value);
+    }
     // What cannot matter need not be parsed.
     let words = [&READERS[..], &["terramate", "orch"]].concat();
     if !scope.globals.may_contain(&words, sources) {
         return;
     }
     for definition in scope.globals.definitions(sources) {
-        match &definition.kind {
-            DefinitionKind::Value(expr) => visit(expr),
-            DefinitionKind::Map(block) => each_of_map(block, visit),
-            DefinitionKind::Unset | DefinitionKind::Object => {}
-        }
-    }
-}
-
-/// Visits the expressions of a `map` block.
-pub(super) fn each_of_map<'s>(block: &'s MapBlock, visit: &mut dyn FnMut(&'s Expr)) {
-    visit(&block.for_each);
-    visit(&block.key);
-    match &block.value {
-        MapValue::Expr(expr) => visit(expr),
-        MapValue::Block { attributes, maps } => {
-            for attribute in attributes {
-                visit(&attribute.value);
-            }
-            for map in maps {
-                each_of_map(map, visit);
-            }
-        }
+        definition.each_expression(visit);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::concerned::{each_of_map, stack_list};
+use super::concerned::stack_list;
 use super::trace::{Side, each_use};
 use crate::change::cause::{ChangeCause, Use, UseKind};
 use crate::change::files::ChangedFiles;
@@ -14,8 +14,7 @@ use crate::path::ProjectPath;
 use crate::project::discover::{is_configuration, is_skip_mark};
 use crate::project::environment::Variable;
 use crate::project::function_files::FileRead;
-use crate::project::globals::{DefinitionKind, GlobalDefinition};
-use crate::project::namespaces::Used;
+use crate::project::namespaces::{Definition, Used};
 use crate::source::Span;
 
 /// Explains differences.
@@ -98,16 +97,10 @@ impl Explainer<'_> {
         }
         each_use(self.now, &now.uses, chain, &mut |used, chain| {
             if found.is_none()
-                && let Used::Global(definition, _) = used
+                && let Used::Value(definition, _) = used
             {
                 let mut named = None;
-                match &definition.kind {
-                    DefinitionKind::Value(expr) => named = stack_list(expr),
-                    DefinitionKind::Map(block) => each_of_map(block, &mut |expr| {
-                        named = named.or_else(|| stack_list(expr));
-                    }),
-                    DefinitionKind::Unset | DefinitionKind::Object => {}
-                }
+                definition.each_expression(&mut |expr| named = named.or_else(|| stack_list(expr)));
                 found = named.map(|place| list(chain, place));
             }
         });
@@ -147,51 +140,51 @@ struct Search<'a, 'e> {
     explainer: &'e Explainer<'a>,
     chain: Vec<Use>,
     /// The definitions of both sides that have been compared.
-    seen: HashSet<*const GlobalDefinition>,
+    seen: HashSet<usize>,
 }
 
 impl Search<'_, '_> {
     /// Finds the first definition that differs in a file that has changed.
     fn difference(&mut self, (now, before): Uses<'_, '_>) -> Option<ChangeCause> {
-        let globals = |uses: &[Used<'_>]| -> Vec<(String, usize)> {
+        let values = |uses: &[Used<'_>]| -> Vec<(String, usize)> {
             let uses = uses.iter().enumerate();
-            let global = |(index, used): (usize, &Used<'_>)| match used {
-                Used::Global(definition, _) => Some((definition.name(), index)),
+            let value = |(index, used): (usize, &Used<'_>)| match used {
+                Used::Value(definition, _) => Some((definition.name(), index)),
                 Used::File(..) => None,
             };
-            uses.filter_map(global).collect()
+            uses.filter_map(value).collect()
         };
-        let by_name: BTreeMap<String, usize> = globals(before).into_iter().rev().collect();
-        let of_now = globals(now);
+        let by_name: BTreeMap<String, usize> = values(before).into_iter().rev().collect();
+        let of_now = values(now);
         for (name, index) in &of_now {
             let counterpart = by_name.get(name).map(|&index| &before[index]);
-            if let Some(cause) = self.global(Some(&now[*index]), counterpart) {
+            if let Some(cause) = self.value(Some(&now[*index]), counterpart) {
                 return Some(cause);
             }
         }
         for (name, index) in by_name {
             let is_new = !of_now.iter().any(|(known, _)| *known == name);
-            if is_new && let Some(cause) = self.global(None, Some(&before[index])) {
+            if is_new && let Some(cause) = self.value(None, Some(&before[index])) {
                 return Some(cause);
             }
         }
         self.read(now, before)
     }
 
-    fn global(&mut self, now: Option<&Used<'_>>, before: Option<&Used<'_>>) -> Option<ChangeCause> {
-        let Some(Used::Global(seen, _)) = now.or(before) else {
+    fn value(&mut self, now: Option<&Used<'_>>, before: Option<&Used<'_>>) -> Option<ChangeCause> {
+        let Some(Used::Value(seen, _)) = now.or(before) else {
             return None;
         };
-        if !self.seen.insert(std::ptr::from_ref(*seen)) {
+        if !self.seen.insert(seen.address()) {
             return None;
         }
         let explainer = self.explainer;
         let place = |used: Option<&Used<'_>>| match used {
-            Some(Used::Global(definition, _)) => Some(value_span(definition)),
+            Some(Used::Value(definition, _)) => Some(value_span(*definition)),
             _ => None,
         };
         let step = |side: Side<'_>, used: Option<&Used<'_>>| match used {
-            Some(Used::Global(definition, _)) => Some(side.global(definition)),
+            Some(Used::Value(definition, _)) => Some(side.value(*definition)),
             _ => None,
         };
         let of_now = step(explainer.now, now);
@@ -229,28 +222,23 @@ impl Search<'_, '_> {
     }
 }
 
-/// Returns what a global was computed from.
+/// Returns what a global or a let was computed from.
 fn inner<'u, 'p>(used: Option<&'u Used<'p>>) -> &'u [Used<'p>] {
     match used {
-        Some(Used::Global(_, computed_from)) => computed_from,
+        Some(Used::Value(_, computed_from)) => computed_from,
         _ => &[],
     }
 }
 
 /// Returns the text of a definition, as far as it is in one place.
-fn value_span(definition: &GlobalDefinition) -> Span {
-    match &definition.kind {
-        DefinitionKind::Value(expr) => expr.span,
-        DefinitionKind::Map(block) => {
-            let mut span = block.for_each.span;
-            each_of_map(block, &mut |expr| {
-                if expr.span.file == span.file {
-                    span.start = span.start.min(expr.span.start);
-                    span.end = span.end.max(expr.span.end);
-                }
-            });
-            span
+fn value_span(definition: Definition<'_>) -> Span {
+    let mut whole: Option<Span> = None;
+    definition.each_expression(&mut |expr| {
+        let span = whole.get_or_insert(expr.span);
+        if expr.span.file == span.file {
+            span.start = span.start.min(expr.span.start);
+            span.end = span.end.max(expr.span.end);
         }
-        DefinitionKind::Unset | DefinitionKind::Object => definition.span,
-    }
+    });
+    whole.unwrap_or(definition.span())
 }

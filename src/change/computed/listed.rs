@@ -101,8 +101,8 @@ fn evaluate(
             &variable.uses,
             &mut chain,
             &mut |used, chain| match used {
-                Used::Global(definition, _) => {
-                    let file = side.file(definition.span);
+                Used::Value(definition, _) => {
+                    let file = side.file(definition.span());
                     if !own(file) {
                         inputs.add(InputLocation::Path(file.clone()), &[], chain, None);
                     }

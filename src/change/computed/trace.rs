@@ -8,8 +8,7 @@ use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::environment::Variable;
 use crate::project::function_files::FileRead;
-use crate::project::globals::GlobalDefinition;
-use crate::project::namespaces::Used;
+use crate::project::namespaces::{Definition, Used};
 use crate::project::stack::{AttributeRead, Stack};
 use crate::source::Span;
 
@@ -45,12 +44,13 @@ impl<'p> Side<'p> {
         self.step(kind, name.span)
     }
 
-    pub(super) fn global(&self, definition: &GlobalDefinition) -> Use {
-        let kind = UseKind::Global {
-            name: definition.name().into(),
-            was: self.was,
+    pub(super) fn value(&self, definition: Definition<'_>) -> Use {
+        let (name, was) = (definition.name().into(), self.was);
+        let kind = match definition {
+            Definition::Global(_) => UseKind::Global { name, was },
+            Definition::Let(_) => UseKind::Let { name, was },
         };
-        self.step(kind, definition.span)
+        self.step(kind, definition.span())
     }
 
     pub(super) fn read(&self, function: Span) -> Use {
@@ -66,7 +66,7 @@ pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<Touch<'
     }
 }
 
-/// Visits every use of a value, with the steps that lead there; each global only once.
+/// Visits every use of a value, with the steps that lead there; each global and let only once.
 pub(super) fn each_use<'u, 'p>(
     side: Side<'p>,
     uses: &'u [Used<'p>],
@@ -81,16 +81,16 @@ fn each_new_use<'u, 'p>(
     side: Side<'p>,
     uses: &'u [Used<'p>],
     chain: &mut Vec<Use>,
-    seen: &mut HashSet<*const GlobalDefinition>,
+    seen: &mut HashSet<usize>,
     visit: &mut dyn FnMut(&'u Used<'p>, &[Use]),
 ) {
     for used in uses {
         match used {
-            Used::Global(definition, inner) => {
-                if !seen.insert(std::ptr::from_ref(*definition)) {
+            Used::Value(definition, inner) => {
+                if !seen.insert(definition.address()) {
                     continue;
                 }
-                chain.push(side.global(definition));
+                chain.push(side.value(*definition));
                 visit(used, chain);
                 each_new_use(side, inner, chain, seen, visit);
             }

@@ -89,6 +89,7 @@ fn rank(last: Option<&Use>) -> usize {
             UseKind::Environment { .. }
             | UseKind::Attribute(_)
             | UseKind::Global { .. }
+            | UseKind::Let { .. }
             | UseKind::StackList,
         ) => 7,
     }

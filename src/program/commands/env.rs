@@ -26,7 +26,7 @@ pub(crate) struct EnvArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Show where each variable is defined and which globals it comes from
+    /// Show where each variable is defined and which globals and lets it comes from
     #[arg(long)]
     pub(crate) why: bool,
 
@@ -90,9 +90,9 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Writes where a variable is defined and which globals it comes from.
-fn origin_text(origin: &EnvOrigin, sources: &Sources) -> String {
-    let globals = origin.globals.iter();
-    let globals = globals.map(|(name, span)| format!("; {name} ({})", sources.line(*span)));
-    sources.line(origin.span) + &globals.collect::<String>()
+/// Writes where a variable is defined and which globals and lets it comes from.
+fn origin_text(origin: &EnvOrigin<'_>, sources: &Sources) -> String {
+    let values = origin.values.iter();
+    let values = values.map(|it| format!("; {} ({})", it.name(), sources.line(it.span())));
+    sources.line(origin.span) + &values.collect::<String>()
 }

@@ -1,8 +1,8 @@
 //! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses.
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
-//! hold for the project and belong in its root; only `config.run.env`, what is said of attempts in
-//! `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
+//! hold for the project and belong in its root; only `config.run.env` with `lets`, what is said of
+//! attempts in `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
 //! concern code generation, cloud or telemetry are checked but not used.
 
 mod pattern;
@@ -15,33 +15,26 @@ use std::collections::HashMap;
 use semver::Version;
 
 pub use self::pattern::CommandPattern;
-pub use self::run::TagLimit;
+pub use self::run::{EnvDefinition, LetDefinition, TagLimit};
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
-use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_RETRY, SCHEMA, Schema, Type};
+use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, Schema, Type};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::evaluate::evaluate;
-use crate::language::syntax::{Attribute, Block, Expr, ExprKind, Name};
+use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::language::value::Value;
 use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, exit_codes};
 use crate::project::attempt::{self, AttemptSettings};
 use crate::source::{Span, Spanned};
 use crate::version::Constraint;
 
-/// A variable of `config.run.env`, as written.
-#[derive(Debug, Clone)]
-pub struct EnvDefinition {
-    /// The name of the variable.
-    pub name: Name,
-    /// Its value; `null` and `unset` remove the variable.
-    pub value: Expr,
-}
-
 /// What the blocks of one directory say.
 #[derive(Debug, Default)]
 pub struct Config {
     /// `config.run.env`; a name occurs once, local definitions before imported ones.
     pub env: Vec<EnvDefinition>,
+    /// `config.run.lets`, in the same way.
+    pub lets: Vec<LetDefinition>,
     /// `config.change_detection.ignore`, as written.
     pub ignore: Vec<Spanned<String>>,
     /// What `config.run` says about attempts.
@@ -235,14 +228,13 @@ impl ConfigReader<'_> {
         }
         self.seen.insert(path, attribute.name.span);
         if schema.name == RUN_ENV {
-            if run::OWN_VARIABLES.contains(&name) {
-                let message = format!("`{name}` is set by orch, whatever is written here");
-                let diagnostic = Diagnostic::warning(Code::ReservedVariable, message)
-                    .label(attribute.name.span, "no effect");
-                self.problems.push(diagnostic.help("choose another name"));
-            }
+            let definition = run::env_definition(attribute, self.problems);
+            self.config.env.push(definition);
+            return;
+        }
+        if schema.name == RUN_LETS {
             let (name, value) = (attribute.name.clone(), attribute.value.clone());
-            self.config.env.push(EnvDefinition { name, value });
+            self.config.lets.push(LetDefinition { name, value });
             return;
         }
         if schema.name == RUN {
@@ -446,7 +438,7 @@ impl ConfigReader<'_> {
             for &span in rest {
                 diagnostic = diagnostic.label(span, "ignored too");
             }
-            let help = "move it to the root directory of the project; `env`, `timeout`, `retry` and the exit codes of `config.run`, and `config.change_detection.ignore` may stay";
+            let help = "move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, and `config.change_detection.ignore` may stay";
             self.problems.push(diagnostic.help(help));
         }
         self.config

@@ -1,11 +1,11 @@
-//! What `config.run` says about how many commands run at once, and which variables are taken.
+//! What `config.run` says about how many commands run at once, and about their environment.
 
 use std::num::NonZeroUsize;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::evaluate::evaluate;
-use crate::language::syntax::{Attribute, ExprKind};
+use crate::language::syntax::{Attribute, Expr, ExprKind, Name};
 use crate::project::attempt::block;
 use crate::project::tag::tag_problem;
 use crate::source::{Span, Spanned};
@@ -19,8 +19,26 @@ pub struct TagLimit {
     pub at_once: NonZeroUsize,
 }
 
+/// A variable of `config.run.env`, as written.
+#[derive(Debug, Clone)]
+pub struct EnvDefinition {
+    /// The name of the variable.
+    pub name: Name,
+    /// Its value; `null` and `unset` remove the variable.
+    pub value: Expr,
+}
+
+/// A value of `config.run.lets`, as written.
+#[derive(Debug, Clone)]
+pub struct LetDefinition {
+    /// The name.
+    pub name: Name,
+    /// What it stands for in the `env` blocks of the same directory.
+    pub value: Expr,
+}
+
 /// The variables that `orch` itself gives a command; `ORCH_RUN_ID` is new in each run.
-pub(super) const OWN_VARIABLES: [&str; 6] = [
+const OWN_VARIABLES: [&str; 6] = [
     "ORCH_RUN_ID",
     "ORCH_ROOT",
     "ORCH_STACK_PATH",
@@ -30,6 +48,24 @@ pub(super) const OWN_VARIABLES: [&str; 6] = [
 ];
 
 const HELP: &str = "write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag";
+
+/// Reads a variable of `env`.
+pub(super) fn env_definition(
+    attribute: &Attribute,
+    problems: &mut Vec<Diagnostic>,
+) -> EnvDefinition {
+    let name = &attribute.name;
+    if OWN_VARIABLES.contains(&&*name.text) {
+        let message = format!("`{}` is set by orch, whatever is written here", name.text);
+        let diagnostic =
+            Diagnostic::warning(Code::ReservedVariable, message).label(name.span, "no effect");
+        problems.push(diagnostic.help("choose another name"));
+    }
+    EnvDefinition {
+        name: name.clone(),
+        value: attribute.value.clone(),
+    }
+}
 
 /// Reads `concurrency`.
 pub(super) fn concurrency(

@@ -55,6 +55,8 @@ pub(super) const RUN_RETRY: &str = "config.run.retry";
 
 pub(super) const RUN_ENV: &str = "config.run.env";
 
+pub(super) const RUN_LETS: &str = "config.run.lets";
+
 pub(super) const CHANGE_DETECTION: &str = "config.change_detection";
 
 /// Everything that the two blocks may hold.
@@ -101,7 +103,11 @@ pub(super) static SCHEMA: Schema = block(
                     (SUCCESS_EXIT_CODES, Type::Own),
                     (CHANGES_EXIT_CODES, Type::Own),
                 ],
-                &[open_block(RUN_ENV), block(RUN_RETRY, &[], &[])],
+                &[
+                    open_block(RUN_ENV),
+                    open_block(RUN_LETS),
+                    block(RUN_RETRY, &[], &[]),
+                ],
             ),
             block(
                 CHANGE_DETECTION,

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::definition::Definition;
 use super::progress::{Entry, Used};
 use super::scope::{GlobalScope, Item, Node};
 use super::{Names, NamesScope, Place, Subject, map};
@@ -219,7 +220,8 @@ impl<'p> Lookup<'_, 'p> {
         match item {
             Item::Definition(definition) => {
                 let uses = entry.uses.clone();
-                self.names.progress.note([Used::Global(definition, uses)]);
+                let definition = Definition::Global(definition);
+                self.names.progress.note([Used::Value(definition, uses)]);
             }
             Item::Node(_) => self.names.progress.note(entry.uses.iter().cloned()),
         }
@@ -237,21 +239,10 @@ impl<'p> Lookup<'_, 'p> {
             return shared;
         }
         let entry = Rc::new(self.compute(self.names, first, item, span));
-        if self.is_final(&entry) {
+        if self.names.progress.is_final(&entry) {
             self.names.own.insert(item.address(), &entry);
         }
         entry
-    }
-
-    /// Returns whether a result is the same wherever evaluation began. A cycle through what is being
-    /// evaluated, or a limit that this has used up, says nothing about the item alone.
-    fn is_final(&self, entry: &Entry<'p>) -> bool {
-        let depends = matches!(
-            &entry.answer,
-            Err(NoValue::Wrong(diagnostic))
-                if matches!(diagnostic.code, Code::CircularValue | Code::Limit)
-        );
-        !depends || self.names.progress.open.borrow().is_empty()
     }
 
     /// Returns the value of an item for all stacks of a scope; it is undecided if it depends on the stack.
@@ -286,7 +277,7 @@ impl<'p> Lookup<'_, 'p> {
         let was_shared = progress.is_shared.replace(true);
         let entry = Rc::new(self.compute(&names, first, item, span));
         progress.is_shared.set(was_shared);
-        if self.is_final(&entry) {
+        if progress.is_final(&entry) {
             scope.shared.insert(item.address(), &entry);
         }
         entry
@@ -317,27 +308,18 @@ impl<'p> Lookup<'_, 'p> {
         definition: &'p GlobalDefinition,
         span: Span,
     ) -> EvalResult<Option<Answer>> {
-        let open = &self.names.progress.open;
-        let position = open
-            .borrow()
-            .iter()
-            .position(|(it, _)| std::ptr::eq(*it, definition));
-        if let Some(position) = position {
-            return Err(cycle(&open.borrow()[position..], definition, span).into());
-        }
-        open.borrow_mut().push((definition, span));
         let names = Names {
             place: Place::Globals,
             scope: self.names.scope.clone(),
             ..*self.names
         };
-        let answer = match &definition.kind {
+        let evaluate = || match &definition.kind {
             DefinitionKind::Unset | DefinitionKind::Object => Ok(None),
             DefinitionKind::Value(expr) => names.evaluate(expr).map(Some),
             DefinitionKind::Map(block) => map::evaluate(block, &names).map(Some),
         };
-        open.borrow_mut().pop();
-        answer
+        let progress = self.names.progress;
+        progress.evaluating(Definition::Global(definition), span, evaluate)
     }
 }
 
@@ -365,27 +347,6 @@ fn not_an_object(node: &Node<'_>, found: &Answer) -> Diagnostic {
         diagnostic = diagnostic.label(base.span, format!("this is {what}"));
     }
     diagnostic
-}
-
-/// Reports globals that need each other, each with the place that uses the next.
-fn cycle(open: &[(&GlobalDefinition, Span)], closing: &GlobalDefinition, span: Span) -> Diagnostic {
-    if open.len() == 1 {
-        let message = format!("`{}` needs its own value", closing.name());
-        return Diagnostic::error(Code::CircularValue, message)
-            .label(span, "used here while it is being evaluated")
-            .label(closing.span, "defined here");
-    }
-    let names = open
-        .iter()
-        .map(|(definition, _)| format!("`{}`", definition.name()));
-    let names: Vec<String> = names.collect();
-    let message = format!("globals need each other: {}", names.join(", then "));
-    let mut diagnostic = Diagnostic::error(Code::CircularValue, message);
-    for ((_, place), name) in open.iter().zip(&names).skip(1) {
-        diagnostic = diagnostic.label(*place, format!("{name} is needed here"));
-    }
-    let first = names.first().map_or("", String::as_str);
-    diagnostic.label(span, format!("and here {first} again"))
 }
 
 fn dotted(path: &[&str]) -> String {

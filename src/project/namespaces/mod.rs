@@ -1,11 +1,13 @@
 //! What names mean in expressions that are evaluated for a stack: `terramate` and its alias `orch`
 //! (metadata of the project and the stack), `each` (what distinguishes an instance), `env` (the host's
-//! environment) and `global`; and what functions may read.
+//! environment), `global` and `let`; and what functions may read.
 //!
 //! A name is evaluated only when an expression uses it. Names to come (`outputs`, `stacks`, `self`) will
 //! be further cases of `Names`.
 
+mod definition;
 mod global;
+mod lets;
 mod map;
 mod metadata;
 mod progress;
@@ -15,6 +17,7 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
+pub use self::definition::Definition;
 use self::global::Lookup;
 pub use self::progress::Used;
 use self::progress::{Evaluated, Progress};
@@ -28,6 +31,7 @@ use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
 use crate::project::Project;
+use crate::project::config::LetDefinition;
 use crate::project::discover::FileTree;
 use crate::project::function_files::{FileSource, ProjectFiles};
 use crate::project::globals::GlobalDefinition;
@@ -193,10 +197,12 @@ enum Subject<'p> {
 }
 
 /// Where an expression is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// Where the input of a command is computed: in `run.env`, or on the command line.
+#[derive(Debug, Clone, Copy)]
+enum Place<'p> {
+    /// On the command line.
     Command,
+    /// In `run.env`, or `lets` beside it: the values that `let` has there.
+    Environment(&'p [LetDefinition]),
     Globals,
 }
 
@@ -208,7 +214,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         scope.as_ref()
     }
 
-    fn names(&self) -> Names<'_, 'p> {
+    fn names(&self, place: Place<'p>) -> Names<'_, 'p> {
         Names {
             project: self.project,
             subject: self.subject,
@@ -217,22 +223,35 @@ impl<'p> StackNamespaces<'_, 'p> {
             progress: &self.progress,
             metadata: &self.metadata,
             budget: &self.budget,
-            place: Place::Command,
+            place,
         }
     }
 
-    /// Evaluates an expression for this stack.
+    /// Evaluates an expression of the command line for this stack.
     ///
     /// # Errors
     ///
     /// If it has no value.
     pub fn evaluate(&self, expr: &Expr) -> EvalResult<Answer> {
-        self.names().evaluate(expr)
+        self.names(Place::Command).evaluate(expr)
     }
 
-    /// Evaluates an expression for this stack, and also returns what its value was computed from.
-    pub fn evaluate_noting(&self, expr: &Expr) -> (EvalResult<Answer>, Vec<Used<'p>>) {
-        self.progress.record(|| self.evaluate(expr))
+    /// Evaluates the expression of a variable for this stack; `let` has these values in it.
+    ///
+    /// # Errors
+    ///
+    /// If it has no value.
+    pub fn evaluate_variable(&self, expr: &Expr, lets: &'p [LetDefinition]) -> EvalResult<Answer> {
+        self.names(Place::Environment(lets)).evaluate(expr)
+    }
+
+    /// Does what [`Self::evaluate_variable`] does, and also returns what the value was computed from.
+    pub fn evaluate_noting(
+        &self,
+        expr: &Expr,
+        lets: &'p [LetDefinition],
+    ) -> (EvalResult<Answer>, Vec<Used<'p>>) {
+        self.progress.record(|| self.evaluate_variable(expr, lets))
     }
 
     /// Returns the names of the globals that apply, in byte order.
@@ -254,7 +273,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         let Some(first) = definitions.first() else {
             return Ok(None);
         };
-        let names = self.names();
+        let names = self.names(Place::Command);
         let lookup = Lookup {
             scope,
             names: &names,
@@ -288,7 +307,7 @@ struct Names<'a, 'p> {
     progress: &'a Progress<'p>,
     metadata: &'a OnceCell<Value>,
     budget: &'a Budget,
-    place: Place,
+    place: Place<'p>,
 }
 
 impl<'p> Names<'_, 'p> {
@@ -335,7 +354,7 @@ impl<'p> Names<'_, 'p> {
     }
 
     fn env(&self, path: &NamePath) -> EvalResult {
-        if self.place == Place::Globals {
+        if matches!(self.place, Place::Globals) {
             let message = "`env` cannot be used in `globals`";
             let diagnostic = Diagnostic::error(Code::UnavailableName, message)
                 .label(path.span, "globals do not depend on the machine");
@@ -395,12 +414,15 @@ impl Namespaces for Names<'_, '_> {
             })),
             "global" => Ok(Some(self.global(path)?)),
             "each" => Ok(Some(self.each(path)?.into())),
+            "let" => Ok(Some(self.lets(path)?)),
             _ => Ok(None),
         }
     }
 
     fn names(&self) -> Vec<&str> {
-        vec!["each", "env", "global", "orch", "terramate"]
+        let mut names = vec!["each", "env", "global", "orch", "terramate"];
+        names.extend(matches!(self.place, Place::Environment(_)).then_some("let"));
+        names
     }
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {

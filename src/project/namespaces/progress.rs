@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::language::evaluate::{Answer, EvalResult};
+use super::definition::Definition;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::{Answer, EvalResult, NoValue};
 use crate::project::function_files::FileRead;
-use crate::project::globals::GlobalDefinition;
 use crate::source::Span;
 
 /// What has been evaluated so far, by the address of its definition or node.
@@ -28,8 +29,8 @@ pub(super) struct Entry<'p> {
 /// Something that a value was computed from.
 #[derive(Debug, Clone)]
 pub enum Used<'p> {
-    /// A global, and what that was computed from.
-    Global(&'p GlobalDefinition, Rc<[Used<'p>]>),
+    /// A global or a `let`, and what that was computed from.
+    Value(Definition<'p>, Rc<[Used<'p>]>),
     /// A file that a function looked at.
     File(FileRead, Span),
 }
@@ -38,8 +39,8 @@ pub enum Used<'p> {
 #[derive(Debug, Default)]
 pub(super) struct Progress<'p> {
     /// The definitions that are being evaluated, each with the place that needs it.
-    pub(super) open: RefCell<Vec<(&'p GlobalDefinition, Span)>>,
-    pub(super) frames: RefCell<Vec<Frame<'p>>>,
+    open: RefCell<Vec<(Definition<'p>, Span)>>,
+    frames: RefCell<Vec<Frame<'p>>>,
     /// Whether the stack has been left open.
     pub(super) is_shared: Cell<bool>,
 }
@@ -51,6 +52,37 @@ pub(super) struct Frame<'p> {
 }
 
 impl<'p> Progress<'p> {
+    /// Evaluates a definition that is needed at a place, unless that is going on already.
+    pub(super) fn evaluating<T>(
+        &self,
+        definition: Definition<'p>,
+        span: Span,
+        evaluate: impl FnOnce() -> EvalResult<T>,
+    ) -> EvalResult<T> {
+        let address = definition.address();
+        let mut open = self.open.borrow_mut();
+        let position = open.iter().position(|(it, _)| it.address() == address);
+        if let Some(position) = position {
+            return Err(cycle(&open[position..], definition, span).into());
+        }
+        open.push((definition, span));
+        drop(open);
+        let result = evaluate();
+        self.open.borrow_mut().pop();
+        result
+    }
+
+    /// Returns whether a result is the same wherever evaluation began. A cycle through what is being
+    /// evaluated, or a limit that this has used up, says nothing about the item alone.
+    pub(super) fn is_final(&self, entry: &Entry<'p>) -> bool {
+        let depends = matches!(
+            &entry.answer,
+            Err(NoValue::Wrong(diagnostic))
+                if matches!(diagnostic.code, Code::CircularValue | Code::Limit)
+        );
+        !depends || self.open.borrow().is_empty()
+    }
+
     /// Calls a function, and returns its result and what it used.
     pub(super) fn record<T>(&self, evaluate: impl FnOnce() -> T) -> (T, Vec<Used<'p>>) {
         let (result, frame) = self.framed(evaluate);
@@ -86,4 +118,29 @@ impl<'p> Evaluated<'p> {
     pub(super) fn insert(&self, address: usize, entry: &Rc<Entry<'p>>) {
         self.0.borrow_mut().insert(address, entry.clone());
     }
+}
+
+/// Reports definitions that need each other, each with the place that uses the next.
+fn cycle(open: &[(Definition<'_>, Span)], closing: Definition<'_>, span: Span) -> Diagnostic {
+    if open.len() == 1 {
+        let message = format!("`{}` needs its own value", closing.name());
+        return Diagnostic::error(Code::CircularValue, message)
+            .label(span, "used here while it is being evaluated")
+            .label(closing.span(), "defined here");
+    }
+    let names = open
+        .iter()
+        .map(|(definition, _)| format!("`{}`", definition.name()));
+    let names: Vec<String> = names.collect();
+    let what = match closing {
+        Definition::Global(_) => "globals",
+        Definition::Let(_) => "lets",
+    };
+    let message = format!("{what} need each other: {}", names.join(", then "));
+    let mut diagnostic = Diagnostic::error(Code::CircularValue, message);
+    for ((_, place), name) in open.iter().zip(&names).skip(1) {
+        diagnostic = diagnostic.label(*place, format!("{name} is needed here"));
+    }
+    let first = names.first().map_or("", String::as_str);
+    diagnostic.label(span, format!("and here {first} again"))
 }

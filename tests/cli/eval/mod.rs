@@ -272,7 +272,7 @@ fn variables_show_where_they_come_from() {
       ORCH_STACK_TAGS=  # set by orch
     ");
     let output = sandbox.orch("env --format json --match st");
-    assert_snapshot!(output.json()["stacks"][0]["definitions"], @r#"{"A":{"file":"env.tm","globals":[{"file":"g.tm","line":3,"name":"global.env"},{"file":"g.tm","line":4,"name":"global.n"}],"line":5},"B":{"file":"env.tm","globals":[],"line":6},"C":{"file":"env.tm","globals":[],"line":7},"D":{"file":"env.tm","globals":[{"file":"g.tm","line":11,"name":"global.user"},{"file":"g.tm","line":10,"name":"global.broken"},{"file":"fix.tm","line":2,"name":"global.missing"}],"line":8}}"#);
+    assert_snapshot!(output.json()["stacks"][0]["definitions"], @r#"{"A":{"file":"env.tm","globals":[{"file":"g.tm","line":3,"name":"global.env"},{"file":"g.tm","line":4,"name":"global.n"}],"lets":[],"line":5},"B":{"file":"env.tm","globals":[],"lets":[],"line":6},"C":{"file":"env.tm","globals":[],"lets":[],"line":7},"D":{"file":"env.tm","globals":[{"file":"g.tm","line":11,"name":"global.user"},{"file":"g.tm","line":10,"name":"global.broken"},{"file":"fix.tm","line":2,"name":"global.missing"}],"lets":[],"line":8}}"#);
     sandbox.remove("/fix.tm");
     assert_snapshot!(sandbox.orch("debug show runtime-env --match st"), @"
     [stderr]

@@ -109,7 +109,7 @@ fn what_cannot_be_evaluated_is_named() {
     assert_snapshot!(problem("", "r = env.HOME"), @"`env` cannot be used in `globals`");
     assert_snapshot!(problem("", "o = {} ;r = global.o.nokey"), @"no attribute `nokey`");
     assert_snapshot!(problem("", "l = [] ;r = global.l[5]"), @"no such element");
-    assert_snapshot!(problem("", "r = let.x"), @"unknown name `let`");
+    assert_snapshot!(problem("", "r = let.x"), @"`let` cannot be used in `globals`");
     assert_snapshot!(problem("", "r = bar"), @"unknown name `bar`");
     assert_snapshot!(problem("a = 1", "a = global.a + 1"), @"`global.a` needs its own value");
     assert_snapshot!(problem("", "a = { x = 1, y = global.a.x }"), @"`global.a` needs its own value");

@@ -78,6 +78,7 @@ fn change(input: &Input) -> Option<(&'static str, String)> {
         Some(UseKind::Terragrunt(_)) => "terragrunt",
         Some(UseKind::Environment { .. }) => "environment",
         Some(UseKind::Global { .. }) => "global",
+        Some(UseKind::Let { .. }) => "let",
         Some(UseKind::Attribute(_)) => "attribute",
         Some(UseKind::StackList) => "stack_list",
     };

@@ -2,6 +2,7 @@
 
 mod counted; // which changes count
 mod differs; // values that differ
+mod lets; // values that `lets` names
 mod lists; // the list of all stacks, and stacks and directories that are added or removed
 mod reads; // files that functions read
 mod same; // values that do not
