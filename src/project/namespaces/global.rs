@@ -51,9 +51,14 @@ impl<'p> Lookup<'_, 'p> {
         let mut walked = vec![first];
         // The value of the node's own definition, if it has one or gets one from above.
         let mut under: Option<Under<'p>> = None;
+        // The nearest definition on the way that removes what is above it.
+        let mut unset: Option<&GlobalDefinition> = None;
         for &(name, span) in &path.rest[1..] {
             let inner = node.inner.get(name);
             let is_set = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
+            if let Some(base) = node.base {
+                unset = Some(base).filter(|base| !is_set(base));
+            }
             if node.base.is_some_and(is_set) && inner.is_none_or(|inner| inner.base.is_none()) {
                 under = self.base(first, node, span)?;
             }
@@ -62,11 +67,16 @@ impl<'p> Lookup<'_, 'p> {
                     // No other definition has the name. If this one lacks it, the evaluator reports it.
                     return Ok(wrapped(&walked, under.answer));
                 }
-                let diagnostic =
+                let mut diagnostic =
                     Diagnostic::error(Code::UnknownName, format!("no attribute `{name}`"))
-                        .label(span, "there is no such attribute")
-                        .did_you_mean(name, node.inner.keys().copied());
-                return Err(diagnostic.into());
+                        .label(span, "there is no such attribute");
+                if let Some(unset) = unset {
+                    let label = format!("`{}` is removed here", unset.name());
+                    diagnostic = diagnostic.label(unset.span, label);
+                }
+                return Err(diagnostic
+                    .did_you_mean(name, node.inner.keys().copied())
+                    .into());
             };
             under = match under {
                 Some(Under { answer, definition }) if inner.base.is_none() => {

@@ -147,6 +147,84 @@ fn a_cycle_is_shown_with_each_place() {
 }
 
 #[test]
+fn what_is_missing_below_an_unset_global_leads_to_what_removes_it() {
+    let sandbox = project(&[
+        (
+            "/g.tm",
+            "globals {\n  x = { y = 1 }\n  o = { p = { q = 1 } }\n}\n",
+        ),
+        (
+            "/st/g.tm",
+            "globals {\n  x = unset\n}\nglobals \"o\" {\n  p = unset\n}\n",
+        ),
+        (
+            "/st/c/g.tm",
+            "globals \"x\" \"z\" {\n  a = 1\n}\nglobals {\n  o = { r = 1 }\n}\n",
+        ),
+    ]);
+    assert_snapshot!(sandbox.orch_in("/st", "eval global.x.y"), @"
+    [stderr]
+    error: no attribute `y`
+     --> expression 1:1:10
+      |
+    1 | global.x.y
+      |          ^ there is no such attribute
+      |
+     ::: st/g.tm:2:3
+      |
+    2 |   x = unset
+      |   - `global.x` is removed here
+
+    [exit status 3]
+    ");
+    assert_snapshot!(sandbox.orch_in("/st", "eval global.o.p.q"), @"
+    [stderr]
+    error: no attribute `q`
+     --> expression 1:1:12
+      |
+    1 | global.o.p.q
+      |            ^ there is no such attribute
+      |
+     ::: st/g.tm:5:3
+      |
+    5 |   p = unset
+      |   - `global.o.p` is removed here
+
+    [exit status 3]
+    ");
+    assert_snapshot!(sandbox.orch_in("/st/c", "eval global.x.z.y"), @"
+    [stderr]
+    error: no attribute `y`
+     --> expression 1:1:12
+      |
+    1 | global.x.z.y
+      |            ^ there is no such attribute
+      |
+     ::: st/g.tm:2:3
+      |
+    2 |   x = unset
+      |   - `global.x` is removed here
+      |
+      = help: did you mean `a`?
+
+    [exit status 3]
+    ");
+    // Here, another definition has replaced what was removed.
+    assert_snapshot!(sandbox.orch_in("/st/c", "eval global.o.p.q"), @"
+    [stderr]
+    error: no attribute `p`
+     --> expression 1:1:10
+      |
+    1 | global.o.p.q
+      |          ^ there is no such attribute
+      |
+      = help: did you mean `r`?
+
+    [exit status 3]
+    ");
+}
+
+#[test]
 fn maps_are_computed_from_collections() {
     let map = |attributes: &str| {
         format!(
