@@ -144,7 +144,6 @@ impl Model<'_> {
         // The last definition of the whole hides everything before it; entries come on top.
         let mut whole: Option<&Expr> = None;
         let mut entries: BTreeMap<char, Option<&Expr>> = BTreeMap::new();
-        let mut exists = false;
         for (index, directory) in DIRECTORIES.iter().enumerate() {
             let applies =
                 self.stack == *directory || self.stack.starts_with(&format!("{directory}/"));
@@ -158,15 +157,14 @@ impl Model<'_> {
             for (_, _, definition) in own {
                 match definition {
                     Definition::Whole(expr) => {
-                        (whole, exists) = (Some(expr), true);
+                        whole = Some(expr);
                         entries.clear();
                     }
                     Definition::Unset => {
-                        (whole, exists) = (None, false);
+                        whole = None;
                         entries.clear();
                     }
                     Definition::Entry(entry, expr) => {
-                        exists = true;
                         entries.insert(*entry, Some(expr));
                     }
                     Definition::UnsetEntry(entry) => _ = entries.insert(*entry, None),
@@ -192,7 +190,8 @@ impl Model<'_> {
                 None => _ = object.remove(&entry),
             }
         }
-        Ok(exists.then_some(Value::Object(object)))
+        // An object that only its entries make goes with the last of them.
+        Ok((whole.is_some() || adds).then_some(Value::Object(object)))
     }
 
     /// Returns the value of an entry: that of its own definition or, if it is nearer, that of the

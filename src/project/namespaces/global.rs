@@ -98,8 +98,8 @@ impl<'p> Lookup<'_, 'p> {
         let message = format!("`{}` is unset", dotted(&walked));
         let mut diagnostic = Diagnostic::error(Code::UnknownName, message)
             .label(span, "has no value for this stack");
-        if let Some(base) = node.base {
-            diagnostic = diagnostic.label(base.span, "removed here");
+        if let Some(removal) = first_definition(node) {
+            diagnostic = diagnostic.label(removal.span, "removed here");
         }
         Err(diagnostic.into())
     }
@@ -333,13 +333,15 @@ impl<'p> Lookup<'_, 'p> {
     }
 }
 
+/// Returns the definition of a name, or else the first one in it.
+fn first_definition<'p>(node: &Node<'p>) -> Option<&'p GlobalDefinition> {
+    node.base
+        .or_else(|| node.inner.values().find_map(|node| first_definition(node)))
+}
+
 /// Reports a value that is not an object, although entries are added to it.
 fn not_an_object(node: &Node<'_>, found: &Answer) -> Diagnostic {
-    fn first<'p>(node: &Node<'p>) -> Option<&'p GlobalDefinition> {
-        node.base
-            .or_else(|| node.inner.values().find_map(|node| first(node)))
-    }
-    let own = node.inner.values().find_map(|node| first(node));
+    let own = node.inner.values().find_map(|node| first_definition(node));
     let what = if found.is_sensitive {
         found.value.type_name().to_owned()
     } else {

@@ -26,13 +26,30 @@ pub(super) struct Node<'p> {
     pub(super) base: Option<&'p GlobalDefinition>,
     /// The definitions of single entries, which apply on top of it.
     pub(super) inner: BTreeMap<&'p str, Rc<Node<'p>>>,
-    /// Whether a definition has made it an object, which it remains even without entries.
+    /// Whether it is an object even without entries: because of an empty block for it or for something
+    /// in it, or because an object in it has been removed.
     pub(super) is_object: bool,
     /// The last empty block that does so, which turns any value into an object.
     pub(super) block: Option<&'p GlobalDefinition>,
 }
 
 impl Node<'_> {
+    /// Returns the node that a path leads to.
+    fn at(&self, path: &[Box<str>]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, name| {
+            let inner = node.inner.get(&**name)?;
+            Some(&**inner)
+        })
+    }
+
+    /// Returns whether definitions of entries make it an object.
+    fn has_entries(&self) -> bool {
+        let is_map = |base: &GlobalDefinition| matches!(base.kind, DefinitionKind::Map(_));
+        self.is_object
+            || self.base.is_some_and(is_map)
+            || self.inner.values().any(|inner| inner.adds())
+    }
+
     /// Returns whether it has a value that does not come from a definition around it.
     pub(super) fn adds(&self) -> bool {
         let sets = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
@@ -46,15 +63,22 @@ impl<'p> GlobalScope<'p> {
     pub(super) fn new(above: Option<Rc<Self>>, definitions: &'p [GlobalDefinition]) -> Self {
         let mut own: BTreeMap<&str, Rc<Node>> = BTreeMap::new();
         for definition in definitions {
-            let mut path = definition.path.iter();
-            let Some(first) = path.next() else { continue };
+            let Some((first, rest)) = definition.path.split_first() else {
+                continue;
+            };
             let inherited = || {
                 let above = above.as_ref().and_then(|above| above.node(first));
                 above.cloned().unwrap_or_default()
             };
-            let mut node = Rc::make_mut(own.entry(&**first).or_insert_with(inherited));
-            for name in path {
-                node.is_object |= !matches!(definition.kind, DefinitionKind::Unset);
+            let top = own.entry(&**first).or_insert_with(inherited);
+            let makes_objects = match definition.kind {
+                DefinitionKind::Object => true,
+                DefinitionKind::Unset => top.at(rest).is_some_and(Node::has_entries),
+                _ => false,
+            };
+            let mut node = Rc::make_mut(top);
+            for name in rest {
+                node.is_object |= makes_objects;
                 node = Rc::make_mut(node.inner.entry(&**name).or_default());
             }
             match definition.kind {

@@ -151,11 +151,11 @@ fn what_is_missing_below_an_unset_global_leads_to_what_removes_it() {
     let sandbox = project(&[
         (
             "/g.tm",
-            "globals {\n  x = { y = 1 }\n  o = { p = { q = 1 } }\n}\n",
+            "globals {\n  x = { y = 1 }\n  o = { p = { q = 1 } }\n}\nglobals \"gone\" {\n  e = 1\n}\n",
         ),
         (
             "/st/g.tm",
-            "globals {\n  x = unset\n}\nglobals \"o\" {\n  p = unset\n}\n",
+            "globals {\n  x = unset\n}\nglobals \"o\" {\n  p = unset\n}\nglobals \"gone\" {\n  e = unset\n}\n",
         ),
         (
             "/st/c/g.tm",
@@ -189,6 +189,21 @@ fn what_is_missing_below_an_unset_global_leads_to_what_removes_it() {
       |
     5 |   p = unset
       |   - `global.o.p` is removed here
+
+    [exit status 3]
+    ");
+    assert_snapshot!(sandbox.orch_in("/st", "eval global.gone"), @"
+    [stderr]
+    error: `global.gone` is unset
+     --> expression 1:1:8
+      |
+    1 | global.gone
+      |        ^^^^ has no value for this stack
+      |
+     ::: st/g.tm:8:3
+      |
+    8 |   e = unset
+      |   - removed here
 
     [exit status 3]
     ");

@@ -269,6 +269,81 @@ fn unset_removes_what_is_inherited() {
 }
 
 #[test]
+fn an_object_goes_with_the_last_of_its_entries_unless_something_else_makes_it() {
+    for (root, stack, child, expected) in [
+        (
+            "globals \"d\" {\n e = 1\n f = 2\n}",
+            "globals \"d\" {\n e = unset\n f = unset\n}",
+            "",
+            json!({}),
+        ),
+        (
+            "globals \"d\" \"x\" {\n e = 1\n} ;globals {\n r = tm_try(global.d, \"none\")\n}",
+            "globals \"d\" \"x\" {\n e = unset\n}",
+            "",
+            json!({"r": "none"}),
+        ),
+        (
+            "globals \"d\" {\n e = 1\n}",
+            "globals \"d\" {\n e = unset\n}",
+            "globals \"d\" {\n f = 1\n}",
+            json!({"d": {"f": 1}}),
+        ),
+        (
+            "globals \"d\" \"x\" {\n e = 1\n}",
+            "globals \"d\" \"x\" {\n e = unset\n}",
+            "globals \"d\" {\n x = unset\n}",
+            json!({}),
+        ),
+        // Something else makes these.
+        (
+            "d = {}",
+            "globals \"d\" {\n e = unset\n}",
+            "",
+            json!({"d": {}}),
+        ),
+        (
+            "globals \"d\" {\n}",
+            "globals \"d\" {\n e = 1\n}",
+            "globals \"d\" {\n e = unset\n}",
+            json!({"d": {}}),
+        ),
+        (
+            "globals \"d\" \"x\" {\n}",
+            "globals \"d\" {\n x = unset\n}",
+            "",
+            json!({"d": {}}),
+        ),
+        (
+            "globals \"d\" \"x\" {\n}",
+            "globals \"d\" \"x\" {\n e = unset\n}",
+            "",
+            json!({"d": {"x": {}}}),
+        ),
+        (
+            "globals \"d\" \"x\" \"y\" {\n e = 1\n}",
+            "globals \"d\" {\n x = unset\n}",
+            "",
+            json!({"d": {}}),
+        ),
+        (
+            "globals \"d\" \"x\" {\n e = 1\n}",
+            "d = unset",
+            "",
+            json!({}),
+        ),
+        (
+            "globals \"d\" {\n map \"x\" {\n for_each = [\"a\"]\n key = element.new\n value = 1\n }\n}",
+            "globals \"d\" {\n x = unset\n}",
+            "",
+            json!({"d": {}}),
+        ),
+    ] {
+        check(root, stack, child, expected);
+    }
+}
+
+#[test]
 fn the_importing_directory_overrides_what_it_imports() {
     let sandbox = project(&[
         (
