@@ -2,6 +2,7 @@
 //!
 //! This module knows lines and columns, but not what the text means.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use memchr::memchr_iter;
@@ -80,26 +81,44 @@ impl SourceFile {
     }
 }
 
-/// All files that were read, by [`FileId`].
+/// All files that were read, by [`FileId`], and texts of the command line, which count as files.
 #[derive(Debug, Default)]
-pub struct Sources(Vec<SourceFile>);
+pub struct Sources {
+    files: Vec<SourceFile>,
+    arguments: BTreeSet<FileId>,
+}
 
 impl Sources {
     /// Adds a file and returns its id.
     pub fn add(&mut self, file: SourceFile) -> FileId {
-        let id = FileId(u32::try_from(self.0.len()).expect("fewer than four billion files"));
-        self.0.push(file);
+        let id = FileId(u32::try_from(self.files.len()).expect("fewer than four billion files"));
+        self.files.push(file);
         id
+    }
+
+    /// Adds a text of the command line, and returns its id. Messages call it by this name.
+    pub fn add_argument(&mut self, name: &str, text: &str) -> FileId {
+        let id = self.add(SourceFile {
+            path: ProjectPath::root().join(name),
+            text: text.to_owned(),
+        });
+        self.arguments.insert(id);
+        id
+    }
+
+    /// Returns whether this is a text of the command line.
+    pub fn is_argument(&self, id: FileId) -> bool {
+        self.arguments.contains(&id)
     }
 
     /// Returns all files.
     pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
-        self.0.iter()
+        self.files.iter()
     }
 
     /// Returns the file with this id.
     pub fn file(&self, id: FileId) -> &SourceFile {
-        &self.0[id.0 as usize]
+        &self.files[id.0 as usize]
     }
 
     /// Returns the file and the position at which a span starts.
@@ -122,12 +141,12 @@ impl Sources {
 
     /// Returns how many files were read.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.files.len()
     }
 
     /// Returns whether no file was read.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.files.is_empty()
     }
 }
 

@@ -84,6 +84,12 @@ impl Github {
         title: &str,
         message: &str,
     ) {
+        let argument = place.filter(|span| sources.is_argument(span.file));
+        if let Some(span) = argument {
+            let name = sources.file(span.file).path.relative();
+            write(severity, None, title, &format!("{name}: {message}"));
+            return;
+        }
         let place = place.map(|span| {
             let file = sources.file(span.file);
             let position = file.position(span.range().start);

@@ -7,11 +7,10 @@ use crate::language::evaluate::NoValue;
 use crate::language::parse::parse_word;
 use crate::language::syntax::{Expr, ExprKind};
 use crate::language::value::Value;
-use crate::path::ProjectPath;
 use crate::project::namespaces::{ProjectNamespaces, StackNamespaces};
 use crate::project::per_stack::{SharedProblem, for_each, needed_at};
 use crate::project::stack::StackIndex;
-use crate::source::{SourceFile, Sources};
+use crate::source::Sources;
 
 /// A command whose words are templates.
 #[derive(Debug)]
@@ -40,10 +39,7 @@ impl CommandTemplate {
         for (index, word) in words.iter().enumerate() {
             let number = index + 1;
             let text = word.to_str().ok_or(NotUnicode(number))?;
-            let file = sources.add(SourceFile {
-                path: ProjectPath::root().join(&format!("argument {number}")),
-                text: text.to_owned(),
-            });
+            let file = sources.add_argument(&format!("argument {number}"), text);
             match parse_word(file, text) {
                 Ok(expr) => parsed.push(expr),
                 Err(diagnostic) => problems.push(*diagnostic),

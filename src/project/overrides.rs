@@ -3,9 +3,8 @@
 use crate::diagnostic::Diagnostic;
 use crate::language::parse::parse_expression;
 use crate::language::syntax::is_identifier;
-use crate::path::ProjectPath;
 use crate::project::globals::{DefinitionKind, GlobalDefinition, is_unset};
-use crate::source::{SourceFile, Sources};
+use crate::source::Sources;
 
 /// Why an argument is not a definition `NAME=EXPR`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,10 +43,7 @@ pub fn parse_overrides(
         if !path.iter().all(|part| is_identifier(part)) {
             return Err(OverrideError::Name(name.to_owned()));
         }
-        let file = sources.add(SourceFile {
-            path: ProjectPath::root().join(&format!("global {name}")),
-            text: expr.to_owned(),
-        });
+        let file = sources.add_argument(&format!("global {name}"), expr);
         match parse_expression(file, expr) {
             Err(diagnostic) => problems.push(*diagnostic),
             Ok(expr) => definitions.push(GlobalDefinition {

@@ -28,6 +28,34 @@ fn problems_are_shown_at_their_lines() {
     assert!(!sandbox.orch("list").stderr.contains("::error"));
 }
 
+/// A word of the command line is in no file.
+#[test]
+fn problems_of_the_command_line_name_no_file() {
+    let sandbox = Sandbox::layout("a");
+    for (arguments, expected) in [
+        (
+            "run --eval -- echo '${global.x}'",
+            "::error title=orch%3A unknown-name::argument 2: there is no global `x`",
+        ),
+        (
+            "eval --stack a global.y",
+            "::error title=orch%3A unknown-name::expression 1: there is no global `y`",
+        ),
+        (
+            "eval --stack a --global z=[ global.z",
+            "::error title=orch%3A syntax::global z: ",
+        ),
+    ] {
+        let output = in_job(&sandbox, arguments);
+        assert_eq!(output.code(), 3, "{output}");
+        let found = output.stderr.lines().find(|line| line.starts_with("::"));
+        assert!(
+            found.is_some_and(|line| line.starts_with(expected)),
+            "{output}"
+        );
+    }
+}
+
 /// A refusal has no line, but would otherwise be found in the log only.
 #[test]
 fn refusals_are_shown() {

@@ -9,14 +9,12 @@ use orch::language::evaluate::NoValue;
 use orch::language::parse::parse_expression;
 use orch::language::syntax::Expr;
 use orch::language::value::{Value, to_hcl, to_json};
-use orch::path::ProjectPath;
 use orch::printable::printable_lines;
 use orch::project::globals::GlobalDefinition;
 use orch::project::namespaces::{ProjectNamespaces, StackNamespaces};
 use orch::project::overrides::parse_overrides;
 use orch::project::stack::StackIndex;
 use orch::report::{Document, EvaluatedExpression, Evaluation, write_evaluation};
-use orch::source::SourceFile;
 
 use super::format::Format;
 use super::{Loaded, Reads, host_environment};
@@ -84,10 +82,7 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
         .enumerate()
         .map(|(index, text)| {
             let text = text.trim();
-            let file = sources.add(SourceFile {
-                path: ProjectPath::root().join(&format!("expression {}", index + 1)),
-                text: text.to_owned(),
-            });
+            let file = sources.add_argument(&format!("expression {}", index + 1), text);
             let parsed = parse_expression(file, text);
             parsed.map_err(|problem| problems.push(*problem)).ok()
         })
