@@ -97,6 +97,8 @@ pub enum UseKind {
         /// Whether the definition is the one that the base has.
         was: bool,
     },
+    /// It hid the stack at the base: a skip mark, or what made a directory above a project of its own.
+    Hidden,
     /// It adds a stack to `terramate.stacks.list` or removes one.
     StackList,
 }

@@ -56,6 +56,7 @@ pub(super) fn way(chain: &[Use]) -> String {
             | UseKind::Global { name, .. }
             | UseKind::Let { name, .. }
             | UseKind::Attribute(name) => name,
+            UseKind::Hidden => "hidden",
             UseKind::StackList => "stack list",
         };
         let Location { file, line } = &step.location;

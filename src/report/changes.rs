@@ -75,6 +75,7 @@ fn use_text(step: &Use) -> String {
             format!("{name}{}", past(*was))
         }
         UseKind::Attribute(name) => format!("attribute {name}"),
+        UseKind::Hidden => return "which hid the stack at the base".to_owned(),
         UseKind::StackList => "the list of all stacks".to_owned(),
     };
     format!("{what} ({})", location_text(&step.location))
@@ -323,6 +324,7 @@ fn use_kind(kind: &UseKind) -> &'static str {
         UseKind::Global { .. } => "global",
         UseKind::Let { .. } => "let",
         UseKind::Attribute(_) => "attribute",
+        UseKind::Hidden => "hidden",
         UseKind::StackList => "stack_list",
     }
 }

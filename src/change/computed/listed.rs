@@ -15,7 +15,7 @@ use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 
 /// Adds to the inputs of a stack what its environment is computed from, unless it is there already: the
-/// files with the definitions, and those that functions read. A file that is read has changed if it is
+/// files with the definitions, those that functions read, and one that hid the stack at the base. A file that is read has changed if it is
 /// among `files`; a file with definitions has, if `cause` says that the stack has changed because of it.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub fn add_computed(
     let is_computed = |cause: &&ChangeCause| {
         matches!(
             cause.chain.first().map(|step| &step.kind),
-            Some(UseKind::Environment { .. } | UseKind::Attribute(_))
+            Some(UseKind::Environment { .. } | UseKind::Attribute(_) | UseKind::Hidden)
         )
     };
     if let Some(ChangeCause { file, chain }) = cause.filter(is_computed) {

@@ -18,7 +18,7 @@ use self::earlier::EarlierTree;
 use self::explain::Explainer;
 pub use self::listed::add_computed;
 use self::trace::Side;
-use super::cause::ChangeCause;
+use super::cause::{ChangeCause, Location, Use, UseKind};
 use super::error::ChangeError;
 use super::files::ChangedFiles;
 use super::inputs::{InputProblems, Tree};
@@ -161,9 +161,18 @@ fn compare(
         }
         // A stack that was not there has nothing to be compared with.
         let Some(was) = earlier.stacks.find(path) else {
-            let cause = declaration(path).map(|file| ChangeCause {
-                file: file.clone(),
-                chain: Vec::new(),
+            let cause = declaration(path).map(|file| {
+                let is_own = file.path.parent().as_ref() == Some(path.directory());
+                let location = Location {
+                    file: file.path.clone(),
+                    line: None,
+                };
+                let kind = UseKind::Hidden;
+                let chain = (!is_own).then_some(Use { kind, location });
+                ChangeCause {
+                    file: file.clone(),
+                    chain: chain.into_iter().collect(),
+                }
             });
             found.extend(cause.map(|cause| (stack, cause)));
             continue;

@@ -90,6 +90,7 @@ fn rank(last: Option<&Use>) -> usize {
             | UseKind::Attribute(_)
             | UseKind::Global { .. }
             | UseKind::Let { .. }
+            | UseKind::Hidden
             | UseKind::StackList,
         ) => 7,
     }

@@ -80,6 +80,7 @@ fn change(input: &Input) -> Option<(&'static str, String)> {
         Some(UseKind::Global { .. }) => "global",
         Some(UseKind::Let { .. }) => "let",
         Some(UseKind::Attribute(_)) => "attribute",
+        Some(UseKind::Hidden) => "hidden",
         Some(UseKind::StackList) => "stack_list",
     };
     Some((rule, file.path.relative().to_owned()))

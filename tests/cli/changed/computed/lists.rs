@@ -171,7 +171,7 @@ fn a_stack_that_a_mark_above_no_longer_hides_is_selected() {
         assert_eq!(
             repository.changed().stdout,
             format!(
-                "x/a  # changed: {mark} (uncommitted, deleted); at or below /\n\
+                "x/a  # changed: {mark} (uncommitted, deleted), which hid the stack at the base; at or below /\n\
                  x/y/c  # changed: x/y/c/main.tf (uncommitted); at or below /\n"
             )
         );
@@ -182,10 +182,54 @@ fn a_stack_that_a_mark_above_no_longer_hides_is_selected() {
         assert_eq!(
             repository.changed().stdout,
             format!(
-                "x/a  # changed: {mark} (deleted); at or below /\n\
+                "x/a  # changed: {mark} (deleted), which hid the stack at the base; at or below /\n\
                  x/new  # changed: x/new/stack.tm (added); at or below /\n\
-                 x/y/c  # changed: {mark} (deleted); at or below /\n"
+                 x/y/c  # changed: {mark} (deleted), which hid the stack at the base; at or below /\n"
             )
         );
     }
+}
+
+#[test]
+fn a_mark_that_is_gone_is_what_has_changed() {
+    let sandbox = Repository::prepare("b\nx/a");
+    sandbox.write("/x/.tmskip", "");
+    let repository = Repository::of(sandbox);
+    repository.remove("/x/.tmskip");
+    let output = repository.orch("list --changed --base base --format json");
+    let reason = &output.json()["stacks"][0]["reasons"][0];
+    assert_snapshot!(format!("{reason:#}"), @r#"
+    {
+      "change": "deleted",
+      "detail": "changed: x/.tmskip (uncommitted, deleted), which hid the stack at the base",
+      "file": "x/.tmskip",
+      "kind": "changed",
+      "rule": "hidden",
+      "state": "uncommitted",
+      "via": [
+        {
+          "detail": "which hid the stack at the base",
+          "file": "x/.tmskip",
+          "kind": "hidden",
+          "line": null
+        }
+      ]
+    }
+    "#);
+    assert_snapshot!(repository.orch("why x/a --changed --base base"), @"
+    /x/a is selected
+      changed: x/.tmskip (uncommitted, deleted), which hid the stack at the base
+      at or below /
+
+    its inputs, 1 of 2 changed since 5972a26
+      /x/.tmskip, which hid the stack at the base
+        changed: x/.tmskip (uncommitted, deleted)
+      /x/a, its own directory
+
+    nothing runs before it
+
+    nothing runs after it
+    [stderr]
+    base 5972a26: --base base, which is HEAD itself
+    ");
 }
