@@ -3,19 +3,24 @@
 use orch::language::NoNamespaces;
 use orch::language::evaluate::evaluate as value_of;
 use orch::language::parse::{deferred, parse as parse_file, parse_expression};
+use orch::language::syntax::Body;
 use orch::language::value::to_json;
 use orch::path::ProjectPath;
 use orch::source::{FileId, SourceFile, Sources};
 
 /// Parses a configuration file, including what is deferred, and evaluates its attributes. Rendering each
-/// diagnostic must succeed.
+/// diagnostic must succeed, and nothing may depend on what was deferred.
 pub(crate) fn parse(text: &str) {
-    let (sources, file) = source(text);
-    match parse_file(file, text) {
+    let with_deferred = format!(" \n{text}");
+    let (sources, file) = source(&with_deferred);
+    let parsed = parse_file(file, &with_deferred).map(|body| complete(body, &with_deferred));
+    // A carriage return means nothing to the parser, but nothing after it is deferred.
+    let without_deferred = format!("\r\n{text}");
+    let whole = parse_file(file, &without_deferred);
+    assert!(whole.as_ref().is_ok_and(|body| body.deferred.is_empty()) || whole.is_err());
+    assert_eq!(format!("{parsed:?}"), format!("{whole:?}"));
+    match parsed {
         Ok(body) => {
-            for block in &body.deferred {
-                deferred(block, text);
-            }
             for attribute in &body.attributes {
                 draw(
                     value_of(&attribute.value, &NoNamespaces("a fuzzer")),
@@ -37,6 +42,15 @@ pub(crate) fn evaluate(text: &str) {
         },
         Err(diagnostic) => draw::<()>(Err(diagnostic), &sources),
     }
+}
+
+/// Parses what was deferred.
+fn complete(mut body: Body, text: &str) -> Body {
+    let parsed = body.deferred.iter().map(|block| deferred(block, text));
+    body.blocks.extend(parsed);
+    body.blocks.sort_by_key(|block| block.kind.span.start);
+    body.deferred.clear();
+    body
 }
 
 fn source(text: &str) -> (Sources, FileId) {

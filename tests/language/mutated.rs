@@ -50,6 +50,15 @@ const PIECES: [&str; 40] = [
     "tm_format(\"%999999s\", 1)",
 ];
 
+/// Files with blocks that can be deferred, and with what may lie around them.
+const FILES: [&str; 5] = [
+    "globals {\n  a = \"x\"\n  b = [1, 2]\n}\n",
+    "# what\n\nstack {\n  tags = [\"a\"]\n}\n\nglobals \"a\" \"é\" { # why\n  x = { a = 1, b = \"${c}\" }\n}\n\nglobals {\n}\nimport {\n  source = \"/x.tm\"\n}\n",
+    "globals a {}\nglobals{\n  n = -1.5 + f(x...) # }\n}\nstack {\n  name = <<E\nglobals {\n}\nE\n}\n",
+    "terramate {\n  config {\n    git { default_branch = \"{\" }\n  }\n}\nglobals \"a\"b\"c\" {\n  é = 1\n}\na = 1\nglobals {\n  x = 1\n}\n",
+    "globals {\n  a = b ? c : d\n}\ngenerate_hcl \"x.tf\" {\n  content {\n    a = 1\n  }\n}\nglobals {\n  m = [for k, v in x : v if k]\n}",
+];
+
 /// A generator of pseudorandom numbers: the same ones each time.
 struct Random(u64);
 
@@ -130,5 +139,17 @@ fn mutated_expressions_end_without_a_panic() {
         bodies::evaluate(&text);
         bodies::parse(&format!("x = {text}\n"));
         bodies::parse(&format!("globals {{\n  x = {text}\n}}\n"));
+    }
+}
+
+#[test]
+fn mutated_files_mean_the_same_whatever_is_deferred() {
+    let mut random = Random(2);
+    for file in FILES {
+        bodies::parse(file);
+    }
+    let files = FILES.map(str::to_owned);
+    for _ in 0..8_000 {
+        bodies::parse(&mutated(&files, &mut random));
     }
 }

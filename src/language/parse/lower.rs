@@ -28,7 +28,7 @@ impl<'a> Lower<'a> {
     }
 
     /// Makes one for a text that is part of its file and begins at a place.
-    pub(super) fn from(file: FileId, text: &'a str, place: u32) -> Self {
+    pub(super) fn from(file: FileId, text: &'a str, place: usize) -> Self {
         let origin = isize::try_from(place).expect("files are far below 4 GB");
         Lower { file, text, origin }
     }

@@ -10,7 +10,7 @@ mod lower;
 mod skim;
 mod word;
 
-use std::borrow::Cow;
+use std::ops::Range;
 use std::str::FromStr;
 
 use hcl_edit::expr::Expression;
@@ -32,42 +32,53 @@ const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
 ///
 /// A diagnostic for the first syntax error.
 pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
-    let skimmed = skim::globals(text);
-    let rest = without(text, &skimmed);
-    let mut lowered = parse_keeping(file, &rest, |block| USED.contains(&block.ident.as_str()))
-        .map_err(|diagnostic| {
-            let mut labels = diagnostic.labels.iter();
-            if labels.any(|label| label.text.contains("nested levels")) {
-                let help = "split the expression: name its inner parts in `globals`";
-                Box::new(diagnostic.help(help))
-            } else {
-                diagnostic
-            }
-        })?;
-    for Skimmed { kind, content } in skimmed {
-        let mut blocks = lowered.blocks.iter();
-        if let Some(index) = blocks.position(|block| block.kind.span.start as usize == kind) {
-            let Block { kind, labels, .. } = lowered.blocks.remove(index);
-            lowered.deferred.push(DeferredBlock {
-                kind,
-                labels,
-                content: span(file, &content),
-            });
+    let skimmed = skim::globals(file, text);
+    let around = if skimmed.is_empty() {
+        None
+    } else {
+        parse_around(file, text, skimmed)
+    };
+    // The parser finds what is wrong with a file only if it sees the whole of it.
+    let parsed = around.map_or_else(|| parse_keeping(file, text, is_used), Ok);
+    let mut body = parsed.map_err(|diagnostic| {
+        let mut labels = diagnostic.labels.iter();
+        if labels.any(|label| label.text.contains("nested levels")) {
+            let help = "split the expression: name its inner parts in `globals`";
+            Box::new(diagnostic.help(help))
+        } else {
+            diagnostic
         }
-    }
-    lowered.attributes.shrink_to_fit();
-    lowered.blocks.shrink_to_fit();
-    Ok(lowered)
+    })?;
+    body.attributes.shrink_to_fit();
+    body.blocks.shrink_to_fit();
+    Ok(body)
 }
 
-/// Returns a text with blanks instead of the content of some blocks.
-fn without<'t>(text: &'t str, skimmed: &[Skimmed]) -> Cow<'t, str> {
-    let mut rest = Cow::Borrowed(text);
-    for Skimmed { content, .. } in skimmed {
-        let blanks = " ".repeat(content.len());
-        rest.to_mut().replace_range(content.clone(), &blanks);
+/// Parses the pieces of a file that lie between blocks that can wait; `None` if one has a syntax error.
+/// These blocks are on lines of their own, so each piece is a body by itself.
+fn parse_around(file: FileId, text: &str, skimmed: Vec<Skimmed>) -> Option<Body> {
+    let mut lowered = Body::default();
+    let mut start = 0;
+    let after = text.len()..text.len();
+    let ranges = skimmed.iter().map(|it| &it.range).chain([&after]);
+    for Range {
+        start: end,
+        end: next,
+    } in ranges
+    {
+        let piece = &text[start..*end];
+        let body = structure::Body::from_str(piece).ok()?;
+        let body = Lower::from(file, piece, start).body(&body, is_used);
+        lowered.attributes.extend(body.attributes);
+        lowered.blocks.extend(body.blocks);
+        start = *next;
     }
-    rest
+    lowered.deferred = skimmed.into_iter().map(|it| it.block).collect();
+    Some(lowered)
+}
+
+fn is_used(block: &structure::Block) -> bool {
+    USED.contains(&block.ident.as_str())
 }
 
 /// Parses the content of a block that was deferred. The text is that of its file.
@@ -86,7 +97,7 @@ pub fn deferred(block: &DeferredBlock, text: &str) -> Block {
     Block {
         kind,
         labels,
-        body: Lower::from(content.file, text, content.start).body(&body, |_| true),
+        body: Lower::from(content.file, text, content.start as usize).body(&body, |_| true),
     }
 }
 

@@ -6,35 +6,33 @@
 //! names, operators, calls, collections, `for` and simple templates. A block with anything else goes to
 //! the parser, so this module never has to know what is wrong.
 
+mod expression;
+
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// How deeply expressions may be nested here; the parser accepts more.
-const MAX_DEPTH: usize = 16;
-
-/// How many operators may follow each other here; the parser accepts more.
-const MAX_OPERATORS: usize = 32;
-
-/// The reserved words of the language.
-const KEYWORDS: [&str; 6] = ["else", "endfor", "endif", "for", "if", "in"];
+use super::lower::span;
+use crate::language::syntax::{DeferredBlock, Name};
+use crate::source::FileId;
 
 /// A block whose content can wait.
 pub(super) struct Skimmed {
-    /// Where the word `globals` is.
-    pub(super) kind: usize,
-    /// What is between the braces.
-    pub(super) content: Range<usize>,
+    /// The block.
+    pub(super) block: DeferredBlock,
+    /// Where it is, with the rest of its last line.
+    pub(super) range: Range<usize>,
 }
 
 /// Returns the top-level `globals` blocks whose content is well-formed, up to the first thing that is not
 /// recognised.
-pub(super) fn globals(text: &str) -> Vec<Skimmed> {
+pub(super) fn globals(file: FileId, text: &str) -> Vec<Skimmed> {
     let mut found = Vec::new();
     if memmem::find(text.as_bytes(), b"globals").is_none() {
         return found;
     }
     let mut skim = Skim {
+        file,
         text: text.as_bytes(),
         at: 0,
     };
@@ -43,6 +41,7 @@ pub(super) fn globals(text: &str) -> Vec<Skimmed> {
 }
 
 struct Skim<'t> {
+    file: FileId,
     text: &'t [u8],
     at: usize,
 }
@@ -52,27 +51,46 @@ impl<'t> Skim<'t> {
     /// Goes over one block.
     fn top_level(&mut self, found: &mut Vec<Skimmed>) -> Option<()> {
         self.blank_lines();
-        let kind = self.at;
-        let is_globals = self.word()? == "globals";
+        let start = self.at;
+        let kind = self.word()?;
+        let kind = self.name(kind, start)?;
+        let mut labels = Vec::new();
         loop {
             self.spaces();
-            match self.peek()? {
+            let start = self.at;
+            let label = match self.peek()? {
                 b'{' => break,
-                b'"' => _ = self.plain_string()?,
-                _ => _ = self.word()?,
-            }
+                b'"' => self.plain_string()?,
+                _ => self.word()?,
+            };
+            labels.push(self.name(label, start)?);
         }
         self.at += 1;
-        let start = self.at;
-        if !is_globals {
+        if &*kind.text != "globals" {
             return self.rest_of_block();
         }
+        let content = self.at;
         self.content()?;
-        let content = start..self.at;
+        let content = span(self.file, &(content..self.at));
         self.eat(b'}')?;
         self.end_of_line()?;
-        found.push(Skimmed { kind, content });
+        found.push(Skimmed {
+            block: DeferredBlock {
+                kind,
+                labels,
+                content,
+            },
+            range: start..self.at,
+        });
         Some(())
+    }
+
+    /// Makes a name of a text that began at `start` and ends here.
+    fn name(&self, text: &[u8], start: usize) -> Option<Name> {
+        Some(Name {
+            text: std::str::from_utf8(text).ok()?.into(),
+            span: span(self.file, &(start..self.at)),
+        })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -91,10 +109,17 @@ impl<'t> Skim<'t> {
         starts
     }
 
+    /// Skips bytes of a kind, and returns them.
+    fn skip(&mut self, is_kind: impl Fn(u8) -> bool) -> &'t [u8] {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|&byte| !is_kind(byte));
+        let skipped = &rest[..length.unwrap_or(rest.len())];
+        self.at += skipped.len();
+        skipped
+    }
+
     fn spaces(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t')) {
-            self.at += 1;
-        }
+        self.skip(|byte| matches!(byte, b' ' | b'\t'));
     }
 
     /// Skips blanks and comments up to the end of the line. Nothing else may come before it.
@@ -132,7 +157,9 @@ impl<'t> Skim<'t> {
     fn blank_lines(&mut self) {
         loop {
             match self.peek() {
-                Some(b' ' | b'\t' | b'\n') => self.at += 1,
+                Some(b' ' | b'\t' | b'\n') => {
+                    self.skip(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
+                }
                 Some(b'#' | b'/') if self.comment().is_some() => {}
                 _ => return,
             }
@@ -148,33 +175,20 @@ impl<'t> Skim<'t> {
         }
     }
 
-    fn word(&mut self) -> Option<&'t str> {
-        let start = self.at;
+    fn word(&mut self) -> Option<&'t [u8]> {
         let first = self.peek()?;
         if !first.is_ascii_alphabetic() && first != b'_' {
             return None;
         }
-        while matches!(self.peek(), Some(byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-        {
-            self.at += 1;
-        }
-        std::str::from_utf8(&self.text[start..self.at]).ok()
+        Some(self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')))
     }
 
     /// Skips a string without templates or escapes, and returns its content.
     fn plain_string(&mut self) -> Option<&'t [u8]> {
         self.eat(b'"')?;
-        let start = self.at;
-        loop {
-            match self.peek()? {
-                b'"' => break,
-                b'\\' | b'$' | b'%' => return None,
-                byte if byte.is_ascii_control() => return None,
-                _ => self.at += 1,
-            }
-        }
-        self.at += 1;
-        Some(&self.text[start..self.at - 1])
+        let content = self.skip(is_plain);
+        self.eat(b'"')?;
+        Some(content)
     }
 
     /// Skips the rest of another block. Braces in strings and comments do not count.
@@ -210,7 +224,7 @@ impl<'t> Skim<'t> {
             return Some(());
         }
         self.end_of_line()?;
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: Vec<&[u8]> = Vec::new();
         loop {
             self.blank_lines();
             if self.peek()? == b'}' {
@@ -223,272 +237,25 @@ impl<'t> Skim<'t> {
             self.expression(false, 0)?;
             self.end_of_line()?;
         }
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        (names.len() == count).then_some(())
+        are_unique(&names).then_some(())
     }
+}
 
-    fn expression(&mut self, in_brackets: bool, depth: usize) -> Option<()> {
-        if depth > MAX_DEPTH {
-            return None;
-        }
-        for _ in 0..MAX_OPERATORS {
-            self.operand(depth)?;
-            let before = self.at;
-            self.gap(in_brackets);
-            let operators: [&[u8]; 13] = [
-                b"==", b"!=", b"<=", b">=", b"&&", b"||", b"+", b"-", b"*", b"/", b"%", b"<", b">",
-            ];
-            if self.eats(b"?") {
-                self.gap(in_brackets);
-                self.expression(in_brackets, depth + 1)?;
-                self.gap(in_brackets);
-                self.eat(b':')?;
-                self.gap(in_brackets);
-                return self.expression(in_brackets, depth + 1);
-            }
-            let is_comment = self.text[self.at..].starts_with(b"//");
-            if is_comment || !operators.iter().any(|operator| self.eats(operator)) {
-                self.at = before;
-                return Some(());
-            }
-            self.gap(in_brackets);
-        }
-        None
-    }
+/// Returns whether a byte means itself in a string.
+fn is_plain(byte: u8) -> bool {
+    !matches!(byte, b'"' | b'\\' | b'$' | b'%') && !byte.is_ascii_control()
+}
 
-    fn operand(&mut self, depth: usize) -> Option<()> {
-        match self.peek()? {
-            b'"' => self.template(depth)?,
-            b'0'..=b'9' => return self.number(),
-            b'(' => {
-                self.at += 1;
-                self.blank_lines();
-                self.expression(true, depth + 1)?;
-                self.blank_lines();
-                self.eat(b')')?;
-            }
-            b'[' => {
-                self.at += 1;
-                self.blank_lines();
-                if !self.for_expression(b']', depth)? {
-                    self.list(b']', depth)?;
-                }
-            }
-            b'{' => {
-                self.at += 1;
-                self.blank_lines();
-                if !self.for_expression(b'}', depth)? {
-                    self.object(depth)?;
-                }
-            }
-            b'!' | b'-' => {
-                self.at += 1;
-                self.spaces();
-                if depth == MAX_DEPTH {
-                    return None;
-                }
-                return self.operand(depth + 1);
-            }
-            _ => {
-                let word = self.word()?;
-                if KEYWORDS.contains(&word) {
-                    return None;
-                }
-                if self.eats(b"(") {
-                    self.blank_lines();
-                    self.list(b')', depth)?;
-                }
-            }
-        }
-        self.steps(depth)
-    }
-
-    fn steps(&mut self, depth: usize) -> Option<()> {
-        loop {
-            match self.peek() {
-                Some(b'.') if !self.text[self.at..].starts_with(b"...") => {
-                    self.at += 1;
-                    if !self.eats(b"*") {
-                        self.word()?;
-                    }
-                }
-                Some(b'[') => {
-                    self.at += 1;
-                    if !self.eats(b"*]") {
-                        self.expression(false, depth + 1)?;
-                        self.eat(b']')?;
-                    }
-                }
-                _ => return Some(()),
-            }
-        }
-    }
-
-    /// Goes over a number that has few digits and no exponent.
-    fn number(&mut self) -> Option<()> {
-        let mut digits = || {
-            let start = self.at;
-            while matches!(self.peek(), Some(b'0'..=b'9')) {
-                self.at += 1;
-            }
-            (1..=15).contains(&(self.at - start)).then_some(())
-        };
-        digits()?;
-        if self.eats(b".") {
-            let start = self.at;
-            while matches!(self.peek(), Some(b'0'..=b'9')) {
-                self.at += 1;
-            }
-            if !(1..=15).contains(&(self.at - start)) {
-                return None;
-            }
-        }
-        let follows = self.peek();
-        let ends =
-            follows.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"._-[\"".contains(&byte));
-        ends.then_some(())
-    }
-
-    /// Goes over a string whose templates are simple interpolations.
-    fn template(&mut self, depth: usize) -> Option<()> {
-        self.eat(b'"')?;
-        loop {
-            match self.peek()? {
-                b'"' => break,
-                b'\\' => {
-                    self.at += 1;
-                    if !b"nrt\"\\".contains(&self.peek()?) {
-                        return None;
-                    }
-                }
-                b'$' if self.text[self.at..].starts_with(b"${") => {
-                    self.at += 2;
-                    self.spaces();
-                    self.expression(false, depth + 1)?;
-                    self.spaces();
-                    self.eat(b'}')?;
-                    continue;
-                }
-                // An escape, or something rare.
-                b'$' | b'%' => return None,
-                byte if byte.is_ascii_control() => return None,
-                _ => {}
-            }
-            self.at += 1;
-        }
-        self.at += 1;
-        Some(())
-    }
-
-    /// Goes over elements, or arguments, up to the closing bracket.
-    fn list(&mut self, closing: u8, depth: usize) -> Option<()> {
-        loop {
-            self.blank_lines();
-            if self.peek()? == closing {
-                break;
-            }
-            self.expression(true, depth + 1)?;
-            self.blank_lines();
-            match self.peek()? {
-                b',' => self.at += 1,
-                byte if byte == closing => break,
-                _ => return None,
-            }
-        }
-        self.at += 1;
-        Some(())
-    }
-
-    /// Goes over the entries of an object, which commas or line ends separate, up to the closing brace.
-    fn object(&mut self, depth: usize) -> Option<()> {
-        let mut keys: Vec<&[u8]> = Vec::new();
-        loop {
-            self.blank_lines();
-            if self.peek()? == b'}' {
-                break;
-            }
-            let key = match self.peek()? {
-                b'"' => self.plain_string()?,
-                _ => self
-                    .word()
-                    .filter(|word| !KEYWORDS.contains(word))?
-                    .as_bytes(),
-            };
-            keys.push(key);
-            self.spaces();
-            if !self.eats(b"=") && !self.eats(b":") {
-                return None;
-            }
-            self.spaces();
-            self.expression(false, depth + 1)?;
-            self.spaces();
-            match self.peek()? {
-                b',' => self.at += 1,
-                b'}' => break,
-                _ => self.end_of_line()?,
-            }
-        }
-        self.at += 1;
-        let count = keys.len();
-        keys.sort_unstable();
-        keys.dedup();
-        (keys.len() == count).then_some(())
-    }
-
-    /// Goes over a `for` after its opening bracket, if there is one.
-    fn for_expression(&mut self, closing: u8, depth: usize) -> Option<bool> {
-        let start = self.at;
-        if self.peek().is_none_or(|byte| byte != b'f') || self.word()? != "for" {
-            self.at = start;
-            return Some(false);
-        }
-        if self.peek()? != b' ' {
-            return None;
-        }
-        self.spaces();
-        self.variable()?;
-        self.spaces();
-        if self.eats(b",") {
-            self.spaces();
-            self.variable()?;
-            self.spaces();
-        }
-        if self.word()? != "in" || self.peek()? != b' ' {
-            return None;
-        }
-        self.spaces();
-        self.expression(true, depth + 1)?;
-        self.blank_lines();
-        self.eat(b':')?;
-        self.blank_lines();
-        self.expression(true, depth + 1)?;
-        self.blank_lines();
-        if closing == b'}' {
-            if !self.eats(b"=>") {
-                return None;
-            }
-            self.blank_lines();
-            self.expression(true, depth + 1)?;
-            self.blank_lines();
-        }
-        if self.peek()? == b'i' {
-            if self.word()? != "if" || self.peek()? != b' ' {
-                return None;
-            }
-            self.spaces();
-            self.expression(true, depth + 1)?;
-            self.blank_lines();
-        }
-        self.eat(closing)?;
-        Some(true)
-    }
-
-    fn variable(&mut self) -> Option<()> {
-        let word = self.word()?;
-        (!KEYWORDS.contains(&word)).then_some(())
-    }
+/// Returns whether no two names are equal.
+fn are_unique(names: &[&[u8]]) -> bool {
+    // Numbers are compared faster than texts, and few names agree in the first eight bytes.
+    let first_bytes = |name: &[u8]| {
+        let bytes = name.iter().take(8);
+        bytes.fold(0, |number: u64, &byte| number << 8 | u64::from(byte))
+    };
+    let mut sorted: Vec<(u64, &[u8])> = names.iter().map(|it| (first_bytes(it), *it)).collect();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 #[cfg(test)]

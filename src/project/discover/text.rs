@@ -57,7 +57,8 @@ pub(crate) fn read_text(
             return Err(TextError::Io(io::Error::other("not a regular file")));
         }
     }
-    let mut bytes = Vec::with_capacity(1024);
+    // Most files fit, and are read at once.
+    let mut bytes = Vec::with_capacity(16 << 10);
     fs::File::open(host)
         .and_then(|file| {
             file.take(u64::from(limit.bytes) + 1)
@@ -67,6 +68,7 @@ pub(crate) fn read_text(
     if bytes.len() > limit.bytes as usize {
         return Err(too_large(limit));
     }
+    bytes.shrink_to_fit();
     decode(bytes)
 }
 
