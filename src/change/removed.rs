@@ -29,7 +29,7 @@ pub(super) fn removed(
     // Directories that lost configuration, and those that may be hidden now though they did not.
     let mut lost_configuration: BTreeSet<ProjectPath> = BTreeSet::new();
     let mut hidden: BTreeSet<ProjectPath> = BTreeSet::new();
-    // Configuration of stacks that are still there, but may have had other instances.
+    // Configuration of plain stacks that are still there, but may have been instances.
     let mut edited: BTreeSet<ProjectPath> = BTreeSet::new();
     for file in changed.iter() {
         let directory = file.path.parent().unwrap_or_else(ProjectPath::root);
@@ -40,13 +40,13 @@ pub(super) fn removed(
             if project.nested_projects.contains(&directory) {
                 hidden.insert(directory.clone());
             }
-            if file.change == FileChange::Added {
-                continue;
-            }
-            if project.stacks.at(directory.as_str()).len() > 0 {
-                edited.insert(directory);
-            } else {
-                lost_configuration.insert(directory);
+            let here = project.stacks.at(directory.as_str()).first();
+            match here.map(|stack| project.stacks[stack].path.key()) {
+                // A file that is new may be the one with `for_each`.
+                Some(Some(_)) => _ = lost_configuration.insert(directory),
+                _ if file.change == FileChange::Added => {}
+                Some(None) => _ = edited.insert(directory),
+                None => _ = lost_configuration.insert(directory),
             }
         }
     }

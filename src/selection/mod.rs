@@ -2,6 +2,7 @@
 //!
 //! Nothing here does I/O or runs anything.
 
+mod dangling;
 pub mod graph;
 pub mod reference;
 pub mod select;

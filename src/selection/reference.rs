@@ -12,14 +12,13 @@
 //! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
 //! selection look inside, once for all references to it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
-use std::fs;
-use std::path::Path;
 
+use super::dangling::{self, Dangling};
 use crate::change::Since;
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::path::{KeyFilter, ProjectPath, StackPath};
+use crate::path::{KeyFilter, ProjectPath};
 use crate::project::Project;
 use crate::project::stack::{Stack, StackIndex, Stacks};
 use crate::project::tag::TagFilter;
@@ -103,13 +102,6 @@ pub struct References {
     dangling: Vec<Dangling>,
 }
 
-/// A path that names no stack.
-#[derive(Debug)]
-struct Dangling {
-    path: ProjectPath,
-    span: Span,
-}
-
 impl References {
     /// Resolves all references of a project, and adds what is wrong to `problems`. Errors are: a path
     /// that leads out of the project, an invalid tag filter, and `after` or `before` that name only
@@ -142,28 +134,7 @@ impl References {
 
     /// Adds a note to the diagnostics of references that name a stack removed since the base.
     pub fn note_removed(&self, since: &Since, diagnostics: &mut [Diagnostic]) {
-        let removed: BTreeSet<&str> = since.removed.iter().map(StackPath::as_str).collect();
-        let mut notes: HashMap<Span, String> = HashMap::new();
-        for Dangling { path, span } in &self.dangling {
-            let below = path.prefix_of_below();
-            let mut from_below = removed.range(below.as_str()..);
-            let commit = since.base.commit.short();
-            if removed.contains(path.as_str()) {
-                let note = format!("the stack `{path}` was removed since the base {commit}");
-                notes.insert(*span, note);
-            } else if from_below.next().is_some_and(|it| it.starts_with(&below)) {
-                let note =
-                    format!("the stacks below `{path}` were removed since the base {commit}");
-                notes.insert(*span, note);
-            }
-        }
-        for diagnostic in diagnostics {
-            if let [label, ..] = diagnostic.labels.as_slice()
-                && let Some(note) = notes.remove(&label.span)
-            {
-                diagnostic.notes.push(note);
-            }
-        }
+        dangling::note_removed(&self.dangling, since, diagnostics);
     }
 
     /// Returns a tag group.
@@ -346,9 +317,10 @@ impl ReferenceResolver<'_> {
             // Another diagnostic explains what is broken there.
             (None, _) if self.broken_within(&path) => None,
             (None, _) => {
-                let label = why_nothing(&self.project.root, &path);
+                let label = dangling::why_nothing(self.project, &path);
                 self.references.dangling.push(Dangling {
                     path: path.clone(),
+                    key: None,
                     span: entry.span,
                 });
                 let mut diagnostic = self.names_nothing(kind, entry, label);
@@ -399,10 +371,15 @@ impl ReferenceResolver<'_> {
             (None, _) if self.broken_within(&directory) => None,
             (None, _) => {
                 let label = match here.first() {
-                    None => why_nothing(&self.project.root, &directory),
+                    None => dangling::why_nothing(self.project, &directory),
                     Some(first) if stacks[first].path.key().is_some() => "no instance has this key",
                     Some(_) => "this stack has no instances",
                 };
+                self.references.dangling.push(Dangling {
+                    path: directory.clone(),
+                    key: Some(key.clone()),
+                    span: entry.span,
+                });
                 let mut diagnostic = self.names_nothing(kind, entry, label);
                 self.suggestions += 1;
                 if self.suggestions <= MAX_SUGGESTIONS {
@@ -512,14 +489,5 @@ impl ReferenceResolver<'_> {
         };
         self.problems
             .push(diagnostic.label(entry.span, label).help("remove it"));
-    }
-}
-
-fn why_nothing(root: &Path, path: &ProjectPath) -> &'static str {
-    match fs::symlink_metadata(path.to_host(root)) {
-        Err(_) => "no such directory",
-        Ok(metadata) if metadata.is_symlink() => "a symbolic link, which is not followed",
-        Ok(metadata) if metadata.is_file() => "a file, and a reference names directories",
-        Ok(_) => "no stack at or below this directory",
     }
 }

@@ -32,6 +32,7 @@ mod graph; // the three drawings
 mod help; // `orch --help`, `orch help`, `orch man`, `orch version`
 mod hostile; // names and contents that nobody would write on purpose
 mod inputs; // which stacks change with modules, files that are read, links
+mod instances; // stacks with several instances
 mod list; // `orch list`: text, reasons, JSON
 mod matrix; // `orch list` as the jobs of a CI pipeline
 #[cfg(unix)]

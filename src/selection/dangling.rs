@@ -1,0 +1,69 @@
+//! References that name nothing, and why.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+
+use crate::change::Since;
+use crate::diagnostic::Diagnostic;
+use crate::path::{KeyFilter, ProjectPath, StackPath};
+use crate::project::Project;
+use crate::source::Span;
+
+/// A path that names no stack.
+#[derive(Debug)]
+pub(super) struct Dangling {
+    pub(super) path: ProjectPath,
+    /// Which instances it names, if it does.
+    pub(super) key: Option<KeyFilter>,
+    pub(super) span: Span,
+}
+
+/// Adds a note to the diagnostics of references that name a stack removed since the base.
+pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &mut [Diagnostic]) {
+    let mut removed: BTreeMap<&str, Vec<&StackPath>> = BTreeMap::new();
+    for stack in &since.removed {
+        let here = removed.entry(stack.directory().as_str());
+        here.or_default().push(stack);
+    }
+    let mut notes: HashMap<Span, String> = HashMap::new();
+    for Dangling { path, key, span } in dangling {
+        let below = path.prefix_of_below();
+        let mut from_below = removed.range(below.as_str()..).map(|(path, _)| path);
+        let commit = since.base.commit.short();
+        let here = removed.get(path.as_str()).into_iter().flatten();
+        let is_meant = |stack: &&&StackPath| {
+            let mut key = key.iter();
+            key.all(|key| key.matches(stack.key()))
+        };
+        let here: Vec<_> = here.filter(is_meant).collect();
+        if let [only] = here.as_slice() {
+            let note = format!("the stack `{only}` was removed since the base {commit}");
+            notes.insert(*span, note);
+        } else if !here.is_empty() {
+            let note = format!("the instances of `{path}` were removed since the base {commit}");
+            notes.insert(*span, note);
+        } else if key.is_none() && from_below.next().is_some_and(|it| it.starts_with(&below)) {
+            let note = format!("the stacks below `{path}` were removed since the base {commit}");
+            notes.insert(*span, note);
+        }
+    }
+    for diagnostic in diagnostics {
+        if let [label, ..] = diagnostic.labels.as_slice()
+            && let Some(note) = notes.remove(&label.span)
+        {
+            diagnostic.notes.push(note);
+        }
+    }
+}
+
+/// Explains that no stack is at or below a path.
+pub(super) fn why_nothing(project: &Project, path: &ProjectPath) -> &'static str {
+    let mut empty = project.without_instances.iter();
+    match fs::symlink_metadata(path.to_host(&project.root)) {
+        Err(_) => "no such directory",
+        Ok(metadata) if metadata.is_symlink() => "a symbolic link, which is not followed",
+        Ok(metadata) if metadata.is_file() => "a file, and a reference names directories",
+        Ok(_) if empty.any(|it| it.directory == *path) => "its `for_each` is empty",
+        Ok(_) => "no stack at or below this directory",
+    }
+}

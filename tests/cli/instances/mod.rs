@@ -1,0 +1,4 @@
+//! Stacks with several instances: `for_each`.
+
+#[cfg(unix)]
+mod changed; // which instances change, are added and removed
