@@ -15,7 +15,7 @@ use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::Project;
-use crate::project::config::{EnvDefinition, LetDefinition};
+use crate::project::config::{EnvDefinition, LetDefinition, STACK_KEY};
 use crate::project::globals::is_unset;
 use crate::project::namespaces::{Definition, ProjectNamespaces, StackNamespaces, Used};
 use crate::project::per_stack::{SharedProblem, for_each, needed_at};
@@ -131,6 +131,7 @@ impl<'p> Environments<'p> {
                 Err(diagnostic) => problems.push(diagnostic),
             }
         }
+        environment.remove(STACK_KEY);
         environment.extend(self.identity(stack));
         if problems.is_empty() {
             Ok(environment)
@@ -180,7 +181,7 @@ impl<'p> Environments<'p> {
         let tags: Vec<&str> = stack.tags().collect();
         let id = stack.id.as_ref().map_or("", |id| &id.value);
         let key = stack.path.key();
-        let key = key.map(|key| ("ORCH_STACK_KEY", key.to_string()));
+        let key = key.map(|key| (STACK_KEY, key.to_string()));
         let known = [
             (
                 "ORCH_ROOT",

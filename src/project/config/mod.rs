@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use semver::Version;
 
 pub use self::pattern::CommandPattern;
+pub(crate) use self::run::STACK_KEY;
 pub use self::run::{EnvDefinition, LetDefinition, TagLimit};
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, Schema, Type};

@@ -37,14 +37,18 @@ pub struct LetDefinition {
     pub value: Expr,
 }
 
+/// The variable with the key of an instance; other stacks do not have it.
+pub(crate) const STACK_KEY: &str = "ORCH_STACK_KEY";
+
 /// The variables that `orch` itself gives a command; `ORCH_RUN_ID` is new in each run.
-const OWN_VARIABLES: [&str; 6] = [
+const OWN_VARIABLES: [&str; 7] = [
     "ORCH_RUN_ID",
     "ORCH_ROOT",
     "ORCH_STACK_PATH",
     "ORCH_STACK_NAME",
     "ORCH_STACK_ID",
     "ORCH_STACK_TAGS",
+    STACK_KEY,
 ];
 
 const HELP: &str = "write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag";

@@ -16,6 +16,7 @@ use tracing::debug;
 use super::attendant::{Attendants, Job};
 use super::retry::OutputWatch;
 use super::{Control, End, Executor, Signal, Start, StepEnd, os};
+use crate::project::config::STACK_KEY;
 use crate::project::environment::Environment;
 use crate::record::logs::Stream;
 use crate::run::event::{Failure, Reaction};
@@ -108,6 +109,8 @@ impl Executor for Commands<'_> {
         let mut command = Command::new(&task.program);
         os::set_name(&mut command, &task.name);
         command.args(&task.arguments).current_dir(&task.directory);
+        // An outer run may have one, and only instances get their own.
+        command.env_remove(STACK_KEY);
         for (name, value) in &task.environment {
             match value {
                 Some(value) => command.env(name, value),
