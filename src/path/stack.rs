@@ -25,10 +25,7 @@ pub enum BadKey {
     #[error("a key has at most {MAX_KEY} characters, and this one has {0}")]
     TooLong(usize),
     /// It has a character that would make a stack's name ambiguous or invisible.
-    #[error(
-        "a key has no quotes, brackets, slashes or control characters, and this one has `{}`",
-        .0.escape_default()
-    )]
+    #[error("a key has no quotes, brackets, slashes or control characters, and this one has `{0}`")]
     Character(char),
 }
 
@@ -173,6 +170,14 @@ impl KeyFilter {
             Some((path, filter)) => (path, Some(filter)),
             None => (written, None),
         }
+    }
+
+    /// Splits what a user wrote like [`Self::split`], for a key without its quotes: a shell may have
+    /// removed them. The text may be a path as it is, or a glob.
+    pub fn split_unquoted(written: &str) -> Option<(&str, InstanceKey)> {
+        let open = written.strip_suffix(']')?.rfind('[')?;
+        let (path, key) = written.split_at(open);
+        Some((path, InstanceKey::new(&key[1..key.len() - 1]).ok()?))
     }
 
     /// Returns whether it means an instance with this key. A stack without a key is no instance.

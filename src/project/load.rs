@@ -3,7 +3,7 @@
 //! [`Project::load`] turns a root directory into [`Stacks`]. It never stops at a problem: it adds all
 //! problems to the caller's [`Problems`], which must be checked before the stacks are used.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,11 +19,10 @@ use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, ConfigLevel, EnvDefinition, LetDefinition, ProjectSettings};
 use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
 use crate::project::globals::Globals;
+use crate::project::ids::check_ids;
 use crate::project::import::{Imported, Imports};
 use crate::project::problems::Problems;
-use crate::project::stack::{
-    self, AttributeRead, Declared, FOR_EACH, Stack, StackIndex, Stacks, Watch,
-};
+use crate::project::stack::{self, AttributeRead, Declared, FOR_EACH, StackIndex, Stacks, Watch};
 use crate::project::{globals, import, top_level};
 use crate::source::{Sources, Span, Spanned};
 
@@ -297,57 +296,6 @@ impl Project {
         }
         settings.into()
     }
-}
-
-/// Checks that no two stacks have the same id; the stacks are sorted by path.
-fn check_ids(stacks: &[Stack], problems: &mut Vec<Diagnostic>) {
-    let mut first: HashMap<String, &Stack> = HashMap::new();
-    let mut first_of_directory: HashSet<&ProjectPath> = HashSet::new();
-    for stack in stacks {
-        let Some(id) = &stack.id else {
-            continue;
-        };
-        let folded = id.value.to_ascii_lowercase();
-        let Some(other) = first.get(&folded) else {
-            first.insert(folded, stack);
-            continue;
-        };
-        if other.path.directory() == stack.path.directory() {
-            if first_of_directory.insert(stack.path.directory()) {
-                problems.push(same_for_instances(other, stack, id));
-            }
-            continue;
-        }
-        let mut diagnostic = Diagnostic::error(
-            Code::DuplicateId,
-            format!(
-                "stacks `{}` and `{}` have the same id `{}`",
-                other.path, stack.path, id.value
-            ),
-        )
-        .label(id.span, "an id must be unique in the project");
-        if let Some(other_id) = &other.id {
-            diagnostic = diagnostic.label(other_id.span, "also used here");
-            if other_id.value != id.value {
-                diagnostic = diagnostic.note("ids are compared ignoring case");
-            }
-        }
-        problems.push(diagnostic.help("give one of the stacks another id"));
-    }
-}
-
-fn same_for_instances(one: &Stack, other: &Stack, id: &Spanned<String>) -> Diagnostic {
-    let message = format!(
-        "duplicate id: the stacks `{}` and `{}` have the same id `{}`",
-        one.path, other.path, id.value
-    );
-    let help = format!(
-        "make `each.key` part of the id, as in `id = \"{}-${{each.key}}\"`",
-        id.value
-    );
-    Diagnostic::error(Code::DuplicateId, message)
-        .label(id.span, "the same for several instances of this block")
-        .help(help)
 }
 
 pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {

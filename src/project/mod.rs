@@ -10,6 +10,7 @@ pub mod discover;
 pub mod environment;
 pub mod function_files;
 pub mod globals;
+mod ids;
 mod import;
 pub mod inspected;
 mod load;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use orch::change::shared_data;
 use orch::path::{KeyFilter, ProjectPath};
-use orch::printable::printable;
+use orch::printable::{command_line, printable};
 use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
 use orch::report::Refusal;
@@ -133,6 +133,18 @@ pub(super) fn tag_filters(
         no_tags.push(tag.to_owned());
     }
     Ok((tags, no_tags))
+}
+
+/// Returns a path with quotes around the key that ends it without them.
+pub(in crate::program::commands) fn quoted_key(written: &str) -> Option<String> {
+    let (path, key) = KeyFilter::split_unquoted(written)?;
+    Some(format!("{path}{}", KeyFilter::One(key)))
+}
+
+/// Returns the explanation for a path that lacks the quotes around its key.
+pub(in crate::program::commands) fn missing_quotes(quoted: String) -> String {
+    let word = command_line(&[quoted.into()]);
+    format!("the quotes around the key are missing; in a shell, write `{word}`")
 }
 
 /// Returns the error of a flag whose value lacks a tag, as an unset variable of the shell does. It must
@@ -298,7 +310,8 @@ impl Loaded {
             for (number, written) in bad.iter().take(MAX_BAD_LINES) {
                 let why = match self.directory.resolve(written) {
                     Err(_) => "outside of the project".to_owned(),
-                    Ok(path) => self.why_no_stack(&path, written),
+                    Ok(path) => (self.without_quotes(written))
+                        .unwrap_or_else(|| self.why_no_stack(&path, written)),
                 };
                 message += &format!("\n  line {number}: `{}`: {why}", printable(written));
             }
@@ -330,6 +343,13 @@ impl Loaded {
         Ok(NamedStacks { source, lines })
     }
 
+    /// Explains that a stack is named by a key without its quotes, if it is.
+    pub(super) fn without_quotes(&self, written: &str) -> Option<String> {
+        let quoted = quoted_key(written)?;
+        let found = self.project.stacks.written(&self.directory, &quoted).ok()?;
+        (!found.is_empty()).then(|| missing_quotes(quoted))
+    }
+
     /// Explains why no stack is at a path, which the user wrote like this.
     pub(super) fn why_no_stack(&self, path: &ProjectPath, written: &str) -> String {
         let stacks = &self.project.stacks;
@@ -342,8 +362,16 @@ impl Loaded {
                 _ => "this stack has no instances".to_owned(),
             };
         }
+        if let Some((directory, key)) = KeyFilter::split_unquoted(written)
+            && let Ok(directory) = self.directory.resolve(directory)
+            && let Some(first) = stacks.at(directory.as_str()).first()
+            && stacks[first].path.key().is_some()
+        {
+            return format!("no instance has the key `{key}`");
+        }
+        let directory = self.directory.resolve(KeyFilter::split(written).0).ok();
         let mut empty = self.project.without_instances.iter();
-        if empty.any(|it| it.directory == *path) {
+        if empty.any(|it| Some(&it.directory) == directory.as_ref()) {
             return "its `for_each` is empty, so there is no stack".to_owned();
         }
         let below = stacks.at_or_below(path).count();

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use orch::diagnostic::closest;
-use orch::path::ProjectPath;
-use orch::printable::printable;
+use orch::path::{InstanceKey, KeyFilter, ProjectPath};
+use orch::printable::{command_line, printable};
 use orch::project::tag::TagFilter;
 use orch::selection::select::{PathFilter, Query};
 
 use super::Loaded;
+use super::filters::quoted_key;
 use crate::program::console;
 
 impl Loaded {
@@ -48,6 +49,24 @@ impl Loaded {
     /// another name for the directory that it begins with.
     fn meant_path(&self, flag: &str, written: &str) -> String {
         let directory = &self.directory;
+        if let Some(quoted) = quoted_key(written)
+            && PathFilter::new(directory, &quoted).is_ok_and(|filter| self.has_match(&filter))
+        {
+            let word = command_line(&[quoted.into()]);
+            return format!("; the key of an instance needs quotes: `{flag} {word}`");
+        }
+        if let (path, Some(KeyFilter::One(key))) = KeyFilter::split(written)
+            && let Ok(any) = PathFilter::new(directory, &format!("{path}[*]"))
+        {
+            let stacks = self.project.stacks.iter();
+            let instances = stacks.filter(|(_, stack)| any.matches(&stack.path));
+            let keys = instances.filter_map(|(_, stack)| stack.path.key());
+            let keys: BTreeSet<&str> = keys.map(InstanceKey::as_str).collect();
+            let close = closest(key.as_str(), keys);
+            return close.map_or(String::new(), |close| {
+                format!("; did you mean `{path}[\"{close}\"]`?")
+            });
+        }
         let mut meant = String::new();
         let would_match = |text: &str| {
             PathFilter::new(directory, text).is_ok_and(|filter| self.has_match(&filter))

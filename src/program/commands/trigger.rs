@@ -36,8 +36,8 @@ const WHO: [&str; 6] = [
 /// Mark a stack as changed, or as unchanged, without a change in its files
 ///
 /// Writes a trigger file, as Terramate does: `/.tmtriggers/<path of the stack>/<kind>-<uuid>.tm.hcl`.
-/// The file counts as long as it differs from the base. The reason names who asked for it. See
-/// `orch help triggers`.
+/// The file counts as long as it differs from the base. The reason names who asked for it. A directory
+/// with `for_each` means all its instances, `'net["dev"]'` one of them. See `orch help triggers`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -267,6 +267,9 @@ impl Loaded {
     }
 
     fn why_not_there(&self, path: &ProjectPath, written: &Path) -> String {
+        if let Some(why) = self.without_quotes(&written.to_string_lossy()) {
+            return why;
+        }
         let stacks = self.project.stacks.iter();
         let stacks: Vec<&str> = stacks.map(|(_, stack)| stack.path.as_str()).collect();
         let inside = written.strip_prefix(&self.project.root).ok();
@@ -333,7 +336,7 @@ impl Loaded {
             return Err(cannot_trigger(written, &why));
         }
         let mut why = self.why_no_stack(&place, &written.to_string_lossy());
-        if stacks.at_or_below(&place).next().is_some() {
+        if key.is_none() && stacks.at_or_below(&place).next().is_some() {
             why += "; add `--recursive`";
         }
         Err(cannot_trigger(written, &why))

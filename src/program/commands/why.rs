@@ -8,7 +8,7 @@ use clap::Args;
 use orch::change::{ChangeError, Changes, Input, add_computed, add_uncounted, inputs_of};
 use orch::diagnostic::closest;
 use orch::path::StackPath;
-use orch::printable::printable;
+use orch::printable::{command_line, printable};
 use orch::project::stack::StackIndex;
 use orch::report::{
     Document, Ordered, Refusal, Story, write_why, write_why_after, write_why_after_json,
@@ -33,6 +33,8 @@ use crate::program::exit::ExitStatus;
 #[command(after_help = WHY_EXAMPLES, after_long_help = format!("{WHY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct WhyArgs {
     /// The stack: a path relative to the current directory, or from the project root with a `/`
+    ///
+    /// A directory with `for_each` means all its instances, `'net["dev"]'` one of them.
     #[arg(value_name = "STACK")]
     pub(crate) stack: String,
 
@@ -195,7 +197,10 @@ impl Loaded {
     /// document says so.
     pub(super) fn stack(&mut self, written: &str) -> Result<StackIndex> {
         let found = self.find_stacks(written, None);
-        let found = found.and_then(|stacks| self.only(&stacks, &format!("`{written}`")));
+        let found = found.and_then(|stacks| {
+            let named = format!("`{}`", printable(written));
+            self.only(&stacks, &named, "choose one")
+        });
         self.refuse(found)
     }
 
@@ -205,7 +210,8 @@ impl Loaded {
         if here.is_empty() {
             return Ok(None);
         }
-        let found = self.only(&here, "this directory").map(Some);
+        let found = self.only(&here, "this directory", "choose one with `--stack`");
+        let found = found.map(Some);
         self.refuse(found)
     }
 
@@ -216,21 +222,22 @@ impl Loaded {
         self.refuse(found)
     }
 
-    fn only(&self, stacks: &[StackIndex], named: &str) -> Result<StackIndex> {
+    /// Returns the only one of some stacks. The error says how to choose one.
+    fn only(&self, stacks: &[StackIndex], named: &str, choose: &str) -> Result<StackIndex> {
         if let [only] = stacks {
             return Ok(*only);
         }
         let shown = stacks.iter().take(MAX_KNOWN);
         let shown = shown.map(|&stack| {
-            let path = &self.project.stacks[stack].path;
-            format!("`{}`", printable(path.as_str()))
+            let path = self.project.stacks[stack].path.as_str();
+            format!("`{}`", command_line(&[path.into()]))
         });
         let mut shown: Vec<String> = shown.collect();
         if stacks.len() > MAX_KNOWN {
             shown.push("…".to_owned());
         }
         let (n, shown) = (stacks.len(), shown.join(", "));
-        let message = format!("{named} has {n} instances; choose one: {shown}");
+        let message = format!("{named} has {n} instances; {choose}: {shown}");
         Err(ProgramError::usage(message))
     }
 
@@ -265,6 +272,9 @@ impl Loaded {
             let base = since.base.commit.short();
             let message = format!("`{shown}` is no longer a stack; it was one in the base {base}");
             return Err(ProgramError::usage(message));
+        }
+        if let Some(why) = self.without_quotes(written) {
+            return Err(ProgramError::usage(format!("`{shown}`: {why}")));
         }
         let mut message = format!("`{shown}`: {}", self.why_no_stack(&path, written));
         let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());

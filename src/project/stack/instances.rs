@@ -91,11 +91,13 @@ impl Keys {
         };
         if let Some(&first) = self.places.get(&valid) {
             let message = format!("`{key}` stands twice in `for_each`");
-            let mut diagnostic =
-                Diagnostic::error(Code::DuplicateEntry, message).label(span, "again here");
-            if first != span {
-                diagnostic = diagnostic.label(first, "first here");
-            }
+            let diagnostic = Diagnostic::error(Code::DuplicateEntry, message);
+            let diagnostic = if first == span {
+                diagnostic.label(span, "two elements of this are the same")
+            } else {
+                let diagnostic = diagnostic.label(span, "again here");
+                diagnostic.label(first, "first here")
+            };
             problems.push(diagnostic.help("each key makes one stack: remove one of them"));
             return;
         }

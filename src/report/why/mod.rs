@@ -153,6 +153,7 @@ impl<'a> Story<'a> {
     /// Returns what the stack needs to pass a filter; `None` if the obstacle is not a filter.
     fn remedy(&self, obstacle: &Obstacle) -> Option<FilterRemedy> {
         let path = self.stack().path.as_str();
+        let directory = self.stack().path.directory();
         let change = self.change_text();
         let flag = match obstacle {
             Obstacle::Globs => self.exact_glob().map(|glob| ("--match", glob)),
@@ -174,10 +175,10 @@ impl<'a> Story<'a> {
                 }
             }
             Obstacle::Directory(_, DirectoryMatch::Recursive) => {
-                format!("running orch in {path}, or in a directory above it")
+                format!("running orch in {directory}, or in a directory above it")
             }
             Obstacle::Directory(_, DirectoryMatch::Exact) => {
-                format!("running orch in {path}, or above it without --no-recursive")
+                format!("running orch in {directory}, or above it without --no-recursive")
             }
             Obstacle::Globs => match &flag {
                 Some(flag) => typed(flag),

@@ -11,6 +11,7 @@ use orch::record::journal::{RunRecord, Runs, StackRecord, StackState};
 use orch::record::logs::{Logs, Stream};
 
 use super::record;
+use crate::program::commands::filters::{missing_quotes, quoted_key};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -25,7 +26,8 @@ pub(crate) struct LogsArgs {
     #[arg(value_name = "RUN", default_value = "last", hide_default_value = true)]
     pub(crate) run: String,
 
-    /// Only of these stacks: paths relative to the current directory, or from the project root
+    /// Only of these stacks: paths relative to the current directory, or from the project root; a
+    /// directory with `for_each` means all its instances, `'net["dev"]'` one of them
     #[arg(value_name = "STACK")]
     pub(crate) stacks: Vec<String>,
 
@@ -113,6 +115,17 @@ fn wanted(
         wanted.extend(known().filter(is_meant).map(str::to_owned));
         if wanted.len() > before {
             continue;
+        }
+        let resolved = quoted_key(written).and_then(|quoted| {
+            let (place, key) = KeyFilter::split(&quoted);
+            let place = directory.resolve(place).ok()?;
+            stacks
+                .contains(&*format!("{place}{}", key?))
+                .then_some(quoted)
+        });
+        if let Some(quoted) = resolved {
+            let message = format!("`{}`: {}", printable(written), missing_quotes(quoted));
+            return Err(ProgramError::usage(message));
         }
         let mut message = format!(
             "`{}` is not a stack of run {}",
