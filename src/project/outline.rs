@@ -28,7 +28,7 @@ pub struct Outline<'r> {
 }
 
 /// A stack, or a directory that leads to stacks.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The path of the stack, or of the directory.
     pub path: StackPath,
@@ -37,9 +37,9 @@ pub struct Place {
 }
 
 /// What is at a place.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceKind {
-    /// A stack, with its description.
+    /// A stack, with its description, or all instances in a directory.
     Stack(Option<String>),
     /// A directory with stacks below it.
     Directory,
@@ -60,29 +60,31 @@ impl<'r> Outline<'r> {
     }
 
     /// Returns the stacks at or below a directory whose paths from there begin with `beginning`, which
-    /// has no `/`, in path order. If there are more than `max`, returns instead the nearest
-    /// places that lead to all of them.
+    /// has no `/`, in path order. The paths of instances in the directory itself begin with `[`. If there
+    /// are more than `max`, returns instead the nearest places that lead to all of them; a directory
+    /// then stands for its instances.
     pub fn stacks(&self, directory: &ProjectPath, beginning: &str, max: usize) -> Vec<Place> {
         let Some(mut base) = self.reach(directory) else {
             return Vec::new();
         };
+        let mut own = self.begun_instances(&base, beginning);
         base.names.retain(|name| name.starts_with(beginning));
-        let mut found = Vec::new();
+        let mut found = own.clone();
         if beginning.is_empty() {
             found.extend(self.stacks_at(&base));
         }
-        if self.collect(&base, max, &mut found) {
+        if self.collect(&base, max.max(own.len()), &mut found) {
             found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
             return found;
         }
         loop {
-            let mut places = Vec::new();
+            let mut places = std::mem::take(&mut own);
             if beginning.is_empty() || base.path != *directory {
-                places.extend(self.stacks_at(&base));
+                places.extend(self.place_at(&base));
             }
             let mut only = None;
             for child in self.children(&base) {
-                places.extend(self.stacks_at(&child));
+                places.extend(self.place_at(&child));
                 if !self.collect(&child, 0, &mut Vec::new()) {
                     places.push(Place {
                         path: child.path.clone().into(),
@@ -97,6 +99,36 @@ impl<'r> Outline<'r> {
                 _ => return places,
             }
         }
+    }
+
+    /// Returns the instances whose keys the user has begun to type, with the quotes or without them, as
+    /// a shell passes them on that has removed them.
+    fn begun_instances(&self, base: &Directory, beginning: &str) -> Vec<Place> {
+        let is_begun = |rest: &str, place: &Place| {
+            let key = place.path.key();
+            key.is_some_and(|key| {
+                format!("[\"{key}\"]").starts_with(rest) || format!("[{key}]").starts_with(rest)
+            })
+        };
+        let begun = |name: &str| {
+            beginning
+                .strip_prefix(name)
+                .filter(|it| it.starts_with('['))
+        };
+        let mut found = Vec::new();
+        if let Some(rest) = begun("") {
+            let here = self.stacks_at(base);
+            found.extend(here.filter(|place| is_begun(rest, place)));
+        }
+        for name in &base.names {
+            if let Some(rest) = begun(name)
+                && let Some(child) = self.read(base.path.join(name), may_be_stack)
+            {
+                let there = self.stacks_at(&child);
+                found.extend(there.filter(|place| is_begun(rest, place)));
+            }
+        }
+        found
     }
 
     /// Returns the tags in use.
@@ -216,6 +248,19 @@ impl<'r> Outline<'r> {
         stacks.into_iter().map(|stack| Place {
             path: stack.path,
             kind: PlaceKind::Stack(stack.description),
+        })
+    }
+
+    /// Returns the stack in a directory, or one place for all its instances.
+    fn place_at(&self, directory: &Directory) -> Option<Place> {
+        let mut stacks = self.stacks_at(directory);
+        let first = stacks.next()?;
+        if first.path.key().is_none() {
+            return Some(first);
+        }
+        Some(Place {
+            path: directory.path.clone().into(),
+            kind: PlaceKind::Stack(None),
         })
     }
 

@@ -73,6 +73,163 @@ fn stacks_are_relative_to_where_the_line_is_typed() {
     }
 }
 
+/// Two directories with instances, and a plain stack.
+fn instances() -> Sandbox {
+    Sandbox::new(
+        r#"
+//- /net/stack.orch.hcl
+stack {
+  for_each    = ["dev", "prod"]
+  description = "net ${each.key}"
+}
+//- /net/dns/stack.orch.hcl
+stack {
+  for_each = { dev = 1 }
+}
+//- /other/stack.tm
+stack {
+}
+//- /empty/stack.orch.hcl
+stack {
+  for_each = []
+}
+"#,
+    )
+}
+
+#[test]
+fn instances_are_completed_wherever_stacks_are() {
+    let sandbox = instances();
+    let net = r#"net["dev"] net["prod"]"#;
+    let all = r#"net["dev"] net["prod"] net/dns["dev"]"#;
+    let own = r#".["dev"] .["prod"] dns["dev"]"#;
+    let table = [
+        ("/", "why ne", all),
+        (
+            "/",
+            "why ",
+            r#"net["dev"] net["prod"] net/dns["dev"] other"#,
+        ),
+        ("/", "why net[", net),
+        ("/", "why 'net[", net),
+        ("/", "why 'net[\"", net),
+        ("/", "why 'net[\"p", r#"net["prod"]"#),
+        ("/", "why \"net[\\\"p", r#"net["prod"]"#),
+        ("/", "why net\\[\\\"p", r#"net["prod"]"#),
+        ("/", "why 'net[\"prod\"]", r#"net["prod"]"#),
+        ("/", "why 'net[\"x", ""),
+        // Without the quotes, as a shell passes them on.
+        ("/", "why net[p", r#"net["prod"]"#),
+        ("/", "why net[\"p", r#"net["prod"]"#),
+        ("/", "why net[x", ""),
+        ("/", "why /net[", r#"/net["dev"] /net["prod"]"#),
+        (
+            "/",
+            "why net/",
+            r#"net/["dev"] net/["prod"] net/dns["dev"]"#,
+        ),
+        ("/", "why net/[", r#"net/["dev"] net/["prod"]"#),
+        ("/", "why net/dns[", r#"net/dns["dev"]"#),
+        ("/", "why other[", ""),
+        ("/", "why other --after net[d", r#"net["dev"]"#),
+        ("/", "trigger net[p", r#"net["prod"]"#),
+        ("/", "runs logs last net[", net),
+        ("/", "eval --stack net[", net),
+        ("/", "list --match net[", net),
+        ("/", "list --match n", all),
+        ("/", "list --exclude=net[p", r#"--exclude=net["prod"]"#),
+        ("/", "-C net why ", own),
+        ("/net", "why ", own),
+        ("/net", "why [", r#"["dev"] ["prod"]"#),
+        ("/net", "why .[\\\"d", r#".["dev"]"#),
+        ("/net", "why d", r#"dns["dev"]"#),
+        ("/net/dns", "why ../[", r#"../["dev"] ../["prod"]"#),
+    ];
+    for (directory, line, expected) in table {
+        let found = candidates(&sandbox, directory, &format!("orch {line}"));
+        assert_eq!(found, expected, "`orch {line}` in {directory}");
+    }
+    let explained = ask(&sandbox, "fish", "/", "orch why net[").stdout;
+    assert_eq!(
+        explained,
+        "net[\"dev\"]\tnet dev\nnet[\"prod\"]\tnet prod\n"
+    );
+    // At the root, too.
+    sandbox.write("/stack.orch.hcl", "stack {\n  for_each = [\"r\"]\n}\n");
+    assert_eq!(candidates(&sandbox, "/", "orch why /["), r#"/["r"]"#);
+    assert_eq!(candidates(&sandbox, "/net", "orch why /["), r#"/["r"]"#);
+}
+
+/// What is completed for a name is what orch takes for it.
+#[test]
+fn completed_instances_are_taken() {
+    let sandbox = instances();
+    for (directory, line) in [
+        ("/", ""),
+        ("/", "net/"),
+        ("/", "/net["),
+        ("/net", ""),
+        ("/net", "["),
+        ("/net/dns", "../["),
+    ] {
+        for name in candidates(&sandbox, directory, &format!("orch why {line}")).split(' ') {
+            let output = sandbox.orch_with("why", |command| {
+                command.arg(name).current_dir(sandbox.path(directory));
+            });
+            assert_eq!(
+                output.stdout.matches("\nits inputs ").count(),
+                1,
+                "{name}: {output}"
+            );
+        }
+    }
+}
+
+#[test]
+fn many_instances_are_completed_once_their_directory_is_typed() {
+    let sandbox = instances();
+    let keys: Vec<String> = (0..150).map(|key| format!("\"k{key}\"")).collect();
+    let text = format!("stack {{\n  for_each = [{}]\n}}\n", keys.join(", "));
+    sandbox.write("/many/stack.orch.hcl", text);
+    assert_eq!(
+        candidates(&sandbox, "/", "orch why "),
+        "many net net/ other"
+    );
+    assert_eq!(candidates(&sandbox, "/", "orch why m"), "many");
+    assert_eq!(
+        candidates(&sandbox, "/", "orch why ne"),
+        r#"net["dev"] net["prod"] net/dns["dev"]"#
+    );
+    let found = candidates(&sandbox, "/", "orch why many[");
+    assert_eq!(found.split(' ').count(), 150);
+    assert_eq!(
+        candidates(&sandbox, "/", "orch why 'many[\"k14"),
+        r#"many["k14"] many["k140"] many["k141"] many["k142"] many["k143"] many["k144"] many["k145"] many["k146"] many["k147"] many["k148"] many["k149"]"#
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn globs_complete_no_directory_that_is_read_otherwise() {
+    let sandbox = instances();
+    sandbox.write("/a[b]/stack.tm", "stack {\n}\n");
+    sandbox.write("/a*/stack.orch.hcl", "stack {\n  for_each = [\"x\"]\n}\n");
+    sandbox.write(
+        "/z/stack.orch.hcl",
+        "stack {\n  for_each = [\"*\", \"{!}\"]\n}\n",
+    );
+    assert_eq!(candidates(&sandbox, "/", "orch list --match a"), "");
+    assert_eq!(candidates(&sandbox, "/", "orch why a"), r#"a*["x"] a[b]"#);
+    assert_eq!(
+        candidates(&sandbox, "/", "orch list --match z"),
+        r#"z["*"] z["{!}"]"#
+    );
+    assert_eq!(
+        sandbox.orch("list --match 'z[\"{!}\"]'").to_string(),
+        "z[\"{!}\"]\n"
+    );
+}
+
 #[test]
 fn tags_are_completed_one_by_one() {
     let sandbox = sandbox();
@@ -394,6 +551,122 @@ mod shells {
         );
         if let Some(found) = run(&sandbox, &["bash", "--norc"], &script) {
             assert_eq!(found, ["net", "app data net prod", "odd/a b"]);
+        }
+    }
+
+    #[test]
+    fn bash_reads_back_the_instances_that_it_completes() {
+        let sandbox = instances();
+        // The word that bash replaces begins after the last quote that is open.
+        let script = r#"
+            eval "$(orch completions bash)"
+            try() { # the line, what of it bash replaces, and what it adds
+                local candidate kept=${1%"$2"} end=${3-}
+                COMP_LINE=$1 COMP_POINT=${#1}
+                _orch orch "$2" ''
+                for candidate in "${COMPREPLY[@]}"; do
+                    eval "$kept$candidate$end" | head -n 1
+                done
+            }
+            try 'orch why ne' 'ne'
+            try 'orch why net[' 'net['
+            try 'orch why net[p' 'net[p'
+            try 'orch why net\[\"p' 'net\[\"p'
+            try "orch why 'net[\"p" 'net["p' "'"
+            try 'orch why "net[\"p' 'net[\"p' '"'
+            try 'orch why net["p' 'p' '"'
+            try 'orch list --match net[p' 'net[p'
+            try 'orch list --match=net[p' 'net[p'
+        "#;
+        let Some(found) = run(&sandbox, &["bash", "--norc"], script) else {
+            return;
+        };
+        let mut lines: Vec<String> = Vec::new();
+        for name in ["/net[\"dev\"]", "/net[\"prod\"]", "/net/dns[\"dev\"]"] {
+            lines.push(format!("{name} is selected"));
+        }
+        lines.extend(lines[..2].to_vec());
+        lines.extend(vec![lines[1].clone(); 5]);
+        lines.extend(vec!["net[\"prod\"]".to_owned(); 2]);
+        assert_eq!(found, lines);
+    }
+
+    #[test]
+    fn zsh_and_fish_offer_instances() {
+        let sandbox = instances();
+        let script = r#"
+            compdef() { }
+            _describe() { local -a found=("${(@P)3}"); print -rl -- "${found[@]}" }
+            eval "$(orch completions zsh)"
+            for typed in 'ne' 'net\[\"p' 'net\['; do
+                words=(orch why $typed) CURRENT=3 PREFIX=$typed IPREFIX= QIPREFIX=
+                _orch
+            done
+            words=(orch why "'net[\"p") CURRENT=3 PREFIX='net["p' IPREFIX= QIPREFIX="'"
+            _orch
+        "#;
+        let (dev, prod) = ("net[\"dev\"]", "net[\"prod\"]");
+        let (dev_told, prod_told) = (format!("{dev}:net dev"), format!("{prod}:net prod"));
+        if let Some(found) = run(&sandbox, &["zsh", "-f"], script) {
+            let (dev, prod) = (dev_told.clone(), prod_told.clone());
+            let dns = "net/dns[\"dev\"]:".to_owned();
+            let lines = [
+                dev.clone(),
+                prod.clone(),
+                dns,
+                prod.clone(),
+                dev,
+                prod.clone(),
+                prod,
+            ];
+            assert_eq!(found, lines);
+        }
+        let script = r#"
+            orch completions fish | source
+            complete --do-complete 'orch why ne'
+            complete --do-complete 'orch why net['
+            complete --do-complete 'orch why net\[\"p'
+            complete --do-complete "orch why 'net[\"p"
+            complete --do-complete 'orch why net["p'
+        "#;
+        if let Some(found) = run(&sandbox, &["fish", "--no-config"], script) {
+            let (dev, prod) = (format!("{dev}\tnet dev"), format!("{prod}\tnet prod"));
+            let dns = "net/dns[\"dev\"]".to_owned();
+            let lines = [
+                dev.clone(),
+                prod.clone(),
+                dns,
+                dev,
+                prod.clone(),
+                prod.clone(),
+                prod.clone(),
+                prod,
+            ];
+            assert_eq!(found, lines);
+        }
+    }
+
+    /// What each shell makes of a name that is quoted as the help says, and of one that is not.
+    #[test]
+    fn shells_pass_names_in_single_quotes_on_and_names_without_them_not() {
+        let sandbox = instances();
+        for shell in [
+            &["bash", "--norc"][..],
+            &["zsh", "-f"],
+            &["fish", "--no-config"],
+            &["sh"],
+        ] {
+            let script = "orch list --match 'net[\"dev\"]'; orch list --match net\\[\\\"dev\\\"\\]";
+            if let Some(found) = run(&sandbox, shell, script) {
+                assert_eq!(found, ["net[\"dev\"]", "net[\"dev\"]"], "{shell:?}");
+            }
+        }
+        let script = "orch why net[\"dev\"] 2>&1";
+        for shell in [&["bash", "--norc"][..], &["fish", "--no-config"], &["sh"]] {
+            if let Some(found) = run(&sandbox, shell, script) {
+                let said = "error: `net[dev]`: the quotes around the key are missing; in a shell, write `'net[\"dev\"]'`";
+                assert_eq!(found, [said], "{shell:?}");
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use clap_complete::engine::CompletionCandidate;
-use orch::path::ProjectPath;
+use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::{command_line, printable};
 use orch::project::outline::{Outline, Place, PlaceKind};
 use orch::project::tag::tag_problem;
@@ -73,8 +73,8 @@ impl Surroundings {
 
     /// Returns the stacks whose paths, read as globs, match themselves.
     pub(super) fn globs(&self, typed: &str) -> Vec<Value> {
-        self.paths(typed, |path| {
-            !path.contains(['*', '?', '[', ']', '{', '}', '\\', '!'])
+        self.paths(typed, |directory| {
+            !directory.contains(['*', '?', '[', ']', '{', '}', '\\', '!'])
         })
     }
 
@@ -83,9 +83,7 @@ impl Surroundings {
             return Vec::new();
         };
         let outline = Outline::new(&found.root);
-        let mut paths = stack_paths(&outline, &found.directory, typed);
-        paths.retain(|value| is_wanted(&value.text));
-        paths
+        stack_paths(&outline, &found.directory, typed, is_wanted)
     }
 
     /// Returns the filters that extend what was typed by one tag.
@@ -126,24 +124,38 @@ impl Surroundings {
     }
 }
 
-/// Returns the paths of stacks that begin with what was typed, relative in the same way. If there are
-/// too many, returns the directories that lead to them, which end in `/`.
-fn stack_paths(outline: &Outline<'_>, directory: &ProjectPath, typed: &str) -> Vec<Value> {
-    let (folder, name) = typed.split_at(typed.rfind('/').map_or(0, |slash| slash + 1));
+/// Returns the paths of stacks that begin with what was typed, relative in the same way, if what stands
+/// before the key is wanted. If there are too many, returns the directories that lead to them, which end
+/// in `/`.
+fn stack_paths(
+    outline: &Outline<'_>,
+    directory: &ProjectPath,
+    typed: &str,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Vec<Value> {
+    let (mut folder, mut name) = typed.split_at(typed.rfind('/').map_or(0, |slash| slash + 1));
     if name == ".." {
         return vec![Value::new(format!("{typed}/"))];
+    }
+    if name.starts_with(".[") {
+        (folder, name) = typed.split_at(folder.len() + 1);
     }
     let Ok(base) = directory.resolve(folder) else {
         return Vec::new();
     };
     let value = |Place { path, kind }: Place| {
-        let text = match path.relative_to(&base).as_str() {
-            "." if folder.is_empty() => ".".to_owned(),
-            "." => folder.to_owned(),
-            below => format!("{folder}{below}"),
+        let below = path.relative_to(&base);
+        let text = match below.strip_prefix('.') {
+            // The directory itself, or an instance in it.
+            Some(_) if typed.is_empty() => below,
+            Some(key) => format!("{folder}{key}"),
+            None => format!("{folder}{below}"),
         };
+        let key = path.key().cloned();
+        let key = key.map_or_else(String::new, |key| KeyFilter::One(key).to_string());
+        let before = text.strip_suffix(&key).unwrap_or(&text);
         let is_printable = matches!(printable(&text), Cow::Borrowed(_));
-        is_printable.then(|| match kind {
+        (is_printable && is_wanted(before)).then(|| match kind {
             PlaceKind::Stack(description) => Value::new(text).help(description),
             PlaceKind::Directory => Value::new(format!("{text}/")),
         })
