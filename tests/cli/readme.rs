@@ -92,13 +92,20 @@ fn every_console_block_shows_what_happens() {
         transcripts.len()
     );
     let directory = tempfile::tempdir().unwrap();
-    copy(&root.join("examples/shop"), directory.path());
+    let shop = directory.path().join("shop");
+    for example in ["shop", "workspaces"] {
+        let example = root.join("examples").join(example);
+        copy(
+            &example,
+            &directory.path().join(example.file_name().unwrap()),
+        );
+    }
     let programs = cargo_bin("orch").parent().unwrap().to_owned();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     for (file, Transcript { command, output }) in transcripts {
         let result = Command::new("sh")
             .args(["-c", &format!("exec 2>&1; {command}")])
-            .current_dir(directory.path())
+            .current_dir(&shop)
             // The texts show what a person sees, and these tests run in CI, too.
             .env_clear()
             .env("PATH", &path)
@@ -128,6 +135,10 @@ fn every_example_is_valid_and_has_an_order() {
             "network\nnetwork/dns\ndatabase\nservices/cart\nservices/checkout\nmonitoring\n",
         ),
         ("terraform", "bucket\npolicy\n"),
+        (
+            "workspaces",
+            "network[\"dev\"]\napp[\"dev\"]\nnetwork[\"prod\"]\napp[\"prod\"]\n",
+        ),
     ];
     let mut projects = Vec::new();
     for entry in std::fs::read_dir(&examples).unwrap().map(Result::unwrap) {
@@ -225,4 +236,74 @@ fn the_terraform_example_applies_in_order_and_is_destroyed_in_reverse() {
         "-auto-approve",
         "-no-color",
     ]);
+}
+
+/// The README shows the file of one of its stacks.
+#[test]
+fn the_readme_has_the_stack_of_the_workspaces_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = root.join("examples/workspaces/network/stack.orch.hcl");
+    let text = std::fs::read_to_string(file).unwrap();
+    for document in ["README.md", "src/program/help/instances.md"] {
+        let document = std::fs::read_to_string(root.join(document)).unwrap();
+        assert!(document.contains(&format!("```hcl\n{text}```\n")), "{text}");
+    }
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "whoever runs the tests wants to know")]
+fn the_workspaces_example_applies_all_instances_at_once_each_in_its_workspace() {
+    if Command::new("terraform").arg("version").output().is_err() {
+        eprintln!("skipped: there is no terraform on the PATH");
+        return;
+    }
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/workspaces");
+    let directory = tempfile::tempdir().unwrap();
+    copy(&example, directory.path());
+    let orch = |arguments: &str| {
+        let output = Command::new(cargo_bin("orch"))
+            .arg("-C")
+            .arg(directory.path())
+            .args(arguments.split(' '))
+            .env("TF_IN_AUTOMATION", "1")
+            .env("CHECKPOINT_DISABLE", "1")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments}: {stderr}");
+        (
+            String::from_utf8(output.stdout).unwrap(),
+            stderr.into_owned(),
+        )
+    };
+    orch("run -j 4 -- terraform init -input=false -no-color");
+    let apply = "run -j 4 -- terraform apply -auto-approve -input=false -no-color";
+    let (_, said) = orch(apply);
+    assert!(
+        said.contains("orch: 4 succeeded (4 with changes)"),
+        "{said}"
+    );
+    for stack in ["network", "app"] {
+        for key in ["dev", "prod"] {
+            let state = format!("{stack}/terraform.tfstate.d/{key}/terraform.tfstate");
+            let state = std::fs::read_to_string(directory.path().join(state)).unwrap();
+            assert!(state.contains(&format!("{key}-{stack}")), "{state}");
+        }
+    }
+    let state = directory.path().join("network/terraform.tfstate");
+    assert!(!state.exists(), "nothing is in the default workspace");
+    let (names, _) = orch("-C network run -q -- terraform output -json name");
+    let names: Vec<&str> = names.lines().collect();
+    assert_eq!(
+        names,
+        [
+            "\"dev-network in eu-west-1\"",
+            "\"prod-network in eu-north-1\""
+        ]
+    );
+    let (_, said) = orch(apply);
+    assert!(said.contains("orch: no changes in 4 stacks"), "{said}");
+    orch("run -j 4 --reverse --tags dev -- terraform destroy -auto-approve -input=false -no-color");
+    let (_, said) = orch("run -j 4 -- terraform plan -input=false -no-color");
+    assert!(said.contains("orch: no changes in 2 stacks"), "{said}");
 }

@@ -49,7 +49,8 @@ pub(crate) struct EvalArgs {
     #[arg(short, long, value_name = "NAME=EXPR")]
     global: Vec<String>,
 
-    /// The stack: a path relative to the current directory, or from the project root with a `/`
+    /// The stack: a path relative to the current directory, or from the project root with a `/`; in a
+    /// directory with `for_each`, with the key: `'net["dev"]'`
     #[arg(long, value_name = "STACK")]
     pub(crate) stack: Option<String>,
 

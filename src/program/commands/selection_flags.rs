@@ -63,7 +63,8 @@ pub(crate) struct SelectArgs {
     ///
     /// `*`, `?` and `[…]` match within a name, `**` across names, `{a,b}` either of two. `prod/**` means
     /// prod and all below it; so does `prod`, which is no glob. A path is relative to the current
-    /// directory, or to the project root if it starts with `/`.
+    /// directory, or to the project root if it starts with `/`. In a directory with `for_each`,
+    /// `'net["dev"]'` is one instance and `'net[*]'` all of them.
     #[arg(long = "match", value_name = "GLOB")]
     pub(crate) globs: Vec<String>,
 

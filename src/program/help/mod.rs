@@ -40,11 +40,12 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 23] = topics! {
+pub(crate) const TOPICS: [Topic; 24] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
     "order": "Which stack runs before which, and what references name",
+    "instances": "Several stacks in one directory",
     "environment": "The environment of commands",
     "expressions": "Expressions in configuration files, and globals",
     "parallel": "Several commands at once",
