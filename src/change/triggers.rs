@@ -6,7 +6,7 @@ use super::files::ChangedFiles;
 use super::trigger::{self, Trigger, TriggerFile, TriggerKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::{ChangedFile, CommitId, FileChange, GitError, Repository};
-use crate::path::{ProjectPath, StackPath};
+use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 
@@ -61,13 +61,16 @@ impl TriggerReader<'_> {
             };
             let directory = trigger::directory_of(&file.path);
             let here = project.stacks.at(directory.as_str());
+            let key = statement.key.clone().map(KeyFilter::One);
+            let meant = match &key {
+                Some(key) => project.stacks.instances(&here, key),
+                None => here,
+            };
             let is_meant = |path: &StackPath| {
                 *path.directory() == directory
-                    && (statement.key.is_none() || statement.key.as_ref() == path.key())
+                    && key.as_ref().is_none_or(|key| key.matches(path.key()))
             };
-            let meant = here.filter(|&index| is_meant(&project.stacks[index].path));
-            let meant: Vec<StackIndex> = meant.collect();
-            if meant.is_empty() && !self.removed.iter().any(is_meant) {
+            if meant.len() == 0 && !self.removed.iter().any(is_meant) {
                 let stack = match statement.key {
                     Some(key) => StackPath::instance(directory, key),
                     None => directory.into(),

@@ -312,7 +312,8 @@ pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
 pub(crate) struct StacksOfTree {
     /// Their paths, in any order.
     pub(crate) stacks: Vec<StackPath>,
-    /// The directories whose `for_each` has no value.
+    /// The directories whose `for_each` has no value, or one that depends on files, which may lie
+    /// outside of a part of a tree.
     pub(crate) unknown: Vec<ProjectPath>,
 }
 
@@ -334,9 +335,12 @@ pub(crate) fn stacks_of_tree(
             match stack::declared_with(&parsed, &[FOR_EACH], &path, &files) {
                 None => {}
                 Some(Declared::Stack(stack)) => all.stacks.push(stack.path),
-                Some(Declared::Instances { stacks, .. }) => {
+                Some(Declared::Instances { stacks, reads, .. }) => {
                     all.stacks
                         .extend(stacks.into_iter().map(|stack| stack.path));
+                    if !reads.is_empty() {
+                        all.unknown.push(path);
+                    }
                 }
                 Some(Declared::Unknown) => all.unknown.push(path),
             }

@@ -360,9 +360,7 @@ impl ReferenceResolver<'_> {
     ) -> Option<Target> {
         let stacks = &self.project.stacks;
         let here = stacks.at(directory.as_str());
-        let mut named = here
-            .clone()
-            .filter(|&index| key.matches(stacks[index].path.key()));
+        let mut named = stacks.instances(&here, key);
         match (named.next(), named.next()) {
             // One block makes all instances, so that this is right for the others.
             (Some(only), None) if only == from => None,
@@ -439,10 +437,7 @@ impl ReferenceResolver<'_> {
                 return None; // it may have been meant to be a stack
             }
         }
-        let mut others = stacks.at_or_below(&directory).filter(|&other| {
-            let other = stacks[other].path.directory();
-            !other.is_at_or_below(stack.path.directory())
-        });
+        let mut others = stacks.at_or_below_except(&directory, stack.path.directory());
         match (others.next(), others.next()) {
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => Some(Target::Enclosing(directory)),

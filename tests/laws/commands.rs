@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::loaded::Loaded;
-use crate::model::{Meaning, Set, names};
+use crate::model::{Meaning, Model, Set, names, shown};
 use crate::query::{with_query, with_runnable_query};
 use crate::selector::ModelQuery;
 use crate::support::orch_program;
@@ -46,6 +46,12 @@ fn orch(
     (status, text.lines().map(str::to_owned).collect())
 }
 
+/// What `list` prints for a stack.
+fn printed(model: &Model, query: &ModelQuery, stack: usize) -> String {
+    let directory = relative(&query.directory, model.directory(stack));
+    shown(&directory, model.stacks[stack].key())
+}
+
 /// The paths in a list of a document.
 fn paths(text: &str, list: &str) -> Vec<String> {
     let document: Value = serde_json::from_str(text).unwrap();
@@ -81,13 +87,13 @@ proptest! {
         let is_wrong = meanings().any(|meaning| match meaning {
             Meaning::Error => true,
             Meaning::Nothing => tree.is_strict,
-            Meaning::Itself | Meaning::Stacks(_) => false,
+            Meaning::Itself | Meaning::Alone | Meaning::Stacks(_) => false,
         });
         let is_warned =
             meanings().any(|meaning| matches!(meaning, Meaning::Itself | Meaning::Nothing));
         let on_cycles = model.on_cycles();
         let selected = model.selection(&query);
-        let here = model.stacks.iter().any(|stack| stack.path == query.directory);
+        let here = model.stacks.iter().any(|stack| stack.directory == query.directory);
         let (listed, ordered) = if is_wrong {
             (3, 3)
         } else if !query.recursive && !here {
@@ -98,7 +104,7 @@ proptest! {
             (0, 3)
         };
         let root = &loaded.root;
-        let show = |stack: usize| relative(&query.directory, model.path(stack));
+        let show = |stack: usize| printed(model, &query, stack);
         let expected: Vec<String> = match listed {
             0 => selected.iter().map(|&stack| show(stack)).collect(),
             _ => Vec::new(),
@@ -125,7 +131,7 @@ proptest! {
         let tree = without_errors(tree);
         let loaded = Loaded::new(&tree);
         let (model, root) = (&loaded.model, &loaded.root);
-        let here = model.stacks.iter().any(|stack| stack.path == query.directory);
+        let here = model.stacks.iter().any(|stack| stack.directory == query.directory);
         prop_assume!(query.recursive || here);
         let selected = model.selection(&query);
         let expected: Vec<String> = selected.iter().map(|&stack| model.path(stack).to_owned()).collect();
@@ -149,7 +155,7 @@ proptest! {
     fn a_list_names_what_it_lists((tree, query) in with_query(any_tree().prop_map(without_errors))) {
         let loaded = Loaded::new(&tree);
         let (model, root) = (&loaded.model, &loaded.root);
-        let here = model.stacks.iter().any(|stack| stack.path == query.directory);
+        let here = model.stacks.iter().any(|stack| stack.directory == query.directory);
         prop_assume!(query.recursive || here);
         let (status, lines) = orch(root, &query, &["list"], &[]);
         prop_assert_eq!(status, Some(0));
@@ -166,7 +172,7 @@ proptest! {
         prop_assert_eq!(&named, &selected);
         let listed = orch(root, &again(&query.directory), &["list"], &[]);
         let expected = model.selection(&again(&query.directory));
-        let show = |stack: &usize| relative(&query.directory, model.path(*stack));
+        let show = |stack: &usize| printed(model, &query, *stack);
         prop_assert_eq!(&listed, &(Some(0), expected.iter().map(show).collect()));
         if query.directory == "/" && query.neighbours.is_empty() && query.exclude.is_empty() {
             prop_assert_eq!(listed.1, lines);

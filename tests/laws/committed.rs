@@ -17,7 +17,16 @@ use crate::support::git::Git;
 use crate::tree::{any_tree, write};
 
 /// Files that the trees of other laws do not have.
-const MORE: [(&str, &str); 9] = [
+const MORE: [(&str, &str); 12] = [
+    (
+        "ab/each.tm",
+        "stack {\n  for_each = tm_try([tm_trimspace(tm_file(\"keys\"))], [\"k\", \"l\"])\n  name = each.key\n}\n",
+    ),
+    ("ab/keys", "from a file\n"),
+    (
+        "each.tm",
+        "terramate {\n  config {\n    run {\n      env {\n        E = tm_try(\"${each.key}=${each.value}\", \"\")\n      }\n    }\n  }\n}\n",
+    ),
     (
         "globals.tm",
         "globals {\n  a = \"${terramate.stack.name} ${tm_fileexists(\"x/main.tf\")}\"\n}\n",

@@ -20,7 +20,15 @@ use crate::support::git::Git;
 
 /// What files may contain: a variable if the line begins with `env`, a let if it begins with `lets`, and
 /// otherwise the text itself.
-const FILES: [(&str, &[&str]); 26] = [
+const FILES: [(&str, &[&str]); 27] = [
+    (
+        "each.tm",
+        &[
+            "env K = tm_try(\"${each.key} ${each.value}\", \"\")",
+            "env K = tm_try(tm_file(\"${terramate.root.path.fs.absolute}/texts/${each.key}\"), \"\")",
+            "env K = tm_try(global.map[each.key], global.o[each.value], \"\")",
+        ],
+    ),
     (
         "env.tm",
         &[
@@ -127,7 +135,11 @@ const FILES: [(&str, &[&str]); 26] = [
     ("x/text", &["1", "2"]),
     (
         "c/stack.tm",
-        &["stack {\n}\n", "stack {\n  name = \"n\"\n}\n"],
+        &[
+            "stack {\n}\n",
+            "stack {\n  name = \"n\"\n}\n",
+            "stack {\n  for_each = [\"t\", \"u\"]\n  name = \"n ${each.key}\"\n}\n",
+        ],
     ),
     (
         "x/stack.tm",
@@ -137,7 +149,13 @@ const FILES: [(&str, &[&str]); 26] = [
         "x/y/stack.tm",
         &["stack {\n}\n", "stack {\n  tags = [\"t\"]\n}\n"],
     ),
-    ("x/y/z/stack.tm", &["stack {\n}\n"]),
+    (
+        "x/y/z/stack.tm",
+        &[
+            "stack {\n}\n",
+            "stack {\n  for_each = { t = \"x\", k = \"y\" }\n}\n",
+        ],
+    ),
     ("x/v/stack.tm", &["stack {\n}\n"]),
     ("x/v/u/stack.tm", &["stack {\n}\n"]),
     ("w/stack.tm", &["stack {\n}\n"]),

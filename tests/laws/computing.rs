@@ -16,16 +16,18 @@ use crate::selector::ModelQuery;
 use crate::support::orch_program;
 use crate::tree::without_errors;
 
-/// Computes the number of a stack from its own and those of the stacks in `before`, and adds it to
-/// what is there: a stack that runs twice has another number.
+/// Computes the number of a stack from its own and the results listed in `before`, and adds it to
+/// what is there: a stack that runs twice has another number. The instances in a directory have
+/// files of their own.
 const COMPUTE: &str = r#"set -e
-sum=$(cat number)
+own="-$ORCH_STACK_KEY"
+sum=$(cat "number$own")
 while read -r other; do
-  sum=$(( (sum * 31 + $(cat "$other/result")) % 1000003 ))
-done < before
-if [ -e result ]; then sum=$(( sum + $(cat result) )); fi
-echo "$sum" > result.new
-mv result.new result
+  sum=$(( (sum * 31 + $(cat "$other")) % 1000003 ))
+done < "before$own"
+if [ -e "result$own" ]; then sum=$(( sum + $(cat "result$own") )); fi
+echo "$sum" > "result.new$own"
+mv "result.new$own" "result$own"
 "#;
 
 /// The result of every selected stack, as the script would have it.
@@ -51,6 +53,12 @@ fn directory(root: &Path, path: &str) -> PathBuf {
     let mut directory = root.to_path_buf();
     directory.extend(names(path));
     directory
+}
+
+/// A file of a stack, which the script finds by the key.
+fn file(root: &Path, model: &Model, stack: usize, name: &str) -> PathBuf {
+    let key = model.stacks[stack].key().unwrap_or_default();
+    directory(root, model.directory(stack)).join(format!("{name}-{key}"))
 }
 
 fn run(root: &Path, query: &ModelQuery, flags: &[&str]) -> std::process::Output {
@@ -82,7 +90,7 @@ proptest! {
         let loaded = Loaded::new(&without_errors(tree));
         let (model, root) = (&loaded.model, &loaded.root);
         let selected = model.selection(&query);
-        let here = model.stacks.iter().any(|stack| stack.path == query.directory);
+        let here = model.stacks.iter().any(|stack| stack.directory == query.directory);
         prop_assume!(!selected.is_empty() && (query.recursive || here));
         let reaches = model.closure(|_| true);
         let before: BTreeMap<usize, Set> = selected
@@ -96,21 +104,21 @@ proptest! {
             .collect();
         fs::write(root.join("../compute.sh"), COMPUTE).unwrap();
         for &stack in &selected {
-            let here = directory(root, model.path(stack));
-            fs::write(here.join("number"), format!("{}\n", model.path(stack).len() + stack)).unwrap();
+            let own = |name| file(root, model, stack, name);
+            fs::write(own("number"), format!("{}\n", model.path(stack).len() + stack)).unwrap();
             let mut lines = String::new();
             for &other in &before[&stack] {
-                lines += &directory(root, model.path(other)).display().to_string();
+                lines += &file(root, model, other, "result").display().to_string();
                 lines += "\n";
             }
-            fs::write(here.join("before"), lines).unwrap();
+            fs::write(own("before"), lines).unwrap();
         }
         let mut flags = vec!["-j", jobs];
         flags.extend(reverse.then_some("--reverse"));
         let output = run(root, &query, &flags);
         prop_assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         for (stack, expected) in results(model, &selected, &before) {
-            let result = fs::read_to_string(directory(root, model.path(stack)).join("result")).unwrap();
+            let result = fs::read_to_string(file(root, model, stack, "result")).unwrap();
             prop_assert_eq!(result.trim().parse::<u64>().unwrap(), expected, "{}", model.path(stack));
         }
     }

@@ -61,7 +61,7 @@ proptest! {
                 let constraints = model.constraints().into_iter();
                 for constraint in constraints.filter(|it| it.kind != "nesting") {
                     if tied.contains(&constraint.from) && tied.contains(&constraint.to) {
-                        let directory = model.path(constraint.declared_by).to_owned();
+                        let directory = model.directory(constraint.declared_by).to_owned();
                         let origin = (directory, constraint.kind.to_owned(), &*constraint.written);
                         prop_assert!(reported_origins.contains(&origin), "{:?}", origin);
                     }

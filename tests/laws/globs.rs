@@ -3,12 +3,28 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::model::{contains, names, place};
+use crate::model::{contains, names, place, split_key};
 use crate::tree::relative;
 
-/// Returns whether a text written in a directory means a stack.
-pub(crate) fn means(directory: &str, written: &str, stack: &str) -> bool {
-    let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
+fn is_glob(name: &str) -> bool {
+    name.contains(['*', '?', '[', '{'])
+}
+
+/// Returns whether a text written in a directory means a stack: the one in a directory, or there the
+/// instance with a key.
+pub(crate) fn means(directory: &str, written: &str, stack: &str, key: Option<&str>) -> bool {
+    let Some((path, wanted)) = split_key(written) else {
+        return path_means(directory, written, stack);
+    };
+    let is_there = if is_glob(path) {
+        path_means(directory, path, stack)
+    } else {
+        place(directory, path).is_some_and(|place| place == names(stack))
+    };
+    is_there && key.is_some() && (wanted.is_none() || wanted == key)
+}
+
+fn path_means(directory: &str, written: &str, stack: &str) -> bool {
     let written_names: Vec<&str> = written.split('/').collect();
     let n_literal = written_names
         .iter()
@@ -120,7 +136,13 @@ pub(crate) fn any_text(
         select(places),
         prop::collection::vec((any::<prop::sample::Index>(), piece), 0..3),
         any::<bool>(),
-        prop_oneof![6 => Just(""), 2 => Just("/**"), 1 => Just("/"), 1 => Just("/*")],
+        prop_oneof![
+            8 => Just(""),
+            2 => Just("/**"),
+            1 => Just("/"),
+            1 => Just("/*"),
+            4 => select(vec!["[*]", "[\"k\"]", "/**[\"t\"]", "/*[*]", "[\"*\"]"]),
+        ],
     )
         .prop_map(move |(place, pieces, is_relative, end)| {
             let mut path: Vec<&str> = names(&place);
@@ -139,7 +161,7 @@ pub(crate) fn any_text(
                 from_root
             };
             match (text.as_str(), end) {
-                ("/", end) if !end.is_empty() => end.to_owned(),
+                ("/", end) if end.starts_with('/') => end.to_owned(),
                 (text, end) => format!("{text}{end}"),
             }
         })
@@ -147,7 +169,10 @@ pub(crate) fn any_text(
 
 #[test]
 fn the_model_of_globs_knows_what_the_help_says() {
-    let means = |written, stack| means("/env", written, stack);
+    let means = |written, stack| {
+        let (directory, key) = split_key(stack).unwrap_or((stack, None));
+        means("/env", written, directory, key)
+    };
     for (written, stack, is_meant) in [
         ("prod", "/env/prod", true),
         ("prod", "/env/prod/a", true),
@@ -165,6 +190,17 @@ fn the_model_of_globs_knows_what_the_help_says() {
         ("{a,b}/[!x]?", "/env/b/xz", false),
         ("../*", "/env", true),
         ("../../..", "/env", false),
+        ("prod", "/env/prod[\"k\"]", true),
+        ("prod[\"k\"]", "/env/prod[\"k\"]", true),
+        ("prod[\"k\"]", "/env/prod[\"l\"]", false),
+        ("prod[\"k\"]", "/env/prod", false),
+        ("prod[\"k\"]", "/env/prod/a[\"k\"]", false),
+        ("prod[*]", "/env/prod[\"k\"]", true),
+        ("prod[*]", "/env/prod", false),
+        ("pro[d]", "/env/prod[\"k\"]", true),
+        ("prod/**[\"k\"]", "/env/prod[\"k\"]", true),
+        ("*[\"k\"]", "/env/prod[\"k\"]", true),
+        ("*[\"k\"]", "/env/prod/a[\"k\"]", false),
     ] {
         assert_eq!(means(written, stack), is_meant, "{written} {stack}");
     }

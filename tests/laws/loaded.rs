@@ -218,7 +218,7 @@ impl Loaded {
             constraint.from == from
                 && constraint.to == to
                 && constraint.kind == origin.kind.to_string()
-                && self.model.path(constraint.declared_by) == directory
+                && self.model.directory(constraint.declared_by) == directory
                 && constraint.written == text
         })
     }

@@ -1,5 +1,6 @@
 //! What references, constraints, order and waves mean, said as plainly as possible:
-//! sets of paths, nested loops and a full closure. Stacks are numbers in byte order of their paths.
+//! sets of paths, nested loops and a full closure. Stacks are numbers in byte order of their
+//! directories, then of their keys.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +13,43 @@ pub(crate) type Relation = Vec<Vec<bool>>;
 /// The attributes that hold references.
 pub(crate) const ATTRIBUTES: [&str; 4] = ["after", "before", "wants", "wanted_by"];
 
-/// A stack as written.
+/// A stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ModelStack {
-    pub(crate) path: String,
+    pub(crate) directory: String,
+    /// Which of the instances in its directory it is.
+    pub(crate) each: Option<Each>,
     pub(crate) tags: Vec<String>,
-    /// By [`ATTRIBUTES`].
+    /// By [`ATTRIBUTES`], as written: all instances have the same.
     pub(crate) references: [Vec<String>; 4],
 }
+
+impl ModelStack {
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.each.as_ref().map(|each| each.key.as_str())
+    }
+
+    /// What a text means that is written for this stack.
+    pub(crate) fn value(&self, written: &str) -> String {
+        match &self.each {
+            None => written.to_owned(),
+            Some(each) => written
+                .replace(EACH_KEY, &each.key)
+                .replace(EACH_VALUE, &each.value),
+        }
+    }
+}
+
+/// What `each` means for an instance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Each {
+    pub(crate) key: String,
+    pub(crate) value: String,
+}
+
+pub(crate) const EACH_KEY: &str = "${each.key}";
+
+pub(crate) const EACH_VALUE: &str = "${each.value}";
 
 /// What a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +57,8 @@ pub(crate) enum Meaning {
     Error,
     /// The stack itself, where that is no error.
     Itself,
+    /// The stack itself, where that is right for the other instances.
+    Alone,
     Nothing,
     Stacks(Set),
 }
@@ -35,7 +67,7 @@ impl Meaning {
     pub(crate) fn stacks(self) -> Set {
         match self {
             Meaning::Stacks(stacks) => stacks,
-            Meaning::Error | Meaning::Itself | Meaning::Nothing => Set::new(),
+            Meaning::Error | Meaning::Itself | Meaning::Alone | Meaning::Nothing => Set::new(),
         }
     }
 }
@@ -55,6 +87,31 @@ pub(crate) struct Constraint {
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) stacks: Vec<ModelStack>,
+    paths: Vec<String>,
+}
+
+/// What a path and a key are shown as.
+pub(crate) fn shown(directory: &str, key: Option<&str>) -> String {
+    match key {
+        Some(key) => format!("{directory}[\"{key}\"]"),
+        None => directory.to_owned(),
+    }
+}
+
+/// A string as a file has it.
+pub(crate) fn literal(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\\\""))
+}
+
+/// Splits a key in brackets from the end of a text; the key is `None` for `[*]`, which means any.
+pub(crate) fn split_key(written: &str) -> Option<(&str, Option<&str>)> {
+    let (path, inside) = written.strip_suffix(']')?.rsplit_once('[')?;
+    if inside == "*" {
+        return Some((path, None));
+    }
+    let key = inside.strip_prefix('"')?.strip_suffix('"')?;
+    let is_key = !key.is_empty() && !key.contains(['"', '\'', '`', '/']);
+    is_key.then_some((path, Some(key)))
 }
 
 /// The names that a path consists of.
@@ -82,6 +139,10 @@ pub(crate) fn place(from: &str, written: &str) -> Option<Vec<String>> {
     Some(place)
 }
 
+fn borrowed(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
+}
+
 fn is_tag(text: &str) -> bool {
     let edge = "abcdefghijklmnopqrstuvwxyz0123456789";
     let all_known = text.chars().all(|c| edge.contains(c) || "-_./".contains(c));
@@ -107,12 +168,23 @@ pub(crate) fn passes(filter: &str, tags: &[String]) -> Option<bool> {
 
 impl Model {
     pub(crate) fn new(mut stacks: Vec<ModelStack>) -> Self {
-        stacks.sort_by(|a, b| a.path.as_bytes().cmp(b.path.as_bytes()));
-        Model { stacks }
+        stacks.sort_by(|a, b| {
+            let place =
+                |stack: &ModelStack| (stack.directory.clone(), stack.key().map(str::to_owned));
+            place(a).cmp(&place(b))
+        });
+        let path = |stack: &ModelStack| shown(&stack.directory, stack.key());
+        let paths = stacks.iter().map(path).collect();
+        Model { stacks, paths }
     }
 
+    /// The name of a stack.
     pub(crate) fn path(&self, stack: usize) -> &str {
-        &self.stacks[stack].path
+        &self.paths[stack]
+    }
+
+    pub(crate) fn directory(&self, stack: usize) -> &str {
+        &self.stacks[stack].directory
     }
 
     fn all(&self) -> std::ops::Range<usize> {
@@ -120,10 +192,51 @@ impl Model {
     }
 
     fn names(&self, stack: usize) -> Vec<&str> {
-        names(self.path(stack))
+        names(self.directory(stack))
+    }
+
+    /// The stacks in exactly this directory.
+    pub(crate) fn stacks_in(&self, directory: &str) -> Set {
+        self.at(&names(directory))
+    }
+
+    /// The stacks at exactly a place.
+    fn at(&self, place: &[&str]) -> Set {
+        let all = self.all();
+        all.filter(|&stack| self.names(stack) == place).collect()
+    }
+
+    fn below(&self, directory: &[&str]) -> Set {
+        let all = self.all();
+        all.filter(|&stack| contains(directory, &self.names(stack)))
+            .collect()
+    }
+
+    /// The instances at exactly a place, or the one with a key.
+    fn instances(&self, place: &[&str], key: Option<&str>) -> Set {
+        let mut here = self.at(place);
+        here.retain(|&stack| {
+            let own = self.stacks[stack].key();
+            own.is_some() && (key.is_none() || own == key)
+        });
+        here
+    }
+
+    /// The stacks that a line means, written in a directory.
+    pub(crate) fn line_means(&self, from: &str, line: &str) -> Set {
+        let here = |written: &str| place(from, written);
+        let plain = here(line).map(|place| self.at(&borrowed(&place)));
+        if let Some(plain) = plain.filter(|plain| !plain.is_empty()) {
+            return plain;
+        }
+        let split = split_key(line).and_then(|(path, key)| Some((here(path)?, key)));
+        split.map_or_else(Set::new, |(place, key)| {
+            self.instances(&borrowed(&place), key)
+        })
     }
 
     pub(crate) fn meaning(&self, declaring: usize, attribute: usize, written: &str) -> Meaning {
+        let written = &*self.stacks[declaring].value(written);
         let itself = if attribute < 2 {
             Meaning::Error
         } else {
@@ -147,21 +260,46 @@ impl Model {
                 Meaning::Stacks(named)
             };
         }
-        let Some(place) = place(self.path(declaring), written) else {
+        let others = |mut named: Set| {
+            named.remove(&declaring);
+            if named.is_empty() {
+                Meaning::Alone
+            } else {
+                Meaning::Stacks(named)
+            }
+        };
+        let from = self.directory(declaring);
+        // The name of a directory may end as if it had a key.
+        let is_place = |place: Vec<String>| !self.below(&borrowed(&place)).is_empty();
+        let is_plain = place(from, written).is_some_and(is_place);
+        let (path, key) = match split_key(written) {
+            Some((path, key)) if !is_plain => (path, Some(key)),
+            _ => (written, None),
+        };
+        let Some(place) = place(from, path) else {
             return Meaning::Error;
         };
-        let place: Vec<&str> = place.iter().map(String::as_str).collect();
-        let below = |directory: &[&str]| -> Set {
-            let all = self.all();
-            all.filter(|&stack| contains(directory, &self.names(stack)))
-                .collect()
-        };
-        let at = self.all().find(|&stack| self.names(stack) == place);
-        let around = contains(&place, &self.names(declaring));
-        let named: Set = match at {
-            Some(above) if around && attribute == 0 && above != declaring => Set::from([above]),
-            _ if around => &below(&place) - &below(&self.names(declaring)),
-            _ => below(&place),
+        let place = borrowed(&place);
+        if let Some(key) = key {
+            let named = self.instances(&place, key);
+            return if named.is_empty() {
+                Meaning::Nothing
+            } else {
+                others(named)
+            };
+        }
+        let own = self.names(declaring);
+        if place == own && self.stacks[declaring].key().is_some() {
+            return others(self.at(&place));
+        }
+        let around = contains(&place, &own);
+        let above = self.at(&place);
+        let named = if around && attribute == 0 && place != own && !above.is_empty() {
+            above
+        } else if around {
+            &self.below(&place) - &self.below(&own)
+        } else {
+            self.below(&place)
         };
         if named.is_empty() && around {
             itself
@@ -175,13 +313,18 @@ impl Model {
     pub(crate) fn constraints(&self) -> Vec<Constraint> {
         let mut constraints = Vec::new();
         for inner in self.all() {
-            let above = self
-                .all()
-                .filter(|&outer| outer != inner)
-                .filter(|&outer| contains(&self.names(outer), &self.names(inner)));
-            if let Some(nearest) = above.max_by_key(|&outer| self.names(outer).len()) {
+            let own = self.names(inner);
+            let above = (0..own.len()).map(|length| self.at(&own[..length]));
+            let nearest = above.rev().find(|stacks| !stacks.is_empty());
+            let mut nearest = nearest.unwrap_or_default();
+            let key = self.stacks[inner].key();
+            let same = |&outer: &usize| key.is_some() && self.stacks[outer].key() == key;
+            if nearest.iter().any(same) {
+                nearest.retain(same);
+            }
+            for outer in nearest {
                 constraints.push(Constraint {
-                    from: nearest,
+                    from: outer,
                     to: inner,
                     kind: "nesting",
                     declared_by: inner,
@@ -198,7 +341,7 @@ impl Model {
                         } else {
                             (declaring, named)
                         };
-                        let written = format!("\"{written}\"");
+                        let written = literal(written);
                         let declared_by = declaring;
                         constraints.push(Constraint {
                             from,

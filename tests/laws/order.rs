@@ -69,7 +69,7 @@ proptest! {
         // What nobody wants cannot come along, and nobody refers to what is added to the root.
         let mut tree = tree;
         for directory in &mut tree.directories {
-            let ModelStack { path, references, .. } = &mut directory.stack;
+            let ModelStack { directory: path, references, .. } = &mut directory.stack;
             let [after, before, wants, wanted_by] = references;
             for references in [after, before] {
                 references.retain(|written| place(path, written) != Some(Vec::new()));
@@ -84,8 +84,8 @@ proptest! {
         let alone = order(&loaded, &query);
         let mut larger = tree.clone();
         for (name, after) in more {
-            let path = format!("/{name}-new");
-            if larger.directories.iter().any(|directory| directory.stack.path == path) {
+            let directory = format!("/{name}-new");
+            if larger.directories.iter().any(|other| other.stack.directory == directory) {
                 continue;
             }
             // They wait for stacks of the project, and none of those for them.
@@ -97,8 +97,9 @@ proptest! {
                 }
             }
             larger.directories.push(Directory {
-                stack: ModelStack { path, tags: vec!["unselected".to_owned()], references },
+                stack: ModelStack { directory, each: None, tags: vec!["unselected".to_owned()], references },
                 holds: Holds::Stack,
+                for_each: None,
                 file: "stack.tm",
             });
         }

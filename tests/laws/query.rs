@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
 use crate::globs::any_text;
-use crate::model::names;
+use crate::model::{names, shown};
 use crate::selector::{ModelChanges, ModelQuery, ModelReach};
 use crate::tree::{FILTERS, TAGS, Tree, acyclic_tree, knotted_tree, relative};
 
@@ -54,7 +54,7 @@ fn named(directory: &str, stacks: Vec<String>) -> BoxedStrategy<Option<Vec<Strin
     }
     let line = (select(stacks), 0..6_u8).prop_map(move |(stack, how)| match how {
         0 => String::new(),
-        1 => format!("{stack}/"),
+        1 if !stack.ends_with(']') => format!("{stack}/"),
         2 => format!("  {stack}\t"),
         3 => stack,
         _ => relative(&directory, &stack),
@@ -134,11 +134,15 @@ fn with_one_filter(mut query: ModelQuery, left: usize) -> ModelQuery {
 fn query(tree: &Tree) -> BoxedStrategy<ModelQuery> {
     let mut places = vec!["/".to_owned()];
     for directory in &tree.directories {
-        let names = names(&directory.stack.path);
+        let names = names(&directory.stack.directory);
         places.extend((1..=names.len()).map(|end| format!("/{}", names[..end].join("/"))));
     }
-    let stacks = tree.model().stacks.into_iter().map(|stack| stack.path);
-    let query = query_among(places.clone(), places, stacks.collect());
+    let model = tree.model();
+    let all = 0..model.stacks.len();
+    // A line that names a directory means all its instances.
+    let stacks = all.flat_map(|stack| [model.path(stack), model.directory(stack)]);
+    let stacks = stacks.map(str::to_owned).collect();
+    let query = query_among(places.clone(), places, stacks);
     (query, 0..10_usize)
         .prop_map(|(query, left)| with_one_filter(query, left))
         .boxed()
@@ -186,6 +190,12 @@ pub(crate) fn with_runnable_query() -> impl Strategy<Value = (Tree, ModelQuery)>
         if !query.neighbours.is_empty() {
             for stack in model.on_cycles() {
                 let path = model.path(stack);
+                let literal = model.directory(stack).replace(['[', ']'], "?");
+                let key = model.stacks[stack].key();
+                if key.is_some() || path.contains('[') {
+                    query.exclude.push(shown(&literal, key));
+                    continue;
+                }
                 let (around, last) = path.split_at(path.len() - 1);
                 query.exclude.push(match last {
                     "/" => "/".to_owned(),

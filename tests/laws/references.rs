@@ -6,7 +6,7 @@ use orch::selection::reference::ReferenceKind;
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
-use crate::model::{Meaning, Set};
+use crate::model::{Meaning, Set, literal};
 use crate::tree::any_tree;
 
 proptest! {
@@ -29,12 +29,11 @@ proptest! {
                 let written = &stack.references[attribute];
                 prop_assert_eq!(entries.len(), written.len());
                 for (entry, written) in entries.iter().zip(written) {
-                    prop_assert_eq!(&entry.value, written);
-                    prop_assert_eq!(loaded.text(entry.span), (stack.path.clone(), &*format!("\"{written}\"")));
+                    prop_assert_eq!(&entry.value, &stack.value(written));
+                    prop_assert_eq!(loaded.text(entry.span), (stack.directory.clone(), &*literal(written)));
                     let mut meant: Option<Set> = None;
                     for reference in &loaded.references.list {
-                        if reference.span == entry.span {
-                            prop_assert_eq!(reference.from, loaded.index(declaring));
+                        if reference.span == entry.span && reference.from == loaded.index(declaring) {
                             prop_assert_eq!(reference.kind, kind);
                             prop_assert!(meant.is_none(), "`{}` is resolved once", written);
                             let stacks = &loaded.project.stacks;
@@ -54,16 +53,26 @@ proptest! {
                         .filter(|problem| problem.labels.first().is_some_and(|label| label.span == entry.span))
                         .map(Diagnostic::is_error)
                         .collect();
-                    n_problems += problems.len();
-                    let expected = loaded.model.meaning(declaring, attribute, written);
-                    let (set, are_errors) = match expected {
-                        Meaning::Error => (None, vec![true]),
-                        Meaning::Itself => (None, vec![false]),
-                        Meaning::Nothing => (None, vec![tree.is_strict]),
-                        Meaning::Stacks(stacks) => (Some(stacks), vec![]),
+                    if loaded.model.stacks[..declaring].iter().all(|other| other.directory != stack.directory) {
+                        n_problems += problems.len();
+                    }
+                    // One place speaks for all instances.
+                    let same = (0..loaded.model.stacks.len())
+                        .filter(|&other| loaded.model.directory(other) == stack.directory);
+                    let are_errors: Vec<bool> = same
+                        .filter_map(|other| match loaded.model.meaning(other, attribute, written) {
+                            Meaning::Error => Some(true),
+                            Meaning::Itself => Some(false),
+                            Meaning::Nothing => Some(tree.is_strict),
+                            Meaning::Alone | Meaning::Stacks(_) => None,
+                        })
+                        .collect();
+                    let set = match loaded.model.meaning(declaring, attribute, written) {
+                        Meaning::Stacks(stacks) => Some(stacks),
+                        _ => None,
                     };
-                    prop_assert_eq!(problems, are_errors, "problems of `{}` in {}", written, stack.path);
-                    prop_assert_eq!(meant, set, "meaning of `{}` in {}", written, stack.path);
+                    prop_assert_eq!(problems, are_errors, "problems of `{}` in {}", written, loaded.model.path(declaring));
+                    prop_assert_eq!(meant, set, "meaning of `{}` in {}", written, loaded.model.path(declaring));
                 }
             }
         }

@@ -5,9 +5,8 @@ use orch::selection::select::{Obstacle, Reason};
 use orch::source::Span;
 use proptest::prelude::*;
 
-use crate::globs::means;
 use crate::loaded::{DISMISSING, Loaded};
-use crate::model::{Set, passes, place};
+use crate::model::{Set, literal, passes, place};
 use crate::query::{with_changes, with_query};
 use crate::selector::{ModelQuery, ModelReach, Steps};
 use crate::tree::any_tree;
@@ -28,19 +27,22 @@ impl Scene {
             steps,
         } = self;
         let path = loaded.model.path(stack);
+        let here = loaded.model.directory(stack);
         let is_filtered = match reason {
             Reason::Changed(cause) => {
-                prop_assert_eq!(cause.file.path.as_str(), place_of(path, "changed"));
+                prop_assert_eq!(cause.file.path.as_str(), place_of(here, "changed"));
                 let changes = query.changes.as_ref();
                 changes.is_some_and(|changes| changes.changed.contains(&stack))
             }
             Reason::Triggered(trigger) => {
-                prop_assert_eq!(trigger.file.as_str(), place_of(path, "trigger"));
+                prop_assert_eq!(trigger.file.as_str(), place_of(here, "trigger"));
                 let changes = query.changes.as_ref();
                 changes.is_some_and(|changes| changes.triggered.contains(&stack))
             }
             Reason::Directory(directory, _) => directory.as_str() == query.directory,
-            Reason::Glob(text) => query.globs.contains(text) && means(&query.directory, text, path),
+            Reason::Glob(text) => {
+                query.globs.contains(text) && loaded.model.glob_means(query, text, stack)
+            }
             Reason::Named(source, line) => {
                 source == "a list" && loaded.model.line(query, stack) == Some(*line)
             }
@@ -95,8 +97,10 @@ impl Scene {
             (stack, 3, by)
         };
         let (directory, written) = self.loaded.text(span);
-        prop_assert_eq!(directory, model.path(declaring));
-        let meaning = model.meaning(declaring, attribute, written.trim_matches('"'));
+        prop_assert_eq!(directory, model.directory(declaring));
+        let mut entries = model.stacks[declaring].references[attribute].iter();
+        let entry = entries.find(|entry| literal(entry) == written);
+        let meaning = model.meaning(declaring, attribute, entry.expect("it is written there"));
         prop_assert!(meaning.stacks().contains(&named), "{} names it", written);
         Ok(())
     }
@@ -142,7 +146,8 @@ impl Scene {
                 Obstacle::Unchanged => ("unchanged", true),
                 Obstacle::Dismissed(triggers) => {
                     let files = triggers.iter().map(|trigger| trigger.file.as_str());
-                    let expected = DISMISSING.map(|name| place_of(path, name));
+                    let here = loaded.model.directory(stack);
+                    let expected = DISMISSING.map(|name| place_of(here, name));
                     ("dismissed", files.eq(expected))
                 }
                 Obstacle::Directory(directory, _) => {
@@ -157,7 +162,7 @@ impl Scene {
                 }
                 Obstacle::Excluded(told) => {
                     let globs = query.exclude.iter();
-                    let meaning = globs.filter(|glob| means(&query.directory, glob, path));
+                    let meaning = globs.filter(|glob| loaded.model.glob_means(query, glob, stack));
                     ("excluded", told.iter().eq(meaning))
                 }
                 Obstacle::Only(_) | Obstacle::Neighbour(..) | Obstacle::Unreached(_) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::globs::means;
-use crate::model::{Model, Set, contains, names, passes, place};
+use crate::model::{Model, Set, contains, names, passes};
 
 /// What the user asks for.
 #[derive(Debug, Clone)]
@@ -100,12 +100,12 @@ pub(crate) struct Steps {
 impl Model {
     /// Which of the filters a stack fails, in the order of the help.
     pub(crate) fn fails(&self, query: &ModelQuery, stack: usize) -> Vec<&'static str> {
-        let own = names(self.path(stack));
+        let own = names(self.directory(stack));
         let directory = names(&query.directory);
         let tags = &self.stacks[stack].tags;
         let is_meant = |texts: &[String]| {
             let mut texts = texts.iter();
-            texts.any(|text| means(&query.directory, text, self.path(stack)))
+            texts.any(|text| self.glob_means(query, text, stack))
         };
         let changed = query.changes.as_ref().map_or("", |changes| {
             let is_changed = changes.changed.contains(&stack) || changes.triggered.contains(&stack);
@@ -139,18 +139,23 @@ impl Model {
 
     /// The line of a list that names a stack first, from 1.
     pub(crate) fn line(&self, query: &ModelQuery, stack: usize) -> Option<usize> {
-        let own = names(self.path(stack));
         let is_it = |line: &String| {
-            let place = place(&query.directory, line.trim());
-            !line.trim().is_empty() && place.is_some_and(|place| place == own)
+            let line = line.trim();
+            !line.is_empty() && self.line_means(&query.directory, line).contains(&stack)
         };
         let line = query.named.as_ref()?.iter().position(is_it);
         line.map(|line| line + 1)
     }
 
+    /// Returns whether a text of `--match` or `--exclude` means a stack.
+    pub(crate) fn glob_means(&self, query: &ModelQuery, text: &str, stack: usize) -> bool {
+        let key = self.stacks[stack].key();
+        means(&query.directory, text, self.directory(stack), key)
+    }
+
     fn is_excluded(&self, query: &ModelQuery, stack: usize) -> bool {
         let mut texts = query.exclude.iter();
-        texts.any(|text| means(&query.directory, text, self.path(stack)))
+        texts.any(|text| self.glob_means(query, text, stack))
     }
 
     /// Where walks of one step, two steps and so on end, for each stack the length of the shortest.

@@ -7,10 +7,28 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
-use crate::model::{ATTRIBUTES, Meaning, Model, ModelStack, names};
+use crate::model::{
+    ATTRIBUTES, EACH_KEY, EACH_VALUE, Each, Meaning, Model, ModelStack, literal, names,
+};
 
-/// Names of directories: some begin like others, and some sort before the `/` that ends them.
-const NAMES: [&str; 6] = ["a", "a-b", "b", "ab", "a b", "c"];
+/// Names of directories: some begin like others, some sort before the `/` that ends them, and one
+/// ends as if it had a key.
+const NAMES: [&str; 7] = ["a", "a-b", "b", "ab", "a b", "c", LIKE_A_KEY];
+
+const LIKE_A_KEY: &str = if cfg!(windows) { "d" } else { "b[\"k\"]" };
+
+/// Keys of instances; one is a tag as well.
+const KEYS: [&str; 4] = ["k", "t", "a b", "*"];
+
+/// What may follow a path in a reference. The value of an instance is at times no key.
+const KEY_SUFFIXES: [&str; 6] = [
+    "[*]",
+    "[\"k\"]",
+    "[\"t\"]",
+    "[\"none\"]",
+    "[\"${each.key}\"]",
+    "[\"${each.value}\"]",
+];
 
 pub(crate) const TAGS: [&str; 4] = ["t", "u", "v.1", "w-x/y"];
 
@@ -28,10 +46,68 @@ pub(crate) struct Tree {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
-    /// `path` is that of the directory, whatever it holds.
+    /// What is written there, whatever it holds.
     pub(crate) stack: ModelStack,
+    pub(crate) for_each: Option<ForEach>,
     pub(crate) holds: Holds,
     pub(crate) file: &'static str,
+}
+
+/// The instances of a directory.
+#[derive(Debug, Clone)]
+pub(crate) struct ForEach {
+    /// A list, where keys and values are the same, or an object.
+    is_list: bool,
+    instances: Vec<Each>,
+}
+
+impl ForEach {
+    fn text(&self) -> String {
+        let instances = self.instances.iter();
+        if self.is_list {
+            let keys: Vec<String> = instances.map(|each| literal(&each.key)).collect();
+            return format!("[{}]", keys.join(", "));
+        }
+        let entry = |each: &Each| format!("{} = {}", literal(&each.key), literal(&each.value));
+        let entries: Vec<String> = instances.map(entry).collect();
+        format!("{{ {} }}", entries.join(", "))
+    }
+}
+
+impl Directory {
+    /// The stacks that are declared there.
+    fn stacks(&self) -> Vec<ModelStack> {
+        let stack = |each: Option<Each>| {
+            let mut stack = ModelStack {
+                each,
+                ..self.stack.clone()
+            };
+            stack.tags = stack.tags.iter().map(|tag| stack.value(tag)).collect();
+            stack
+        };
+        match &self.for_each {
+            None => vec![stack(None)],
+            Some(for_each) => {
+                let instances = for_each.instances.iter().cloned();
+                instances.map(Some).map(stack).collect()
+            }
+        }
+    }
+
+    /// Returns whether a text that is added to others is none of these for any instance: no entry
+    /// may stand twice.
+    fn is_new(&self, others: &[String], text: &str) -> bool {
+        self.stacks().iter().all(|stack| {
+            let mut others = others.iter();
+            others.all(|other| stack.value(other) != stack.value(text))
+        })
+    }
+
+    fn add(&mut self, attribute: usize, text: String) {
+        if self.is_new(&self.stack.references[attribute], &text) {
+            self.stack.references[attribute].push(text);
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +129,8 @@ enum RawReference {
     Missing(Index, &'static str),
     Outside(bool),
     Tag(&'static str),
+    /// A path with a key.
+    Keyed(Box<RawReference>, &'static str),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -69,14 +147,21 @@ fn spelling() -> impl Strategy<Value = Spelling> {
 }
 
 fn raw_reference() -> impl Strategy<Value = RawReference> {
-    prop_oneof![
+    let path = prop_oneof![
         10 => (any::<Index>(), spelling()).prop_map(|(place, how)| RawReference::Place(place, how)),
         2 => (any::<Index>(), spelling()).prop_map(|(place, how)| RawReference::Above(place, how)),
         1 => spelling().prop_map(RawReference::Itself),
         1 => (any::<Index>(), select(vec!["/nope", "x", "/.hidden", "/main.txt"]))
             .prop_map(|(place, more)| RawReference::Missing(place, more)),
         1 => any::<bool>().prop_map(RawReference::Outside),
+    ];
+    let path = path.boxed();
+    prop_oneof![
+        15 => path.clone(),
+        6 => (path, select(KEY_SUFFIXES.to_vec()))
+            .prop_map(|(path, key)| RawReference::Keyed(Box::new(path), key)),
         6 => select(FILTERS.to_vec()).prop_map(RawReference::Tag),
+        1 => select(vec![EACH_KEY, EACH_VALUE]).prop_map(RawReference::Tag),
     ]
 }
 
@@ -107,6 +192,10 @@ fn written(reference: &RawReference, own: &str, places: &[String]) -> String {
         RawReference::Outside(true) => format!("{}x", "../".repeat(names(own).len() + 1)),
         RawReference::Outside(false) => "/a/../../a".to_owned(),
         RawReference::Tag(filter) => format!("tag:{filter}"),
+        RawReference::Keyed(path, key) => match written(path, own, places).as_str() {
+            "." => (*key).to_owned(),
+            path => format!("{path}{key}"),
+        },
     }
 }
 
@@ -126,13 +215,30 @@ pub(crate) fn relative(from: &str, to: &str) -> String {
     }
 }
 
-type RawDirectory = (
-    Vec<&'static str>,
-    Holds,
-    Vec<&'static str>,
-    &'static str,
-    [Vec<RawReference>; 4],
-);
+#[derive(Debug, Clone)]
+struct RawDirectory {
+    names: Vec<&'static str>,
+    holds: Holds,
+    for_each: Option<ForEach>,
+    tags: Vec<&'static str>,
+    file: &'static str,
+    references: [Vec<RawReference>; 4],
+}
+
+fn for_each() -> impl Strategy<Value = ForEach> {
+    let keys = subsequence(KEYS.to_vec(), 0..=3);
+    let values = prop::collection::vec(select(TAGS.to_vec()), 3);
+    (keys, values, any::<bool>()).prop_map(|(keys, values, is_list)| {
+        let each = |(key, value): (&str, &str)| Each {
+            key: key.to_owned(),
+            value: if is_list { key } else { value }.to_owned(),
+        };
+        ForEach {
+            is_list,
+            instances: keys.into_iter().zip(values).map(each).collect(),
+        }
+    })
+}
 
 fn raw_directory(most: usize) -> impl Strategy<Value = RawDirectory> {
     let some = || prop::collection::vec(raw_reference(), 0..=most);
@@ -145,10 +251,21 @@ fn raw_directory(most: usize) -> impl Strategy<Value = RawDirectory> {
     (
         prop::collection::vec(select(NAMES.to_vec()), 0..5),
         holds,
-        subsequence(TAGS.to_vec(), 0..3),
+        prop::option::weighted(0.3, for_each()),
+        subsequence([&TAGS[..], &[EACH_KEY, EACH_VALUE]].concat(), 0..3),
         select(vec!["stack.tm", "stack.tm.hcl", "a.orch.hcl"]),
         [some(), some(), some(), some()],
     )
+        .prop_map(
+            |(names, holds, for_each, tags, file, references)| RawDirectory {
+                names,
+                holds,
+                for_each,
+                tags,
+                file,
+                references,
+            },
+        )
 }
 
 /// Any tree: with cycles, and with references that are wrong.
@@ -165,13 +282,24 @@ pub(crate) fn any_tree() -> impl Strategy<Value = Tree> {
 fn build(raw: Vec<RawDirectory>, is_strict: bool) -> Tree {
     let mut by_path: BTreeMap<String, RawDirectory> = BTreeMap::new();
     for mut directory in raw {
-        if matches!(directory.1, Holds::Hidden) {
-            directory.0.push(".hidden");
+        if matches!(directory.holds, Holds::Hidden) {
+            directory.names.push(".hidden");
         }
-        let path = format!("/{}", directory.0.join("/"));
+        let path = format!("/{}", directory.names.join("/"));
         // A mark at the root would empty the project.
-        if !(path == "/" && matches!(directory.1, Holds::Marked(_))) {
+        if !(path == "/" && matches!(directory.holds, Holds::Marked(_))) {
             by_path.entry(path).or_insert(directory);
+        }
+    }
+    // No two stacks may be shown alike.
+    let like_instances = by_path
+        .keys()
+        .filter_map(|path| path.strip_suffix("[\"k\"]"));
+    let like_instances: Vec<String> = like_instances.map(str::to_owned).collect();
+    for path in like_instances {
+        let directory = by_path.get_mut(&path);
+        if let Some(for_each) = directory.and_then(|directory| directory.for_each.as_mut()) {
+            for_each.instances.retain(|each| each.key != "k");
         }
     }
     let mut places = BTreeSet::from(["/".to_owned()]);
@@ -182,32 +310,46 @@ fn build(raw: Vec<RawDirectory>, is_strict: bool) -> Tree {
     let places: Vec<String> = places.into_iter().collect();
     let directories = by_path
         .into_iter()
-        .map(|(path, (_, holds, tags, file, references))| {
-            let references = references.map(|list| {
-                let mut all: Vec<String> = Vec::new();
-                for reference in &list {
-                    let text = written(reference, &path, &places);
-                    if !all.contains(&text) {
-                        all.push(text);
-                    }
-                }
-                all
-            });
-            Directory {
-                stack: ModelStack {
-                    path,
-                    tags: tags.into_iter().map(str::to_owned).collect(),
-                    references,
-                },
-                holds,
-                file,
-            }
-        })
+        .map(|(path, raw)| directory(&path, raw, &places))
         .collect();
     Tree {
         is_strict,
         directories,
     }
+}
+
+fn directory(path: &str, raw: RawDirectory, places: &[String]) -> Directory {
+    let mut directory = Directory {
+        stack: ModelStack {
+            directory: path.to_owned(),
+            ..ModelStack::default()
+        },
+        for_each: raw.for_each,
+        holds: raw.holds,
+        file: raw.file,
+    };
+    // Where nothing is `each`, its name is no name.
+    let is_plain = directory.for_each.is_none();
+    let known = |text: &str| {
+        if is_plain {
+            text.replace(EACH_KEY, "k").replace(EACH_VALUE, "t")
+        } else {
+            text.to_owned()
+        }
+    };
+    for (attribute, list) in raw.references.iter().enumerate() {
+        for reference in list {
+            directory.add(attribute, known(&written(reference, path, places)));
+        }
+    }
+    for tag in raw.tags.into_iter().map(known) {
+        let is_tag = |stack: &ModelStack| !stack.value(&tag).contains([' ', '*']);
+        let are_tags = directory.stacks().iter().all(is_tag);
+        if are_tags && directory.is_new(&directory.stack.tags, &tag) {
+            directory.stack.tags.push(tag);
+        }
+    }
+    directory
 }
 
 /// A tree without cycles.
@@ -230,23 +372,22 @@ pub(crate) fn knotted_tree() -> impl Strategy<Value = Tree> {
                 directory.stack.references[3].clear();
             }
             if model.stacks.len() >= picks.len() {
-                let [one, other, first, last] =
-                    picks.map(|pick| model.path(pick.index(model.stacks.len())));
+                let [one, other, first, last] = picks.map(|pick| pick.index(model.stacks.len()));
                 for (declaring, attribute, named) in [
                     (one, 0, other),
                     (other, 0, one),
                     (first, 1, one),
                     (last, 0, other),
                 ] {
-                    let directory = tree.directory(declaring);
-                    if !directory.stack.references[attribute].contains(&named.to_owned()) {
-                        directory.stack.references[attribute].push(named.to_owned());
-                    }
+                    let directory = tree.directory(model.directory(declaring));
+                    directory.add(attribute, model.path(named).to_owned());
                 }
             }
             let model = tree.model();
-            for stack in model.on_cycles() {
-                let tags = &mut tree.directory(model.path(stack)).stack.tags;
+            let knotted = model.on_cycles().into_iter();
+            let knotted: BTreeSet<&str> = knotted.map(|stack| model.directory(stack)).collect();
+            for directory in knotted {
+                let tags = &mut tree.directory(directory).stack.tags;
                 tags.push("knotted".to_owned());
             }
             tree
@@ -264,22 +405,22 @@ fn without_cycles(mut tree: Tree) -> Tree {
     for nesting in Model::new(bare.collect()).constraints() {
         edges.push((nesting.from, nesting.to));
     }
-    for (declaring, stack) in model.stacks.iter().enumerate() {
-        let directory = tree.directory(&stack.path);
+    for directory in &mut tree.directories {
+        let declaring = model.stacks_in(&directory.stack.directory);
         for attribute in [0, 1] {
             directory.stack.references[attribute].retain(|written| {
-                let new: Vec<(usize, usize)> = model
-                    .meaning(declaring, attribute, written)
-                    .stacks()
-                    .into_iter()
-                    .map(|named| match attribute {
+                let mut all = edges.clone();
+                for &declaring in &declaring {
+                    let named = model.meaning(declaring, attribute, written).stacks();
+                    all.extend(named.into_iter().map(|named| match attribute {
                         0 => (named, declaring),
                         _ => (declaring, named),
-                    })
-                    .collect();
-                let closes = new.iter().any(|&(from, to)| leads(&edges, to, from));
+                    }));
+                }
+                let new = &all[edges.len()..];
+                let closes = new.iter().any(|&(from, to)| leads(&all, to, from));
                 if !closes {
-                    edges.extend(new);
+                    edges = all;
                 }
                 !closes
             });
@@ -292,11 +433,13 @@ fn without_cycles(mut tree: Tree) -> Tree {
 pub(crate) fn without_errors(mut tree: Tree) -> Tree {
     let model = tree.model();
     tree.is_strict = false;
-    for (declaring, stack) in model.stacks.iter().enumerate() {
-        let references = &mut tree.directory(&stack.path).stack.references;
-        for (attribute, references) in references.iter_mut().enumerate() {
-            references
-                .retain(|written| model.meaning(declaring, attribute, written) != Meaning::Error);
+    for directory in &mut tree.directories {
+        let declaring = model.stacks_in(&directory.stack.directory);
+        for (attribute, references) in directory.stack.references.iter_mut().enumerate() {
+            references.retain(|written| {
+                let mut declaring = declaring.iter();
+                declaring.all(|&stack| model.meaning(stack, attribute, written) != Meaning::Error)
+            });
         }
     }
     tree
@@ -315,7 +458,7 @@ fn leads(edges: &[(usize, usize)], from: usize, to: usize) -> bool {
 impl Tree {
     fn directory(&mut self, path: &str) -> &mut Directory {
         let mut directories = self.directories.iter_mut();
-        let found = directories.find(|directory| directory.stack.path == path);
+        let found = directories.find(|directory| directory.stack.directory == path);
         found.expect("the model is of this tree")
     }
 
@@ -323,7 +466,7 @@ impl Tree {
     pub(crate) fn model(&self) -> Model {
         let is_marked = |path: &str| {
             self.directories.iter().any(|directory| {
-                let (out, own) = (names(&directory.stack.path), names(path));
+                let (out, own) = (names(&directory.stack.directory), names(path));
                 matches!(directory.holds, Holds::Marked(_)) && own.starts_with(&out)
             })
         };
@@ -331,8 +474,8 @@ impl Tree {
             .directories
             .iter()
             .filter(|directory| directory.holds == Holds::Stack)
-            .map(|directory| directory.stack.clone())
-            .filter(|stack| !is_marked(&stack.path));
+            .flat_map(Directory::stacks)
+            .filter(|stack| !is_marked(&stack.directory));
         Model::new(stacks.collect())
     }
 
@@ -355,7 +498,7 @@ impl Tree {
             format!("orch {{\n  root = true\n{strict}}}\n"),
         )];
         for directory in &self.directories {
-            let place = names(&directory.stack.path).join("/");
+            let place = names(&directory.stack.directory).join("/");
             let file = |name: &str| match place.as_str() {
                 "" => name.to_owned(),
                 place => format!("{place}/{name}"),
@@ -369,19 +512,23 @@ impl Tree {
             if directory.holds == Holds::Nothing {
                 files.push((file(".keep"), String::new()));
             } else {
-                files.push((file(directory.file), block(&directory.stack)));
+                files.push((file(directory.file), block(directory)));
             }
         }
         files
     }
 }
 
-fn block(stack: &ModelStack) -> String {
+fn block(directory: &Directory) -> String {
+    let stack = &directory.stack;
     let list = |texts: &[String]| -> String {
-        let texts: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
+        let texts: Vec<String> = texts.iter().map(|text| literal(text)).collect();
         texts.join(", ")
     };
     let mut text = format!("stack {{\n  tags = [{}]\n", list(&stack.tags));
+    if let Some(for_each) = &directory.for_each {
+        text += &format!("  for_each = {}\n", for_each.text());
+    }
     for (attribute, references) in ATTRIBUTES.iter().zip(&stack.references) {
         if !references.is_empty() {
             text += &format!("  {attribute} = [{}]\n", list(references));

@@ -292,12 +292,12 @@ impl Loaded {
             // The name of a directory may have blanks at its ends, as `list` prints it.
             if written != line
                 && let Ok(exact) = stacks.written(&self.directory, line)
-                && !exact.is_empty()
+                && exact.len() > 0
             {
                 (written, found) = (line, Ok(exact));
             }
             match found {
-                Ok(found) if !found.is_empty() => {
+                Ok(found) if found.len() > 0 => {
                     for stack in found {
                         lines.entry(stack).or_insert(number);
                     }

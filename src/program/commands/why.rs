@@ -262,9 +262,9 @@ impl Loaded {
         };
         let stacks = &self.project.stacks;
         if let Ok(found) = stacks.written(&self.directory, written)
-            && !found.is_empty()
+            && found.len() > 0
         {
-            return Ok(found);
+            return Ok(found.collect());
         }
         let since = changes.map(|changes| &changes.since);
         let is_meant = |removed: &StackPath| removed.as_str() == path.as_str();

@@ -82,7 +82,7 @@ fn parent<'p>(project: &'p Project, stack: &Stack) -> Option<&'p Stack> {
     let nearest = stacks.nearest_above(stack.path.directory());
     let only = nearest.only().map(|index| &stacks[index]);
     only.or_else(|| {
-        let mut nearest = nearest.map(|index| &stacks[index]);
-        nearest.find(|parent| parent.path.key() == stack.path.key())
+        let own = stacks.with_key(&nearest, stack.path.key());
+        own.map(|index| &stacks[index])
     })
 }

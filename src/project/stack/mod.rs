@@ -20,7 +20,7 @@ pub use watch::{Watch, unmatched};
 
 use crate::language::syntax::Name;
 use crate::language::value::Value;
-use crate::path::{KeyFilter, LeavesProject, ProjectPath, StackPath};
+use crate::path::{InstanceKey, KeyFilter, LeavesProject, ProjectPath, StackPath};
 use crate::project::function_files::FileRead;
 use crate::project::tag::TagFilter;
 use crate::source::{Span, Spanned};
@@ -189,17 +189,41 @@ impl Stacks {
 
     /// Returns the stack of exactly this path.
     pub fn find(&self, path: &StackPath) -> Option<StackIndex> {
-        let mut here = self.at(path.directory().as_str());
-        here.find(|&index| self[index].path == *path)
+        self.with_key(&self.at(path.directory().as_str()), path.key())
     }
 
     /// Returns the stack whose path is exactly this text.
     pub fn named(&self, path: &str) -> Option<StackIndex> {
-        let here = |directory: &str| {
-            let mut here = self.at(directory);
-            here.find(|&index| self[index].path.as_str() == path)
-        };
-        here(path).or_else(|| here(KeyFilter::split(path).0))
+        let plain = self.with_key(&self.at(path), None);
+        plain.or_else(|| match KeyFilter::split(path) {
+            (directory, Some(KeyFilter::One(key))) => {
+                self.with_key(&self.at(directory), Some(&key))
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the stack that has a key, or none, among all stacks of one directory.
+    pub fn with_key(&self, here: &StackRange, key: Option<&InstanceKey>) -> Option<StackIndex> {
+        let (first, last) = (here.0.start as usize, here.0.end as usize);
+        let found = self.in_path_order[first..last]
+            .binary_search_by(|stack| stack.path.key().cmp(&key))
+            .ok()?;
+        Some(StackIndex::new(first + found))
+    }
+
+    /// Returns the instances that a filter means, among all stacks of one directory.
+    pub fn instances(&self, here: &StackRange, filter: &KeyFilter) -> StackRange {
+        let is_one = |index: StackIndex| StackRange(index.0..index.0 + 1);
+        match filter {
+            KeyFilter::One(key) => self
+                .with_key(here, Some(key))
+                .map_or(StackRange::EMPTY, is_one),
+            KeyFilter::Any => match here.first() {
+                Some(first) if self[first].path.key().is_some() => here.clone(),
+                _ => StackRange::EMPTY,
+            },
+        }
     }
 
     /// Returns the stacks that a user means by a path, written in a directory: those at exactly that path,
@@ -212,20 +236,16 @@ impl Stacks {
         &self,
         directory: &ProjectPath,
         written: &str,
-    ) -> Result<Vec<StackIndex>, LeavesProject> {
+    ) -> Result<StackRange, LeavesProject> {
         // The name of a directory may end as if it had a key.
         let plain = directory.resolve(written);
         let plain = plain.map_or(StackRange::EMPTY, |path| self.at(path.as_str()));
         if plain.len() > 0 {
-            return Ok(plain.collect());
+            return Ok(plain);
         }
         let (path, key) = KeyFilter::split(written);
         let here = self.at(directory.resolve(path)?.as_str());
-        let is_meant = |key: &KeyFilter, index| key.matches(self[index].path.key());
-        Ok(match key {
-            Some(key) => here.filter(|&index| is_meant(&key, index)).collect(),
-            None => Vec::new(),
-        })
+        Ok(key.map_or(StackRange::EMPTY, |key| self.instances(&here, &key)))
     }
 
     /// Returns the stacks in the nearest directory strictly above another one that has any.
@@ -236,14 +256,32 @@ impl Stacks {
     }
 
     /// Returns all stacks at or below a directory, in path order.
-    pub fn at_or_below<'s>(
-        &'s self,
-        directory: &ProjectPath,
-    ) -> impl Iterator<Item = StackIndex> + use<'s> {
+    pub fn at_or_below(&self, directory: &ProjectPath) -> impl Iterator<Item = StackIndex> + use<> {
         // In path order `/a`, `/a-b`, `/a/c`: what is below a directory is one stretch, but the
         // directory itself may stand apart from it.
+        let [own, below] = self.parts(directory);
+        own.chain(below)
+    }
+
+    /// Returns all stacks at or below a directory, without those at or below a stack's directory that
+    /// lies in it, in path order.
+    pub fn at_or_below_except(
+        &self,
+        directory: &ProjectPath,
+        inner: &ProjectPath,
+    ) -> impl Iterator<Item = StackIndex> + use<> {
+        let [own, below] = self.parts(directory);
+        let [inner, in_inner] = self.parts(inner);
+        let between = |start, end| StackRange(start..end);
+        own.chain(between(below.0.start, inner.0.start))
+            .chain(between(inner.0.end, in_inner.0.start))
+            .chain(between(in_inner.0.end, below.0.end))
+    }
+
+    /// Returns the stacks at a directory and those below it; of the root, all as those below it, since
+    /// its own path begins like theirs.
+    fn parts(&self, directory: &ProjectPath) -> [StackRange; 2] {
         let prefix = directory.prefix_of_below();
-        // The root's own path begins like those below it.
         let own = if directory.is_root() {
             StackRange::EMPTY
         } else {
@@ -252,10 +290,10 @@ impl Stacks {
         let start = self
             .in_path_order
             .partition_point(|stack| *stack.path.directory().as_str() < *prefix);
-        let rest = self.in_path_order[start..].iter().zip(start..);
-        let below =
-            rest.take_while(move |(stack, _)| stack.path.directory().as_str().starts_with(&prefix));
-        own.chain(below.map(|(_, index)| StackIndex::new(index)))
+        let is_below = |stack: &Stack| stack.path.directory().as_str().starts_with(&prefix);
+        let n_below = self.in_path_order[start..].partition_point(is_below);
+        let below = StackIndex::new(start).0..StackIndex::new(start + n_below).0;
+        [own, StackRange(below)]
     }
 
     /// Returns the stacks that a tag filter matches, in path order.

@@ -59,13 +59,12 @@ impl<'a> Builder<'a> {
 
     fn nesting(&mut self) {
         for (index, stack) in self.stacks.iter() {
-            let mut parents = self.stacks.nearest_above(stack.path.directory());
+            let parents = self.stacks.nearest_above(stack.path.directory());
             let Some(first) = parents.first() else {
                 continue;
             };
             let key = stack.path.key();
-            let own =
-                parents.find(|&parent| key.is_some() && self.stacks[parent].path.key() == key);
+            let own = key.and_then(|_| self.stacks.with_key(&parents, key));
             let parent = if let Some(parent) = own {
                 Graph::node(parent)
             } else {

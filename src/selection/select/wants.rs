@@ -62,7 +62,7 @@ impl<'a> Wants<'a> {
             return;
         }
         let mut opened: HashMap<&Target, Opened> = HashMap::new();
-        let mut waiting: HashMap<&Target, Vec<(StackIndex, Span)>> = HashMap::new();
+        let mut waiting: HashMap<&Target, Vec<&[(StackIndex, Span)]>> = HashMap::new();
         let mut queue: VecDeque<StackIndex> = selection.stacks().collect();
         while let Some(stack) = queue.pop_front() {
             let mut add = |wanted: StackIndex, reason: Reason| {
@@ -83,18 +83,30 @@ impl<'a> Wants<'a> {
             for &target in self.targets.get(&stack).into_iter().flatten() {
                 let declaring = waiting
                     .entry(target)
-                    .or_insert_with(|| self.wanted_by[target].clone());
-                declaring.retain(|&(wanted, span)| {
+                    .or_insert_with(|| self.wanted_by(target));
+                declaring.retain(|here| {
                     // A stack that names a directory around it does not name what is nested in it.
                     let is_nested =
-                        matches!(target, Target::Enclosing(_)) && self.lies_in(stack, wanted);
+                        matches!(target, Target::Enclosing(_)) && self.lies_in(stack, here[0].0);
                     if !is_nested {
-                        add(wanted, Reason::WantedBy(stack, span));
+                        for &(wanted, span) in *here {
+                            add(wanted, Reason::WantedBy(stack, span));
+                        }
                     }
                     is_nested
                 });
             }
         }
+    }
+
+    /// Returns who names a target in `wanted_by`: the instances in a directory together, since the same
+    /// stacks are nested in all of them.
+    fn wanted_by(&self, target: &Target) -> Vec<&[(StackIndex, Span)]> {
+        let directory = |(stack, _): &(StackIndex, Span)| self.stacks[*stack].path.directory();
+        let declaring = self.wanted_by[target].as_slice();
+        declaring
+            .chunk_by(|a, b| directory(a) == directory(b))
+            .collect()
     }
 
     /// Returns the stacks of a target that `from` wants and that no stack has wanted so far. They may

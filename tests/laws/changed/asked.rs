@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::generate::{Switches, WantedBase};
+use super::links::What;
 use super::paths::parent;
 use super::repository::Repository;
-use super::rules::{Input, Paths, Tree};
-use super::texts::{File, Item, Snapshot, quoted};
+use super::rules::{Input, Paths, Tree, place_of};
+use super::texts::{File, Item, Snapshot, StackBlock, quoted, said};
+use crate::model::literal;
 
 /// A question.
 #[derive(Debug)]
@@ -42,23 +44,34 @@ impl Asked {
         }
     }
 
-    pub(super) fn list(&self, repository: &Repository) -> Answer {
+    fn document(&self, repository: &Repository) -> (Option<i32>, Value) {
         let mut command = repository.orch();
         let output = command
             .args(["list", "--format", "json"])
             .args(&self.arguments)
             .output()
             .unwrap();
-        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let document = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), document)
+    }
+
+    /// The stacks that count as changed, for whatever reason.
+    pub(super) fn stacks(&self, repository: &Repository) -> Paths {
+        let (_, document) = self.document(repository);
+        let stacks = document["stacks"].as_array().unwrap().iter();
+        stacks.map(|stack| relative(&path(stack))).collect()
+    }
+
+    pub(super) fn list(&self, repository: &Repository) -> Answer {
+        let (status, document) = self.document(repository);
         let list = |name: &str| document[name].as_array().cloned().unwrap_or_default();
-        let path = |value: &Value| value["path"].as_str().unwrap().to_owned();
         let changed = list("stacks").into_iter().map(|stack| {
             let reasons = stack["reasons"].as_array().unwrap();
             let reason = reasons.iter().find(|reason| reason["kind"] == "changed");
             (path(&stack), reason.unwrap().clone())
         });
         Answer {
-            status: output.status.code().expect("orch ends by itself"),
+            status: status.expect("orch ends by itself"),
             base: document["base"]["commit"].as_str().map(str::to_owned),
             changed: changed.collect(),
             removed: list("removed")
@@ -67,6 +80,10 @@ impl Asked {
                 .collect(),
         }
     }
+}
+
+fn path(stack: &Value) -> String {
+    stack["path"].as_str().unwrap().to_owned()
 }
 
 fn relative(path: &str) -> String {
@@ -125,7 +142,7 @@ impl Expected {
         counted.retain(|file, _| !tree.is_ignored(file));
         let mut changed: BTreeMap<String, BTreeSet<_>> = BTreeMap::new();
         for file in counted.keys() {
-            if let Some(owner) = tree.owner(file) {
+            for owner in tree.owner(file).iter().flat_map(|it| tree.declared(it)) {
                 changed
                     .entry(owner)
                     .or_default()
@@ -149,7 +166,9 @@ impl Expected {
         let left = Tree(&counted_tree).stacks();
         removed.retain(|stack| !alive.contains(stack));
         let mut hidden = removed.clone();
-        hidden.retain(|stack| left.contains(stack) && tree.declares_stack(stack));
+        hidden.retain(|stack| {
+            left.contains(stack) && tree.declared(place_of(stack).0).contains(stack)
+        });
         removed.retain(|stack| !left.contains(stack));
         Expected {
             files,
@@ -263,7 +282,8 @@ fn check_way(
     repository: &Repository,
 ) -> Result<(), String> {
     let tree = Tree(&repository.working);
-    let mut directory = stack.to_owned();
+    let (own, _) = place_of(stack);
+    let mut directory = own.to_owned();
     // Where the last step leads.
     let mut whats = Vec::new();
     for step in via {
@@ -274,34 +294,49 @@ fn check_way(
             .and_then(|line| usize::try_from(line).ok());
         let text = repository.working.get(place).ok_or("no such file")?;
         match kind {
-            "watch" | "import" => {
+            "watch" | "import" | "attribute" => {
                 let lines = text.render();
                 let line = lines
                     .lines()
                     .nth(line.ok_or("no line")? - 1)
                     .ok_or("no such line")?;
-                if parent(place) != stack && kind == "watch" {
+                if parent(place) != own && kind != "import" {
                     return Err("not the file of the stack".to_owned());
                 }
                 let configuration = text.configuration().ok_or("no configuration")?;
-                let watched = configuration.stack.iter().flatten();
-                let imported = &configuration.imports;
-                let written: Vec<&String> = match kind {
-                    "watch" => watched.collect(),
-                    _ => imported.iter().collect(),
+                let is_written = match (kind, &configuration.stack) {
+                    ("import", _) => {
+                        let mut imported = configuration.imports.iter();
+                        imported.any(|source| line.contains(&quoted(source)))
+                    }
+                    (_, None) => return Err("no stack".to_owned()),
+                    ("watch", Some(block)) => {
+                        whats = watched(&tree, stack, block);
+                        let mut watched = block.watch.iter();
+                        watched.any(|entry| {
+                            let is_plain = block.for_each.is_none();
+                            let entry = if is_plain {
+                                said(entry, None)
+                            } else {
+                                (*entry).to_owned()
+                            };
+                            line.contains(&literal(&entry))
+                        })
+                    }
+                    (_, Some(block)) => {
+                        whats = tree.read(stack, block);
+                        line.contains("tm_file(")
+                    }
                 };
-                if !written
-                    .iter()
-                    .any(|written| line.contains(&quoted(written)))
-                {
+                if !is_written {
                     return Err("not written there".to_owned());
                 }
-                let watched = written.iter().map(|entry| tree.watched(stack, entry));
-                whats = watched.flatten().flatten().collect();
                 if kind == "import" {
                     return Ok(());
                 }
             }
+            // What a function in an attribute reads, told after the attribute.
+            "read" if text.configuration().is_some() => {}
             "link" => {
                 text.link().ok_or("not a link")?;
                 whats = tree.found_at(place);
@@ -324,7 +359,7 @@ fn check_way(
                 }
                 let taken = meant
                     .iter()
-                    .flat_map(|item| tree.taken(item, &directory, stack));
+                    .flat_map(|item| tree.taken(item, &directory, own));
                 whats = taken.collect();
                 let module = meant.iter().find_map(|item| tree.module(item, &directory));
                 directory = module.unwrap_or(directory);
@@ -338,6 +373,14 @@ fn check_way(
     is_there
         .then_some(())
         .ok_or_else(|| "the way leads elsewhere".to_owned())
+}
+
+/// What a stack watches.
+fn watched(tree: &Tree, stack: &str, block: &StackBlock) -> Vec<What> {
+    let (directory, key) = place_of(stack);
+    let entries = block.watch.iter().map(|entry| said(entry, key));
+    let found = entries.map(|entry| tree.watched(directory, &entry));
+    found.flatten().flatten().collect()
 }
 
 /// The text of a file, by way of links.

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::asked::{Asked, Expected};
 use super::generate::{Scene, any_scene};
 use super::repository::Repository;
-use super::rules::Tree;
+use super::rules::{Tree, place_of};
 use super::{config, repository};
-use crate::model::{Model, ModelStack, Set};
+use crate::model::{Each, Model, ModelStack, Set};
 use crate::query::query_among;
 use crate::selector::{ModelChanges, ModelQuery};
 
@@ -64,12 +64,13 @@ impl Flags {
         let path = |index: &Index| model.path(index.index(model.stacks.len())).to_owned();
         let is_empty = model.stacks.is_empty();
         if let Some(directory) = directory.filter(|_| !is_empty) {
-            query.directory = path(&directory);
+            let stack = directory.index(model.stacks.len());
+            model.directory(stack).clone_into(&mut query.directory);
         }
         let is_stack = model
             .stacks
             .iter()
-            .any(|stack| stack.path == query.directory);
+            .any(|stack| stack.directory == query.directory);
         query.recursive |= !is_stack;
         query.named = query.named.map(|_| {
             if is_empty {
@@ -126,9 +127,16 @@ fn check(scene: &Scene, flags: Flags) -> Result<(), TestCaseError> {
         return Ok(());
     };
     let tree = Tree(&repository.working);
-    let stack = |path: String| ModelStack {
-        path: format!("/{path}"),
-        ..ModelStack::default()
+    let stack = |path: String| {
+        let (directory, key) = place_of(&path);
+        ModelStack {
+            directory: format!("/{directory}"),
+            each: key.map(|key| Each {
+                key: key.to_owned(),
+                value: key.to_owned(),
+            }),
+            ..ModelStack::default()
+        }
     };
     let model = Model::new(tree.stacks().into_iter().map(stack).collect());
     let expected = Expected::new(&repository, base, scene.switches).stacks();
@@ -170,6 +178,8 @@ fn check(scene: &Scene, flags: Flags) -> Result<(), TestCaseError> {
         .map(|line| line.strip_suffix(": true").unwrap())
         .collect();
     run.sort_unstable();
+    let mut expected = expected;
+    expected.sort_unstable();
     // A name may have what is not written as it is.
     prop_assert_eq!(run, expected, "{}", story());
     Ok(())

@@ -6,7 +6,7 @@ use proptest::sample::{select, subsequence};
 use super::history::{Operation, Reset};
 use super::paths::{basename, parent};
 use super::repository::{Reader, Setting};
-use super::texts::{Configuration, From, Item, Text};
+use super::texts::{Configuration, ForEach, From, Item, StackBlock, Text, Trigger};
 use crate::tree::relative;
 
 /// A project, what is done in it, and what is asked then.
@@ -64,7 +64,9 @@ const READ: [&str; 9] = [
     "data/none",
 ];
 
-const WATCHED: [&str; 12] = [
+const WATCHED: [&str; 14] = [
+    "/data/${each.key}",
+    "../a/*${each.key}",
     "/data/ld/x",
     "/data/ld/*",
     "/data/x",
@@ -78,6 +80,15 @@ const WATCHED: [&str; 12] = [
     "../data/deep/*",
     "/data/{x,é \"1\".txt}",
 ];
+
+/// Keys of instances, most of which are names of files as well.
+const KEYS: [&str; 4] = ["x", "y.json", "keys", "other key"];
+
+/// The file whose text is a key.
+const KEY_FILE: &str = "data/keys";
+
+/// Files to read in a `stack` block, none of which is ever a directory.
+const DESCRIBED_BY: [&str; 3] = ["data/none/${each.key}", "data/${each.key}", KEY_FILE];
 
 const PLACES: [&str; 9] = [
     "",
@@ -147,15 +158,32 @@ fn items(directory: &str) -> impl Strategy<Value = Vec<Item>> + use<> {
     prop::collection::vec(item, 0..4)
 }
 
-fn stack_text() -> impl Strategy<Value = Text> {
+fn stack_text(directory: &str) -> impl Strategy<Value = Text> + use<> {
+    let directory = format!("/{directory}");
+    let from_here = move |path: &str| relative(&directory, &format!("/{path}"));
     let watched = prop_oneof![
         3 => Just(Vec::new()),
         1 => subsequence(WATCHED.to_vec(), 1..3),
     ];
-    let is_stack = prop::bool::weighted(0.85);
-    (watched, is_stack).prop_map(|(watched, is_stack)| {
+    let for_each = prop_oneof![
+        4 => Just(None),
+        2 => subsequence(KEYS.to_vec(), 0..=3).prop_map(|keys| Some(ForEach::Keys(keys))),
+        1 => Just(Some(ForEach::File(from_here(KEY_FILE)))),
+    ];
+    let described_by = DESCRIBED_BY.map(from_here).to_vec();
+    let described_by = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => subsequence(described_by, 1..=2),
+    ];
+    let stack =
+        (for_each, watched, described_by).prop_map(|(for_each, watch, described_by)| StackBlock {
+            for_each,
+            watch,
+            described_by,
+        });
+    prop::option::weighted(0.85, stack).prop_map(|stack| {
         Text::Configuration(Configuration {
-            stack: is_stack.then(|| watched.into_iter().map(str::to_owned).collect()),
+            stack,
             ..Configuration::default()
         })
     })
@@ -195,7 +223,7 @@ fn text_of(path: &str) -> BoxedStrategy<Text> {
         select(targets.to_vec()).prop_map(link).boxed()
     };
     match basename(path) {
-        "stack.tm" => stack_text().boxed(),
+        "stack.tm" => stack_text(directory).boxed(),
         "more.tm.hcl" => more_text(directory).boxed(),
         "i.tm.hcl" => prop_oneof![
             Just(Text::Configuration(Configuration::default())),
@@ -264,7 +292,7 @@ fn any_path() -> impl Strategy<Value = String> {
         3 => select(READ[..5].to_vec()).prop_map(str::to_owned),
         2 => select(vec![
             "data/c.tf", "data/ld", "conf/i.tm.hcl", "conf2/j.tm.hcl", ".gitignore", "a/.gitignore",
-            "more.tm.hcl", "x", "stack.tm", "main.tf",
+            "more.tm.hcl", "x", "stack.tm", "main.tf", KEY_FILE, KEY_FILE,
         ])
         .prop_map(str::to_owned),
     ]
@@ -335,6 +363,15 @@ fn any_operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+pub(super) fn any_trigger() -> impl Strategy<Value = Trigger> {
+    let key = prop::option::of(select(vec!["x", "y.json", "plain 0"]));
+    (select(STACKS.to_vec()), key, any::<bool>()).prop_map(|(directory, key, is_changed)| Trigger {
+        directory,
+        key,
+        is_changed,
+    })
+}
+
 pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
     let setting = (
         select(vec!["", "pro j/é"]),
@@ -353,7 +390,7 @@ pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
     // Every project has a few stacks and modules, whatever else there is.
     let stack = select(STACKS.to_vec()).prop_flat_map(|directory| {
         let main = items(directory).prop_map(Text::Terraform);
-        (Just(directory), stack_text(), main)
+        (Just(directory), stack_text(directory), main)
     });
     let stacks = prop::collection::vec(stack, 1..6);
     let directories = select(MODULES.to_vec());
@@ -386,6 +423,7 @@ pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
             let imported = ["conf/i.tm.hcl", "conf2/j.tm.hcl"];
             let configuration = || Text::Configuration(Configuration::default());
             files.extend(imported.map(|path| (path.to_owned(), configuration())));
+            files.push((KEY_FILE.to_owned(), Text::Plain));
             files.extend(others);
             Scene {
                 setting: Setting { directory, reader },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use orch::change::{ChangedFiles, Input, UseKind, inputs_of};
+use orch::change::{ChangedFiles, Input, UseKind, add_computed, inputs_of};
 use orch::git::{ChangedFile, FileChange, FileState};
 use orch::path::ProjectPath;
 use orch::project::{Problems, Project};
@@ -24,8 +24,11 @@ pub(super) fn check_inputs(
     let files = changed_files(expected, repository);
     let stacks: Vec<_> = project.stacks.iter().map(|(index, _)| index).collect();
     for stack in stacks {
-        let inputs = inputs_of(&project, &listing, Some(&files), stack, &mut problems).unwrap();
-        let path = project.stacks[stack].path.directory().relative();
+        let files = Some(&files);
+        let mut inputs = inputs_of(&project, &listing, files, stack, &mut problems).unwrap();
+        let host = Vec::new();
+        add_computed(&project, &listing, &host, files, None, stack, &mut inputs).unwrap();
+        let path = project.stacks[stack].path.as_str().trim_start_matches('/');
         let told = |what: &str| Err(format!("{what}: the inputs of {path}: {inputs:#?}"));
         let changes: BTreeSet<(&str, String)> = inputs.iter().filter_map(change).collect();
         if changes.is_empty() == answer.stacks().contains(path) {

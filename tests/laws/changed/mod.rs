@@ -18,12 +18,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use self::asked::{Asked, Expected, check_reasons};
-use self::generate::{Scene, Switches, WantedBase, any_scene};
+use self::generate::{Scene, Switches, WantedBase, any_scene, any_trigger};
 use self::history::Operation;
 use self::listed::check_inputs;
 use self::repository::{Reader, Repository, Setting};
-use self::rules::{Refused, Tree};
-use self::texts::{Configuration, File, From, Item, Text};
+use self::rules::{Paths, Refused, Tree, place_of};
+use self::texts::{Configuration, File, From, Item, StackBlock, Text};
 
 const ON: Switches = Switches {
     untracked: true,
@@ -99,7 +99,7 @@ fn check(scene: &Scene) -> Result<(), TestCaseError> {
 #[test]
 fn a_set_of_files_changes_with_what_its_directory_is() {
     let stack = Configuration {
-        stack: Some(Vec::new()),
+        stack: Some(StackBlock::default()),
         ..Configuration::default()
     };
     let set = Item::Set {
@@ -151,6 +151,34 @@ proptest! {
         }
         let after = asked.list(&repository);
         prop_assert_eq!(before, after, "{}", repository.story());
+    }
+
+    #[test]
+    fn a_trigger_means_all_stacks_in_a_directory_or_the_instance_with_its_key(
+        scene in any_scene(),
+        triggers in prop::collection::vec(any_trigger(), 1..5),
+    ) {
+        let mut repository = repository(&scene);
+        let asked = Asked::new(&repository, scene.base, ON);
+        let answer = asked.list(&repository);
+        if answer.status != 0 {
+            return Ok(());
+        }
+        let stacks = Tree(&repository.working).stacks();
+        let (mut expected, mut dismissed) = (answer.stacks(), Paths::new());
+        for (n, trigger) in triggers.into_iter().enumerate() {
+            let meant = stacks.iter().filter(|stack| {
+                let (directory, key) = place_of(stack);
+                directory == trigger.directory && (trigger.key.is_none() || trigger.key == key)
+            });
+            let told = if trigger.is_changed { &mut expected } else { &mut dismissed };
+            told.extend(meant.cloned());
+            let ending = if trigger.key.is_some() { "orch.hcl" } else { "tm.hcl" };
+            let path = format!(".tmtriggers/{}/{n}.{ending}", trigger.directory);
+            repository.write(&path, File::new(Text::Trigger(trigger)));
+        }
+        expected.retain(|stack| !dismissed.contains(stack));
+        prop_assert_eq!(asked.stacks(&repository), expected, "{}", repository.story());
     }
 
     #[test]

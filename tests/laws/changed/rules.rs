@@ -5,15 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::links::What;
 use super::paths::{above, basename, below, is_at_or_below, matches, parent, resolve};
-use super::texts::{Configuration, File, From, Item, Snapshot};
+use super::texts::{Configuration, File, ForEach, From, Item, Snapshot, StackBlock, Text, said};
+use crate::model::{shown, split_key};
 
 pub(super) type Paths = BTreeSet<String>;
 
 /// A configuration that `orch` refuses.
 pub(super) struct Refused(pub(super) String);
 
+/// The directory of a stack, and its key.
+pub(super) fn place_of(stack: &str) -> (&str, Option<&str>) {
+    match split_key(stack) {
+        Some((directory, key)) => (directory, key),
+        None => (stack, None),
+    }
+}
+
 /// Something that a stack depends on, by the rule of that name.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Input {
     pub(super) rule: &'static str,
     pub(super) what: What,
@@ -78,23 +87,42 @@ impl<'a> Tree<'a> {
         configurations.any(|(_, configuration)| configuration.is_root)
     }
 
-    /// Returns whether a directory is a stack, unless it is hidden.
-    pub(super) fn declares_stack(&self, directory: &str) -> bool {
-        let mut configurations = self.configurations(directory);
-        configurations.any(|(_, configuration)| configuration.stack.is_some())
+    fn blocks(&self, directory: &str) -> impl Iterator<Item = &'a StackBlock> {
+        let configurations = self.configurations(directory);
+        configurations.filter_map(|(_, configuration)| configuration.stack.as_ref())
     }
 
+    /// The stacks that a directory declares, unless it is hidden: one without a key, or its
+    /// instances.
+    pub(super) fn declared(&self, directory: &str) -> Paths {
+        let keys = self
+            .blocks(directory)
+            .flat_map(|block| match &block.for_each {
+                None => vec![None],
+                Some(ForEach::Keys(keys)) => keys.iter().map(|&key| Some(key.to_owned())).collect(),
+                Some(ForEach::File(path)) => {
+                    let file = resolve(directory, path).and_then(|path| self.0.get(&path));
+                    let text = file.filter(|file| file.text == Text::Plain);
+                    let text = text.map(|file| file.render().trim().to_owned());
+                    text.map(Some).into_iter().collect()
+                }
+            });
+        keys.map(|key| shown(directory, key.as_deref())).collect()
+    }
+
+    /// All stacks.
     pub(super) fn stacks(&self) -> Paths {
-        let is_stack =
-            |directory: &String| self.declares_stack(directory) && !self.is_hidden(directory);
-        self.directories().into_iter().filter(is_stack).collect()
+        let directories = self.directories().into_iter();
+        let shown = directories.filter(|directory| !self.is_hidden(directory));
+        shown
+            .flat_map(|directory| self.declared(&directory))
+            .collect()
     }
 
-    /// The nearest stack that a file lies in.
+    /// The nearest directory with stacks that a file lies in.
     pub(super) fn owner(&self, file: &str) -> Option<String> {
-        let stacks = self.stacks();
-        let owner = above(file).into_iter().find(|path| stacks.contains(*path));
-        owner.map(str::to_owned)
+        let has_stacks = |path: &&str| !self.declared(path).is_empty() && !self.is_hidden(path);
+        above(file).into_iter().find(has_stacks).map(str::to_owned)
     }
 
     /// Returns whether a file is never to count as changed.
@@ -122,19 +150,15 @@ impl<'a> Tree<'a> {
             if self.is_hidden(&directory) {
                 continue;
             }
-            let mut inputs = Vec::new();
             let mut imported = Paths::new();
             for (file, configuration) in self.configurations(&directory) {
-                for entry in configuration.stack.iter().flatten() {
-                    let found = self.watched(&directory, entry)?.into_iter();
-                    let rule = "watch";
-                    inputs.extend(found.map(|what| Input { rule, what }));
-                }
                 self.imported(&directory, file, configuration, &mut imported)?;
             }
-            if !self.stacks().contains(&directory) {
+            let stacks = self.declared(&directory);
+            if stacks.is_empty() {
                 continue;
             }
+            let mut inputs = Vec::new();
             inputs.extend(imported.into_iter().map(|file| Input {
                 rule: "import",
                 what: What::Place(file),
@@ -147,9 +171,53 @@ impl<'a> Tree<'a> {
                     inputs.extend(found.map(|what| Input { rule, what }));
                 }
             }
-            all.insert(directory, inputs);
+            for stack in stacks {
+                let mut inputs = inputs.clone();
+                inputs.extend(self.own_inputs(&stack)?);
+                all.insert(stack, inputs);
+            }
         }
         Ok(all)
+    }
+
+    /// What the block of a stack says for this instance alone.
+    fn own_inputs(&self, stack: &str) -> Result<Vec<Input>, Refused> {
+        let (directory, key) = place_of(stack);
+        let mut inputs = Vec::new();
+        for block in self.blocks(directory) {
+            let mut entries = Paths::new();
+            for entry in &block.watch {
+                let entry = said(entry, key);
+                let found = self.watched(directory, &entry)?.into_iter();
+                let rule = "watch";
+                inputs.extend(found.map(|what| Input { rule, what }));
+                if !entries.insert(entry) {
+                    return Err(Refused(format!("{stack} watches something twice")));
+                }
+            }
+            let rule = "attribute";
+            let read = self.read(stack, block).into_iter();
+            inputs.extend(read.map(|what| Input { rule, what }));
+        }
+        Ok(inputs)
+    }
+
+    /// What functions in the block of a stack read.
+    pub(super) fn read(&self, stack: &str, block: &StackBlock) -> Vec<What> {
+        let (directory, key) = place_of(stack);
+        let mut read = Vec::new();
+        if let Some(ForEach::File(path)) = &block.for_each {
+            read.extend(resolve(directory, path));
+        }
+        for path in &block.described_by {
+            let path = resolve(directory, &said(path, key));
+            let is_there = path.as_ref().is_some_and(|path| self.0.contains_key(path));
+            read.extend(path);
+            if is_there {
+                break;
+            }
+        }
+        read.into_iter().map(What::Place).collect()
     }
 
     /// What an entry of `watch` takes in.

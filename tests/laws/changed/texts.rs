@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::{EACH_KEY, literal};
+
 /// The files of a project at one moment, by path relative to its root. There are no empty
 /// directories.
 pub(super) type Snapshot = BTreeMap<String, File>;
@@ -25,18 +27,51 @@ pub(super) enum Text {
     /// Terraform with a syntax error.
     Broken,
     GitIgnore(Vec<&'static str>),
+    Trigger(Trigger),
     /// A symbolic link, to this target.
     Link(String),
+}
+
+/// What a trigger file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trigger {
+    /// The directory whose stacks it is for.
+    pub(super) directory: &'static str,
+    /// The key of the only instance that it is for.
+    pub(super) key: Option<&'static str>,
+    /// Whether the stacks are to count as changed, or as unchanged.
+    pub(super) is_changed: bool,
 }
 
 /// What a configuration file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Configuration {
-    /// What the stack watches, if this declares one.
-    pub(super) stack: Option<Vec<String>>,
+    pub(super) stack: Option<StackBlock>,
     pub(super) imports: Vec<String>,
     pub(super) ignore: Vec<&'static str>,
     pub(super) is_root: bool,
+}
+
+/// What a `stack` block says, for each instance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct StackBlock {
+    pub(super) for_each: Option<ForEach>,
+    pub(super) watch: Vec<&'static str>,
+    /// The files of which its description is the first that exists.
+    pub(super) described_by: Vec<String>,
+}
+
+/// Where the keys of instances come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ForEach {
+    Keys(Vec<&'static str>),
+    /// The text of this file is the only key; there is none without it.
+    File(String),
+}
+
+/// What a text says for an instance.
+pub(super) fn said(text: &str, key: Option<&str>) -> String {
+    text.replace(EACH_KEY, key.unwrap_or("none"))
 }
 
 /// What a Terraform file names.
@@ -115,6 +150,7 @@ impl File {
             Text::Broken => format!("# {salt}\nmodule \"broken\" {{\n  source = \"./x\"\n"),
             Text::GitIgnore(lines) => format!("# {salt}\n{}\n", lines.join("\n")),
             Text::Link(_) => String::new(),
+            Text::Trigger(trigger) => trigger.render(),
             Text::Configuration(configuration) => {
                 format!("# {salt}\n{}", configuration.render())
             }
@@ -148,9 +184,8 @@ const ITEM_LINES: usize = 3;
 impl Configuration {
     fn render(&self) -> String {
         let mut text = String::new();
-        if let Some(watch) = &self.stack {
-            let watch: Vec<String> = watch.iter().map(|path| quoted(path)).collect();
-            text += &format!("stack {{\n  watch = [{}]\n}}\n", watch.join(", "));
+        if let Some(stack) = &self.stack {
+            text += &stack.render();
         }
         for source in &self.imports {
             text += &format!("import {{\n  source = {}\n}}\n", quoted(source));
@@ -165,6 +200,50 @@ impl Configuration {
             text += "orch {\n  root = true\n}\n";
         }
         text
+    }
+}
+
+impl Trigger {
+    fn render(&self) -> String {
+        let kind = if self.is_changed {
+            "changed"
+        } else {
+            "ignore-change"
+        };
+        let key = self.key.map(|key| format!("  key = {}\n", literal(key)));
+        let key = key.unwrap_or_default();
+        format!(
+            "trigger {{\n  ctime = 1\n  reason = \"\"\n  type = {kind}\n  context = stack\n{key}}}\n"
+        )
+    }
+}
+
+impl StackBlock {
+    fn render(&self) -> String {
+        let known = |text: &str| match self.for_each {
+            None => said(text, None),
+            Some(_) => text.to_owned(),
+        };
+        let watch = self.watch.iter().map(|path| literal(&known(path)));
+        let watch: Vec<String> = watch.collect();
+        let mut text = format!("stack {{\n  watch = [{}]\n", watch.join(", "));
+        let file = |path: &str| format!("tm_file({})", literal(&known(path)));
+        if !self.described_by.is_empty() {
+            let files: Vec<String> = self.described_by.iter().map(|path| file(path)).collect();
+            text += &format!("  description = tm_try({}, \"\")\n", files.join(", "));
+        }
+        match &self.for_each {
+            None => {}
+            Some(ForEach::Keys(keys)) => {
+                let keys: Vec<String> = keys.iter().map(|key| literal(key)).collect();
+                text += &format!("  for_each = [{}]\n", keys.join(", "));
+            }
+            Some(ForEach::File(path)) => {
+                let file = file(path);
+                text += &format!("  for_each = tm_try([tm_trimspace({file})], [])\n");
+            }
+        }
+        text + "}\n"
     }
 }
 
