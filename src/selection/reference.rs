@@ -276,6 +276,8 @@ impl ReferenceResolver<'_> {
                 });
                 None
             }
+            // One block makes all instances, so that this is right for the others.
+            [only] if only == from && stacks[from].path.key().is_some() => None,
             [only] if only == from => {
                 self.names_only_itself(kind, entry, "only this stack carries such tags");
                 None

@@ -254,10 +254,10 @@ impl Model {
                 return Meaning::Nothing;
             }
             named.remove(&declaring);
-            return if named.is_empty() {
-                itself
-            } else {
-                Meaning::Stacks(named)
+            return match named.is_empty() {
+                true if self.stacks[declaring].key().is_some() => Meaning::Alone,
+                true => itself,
+                false => Meaning::Stacks(named),
             };
         }
         let others = |mut named: Set| {

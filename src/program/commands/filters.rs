@@ -347,7 +347,7 @@ impl Loaded {
     pub(super) fn without_quotes(&self, written: &str) -> Option<String> {
         let quoted = quoted_key(written)?;
         let found = self.project.stacks.written(&self.directory, &quoted).ok()?;
-        (!found.is_empty()).then(|| missing_quotes(quoted))
+        (found.len() > 0).then(|| missing_quotes(quoted))
     }
 
     /// Explains why no stack is at a path, which the user wrote like this.

@@ -173,6 +173,11 @@ fn an_instance_that_names_its_own_directory_means_the_others() {
         order("before = [\"[\\\"b\\\"]\"]"),
         r#"t["a"] t["c"] t["b"]"#
     );
+    // So does a tag that no other stack has.
+    assert_eq!(
+        order("tags = [each.key]\n  after = [\"tag:b\"]"),
+        r#"t["b"] t["a"] t["c"]"#
+    );
     assert_eq!(
         order("after = each.key == \"a\" ? [\".\"] : []"),
         r#"t["b"] t["c"] t["a"]"#
