@@ -5,6 +5,9 @@
 //! anything, shows that it has no syntax error. Only plain content is recognised: attributes with literals,
 //! names, operators, calls, collections, `for` and simple templates. A block with anything else goes to
 //! the parser, so this module never has to know what is wrong.
+//!
+//! Most functions go over what they are named after. They take the text from there on, and return what
+//! follows, or `None` if they do not recognise it.
 
 mod expression;
 
@@ -12,9 +15,10 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use self::expression::expression;
 use super::lower::span;
 use crate::language::syntax::{DeferredBlock, Name};
-use crate::source::FileId;
+use crate::source::{FileId, Span};
 
 /// A block whose content can wait.
 pub(super) struct Skimmed {
@@ -31,220 +35,223 @@ pub(super) fn globals(file: FileId, text: &str) -> Vec<Skimmed> {
     if memmem::find(text.as_bytes(), b"globals").is_none() {
         return found;
     }
-    let mut skim = Skim {
+    let places = Places {
         file,
-        text: text.as_bytes(),
-        at: 0,
+        length: text.len(),
     };
-    while skim.top_level(&mut found).is_some() {}
+    let mut rest = text.as_bytes();
+    while let Some(after) = top_level(rest, places, &mut found) {
+        rest = after;
+    }
     found
 }
 
-struct Skim<'t> {
+/// Finds places in a file: a text that goes on to the end of the file begins where its length says.
+#[derive(Clone, Copy)]
+struct Places {
     file: FileId,
-    text: &'t [u8],
-    at: usize,
+    length: usize,
 }
 
-/// What is not recognised is `None`.
-impl<'t> Skim<'t> {
-    /// Goes over one block.
-    fn top_level(&mut self, found: &mut Vec<Skimmed>) -> Option<()> {
-        self.blank_lines();
-        let start = self.at;
-        let kind = self.word()?;
-        let kind = self.name(kind, start)?;
-        let mut labels = Vec::new();
-        loop {
-            self.spaces();
-            let start = self.at;
-            let label = match self.peek()? {
-                b'{' => break,
-                b'"' => self.plain_string()?,
-                _ => self.word()?,
-            };
-            labels.push(self.name(label, start)?);
-        }
-        self.at += 1;
-        if &*kind.text != "globals" {
-            return self.rest_of_block();
-        }
-        let content = self.at;
-        self.content()?;
-        let content = span(self.file, &(content..self.at));
-        self.eat(b'}')?;
-        self.end_of_line()?;
-        found.push(Skimmed {
-            block: DeferredBlock {
-                kind,
-                labels,
-                content,
-            },
-            range: start..self.at,
-        });
-        Some(())
+impl Places {
+    /// Returns the range from the beginning of `text` to that of `after`.
+    fn range(self, text: &[u8], after: &[u8]) -> Range<usize> {
+        self.length - text.len()..self.length - after.len()
     }
 
-    /// Makes a name of a text that began at `start` and ends here.
-    fn name(&self, text: &[u8], start: usize) -> Option<Name> {
+    /// Returns the same as a span.
+    fn span(self, text: &[u8], after: &[u8]) -> Span {
+        span(self.file, &self.range(text, after))
+    }
+}
+
+/// Goes over one block.
+fn top_level<'t>(text: &'t [u8], places: Places, found: &mut Vec<Skimmed>) -> Option<&'t [u8]> {
+    let start = blank_lines(text);
+    let name = |name: &[u8], start, after| {
         Some(Name {
-            text: std::str::from_utf8(text).ok()?.into(),
-            span: span(self.file, &(start..self.at)),
+            text: std::str::from_utf8(name).ok()?.into(),
+            span: places.span(start, after),
         })
+    };
+    let (kind, mut rest) = word(start)?;
+    let kind = name(kind, start, rest)?;
+    let mut labels = Vec::new();
+    let content = loop {
+        let start = spaces(rest);
+        let (label, after) = match start {
+            [b'{', content @ ..] => break content,
+            [b'"', ..] => plain_string(start)?,
+            _ => word(start)?,
+        };
+        labels.push(name(label, start, after)?);
+        rest = after;
+    };
+    if &*kind.text != "globals" {
+        return rest_of_block(content);
     }
+    let end = attributes(content)?;
+    let after = end_of_line(end.strip_prefix(b"}")?)?;
+    found.push(Skimmed {
+        block: DeferredBlock {
+            kind,
+            labels,
+            content: places.span(content, end),
+        },
+        range: places.range(start, after),
+    });
+    Some(after)
+}
 
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+/// Splits a text before the first byte that is not of a kind.
+fn split(text: &[u8], is_kind: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
+    let mut rest = text;
+    while let [byte, after @ ..] = rest
+        && is_kind(*byte)
+    {
+        rest = after;
     }
+    (&text[..text.len() - rest.len()], rest)
+}
 
-    fn eat(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
+fn spaces(text: &[u8]) -> &[u8] {
+    split(text, |byte| matches!(byte, b' ' | b'\t')).1
+}
+
+/// Skips blanks and comments up to the end of the line. Nothing else may come before it.
+fn end_of_line(text: &[u8]) -> Option<&[u8]> {
+    match spaces(text) {
+        [] => Some(&[]),
+        [b'\n', rest @ ..] => Some(rest),
+        rest => comment(rest),
     }
+}
 
-    fn eats(&mut self, word: &[u8]) -> bool {
-        let starts = self.text[self.at..].starts_with(word);
-        if starts {
-            self.at += word.len();
-        }
-        starts
+/// Skips a comment up to the end of its line.
+fn comment(text: &[u8]) -> Option<&[u8]> {
+    if !text.starts_with(b"#") && !text.starts_with(b"//") {
+        return None;
     }
-
-    /// Skips bytes of a kind, and returns them.
-    fn skip(&mut self, is_kind: impl Fn(u8) -> bool) -> &'t [u8] {
-        let rest = &self.text[self.at..];
-        let length = rest.iter().position(|&byte| !is_kind(byte));
-        let skipped = &rest[..length.unwrap_or(rest.len())];
-        self.at += skipped.len();
-        skipped
+    let line = memchr::memchr(b'\n', text).unwrap_or(text.len());
+    let is_odd = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
+    if text[..line].iter().any(is_odd) {
+        return None;
     }
+    Some(text.get(line + 1..).unwrap_or_default())
+}
 
-    fn spaces(&mut self) {
-        self.skip(|byte| matches!(byte, b' ' | b'\t'));
+/// Skips blanks, line ends and comments.
+fn blank_lines(text: &[u8]) -> &[u8] {
+    let mut rest = text;
+    loop {
+        rest = match rest {
+            [b' ' | b'\t' | b'\n', rest @ ..] => rest,
+            [b'#' | b'/', ..] => match comment(rest) {
+                Some(rest) => rest,
+                None => return rest,
+            },
+            _ => return rest,
+        };
     }
+}
 
-    /// Skips blanks and comments up to the end of the line. Nothing else may come before it.
-    fn end_of_line(&mut self) -> Option<()> {
-        self.spaces();
-        match self.peek() {
-            None => Some(()),
-            Some(b'\n') => {
-                self.at += 1;
-                Some(())
+/// Skips blanks, and inside of brackets also line ends and comments.
+fn gap(text: &[u8], in_brackets: bool) -> &[u8] {
+    if in_brackets {
+        blank_lines(text)
+    } else {
+        spaces(text)
+    }
+}
+
+/// Returns a word, and what follows.
+fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let first = text.first()?;
+    if !first.is_ascii_alphabetic() && *first != b'_' {
+        return None;
+    }
+    Some(split(text, |byte| IS_IN_WORD[usize::from(byte)]))
+}
+
+/// Returns the content of a string without templates or escapes, and what follows.
+fn plain_string(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (content, rest) = split(text.strip_prefix(b"\"")?, is_plain);
+    Some((content, rest.strip_prefix(b"\"")?))
+}
+
+/// Skips the rest of another block. Braces in strings and comments do not count.
+fn rest_of_block(text: &[u8]) -> Option<&[u8]> {
+    let mut depth = 1;
+    let mut rest = text;
+    loop {
+        rest = match rest {
+            [b'{', rest @ ..] => {
+                depth += 1;
+                rest
             }
-            Some(b'#' | b'/') => self.comment(),
-            Some(_) => None,
-        }
-    }
-
-    /// Skips a comment up to the end of its line.
-    fn comment(&mut self) -> Option<()> {
-        let rest = &self.text[self.at..];
-        if !rest.starts_with(b"#") && !rest.starts_with(b"//") {
-            return None;
-        }
-        let line = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        if rest[..line]
-            .iter()
-            .any(|byte| byte.is_ascii_control() && *byte != b'\t')
-        {
-            return None;
-        }
-        self.at = (self.at + line + 1).min(self.text.len());
-        Some(())
-    }
-
-    /// Skips blanks, line ends and comments.
-    fn blank_lines(&mut self) {
-        loop {
-            match self.peek() {
-                Some(b' ' | b'\t' | b'\n') => {
-                    self.skip(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
-                }
-                Some(b'#' | b'/') if self.comment().is_some() => {}
-                _ => return,
+            [b'}', rest @ ..] if depth == 1 => return end_of_line(rest),
+            [b'}', rest @ ..] => {
+                depth -= 1;
+                rest
             }
-        }
+            [b'"', ..] => plain_string(rest)?.1,
+            [b'#' | b'/', ..] => comment(rest)?,
+            [] | [b'<' | b'\r', ..] => return None, // maybe a heredoc
+            [_, rest @ ..] => rest,
+        };
     }
+}
 
-    /// Skips blanks, and inside of brackets also line ends and comments.
-    fn gap(&mut self, in_brackets: bool) {
-        if in_brackets {
-            self.blank_lines();
-        } else {
-            self.spaces();
-        }
+/// Goes over attributes, each on lines of its own, up to the closing brace.
+fn attributes(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = spaces(text);
+    if rest.starts_with(b"}") {
+        return Some(rest);
     }
-
-    fn word(&mut self) -> Option<&'t [u8]> {
-        let first = self.peek()?;
-        if !first.is_ascii_alphabetic() && first != b'_' {
-            return None;
-        }
-        Some(self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')))
-    }
-
-    /// Skips a string without templates or escapes, and returns its content.
-    fn plain_string(&mut self) -> Option<&'t [u8]> {
-        self.eat(b'"')?;
-        let content = self.skip(is_plain);
-        self.eat(b'"')?;
-        Some(content)
-    }
-
-    /// Skips the rest of another block. Braces in strings and comments do not count.
-    fn rest_of_block(&mut self) -> Option<()> {
-        let mut depth = 1;
-        loop {
-            match self.peek()? {
-                b'{' => depth += 1,
-                b'}' if depth == 1 => {
-                    self.at += 1;
-                    return self.end_of_line();
-                }
-                b'}' => depth -= 1,
-                b'"' => {
-                    self.plain_string()?;
-                    continue;
-                }
-                b'#' | b'/' => {
-                    self.comment()?;
-                    continue;
-                }
-                b'<' | b'\r' => return None, // maybe a heredoc
-                _ => {}
+    rest = end_of_line(rest)?;
+    let mut names: Vec<&[u8]> = Vec::new();
+    loop {
+        let line = spaces(rest);
+        rest = match line {
+            [b'}', ..] => return are_unique(&names).then_some(line),
+            [b'\n' | b'#' | b'/', ..] => end_of_line(line)?,
+            _ => {
+                let (name, rest) = word(line)?;
+                names.push(name);
+                let value = spaces(rest).strip_prefix(b"=")?;
+                end_of_line(expression(spaces(value), false, 0)?)?
             }
-            self.at += 1;
-        }
-    }
-
-    /// Goes over attributes, each on lines of its own, up to the closing brace.
-    fn content(&mut self) -> Option<()> {
-        self.spaces();
-        if self.peek()? == b'}' {
-            return Some(());
-        }
-        self.end_of_line()?;
-        let mut names: Vec<&[u8]> = Vec::new();
-        loop {
-            self.blank_lines();
-            if self.peek()? == b'}' {
-                break;
-            }
-            names.push(self.word()?);
-            self.spaces();
-            self.eat(b'=')?;
-            self.spaces();
-            self.expression(false, 0)?;
-            self.end_of_line()?;
-        }
-        are_unique(&names).then_some(())
+        };
     }
 }
 
 /// Returns whether a byte means itself in a string.
 fn is_plain(byte: u8) -> bool {
-    !matches!(byte, b'"' | b'\\' | b'$' | b'%') && !byte.is_ascii_control()
+    IS_PLAIN[usize::from(byte)]
 }
+
+/// Whether a byte can stand in a word, by byte. Looking that up is faster than comparing.
+static IS_IN_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        byte += 1;
+    }
+    table
+};
+
+/// Whether a byte means itself in a string, by byte.
+static IS_PLAIN: [bool; 256] = {
+    let mut table = [true; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        let is_special = matches!(byte, b'"' | b'\\' | b'$' | b'%');
+        table[byte as usize] = !is_special && !byte.is_ascii_control();
+        byte += 1;
+    }
+    table
+};
 
 /// Returns whether no two names are equal.
 fn are_unique(names: &[&[u8]]) -> bool {

@@ -1,6 +1,8 @@
 //! Goes over expressions.
 
-use super::{Skim, are_unique, is_plain};
+use super::{
+    are_unique, blank_lines, end_of_line, gap, is_plain, plain_string, spaces, split, word,
+};
 
 /// How deeply expressions may be nested here; the parser accepts more.
 const MAX_DEPTH: usize = 16;
@@ -8,262 +10,202 @@ const MAX_DEPTH: usize = 16;
 /// How many operators may follow each other here; the parser accepts more.
 const MAX_OPERATORS: usize = 32;
 
-/// What is not recognised is `None`.
-impl Skim<'_> {
-    pub(super) fn expression(&mut self, in_brackets: bool, depth: usize) -> Option<()> {
-        if depth > MAX_DEPTH {
-            return None;
-        }
-        for _ in 0..MAX_OPERATORS {
-            self.operand(depth)?;
-            let before = self.at;
-            self.gap(in_brackets);
-            if self.eats(b"?") {
-                self.gap(in_brackets);
-                self.expression(in_brackets, depth + 1)?;
-                self.gap(in_brackets);
-                self.eat(b':')?;
-                self.gap(in_brackets);
-                return self.expression(in_brackets, depth + 1);
-            }
-            if !self.operator() {
-                self.at = before;
-                return Some(());
-            }
-            self.gap(in_brackets);
-        }
-        None
+pub(super) fn expression(text: &[u8], in_brackets: bool, depth: usize) -> Option<&[u8]> {
+    if depth > MAX_DEPTH {
+        return None;
     }
-
-    /// Skips a binary operator, if there is one.
-    fn operator(&mut self) -> bool {
-        let (first, second) = match &self.text[self.at..] {
-            [first, second, ..] => (*first, *second),
-            _ => return false,
+    let mut rest = text;
+    for _ in 0..MAX_OPERATORS {
+        let end = operand(rest, depth)?;
+        // Most expressions end here.
+        if let [b'\n' | b'}', ..] = end
+            && !in_brackets
+        {
+            return Some(end);
+        }
+        rest = gap(end, in_brackets);
+        if let Some(rest) = rest.strip_prefix(b"?") {
+            let rest = expression(gap(rest, in_brackets), in_brackets, depth + 1)?;
+            let rest = gap(rest, in_brackets).strip_prefix(b":")?;
+            return expression(gap(rest, in_brackets), in_brackets, depth + 1);
+        }
+        let Some(after) = operator(rest) else {
+            return Some(end);
         };
-        self.at += match (first, second) {
-            (b'/', b'/') => return false, // a comment
-            (b'=' | b'!' | b'<' | b'>', b'=') | (b'&', b'&') | (b'|', b'|') => 2,
-            (b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>', _) => 1,
-            _ => return false,
+        rest = gap(after, in_brackets);
+    }
+    None
+}
+
+/// Skips a binary operator.
+fn operator(text: &[u8]) -> Option<&[u8]> {
+    match text {
+        [b'/', b'/', ..] => None, // a comment
+        [b'=' | b'!' | b'<' | b'>', b'=', rest @ ..]
+        | [b'&', b'&', rest @ ..]
+        | [b'|', b'|', rest @ ..]
+        | [b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>', rest @ ..] => Some(rest),
+        _ => None,
+    }
+}
+
+fn operand(text: &[u8], depth: usize) -> Option<&[u8]> {
+    let rest = match text {
+        [b'"', rest @ ..] => template(rest, depth)?,
+        [b'0'..=b'9', ..] => return number(text),
+        [b'(', rest @ ..] => {
+            let rest = expression(blank_lines(rest), true, depth + 1)?;
+            blank_lines(rest).strip_prefix(b")")?
+        }
+        [b'[', rest @ ..] => match for_intro(blank_lines(rest))? {
+            Some(rest) => for_expression(rest, b']', depth)?,
+            None => list(rest, b']', depth)?,
+        },
+        [b'{', rest @ ..] => match for_intro(blank_lines(rest))? {
+            Some(rest) => for_expression(rest, b'}', depth)?,
+            None => object(rest, depth)?,
+        },
+        [b'!' | b'-', rest @ ..] => {
+            if depth == MAX_DEPTH {
+                return None;
+            }
+            return operand(spaces(rest), depth + 1);
+        }
+        _ => {
+            let rest = name(text)?;
+            match rest.strip_prefix(b"(") {
+                Some(rest) => list(rest, b')', depth)?,
+                None => rest,
+            }
+        }
+    };
+    steps(rest, depth)
+}
+
+fn steps(text: &[u8], depth: usize) -> Option<&[u8]> {
+    let mut rest = text;
+    loop {
+        rest = match rest {
+            [b'.', b'.', b'.', ..] => return Some(rest),
+            [b'.', b'*', rest @ ..] | [b'[', b'*', b']', rest @ ..] => rest,
+            [b'.', rest @ ..] => word(rest)?.1,
+            [b'[', rest @ ..] => expression(rest, false, depth + 1)?.strip_prefix(b"]")?,
+            _ => return Some(rest),
+        }
+    }
+}
+
+/// Goes over a number that has few digits and no exponent.
+fn number(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = digits(text)?;
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        rest = digits(fraction)?;
+    }
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-[\"".contains(byte);
+    (!rest.first().is_some_and(goes_on)).then_some(rest)
+}
+
+fn digits(text: &[u8]) -> Option<&[u8]> {
+    let (digits, rest) = split(text, |byte| byte.is_ascii_digit());
+    (1..=15).contains(&digits.len()).then_some(rest)
+}
+
+/// Goes over the rest of a string whose templates are simple interpolations.
+fn template(text: &[u8], depth: usize) -> Option<&[u8]> {
+    let mut rest = text;
+    loop {
+        rest = match split(rest, is_plain).1 {
+            [b'"', rest @ ..] => return Some(rest),
+            [b'\\', b'n' | b'r' | b't' | b'"' | b'\\', rest @ ..] => rest,
+            [b'$', b'{', rest @ ..] => {
+                let rest = expression(spaces(rest), false, depth + 1)?;
+                spaces(rest).strip_prefix(b"}")?
+            }
+            // An escape, or something rare.
+            _ => return None,
+        }
+    }
+}
+
+/// Goes over elements, or arguments, up to the closing bracket.
+fn list(text: &[u8], closing: u8, depth: usize) -> Option<&[u8]> {
+    let mut rest = text;
+    loop {
+        rest = blank_lines(rest);
+        if let Some(rest) = rest.strip_prefix(&[closing]) {
+            return Some(rest);
+        }
+        rest = blank_lines(expression(rest, true, depth + 1)?);
+        rest = match rest.strip_prefix(b",") {
+            Some(rest) => rest,
+            None => return rest.strip_prefix(&[closing]),
         };
-        true
     }
+}
 
-    fn operand(&mut self, depth: usize) -> Option<()> {
-        match self.peek()? {
-            b'"' => self.template(depth)?,
-            b'0'..=b'9' => return self.number(),
-            b'(' => {
-                self.at += 1;
-                self.blank_lines();
-                self.expression(true, depth + 1)?;
-                self.blank_lines();
-                self.eat(b')')?;
-            }
-            b'[' => {
-                self.at += 1;
-                self.blank_lines();
-                if !self.for_expression(b']', depth)? {
-                    self.list(b']', depth)?;
-                }
-            }
-            b'{' => {
-                self.at += 1;
-                self.blank_lines();
-                if !self.for_expression(b'}', depth)? {
-                    self.object(depth)?;
-                }
-            }
-            b'!' | b'-' => {
-                self.at += 1;
-                self.spaces();
-                if depth == MAX_DEPTH {
-                    return None;
-                }
-                return self.operand(depth + 1);
-            }
-            _ => {
-                let word = self.word()?;
-                if is_keyword(word) {
-                    return None;
-                }
-                if self.eats(b"(") {
-                    self.blank_lines();
-                    self.list(b')', depth)?;
-                }
-            }
-        }
-        self.steps(depth)
+/// Goes over the entries of an object, which commas or line ends separate, up to the closing brace.
+fn object(text: &[u8], depth: usize) -> Option<&[u8]> {
+    let mut rest = text;
+    let mut keys: Vec<&[u8]> = Vec::new();
+    loop {
+        rest = blank_lines(rest);
+        let (key, after) = match rest {
+            [b'}', ..] => break,
+            [b'"', ..] => plain_string(rest)?,
+            _ => word(rest).filter(|(word, _)| !is_keyword(word))?,
+        };
+        keys.push(key);
+        rest = spaces(after);
+        rest = rest
+            .strip_prefix(b"=")
+            .or_else(|| rest.strip_prefix(b":"))?;
+        rest = spaces(expression(spaces(rest), false, depth + 1)?);
+        rest = match rest {
+            [b',', rest @ ..] => rest,
+            [b'}', ..] => break,
+            _ => end_of_line(rest)?,
+        };
     }
+    are_unique(&keys).then_some(&rest[1..])
+}
 
-    fn steps(&mut self, depth: usize) -> Option<()> {
-        loop {
-            match self.peek() {
-                Some(b'.') if !self.text[self.at..].starts_with(b"...") => {
-                    self.at += 1;
-                    if !self.eats(b"*") {
-                        self.word()?;
-                    }
-                }
-                Some(b'[') => {
-                    self.at += 1;
-                    if !self.eats(b"*]") {
-                        self.expression(false, depth + 1)?;
-                        self.eat(b']')?;
-                    }
-                }
-                _ => return Some(()),
-            }
-        }
+/// Goes over `for k, v in`; inside, `None` if this is no `for`.
+#[expect(
+    clippy::option_option,
+    reason = "the outer one is that of all functions here"
+)]
+fn for_intro(text: &[u8]) -> Option<Option<&[u8]>> {
+    let Some((b"for", rest)) = word(text) else {
+        return Some(None);
+    };
+    let mut rest = spaces(name(spaces(rest.strip_prefix(b" ")?))?);
+    if let Some(second) = rest.strip_prefix(b",") {
+        rest = spaces(name(spaces(second))?);
     }
+    let (b"in", rest) = word(rest)? else {
+        return None;
+    };
+    rest.strip_prefix(b" ").map(Some)
+}
 
-    /// Goes over a number that has few digits and no exponent.
-    fn number(&mut self) -> Option<()> {
-        self.digits()?;
-        if self.eats(b".") {
-            self.digits()?;
-        }
-        let follows = self.peek();
-        let ends =
-            follows.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"._-[\"".contains(&byte));
-        ends.then_some(())
+/// Goes over the rest of a `for`, after `in`.
+fn for_expression(text: &[u8], closing: u8, depth: usize) -> Option<&[u8]> {
+    let part = |text| expression(text, true, depth + 1).map(blank_lines);
+    let rest = part(spaces(text))?.strip_prefix(b":")?;
+    let mut rest = part(blank_lines(rest))?;
+    if closing == b'}' {
+        rest = part(blank_lines(rest.strip_prefix(b"=>")?))?;
     }
+    if let Some((b"if", condition)) = word(rest) {
+        rest = part(spaces(condition.strip_prefix(b" ")?))?;
+    }
+    rest.strip_prefix(&[closing])
+}
 
-    fn digits(&mut self) -> Option<()> {
-        let digits = self.skip(|byte| byte.is_ascii_digit());
-        (1..=15).contains(&digits.len()).then_some(())
-    }
-
-    /// Goes over a string whose templates are simple interpolations.
-    fn template(&mut self, depth: usize) -> Option<()> {
-        self.eat(b'"')?;
-        loop {
-            self.skip(is_plain);
-            match self.peek()? {
-                b'"' => break,
-                b'\\' => {
-                    self.at += 1;
-                    if !b"nrt\"\\".contains(&self.peek()?) {
-                        return None;
-                    }
-                    self.at += 1;
-                }
-                b'$' if self.eats(b"${") => {
-                    self.spaces();
-                    self.expression(false, depth + 1)?;
-                    self.spaces();
-                    self.eat(b'}')?;
-                }
-                // An escape, or something rare.
-                _ => return None,
-            }
-        }
-        self.at += 1;
-        Some(())
-    }
-
-    /// Goes over elements, or arguments, up to the closing bracket.
-    fn list(&mut self, closing: u8, depth: usize) -> Option<()> {
-        loop {
-            self.blank_lines();
-            if self.peek()? == closing {
-                break;
-            }
-            self.expression(true, depth + 1)?;
-            self.blank_lines();
-            match self.peek()? {
-                b',' => self.at += 1,
-                byte if byte == closing => break,
-                _ => return None,
-            }
-        }
-        self.at += 1;
-        Some(())
-    }
-
-    /// Goes over the entries of an object, which commas or line ends separate, up to the closing brace.
-    fn object(&mut self, depth: usize) -> Option<()> {
-        let mut keys: Vec<&[u8]> = Vec::new();
-        loop {
-            self.blank_lines();
-            if self.peek()? == b'}' {
-                break;
-            }
-            let key = match self.peek()? {
-                b'"' => self.plain_string()?,
-                _ => self.word().filter(|word| !is_keyword(word))?,
-            };
-            keys.push(key);
-            self.spaces();
-            if !self.eats(b"=") && !self.eats(b":") {
-                return None;
-            }
-            self.spaces();
-            self.expression(false, depth + 1)?;
-            self.spaces();
-            match self.peek()? {
-                b',' => self.at += 1,
-                b'}' => break,
-                _ => self.end_of_line()?,
-            }
-        }
-        self.at += 1;
-        are_unique(&keys).then_some(())
-    }
-
-    /// Goes over a `for` after its opening bracket, if there is one.
-    fn for_expression(&mut self, closing: u8, depth: usize) -> Option<bool> {
-        let start = self.at;
-        if self.peek().is_none_or(|byte| byte != b'f') || self.word()? != b"for" {
-            self.at = start;
-            return Some(false);
-        }
-        if self.peek()? != b' ' {
-            return None;
-        }
-        self.spaces();
-        self.variable()?;
-        self.spaces();
-        if self.eats(b",") {
-            self.spaces();
-            self.variable()?;
-            self.spaces();
-        }
-        if self.word()? != b"in" || self.peek()? != b' ' {
-            return None;
-        }
-        self.spaces();
-        self.expression(true, depth + 1)?;
-        self.blank_lines();
-        self.eat(b':')?;
-        self.blank_lines();
-        self.expression(true, depth + 1)?;
-        self.blank_lines();
-        if closing == b'}' {
-            if !self.eats(b"=>") {
-                return None;
-            }
-            self.blank_lines();
-            self.expression(true, depth + 1)?;
-            self.blank_lines();
-        }
-        if self.peek()? == b'i' {
-            if self.word()? != b"if" || self.peek()? != b' ' {
-                return None;
-            }
-            self.spaces();
-            self.expression(true, depth + 1)?;
-            self.blank_lines();
-        }
-        self.eat(closing)?;
-        Some(true)
-    }
-
-    fn variable(&mut self) -> Option<()> {
-        let word = self.word()?;
-        (!is_keyword(word)).then_some(())
-    }
+/// Goes over a word that is not reserved.
+fn name(text: &[u8]) -> Option<&[u8]> {
+    let (word, rest) = word(text)?;
+    (!is_keyword(word)).then_some(rest)
 }
 
 /// Returns whether a word is reserved.
