@@ -55,12 +55,14 @@ pub(super) fn removed(
     let is_stack = |path: &StackPath| project.stacks.find(path).is_some();
     let mut gone = stacks(project, base, &lost_configuration, &hidden)?;
     gone.retain(|path| !is_stack(path));
+    let reading_uncommitted = reading_for_each(project, status);
     let is_uncommitted = |path: &StackPath| {
         let mut files = status.below(path.directory());
-        files.any(|file| {
+        let is_configured = files.any(|file| {
             let is_here = file.path.parent().as_ref() == Some(path.directory());
             is_here && is_configuration(file.path.basename().as_ref())
-        })
+        });
+        is_configured || reading_uncommitted.contains(path.directory())
     };
     // A sparse checkout omits stacks that HEAD still has; those are not removed.
     let is_hidden = |path: &StackPath| {

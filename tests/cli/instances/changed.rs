@@ -171,6 +171,22 @@ fn keys_may_come_from_a_file() {
     "#);
 }
 
+/// HEAD still has the keys, so only what is not committed tells that they are gone.
+#[test]
+fn keys_are_gone_with_the_file_that_they_come_from_before_that_is_committed() {
+    let repository = repository();
+    let keys = "for_each = tm_try(tm_jsondecode(tm_file(\"../keys/keys.json\")), [])";
+    let text = format!("stack {{\n  {keys}\n}}\n");
+    repository.write("/read/stack.orch.hcl", text);
+    repository.commit();
+    repository.git("branch -f base");
+    repository.remove("/keys/keys.json");
+    assert_snapshot!(removed(&repository, ""), @r#"
+    read["a"]
+    read["b"]
+    "#);
+}
+
 #[test]
 fn a_directory_that_no_longer_has_instances_loses_them_all() {
     let repository = repository();
