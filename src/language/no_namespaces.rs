@@ -17,7 +17,7 @@ impl Namespaces for NoNamespaces {
         }
         let message = format!("`{}` cannot be used in {}", path.name, self.0);
         let help = if path.name == "let" {
-            "`let` is known only in `config.run.env` beside `lets`"
+            "`let` is known only in `env` and `lets` of `config.run`"
         } else {
             "only literals, operators, templates, `for` and functions are evaluated here"
         };

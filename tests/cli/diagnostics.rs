@@ -259,7 +259,7 @@ fn tags_have_a_charset() {
 fn an_element_may_stand_only_once_in_a_list() {
     assert_snapshot!(stack_with("tags = [\"a\", \"b\", \"a\"]"), @r#"
     [stderr]
-    error: `a` stands twice in `tags` (element 3)
+    error: `a` occurs twice in `tags` (element 3)
      --> s/stack.tm:2:21
       |
     2 |   tags = ["a", "b", "a"]
@@ -273,7 +273,7 @@ fn an_element_may_stand_only_once_in_a_list() {
     "#);
     for attribute in ["after", "before", "wants", "wanted_by", "watch"] {
         let output = stack_with(&format!("{attribute} = [\"/x\", \"/x\"]"));
-        let said = format!("`/x` stands twice in `{attribute}` (element 2)");
+        let said = format!("`/x` occurs twice in `{attribute}` (element 2)");
         assert!(output.stderr.contains(&said), "{output}");
     }
 }

@@ -45,7 +45,7 @@ fn a_let_is_evaluated_for_each_stack() {
 }
 
 #[test]
-fn lets_use_all_that_variables_use_and_each_other() {
+fn lets_may_use_what_variables_may_use_and_other_lets() {
     for (lets, expression, expected) in [
         ("a = env.HOST", "let.a", "of the host"),
         ("a = let.b\nb = \"later\"", "let.a", "later"),
@@ -107,7 +107,7 @@ fn lets_belong_to_their_directory() {
      --> c/run.orch.hcl:8:9
       |
     8 | Y = let.name
-      |         ^^^^ no `lets` of this directory has it
+      |         ^^^^ not in the `lets` of this directory
       |
       = note: evaluated for stack `/c`
       = help: did you mean `nam`?
@@ -168,7 +168,7 @@ fn a_mistake_in_lets_names_its_place_and_where_it_is_needed() {
      --> run.orch.hcl:8:9
       |
     8 | X = let.regoin
-      |         ^^^^^^ no `lets` of this directory has it
+      |         ^^^^^^ not in the `lets` of this directory
       |
       = note: evaluated for stack `/a`
       = help: did you mean `region`?
@@ -259,7 +259,7 @@ fn lets_that_need_each_other_are_shown_with_each_place() {
 }
 
 #[test]
-fn a_long_chain_of_lets_is_an_error_and_no_crash() {
+fn a_long_chain_of_lets_is_an_error_not_a_crash() {
     let lets: Vec<String> = (0..2000)
         .map(|number| format!("l{number} = let.l{}", number + 1))
         .collect();
@@ -269,7 +269,7 @@ fn a_long_chain_of_lets_is_an_error_and_no_crash() {
 }
 
 #[test]
-fn lets_hold_attributes_only() {
+fn a_lets_block_holds_only_attributes() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(
         "/run.orch.hcl",
@@ -298,7 +298,7 @@ fn lets_hold_attributes_only() {
 }
 
 #[test]
-fn let_is_known_only_beside_lets() {
+fn let_is_known_only_in_env_and_lets() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/run.orch.hcl", run("x = 1", ""));
     assert_snapshot!(sandbox.orch("-C a eval let.x"), @"
@@ -348,7 +348,7 @@ fn let_is_known_only_beside_lets() {
     2 |   tags = [let.x]
       |           ^^^ not available here
       |
-      = help: `let` is known only in `config.run.env` beside `lets`
+      = help: `let` is known only in `env` and `lets` of `config.run`
 
     [exit status 3]
     ");

@@ -1,4 +1,4 @@
-//! Evaluates `let`: values that a directory names for its own `run.env`.
+//! Evaluates `let`: the values that `lets` names for `run.env` in the same directory.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ impl<'p> Names<'_, 'p> {
         let Some(definition) = lets.iter().find(|it| *it.name.text == *name) else {
             let message = format!("there is no `let.{name}`");
             let diagnostic = Diagnostic::error(Code::UnknownName, message)
-                .label(span, "no `lets` of this directory has it");
+                .label(span, "not in the `lets` of this directory");
             let names = lets.iter().map(|it| &*it.name.text);
             let help = "`env` sees only the `lets` of its own directory, not those above it";
             return Err(diagnostic.did_you_mean(name, names).help(help).into());

@@ -32,7 +32,7 @@ const ATTRIBUTES: [&str; 12] = [
     "from_bundle_label",
 ];
 
-/// The attribute that makes instances.
+/// The attribute that declares instances.
 pub(crate) const FOR_EACH: &str = "for_each";
 
 /// The block in a `stack` block.
@@ -41,7 +41,7 @@ const RUN: &str = "run";
 /// Longest `id`, in characters.
 const MAX_ID: usize = 64;
 
-/// What a `stack` block makes.
+/// What a `stack` block declares.
 pub(crate) enum Declared {
     /// One stack.
     Stack(Box<Stack>),
@@ -54,7 +54,7 @@ pub(crate) enum Declared {
         /// The files that functions in it have read or looked for.
         reads: Vec<AttributeRead>,
     },
-    /// It is not known which stacks, since `for_each` is wrong.
+    /// Unknown stacks, since `for_each` is wrong.
     Unknown,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn from_block(
         stack
     };
     let stacks = instances.into_iter().map(stack).collect();
-    // What is wrong for one instance is mostly wrong for all: it is one mistake.
+    // What is wrong for one instance is usually wrong for all: report it once.
     let mut places = HashSet::new();
     found.retain(|diagnostic| {
         let place = diagnostic.labels.first().map(|label| label.span);
@@ -310,7 +310,7 @@ fn strings(
         };
         if let Some(&first) = first_places.get(&**text) {
             let message = format!(
-                "`{text}` stands twice in `{}` (element {})",
+                "`{text}` occurs twice in `{}` (element {})",
                 attribute.name.text,
                 index + 1
             );

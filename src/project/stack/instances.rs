@@ -1,4 +1,4 @@
-//! `for_each`: the instances that a `stack` block makes.
+//! `for_each`: the instances that a `stack` block declares.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::language::value::Value;
 use crate::path::InstanceKey;
 use crate::source::Span;
 
-/// One of the stacks that a block makes.
+/// One of the stacks that a block declares.
 pub(super) struct Instance {
     pub(super) key: InstanceKey,
     /// What `each` means: an object of `key` and `value`.
@@ -35,7 +35,7 @@ pub(super) fn instances(
     let mut keys = Keys::default();
     let whole = &attribute.value;
     match (&value, &whole.kind) {
-        // Its entries no longer tell whether a computed key stands twice.
+        // The value no longer shows whether a computed key occurs twice.
         (Value::Object(entries), ExprKind::Object(written)) => {
             for (key, _) in written {
                 let Some(text) = evaluate(key, names).ok().and_then(|key| key.to_text()) else {
@@ -90,10 +90,10 @@ impl Keys {
             }
         };
         if let Some(&first) = self.places.get(&valid) {
-            let message = format!("`{key}` stands twice in `for_each`");
+            let message = format!("`{key}` occurs twice in `for_each`");
             let diagnostic = Diagnostic::error(Code::DuplicateEntry, message);
             let diagnostic = if first == span {
-                diagnostic.label(span, "two elements of this are the same")
+                diagnostic.label(span, "two of its elements are the same")
             } else {
                 let diagnostic = diagnostic.label(span, "again here");
                 diagnostic.label(first, "first here")

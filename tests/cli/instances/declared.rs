@@ -103,10 +103,10 @@ fn a_key_has_nothing_that_could_make_a_name_ambiguous() {
 }
 
 #[test]
-fn a_key_stands_only_once() {
+fn a_key_occurs_only_once() {
     assert_snapshot!(listed(r#"["a", "b", "a"]"#), @r#"
     [stderr]
-    error: `a` stands twice in `for_each`
+    error: `a` occurs twice in `for_each`
      --> t/stack.orch.hcl:2:25
       |
     2 |   for_each = ["a", "b", "a"]
@@ -120,7 +120,7 @@ fn a_key_stands_only_once() {
     "#);
     assert_snapshot!(listed(r#"{ a = 1, (tm_lower("A")) = 2 }"#), @r#"
     [stderr]
-    error: `a` stands twice in `for_each`
+    error: `a` occurs twice in `for_each`
      --> t/stack.orch.hcl:2:23
       |
     2 |   for_each = { a = 1, (tm_lower("A")) = 2 }
@@ -134,11 +134,11 @@ fn a_key_stands_only_once() {
     "#);
     assert_snapshot!(listed(r#"[for k in ["a", "a"] : k]"#), @r#"
     [stderr]
-    error: `a` stands twice in `for_each`
+    error: `a` occurs twice in `for_each`
      --> t/stack.orch.hcl:2:14
       |
     2 |   for_each = [for k in ["a", "a"] : k]
-      |              ^^^^^^^^^^^^^^^^^^^^^^^^^ two elements of this are the same
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^ two of its elements are the same
       |
       = help: each key makes one stack: remove one of them
 
@@ -246,7 +246,7 @@ fn for_each_is_known_before_anything_runs() {
 }
 
 #[test]
-fn a_wrong_for_each_makes_no_other_problem() {
+fn a_wrong_for_each_causes_no_other_problem() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -490,7 +490,7 @@ stack {
 }
 
 #[test]
-fn a_mistake_in_the_block_is_one_mistake() {
+fn a_mistake_in_the_block_is_reported_once() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -546,7 +546,7 @@ stack {
 }
 
 #[test]
-fn for_each_may_stand_in_the_second_block() {
+fn for_each_may_be_in_either_of_two_blocks() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.tm.hcl
@@ -593,7 +593,7 @@ stack {
 }
 
 #[test]
-fn a_block_run_belongs_to_the_directory() {
+fn a_run_block_belongs_to_the_directory() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
