@@ -14,7 +14,7 @@
 //! | project | the directory tree under the project root |
 //! | stack path | absolute inside the project, `/`-separated: `/prod/network` |
 //! | stack | a directory whose configuration has a `stack` block |
-//! | instance | one of several stacks in a directory, which `for_each` makes; it has a key: `/net["dev"]` |
+//! | instance | one of the stacks that `for_each` makes in a directory; it has a key: `/net["dev"]` |
 //! | reference | an entry of `after`, `before`, `wants`, `wanted_by`: a path or `tag:…` |
 //! | change | a file that differs from the base, and the rule that ties it to a stack |
 //! | trigger | a file that asks for a stack to count as changed, or not, for a reason of its own |

@@ -81,7 +81,7 @@ impl SourceFile {
     }
 }
 
-/// All files that were read, by [`FileId`], and texts of the command line, which count as files.
+/// All files that were read, by [`FileId`], and texts from the command line, which count as files.
 #[derive(Debug, Default)]
 pub struct Sources {
     files: Vec<SourceFile>,
@@ -96,7 +96,7 @@ impl Sources {
         id
     }
 
-    /// Adds a text of the command line, and returns its id. Messages call it by this name.
+    /// Adds a text from the command line and returns its id. Messages call it by this name.
     pub fn add_argument(&mut self, name: &str, text: &str) -> FileId {
         let id = self.add(SourceFile {
             path: ProjectPath::root().join(name),
@@ -106,7 +106,7 @@ impl Sources {
         id
     }
 
-    /// Returns whether this is a text of the command line.
+    /// Returns whether this is a text from the command line.
     pub fn is_argument(&self, id: FileId) -> bool {
         self.arguments.contains(&id)
     }

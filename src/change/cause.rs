@@ -97,7 +97,7 @@ pub enum UseKind {
         /// Whether the definition is the one that the base has.
         was: bool,
     },
-    /// It hid the stack at the base: a skip mark, or what made a directory above a project of its own.
+    /// It hid the stack at the base: a skip mark, or a file that made a directory above it a project.
     Hidden,
     /// It adds a stack to `terramate.stacks.list` or removes one.
     StackList,

@@ -1,8 +1,8 @@
 //! Finds stacks that exist in the base but no longer in the tree.
 //!
 //! A stack is removed when its block or its directory is, when `for_each` no longer has its key, or when a
-//! mark above it now keeps it out of the project. Only directories where a change may have done that are
-//! examined in the base.
+//! mark above it now keeps it out of the project. Only the directories where a change may have done that
+//! are examined in the base.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub(super) fn removed(
     // Directories that lost configuration, and those that may be hidden now though they did not.
     let mut lost_configuration: BTreeSet<ProjectPath> = BTreeSet::new();
     let mut hidden: BTreeSet<ProjectPath> = BTreeSet::new();
-    // Configuration of plain stacks that are still there, but may have been instances.
+    // Directories of plain stacks that are still there, but that may have had instances.
     let mut edited: BTreeSet<ProjectPath> = BTreeSet::new();
     for file in changed.iter() {
         let directory = file.path.parent().unwrap_or_else(ProjectPath::root);
@@ -42,7 +42,7 @@ pub(super) fn removed(
             }
             let here = project.stacks.at(directory.as_str()).first();
             match here.map(|stack| project.stacks[stack].path.key()) {
-                // A file that is new may be the one with `for_each`.
+                // A new file may be the one with `for_each`.
                 Some(Some(_)) => _ = lost_configuration.insert(directory),
                 _ if file.change == FileChange::Added => {}
                 Some(None) => _ = edited.insert(directory),
@@ -83,7 +83,7 @@ pub(super) fn removed(
     Ok(gone.into_iter().collect())
 }
 
-/// Returns those directories whose configuration mentions `for_each` in a commit.
+/// Returns the directories, of those given, whose configuration mentions `for_each` in a commit.
 fn having_for_each(
     project: &Project,
     commit: &CommitId,

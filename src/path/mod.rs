@@ -1,8 +1,8 @@
 //! Paths inside the project.
 //!
 //! A [`ProjectPath`] is what the user sees: absolute inside the project, `/`-separated on every platform,
-//! free of `.` and `..`. A [`StackPath`] names a stack: the path of its directory and, if there are
-//! several in it, a key.
+//! free of `.` and `..`. A [`StackPath`] names a stack: the path of its directory and, for an
+//! instance, its key.
 //! This module does not know whether anything exists at a path.
 
 mod stack;

@@ -1,4 +1,4 @@
-//! What stacks are named by: a directory and, where that has several instances, a key.
+//! The names of stacks: a directory and, for an instance, its key.
 //!
 //! This module does not know which stacks there are.
 
@@ -11,7 +11,7 @@ use crate::printable::needs_escape;
 /// The longest key, in characters.
 const MAX_KEY: usize = 64;
 
-/// The key of an instance: what distinguishes it from the other stacks in its directory.
+/// The key of an instance, which distinguishes it from the others in its directory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceKey(Arc<str>);
 
@@ -21,7 +21,7 @@ pub enum BadKey {
     /// It is empty.
     #[error("a key has at least 1 character")]
     Empty,
-    /// It is too long; the number is that of its characters.
+    /// It is too long: it has this many characters.
     #[error("a key has at most {MAX_KEY} characters, and this one has {0}")]
     TooLong(usize),
     /// It has a character that would make a stack's name ambiguous or invisible.
@@ -68,14 +68,14 @@ impl fmt::Debug for InstanceKey {
     }
 }
 
-/// What a stack is named by: `/net`, or `/net["dev"]` if it is one of several in its directory.
+/// The name of a stack: `/net`, or `/net["dev"]` for an instance.
 ///
 /// Ordered by directory, then by key, each byte by byte.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackPath {
     directory: ProjectPath,
     key: Option<InstanceKey>,
-    /// Both, as shown.
+    /// The two together, as shown.
     text: Arc<str>,
 }
 
@@ -96,7 +96,7 @@ impl StackPath {
         &self.directory
     }
 
-    /// Returns the key, if the directory has instances.
+    /// Returns the key, if this is an instance.
     pub fn key(&self) -> Option<&InstanceKey> {
         self.key.as_ref()
     }
@@ -141,7 +141,7 @@ impl fmt::Debug for StackPath {
     }
 }
 
-/// Which instances a user means: what stands in the brackets after a path.
+/// Which instances a user means: what is in the brackets after a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum KeyFilter {
     /// `["dev"]`: the one with this key.
@@ -172,15 +172,15 @@ impl KeyFilter {
         }
     }
 
-    /// Splits what a user wrote like [`Self::split`], for a key without its quotes: a shell may have
-    /// removed them. The text may be a path as it is, or a glob.
+    /// Splits what a user wrote like [`Self::split`], but for a key without quotes, which a shell may
+    /// have removed. What looks like a key may be part of a path or a glob.
     pub fn split_unquoted(written: &str) -> Option<(&str, InstanceKey)> {
         let open = written.strip_suffix(']')?.rfind('[')?;
         let (path, key) = written.split_at(open);
         Some((path, InstanceKey::new(&key[1..key.len() - 1]).ok()?))
     }
 
-    /// Returns whether it means an instance with this key. A stack without a key is no instance.
+    /// Returns whether it means an instance with this key. A stack without a key is not an instance.
     pub fn matches(&self, key: Option<&InstanceKey>) -> bool {
         match self {
             KeyFilter::One(one) => key == Some(one),

@@ -198,7 +198,7 @@ impl<'p> Environments<'p> {
     }
 }
 
-/// Collects the globals and lets among what was used, and those that they use themselves.
+/// Collects the globals and lets among what was used, and those that these use in turn.
 fn collect<'p>(uses: &[Used<'p>], values: &mut Vec<Definition<'p>>) {
     for used in uses {
         if let Used::Value(definition, inner) = used

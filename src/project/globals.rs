@@ -73,7 +73,7 @@ pub enum MapValue {
 }
 
 impl MapBlock {
-    /// Visits the expressions of the block and of those in it.
+    /// Visits the expressions of the block and of the blocks in it.
     fn each_expression<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
         visit(&self.for_each);
         visit(&self.key);

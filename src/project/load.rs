@@ -55,7 +55,7 @@ pub struct Project {
     pub unused: BTreeMap<String, usize>,
     /// Files and directories that could not be read or parsed completely.
     pub broken: Vec<ProjectPath>,
-    /// Directories whose `for_each` is empty, so that they have no stack.
+    /// Directories whose `for_each` is empty, so they have no stack.
     pub without_instances: Vec<EmptyForEach>,
     /// The files, if they are not on disk.
     pub(crate) tree: Option<Arc<TreeIndex>>,
@@ -88,7 +88,7 @@ pub enum LoadTreeError {
 pub struct DirectoryScope {
     /// `config.run.env`; a name occurs once.
     pub env: Vec<EnvDefinition>,
-    /// `config.run.lets`, which only `env` of this directory sees; a name occurs once.
+    /// `config.run.lets`, which only `env` and `lets` of this directory see; a name occurs once.
     pub lets: Vec<LetDefinition>,
     /// `globals`.
     pub globals: Globals,
@@ -312,13 +312,13 @@ pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
 pub(crate) struct StacksOfTree {
     /// Their paths, in any order.
     pub(crate) stacks: Vec<StackPath>,
-    /// The directories whose `for_each` has no value, or one that depends on files, which may lie
-    /// outside of a part of a tree.
+    /// The directories whose `for_each` has no value, or one that depends on files: these may be
+    /// missing if only part of the tree was read.
     pub(crate) unknown: Vec<ProjectPath>,
 }
 
 /// Returns the stacks of a tree. Problems in the files do not matter: a directory that could not be read
-/// then was no stack then.
+/// then was not a stack then.
 pub(crate) fn stacks_of_tree(
     root: &Path,
     tree: &dyn FileTree,

@@ -39,7 +39,7 @@ pub struct Place {
 /// What is at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceKind {
-    /// A stack, with its description, or all instances in a directory.
+    /// A stack with its description, if it has one; or all instances in a directory, without one.
     Stack(Option<String>),
     /// A directory with stacks below it.
     Directory,
@@ -101,8 +101,8 @@ impl<'r> Outline<'r> {
         }
     }
 
-    /// Returns the instances whose keys the user has begun to type, with the quotes or without them, as
-    /// a shell passes them on that has removed them.
+    /// Returns the instances whose keys the user has begun to type, with quotes, or without them if a
+    /// shell has removed them.
     fn begun_instances(&self, base: &Directory, beginning: &str) -> Vec<Place> {
         let is_begun = |rest: &str, place: &Place| {
             let key = place.path.key();

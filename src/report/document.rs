@@ -252,7 +252,7 @@ pub fn write_validation(
     writeln!(out)
 }
 
-/// What a stack is named by; a stack without instances has only a path.
+/// The name of a stack; only an instance has a directory and a key.
 #[derive(Serialize)]
 pub(super) struct PathJson<'a> {
     path: &'a str,

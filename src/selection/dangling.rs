@@ -13,7 +13,7 @@ use crate::source::Span;
 #[derive(Debug)]
 pub(super) struct Dangling {
     pub(super) path: ProjectPath,
-    /// Which instances it names, if it does.
+    /// The instances that the reference asks for, if it has a key in brackets.
     pub(super) key: Option<KeyFilter>,
     pub(super) span: Span,
 }
@@ -56,7 +56,7 @@ pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &m
     }
 }
 
-/// Explains that no stack is at or below a path.
+/// Explains why there is no stack at or below a path.
 pub(super) fn why_nothing(project: &Project, path: &ProjectPath) -> &'static str {
     let mut empty = project.without_instances.iter();
     match fs::symlink_metadata(path.to_host(&project.root)) {

@@ -6,8 +6,8 @@
 //! anyway. Only `after` takes an ancestor that is itself a stack for that stack alone, so
 //! `after = ["/parent"]` in `/parent/child` is true and harmless.
 //!
-//! The path of a directory with instances means all of them, or the other ones in a stack that is one of
-//! them. A key in brackets after the path chooses one; `[*]` chooses all, without what is nested in them.
+//! The path of a directory with instances names all of them, or, in a reference of one of them, all the
+//! others. A key in brackets after the path chooses one; `[*]` chooses all, without what is nested in them.
 //!
 //! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
 //! selection look inside, once for all references to it.
@@ -276,7 +276,7 @@ impl ReferenceResolver<'_> {
                 });
                 None
             }
-            // One block makes all instances, so that this is right for the others.
+            // All instances share one block: for the others, the reference makes sense.
             [only] if only == from && stacks[from].path.key().is_some() => None,
             [only] if only == from => {
                 self.names_only_itself(kind, entry, "only this stack carries such tags");
@@ -338,7 +338,8 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    /// Splits the key from a reference. A directory whose name ends as if it had a key comes first.
+    /// Splits the key from a reference. A directory whose name looks as if it ended in a
+    /// key takes precedence.
     fn split_key<'w>(&self, stack: &Stack, written: &'w str) -> (&'w str, Option<KeyFilter>) {
         let is_directory = || {
             let path = stack.path.directory().resolve(written).ok();
@@ -350,7 +351,7 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    /// Resolves a directory with a key in brackets.
+    /// Resolves a directory followed by a key in brackets.
     fn instances(
         &mut self,
         from: StackIndex,
@@ -364,7 +365,7 @@ impl ReferenceResolver<'_> {
         let here = stacks.at(directory.as_str());
         let mut named = stacks.instances(&here, key);
         match (named.next(), named.next()) {
-            // One block makes all instances, so that this is right for the others.
+            // All instances share one block: for the others, the reference makes sense.
             (Some(only), None) if only == from => None,
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => self.others_beside(from, directory, stack),
@@ -394,7 +395,8 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    /// Returns the instances in a directory; the declaring stack may be one of them.
+    /// Returns the target for the instances in a directory, without the declaring stack if it is one of
+    /// them. `None` if no other is left.
     fn others_beside(
         &self,
         from: StackIndex,

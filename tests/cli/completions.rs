@@ -118,7 +118,7 @@ fn instances_are_completed_wherever_stacks_are() {
         ("/", "why net\\[\\\"p", r#"net["prod"]"#),
         ("/", "why 'net[\"prod\"]", r#"net["prod"]"#),
         ("/", "why 'net[\"x", ""),
-        // Without the quotes, as a shell passes them on.
+        // Without quotes, once a shell has removed them.
         ("/", "why net[p", r#"net["prod"]"#),
         ("/", "why net[\"p", r#"net["prod"]"#),
         ("/", "why net[x", ""),
@@ -160,9 +160,9 @@ fn instances_are_completed_wherever_stacks_are() {
     assert_eq!(candidates(&sandbox, "/net", "orch why /["), r#"/["r"]"#);
 }
 
-/// What is completed for a name is what orch takes for it.
+/// A name that is completed is one that `orch` accepts.
 #[test]
-fn completed_instances_are_taken() {
+fn completed_instances_are_accepted() {
     let sandbox = instances();
     for (directory, line) in [
         ("/", ""),
@@ -646,9 +646,9 @@ mod shells {
         }
     }
 
-    /// What each shell makes of a name that is quoted as the help says, and of one that is not.
+    /// What each shell makes of a name that is quoted as the help says, and of one that is not quoted.
     #[test]
-    fn shells_pass_names_in_single_quotes_on_and_names_without_them_not() {
+    fn shells_keep_the_quotes_of_a_key_only_in_single_quotes() {
         let sandbox = instances();
         for shell in [
             &["bash", "--norc"][..],

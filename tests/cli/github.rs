@@ -28,7 +28,7 @@ fn problems_are_shown_at_their_lines() {
     assert!(!sandbox.orch("list").stderr.contains("::error"));
 }
 
-/// A word of the command line is in no file.
+/// A word of the command line is not in a file.
 #[test]
 fn problems_of_the_command_line_name_no_file() {
     let sandbox = Sandbox::layout("a");

@@ -238,7 +238,7 @@ fn the_terraform_example_applies_in_order_and_is_destroyed_in_reverse() {
     ]);
 }
 
-/// The README shows the file of one of its stacks.
+/// The README and the help show the file of one of its stacks.
 #[test]
 fn the_readme_has_the_stack_of_the_workspaces_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -14,7 +14,7 @@ pub(crate) fn parse(text: &str) {
     let with_deferred = format!(" \n{text}");
     let (sources, file) = source(&with_deferred);
     let parsed = parse_file(file, &with_deferred).map(|body| complete(body, &with_deferred));
-    // A carriage return means nothing to the parser, but nothing after it is deferred.
+    // The parser ignores a carriage return here, but nothing after it is deferred.
     let without_deferred = format!("\r\n{text}");
     let whole = parse_file(file, &without_deferred);
     assert!(whole.as_ref().is_ok_and(|body| body.deferred.is_empty()) || whole.is_err());

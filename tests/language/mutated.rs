@@ -50,7 +50,7 @@ const PIECES: [&str; 40] = [
     "tm_format(\"%999999s\", 1)",
 ];
 
-/// Files with blocks that can be deferred, and with what may lie around them.
+/// Files with blocks that can be deferred, and with what may be around them.
 const FILES: [&str; 5] = [
     "globals {\n  a = \"x\"\n  b = [1, 2]\n}\n",
     "# what\n\nstack {\n  tags = [\"a\"]\n}\n\nglobals \"a\" \"é\" { # why\n  x = { a = 1, b = \"${c}\" }\n}\n\nglobals {\n}\nimport {\n  source = \"/x.tm\"\n}\n",

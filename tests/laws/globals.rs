@@ -190,7 +190,7 @@ impl Model<'_> {
                 None => _ = object.remove(&entry),
             }
         }
-        // An object that only its entries make goes with the last of them.
+        // An object that exists only because of its entries disappears with the last of them.
         Ok((whole.is_some() || adds).then_some(Value::Object(object)))
     }
 

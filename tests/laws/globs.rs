@@ -10,8 +10,8 @@ fn is_glob(name: &str) -> bool {
     name.contains(['*', '?', '[', '{'])
 }
 
-/// Returns whether a text written in a directory means a stack: the one in a directory, or there the
-/// instance with a key.
+/// Returns whether a text written in a directory means a stack, given by its directory and, for an
+/// instance, its key.
 pub(crate) fn means(directory: &str, written: &str, stack: &str, key: Option<&str>) -> bool {
     let Some((path, wanted)) = split_key(written) else {
         return path_means(directory, written, stack);

@@ -20,7 +20,7 @@ pub(crate) struct ModelStack {
     /// Which of the instances in its directory it is.
     pub(crate) each: Option<Each>,
     pub(crate) tags: Vec<String>,
-    /// By [`ATTRIBUTES`], as written: all instances have the same.
+    /// By [`ATTRIBUTES`], as written: the same for all instances.
     pub(crate) references: [Vec<String>; 4],
 }
 
@@ -29,7 +29,7 @@ impl ModelStack {
         self.each.as_ref().map(|each| each.key.as_str())
     }
 
-    /// What a text means that is written for this stack.
+    /// What a text in the block means for this stack.
     pub(crate) fn value(&self, written: &str) -> String {
         match &self.each {
             None => written.to_owned(),
@@ -57,7 +57,7 @@ pub(crate) enum Meaning {
     Error,
     /// The stack itself, where that is no error.
     Itself,
-    /// The stack itself, where that is right for the other instances.
+    /// The stack itself, in a reference that makes sense for the other instances.
     Alone,
     Nothing,
     Stacks(Set),
@@ -90,7 +90,7 @@ pub(crate) struct Model {
     paths: Vec<String>,
 }
 
-/// What a path and a key are shown as.
+/// How a directory and a key are shown.
 pub(crate) fn shown(directory: &str, key: Option<&str>) -> String {
     match key {
         Some(key) => format!("{directory}[\"{key}\"]"),
@@ -98,7 +98,7 @@ pub(crate) fn shown(directory: &str, key: Option<&str>) -> String {
     }
 }
 
-/// A string as a file has it.
+/// A string as it is written in a file.
 pub(crate) fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\\\""))
 }
@@ -269,7 +269,7 @@ impl Model {
             }
         };
         let from = self.directory(declaring);
-        // The name of a directory may end as if it had a key.
+        // The name of a directory may look as if it ended in a key.
         let is_place = |place: Vec<String>| !self.below(&borrowed(&place)).is_empty();
         let is_plain = place(from, written).is_some_and(is_place);
         let (path, key) = match split_key(written) {

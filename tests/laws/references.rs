@@ -56,7 +56,7 @@ proptest! {
                     if loaded.model.stacks[..declaring].iter().all(|other| other.directory != stack.directory) {
                         n_problems += problems.len();
                     }
-                    // One place speaks for all instances.
+                    // All instances have their problems at one place.
                     let same = (0..loaded.model.stacks.len())
                         .filter(|&other| loaded.model.directory(other) == stack.directory);
                     let are_errors: Vec<bool> = same

@@ -12,7 +12,7 @@ use crate::model::{
 };
 
 /// Names of directories: some begin like others, some sort before the `/` that ends them, and one
-/// ends as if it had a key.
+/// looks as if it ended in a key.
 const NAMES: [&str; 7] = ["a", "a-b", "b", "ab", "a b", "c", LIKE_A_KEY];
 
 const LIKE_A_KEY: &str = if cfg!(windows) { "d" } else { "b[\"k\"]" };
@@ -20,7 +20,7 @@ const LIKE_A_KEY: &str = if cfg!(windows) { "d" } else { "b[\"k\"]" };
 /// Keys of instances; one is a tag as well.
 const KEYS: [&str; 4] = ["k", "t", "a b", "*"];
 
-/// What may follow a path in a reference. The value of an instance is at times no key.
+/// What may follow a path in a reference. The value of an instance is not always a key.
 const KEY_SUFFIXES: [&str; 6] = [
     "[*]",
     "[\"k\"]",
@@ -46,7 +46,7 @@ pub(crate) struct Tree {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
-    /// What is written there, whatever it holds.
+    /// What its `stack` block says; instances differ only in `each`.
     pub(crate) stack: ModelStack,
     pub(crate) for_each: Option<ForEach>,
     pub(crate) holds: Holds,
@@ -94,8 +94,7 @@ impl Directory {
         }
     }
 
-    /// Returns whether a text that is added to others is none of these for any instance: no entry
-    /// may stand twice.
+    /// Returns whether a text differs from some others for every instance: no entry may occur twice.
     fn is_new(&self, others: &[String], text: &str) -> bool {
         self.stacks().iter().all(|stack| {
             let mut others = others.iter();
@@ -291,7 +290,7 @@ fn build(raw: Vec<RawDirectory>, is_strict: bool) -> Tree {
             by_path.entry(path).or_insert(directory);
         }
     }
-    // No two stacks may be shown alike.
+    // No two stacks may have the same name.
     let like_instances = by_path
         .keys()
         .filter_map(|path| path.strip_suffix("[\"k\"]"));
@@ -328,7 +327,7 @@ fn directory(path: &str, raw: RawDirectory, places: &[String]) -> Directory {
         holds: raw.holds,
         file: raw.file,
     };
-    // Where nothing is `each`, its name is no name.
+    // Without `for_each`, `each` is unknown.
     let is_plain = directory.for_each.is_none();
     let known = |text: &str| {
         if is_plain {

@@ -15,8 +15,9 @@ use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 
 /// Adds to the inputs of a stack what its environment is computed from, unless it is there already: the
-/// files with the definitions, those that functions read, and one that hid the stack at the base. A file that is read has changed if it is
-/// among `files`; a file with definitions has, if `cause` says that the stack has changed because of it.
+/// files with the definitions, those that functions read, and one that hid the stack at the base. A file
+/// that is read has changed if it is among `files`; a file with definitions has, if `cause` says that the
+/// stack has changed because of it.
 ///
 /// # Errors
 ///

@@ -56,7 +56,7 @@ impl<'a> InputGraph<'a> {
         self.by_path.contains_key(directory)
     }
 
-    /// Returns for each candidate the shortest way to a change, if one reaches it.
+    /// Returns, for each candidate, the shortest way to a change, if a change reaches it.
     pub(super) fn causes(&self, tree: &Tree<'a>) -> Vec<Option<ChangeCause>> {
         let leads = self.leads_to_root_reads();
         let cause = |index: usize| {

@@ -38,8 +38,8 @@ use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
 /// Finds the candidates that have an input that changed, each with the shortest way to one, on the
-/// pool of threads that this is called on. The candidates must be in path order. The inputs of a stack are
-/// those of its directory, so they are looked for once for all its instances.
+/// pool of threads that this is called on. The candidates must be in path order. Instances of
+/// one directory have the same inputs here, so they are looked for once for all of them.
 ///
 /// Changed Terraform files are checked whether or not a candidate needs them: the user who has just
 /// broken one wants to know.

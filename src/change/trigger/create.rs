@@ -34,12 +34,12 @@ pub enum NotCreated {
     },
 }
 
-/// What a trigger is created for: all stacks in a directory, or one of its instances.
+/// What a trigger is created for: all stacks in a directory, or one instance there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TriggerTarget {
     /// The directory.
     pub directory: ProjectPath,
-    /// The key of the instance.
+    /// The key of the instance, if the trigger is for one alone.
     pub key: Option<InstanceKey>,
 }
 
@@ -52,7 +52,7 @@ pub struct Created {
     pub error: Option<NotCreated>,
 }
 
-/// Creates a trigger for each of some targets in the project at `root`.
+/// Creates a trigger for each target in the project at `root`.
 ///
 /// Links are not followed: nothing is written outside the project.
 pub fn create(root: &Path, marked: &[TriggerTarget], kind: TriggerKind, reason: &str) -> Created {
@@ -94,7 +94,7 @@ fn create_one(
     }
     let ending = match target.key {
         None => "tm.hcl",
-        // Terramate would refuse a key.
+        // Terramate would refuse the key.
         Some(_) => "orch.hcl",
     };
     let name = format!("{}-{}.{ending}", kind.keyword(), Uuid::new_v4());

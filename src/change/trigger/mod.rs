@@ -2,9 +2,10 @@
 //! its own files.
 //!
 //! The files are Terramate's: `/.tmtriggers/<directory>/<kind>-<uuid>.tm.hcl`, each with one `trigger`
-//! block, for all stacks in that directory. One for a single instance has its key, which Terramate does
-//! not know, so that its name ends in `.orch.hcl`. The block counts, not the name of the file. A trigger is in effect while its file differs
-//! from the base; [`crate::change`] decides that, not this module.
+//! block, for all stacks in that directory. A trigger for a single instance has a `key`, which Terramate
+//! does not know, so the name of its file ends in `.orch.hcl`. The block counts, not the name of the file.
+//! A trigger is in effect while its file differs from the base; [`crate::change`] decides that, not this
+//! module.
 
 mod create;
 mod file;
@@ -57,7 +58,7 @@ pub(crate) fn directory() -> ProjectPath {
     ProjectPath::root().join(DIRECTORY)
 }
 
-/// Returns the directory whose stacks a file in the directory of triggers may concern.
+/// Returns the directory whose stacks a trigger file concerns, given the path of the file.
 pub(crate) fn directory_of(file: &ProjectPath) -> ProjectPath {
     let names: Vec<&str> = file.components().skip(1).collect();
     let stack = names.split_last().map_or(&[][..], |(_, above)| above);

@@ -22,7 +22,7 @@ const ATTRIBUTES: [&str; 5] = ["ctime", "reason", "type", "context", "key"];
 pub(crate) struct Statement {
     pub(crate) kind: TriggerKind,
     pub(crate) reason: String,
-    /// The only instance that it concerns.
+    /// The key of the only instance that it concerns; without one, it concerns all stacks of the directory.
     pub(crate) key: Option<InstanceKey>,
 }
 

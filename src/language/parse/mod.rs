@@ -54,8 +54,8 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     Ok(body)
 }
 
-/// Parses the pieces of a file that lie between blocks that can wait; `None` if one has a syntax error.
-/// These blocks are on lines of their own, so each piece is a body by itself.
+/// Parses the pieces of a file between the blocks that are deferred; `None` if a piece has a syntax error.
+/// Deferred blocks are on lines of their own, so each piece is a body by itself.
 fn parse_around(file: FileId, text: &str, skimmed: Vec<Skimmed>) -> Option<Body> {
     let mut lowered = Body::default();
     let mut start = 0;

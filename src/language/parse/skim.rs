@@ -6,8 +6,8 @@
 //! names, operators, calls, collections, `for` and simple templates. A block with anything else goes to
 //! the parser, so this module never has to know what is wrong.
 //!
-//! Most functions go over what they are named after. They take the text from there on, and return what
-//! follows, or `None` if they do not recognise it.
+//! Most functions go over what they are named after: they take the text that begins with it and return
+//! the text that follows, or `None` if they do not recognise it.
 
 mod expression;
 
@@ -46,7 +46,8 @@ pub(super) fn globals(file: FileId, text: &str) -> Vec<Skimmed> {
     found
 }
 
-/// Finds places in a file: a text that goes on to the end of the file begins where its length says.
+/// Finds places in a file. Every text here goes on to the end of the file, so its length says where it
+/// begins.
 #[derive(Clone, Copy)]
 struct Places {
     file: FileId,
@@ -225,12 +226,12 @@ fn attributes(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Returns whether a byte means itself in a string.
+/// Returns whether a byte stands for itself in a string.
 fn is_plain(byte: u8) -> bool {
     IS_PLAIN[usize::from(byte)]
 }
 
-/// Whether a byte can stand in a word, by byte. Looking that up is faster than comparing.
+/// Whether a byte can be part of a word, by byte. A look-up is faster than comparisons.
 static IS_IN_WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -241,7 +242,7 @@ static IS_IN_WORD: [bool; 256] = {
     table
 };
 
-/// Whether a byte means itself in a string, by byte.
+/// Whether a byte stands for itself in a string, by byte.
 static IS_PLAIN: [bool; 256] = {
     let mut table = [true; 256];
     let mut byte = 0_u8;
@@ -253,7 +254,7 @@ static IS_PLAIN: [bool; 256] = {
     table
 };
 
-/// Returns whether no two names are equal.
+/// Returns whether all names differ.
 fn are_unique(names: &[&[u8]]) -> bool {
     // Numbers are compared faster than texts, and few names agree in the first eight bytes.
     let first_bytes = |name: &[u8]| {

@@ -135,7 +135,7 @@ pub(super) fn tag_filters(
     Ok((tags, no_tags))
 }
 
-/// Returns a path with quotes around the key that ends it without them.
+/// Returns a path with quotes around the key at its end, if it has one without quotes.
 pub(in crate::program::commands) fn quoted_key(written: &str) -> Option<String> {
     let (path, key) = KeyFilter::split_unquoted(written)?;
     Some(format!("{path}{}", KeyFilter::One(key)))
@@ -343,14 +343,14 @@ impl Loaded {
         Ok(NamedStacks { source, lines })
     }
 
-    /// Explains that a stack is named by a key without its quotes, if it is.
+    /// Explains that the quotes around a key are missing, if the path names a stack once they are added.
     pub(super) fn without_quotes(&self, written: &str) -> Option<String> {
         let quoted = quoted_key(written)?;
         let found = self.project.stacks.written(&self.directory, &quoted).ok()?;
         (found.len() > 0).then(|| missing_quotes(quoted))
     }
 
-    /// Explains why no stack is at a path, which the user wrote like this.
+    /// Explains why there is no stack at a path, given also as the user wrote it.
     pub(super) fn why_no_stack(&self, path: &ProjectPath, written: &str) -> String {
         let stacks = &self.project.stacks;
         if let (directory, Some(key)) = KeyFilter::split(written)

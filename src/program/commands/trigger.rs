@@ -309,7 +309,7 @@ impl Loaded {
         }
     }
 
-    /// Returns what a trigger is for, given a directory and which instances in it are meant.
+    /// Returns what a trigger is for: the stacks in a directory, or those that a key chooses.
     fn target_at(
         &self,
         place: ProjectPath,
@@ -342,8 +342,8 @@ impl Loaded {
         Err(cannot_trigger(written, &why))
     }
 
-    /// Returns triggers for the stacks that pass all filters; prints a note if there are none. One is
-    /// enough for all instances in a directory.
+    /// Returns triggers for the stacks that pass all filters; prints a note if there are none. If all
+    /// instances in a directory pass, they share one trigger.
     fn targets_below(&self, query: &Query) -> Vec<TriggerTarget> {
         let stacks = &self.project.stacks;
         let place = &query.directory;

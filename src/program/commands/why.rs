@@ -193,7 +193,7 @@ impl Loaded {
         Ok(inputs)
     }
 
-    /// Returns the stack at the path that the user gives. If there is none, or there are several, the
+    /// Returns the stack at the path that the user gives. If there is none, or more than one, the
     /// document says so.
     pub(super) fn stack(&mut self, written: &str) -> Result<StackIndex> {
         let found = self.find_stacks(written, None);
@@ -204,7 +204,8 @@ impl Loaded {
         self.refuse(found)
     }
 
-    /// Returns the stack of the current directory, if that is one.
+    /// Returns the stack of the current directory, if there is one. If there are several, the document
+    /// says so.
     pub(super) fn stack_here(&mut self) -> Result<Option<StackIndex>> {
         let here: Vec<StackIndex> = self.project.stacks.at(self.directory.as_str()).collect();
         if here.is_empty() {
@@ -215,14 +216,14 @@ impl Loaded {
         self.refuse(found)
     }
 
-    /// Returns the stacks at the path that the user gives: the instances, if it has several. If there is
-    /// none, the document says so.
+    /// Returns the stacks at the path that the user gives: one, or the instances in a directory. If
+    /// there are none, the document says so.
     fn stacks(&mut self, written: &str, changes: Option<&Changes>) -> Result<Vec<StackIndex>> {
         let found = self.find_stacks(written, changes);
         self.refuse(found)
     }
 
-    /// Returns the only one of some stacks. The error says how to choose one.
+    /// Returns the only one of some stacks. If there are more, the error says how to choose one.
     fn only(&self, stacks: &[StackIndex], named: &str, choose: &str) -> Result<StackIndex> {
         if let [only] = stacks {
             return Ok(*only);
@@ -241,7 +242,7 @@ impl Loaded {
         Err(ProgramError::usage(message))
     }
 
-    /// Writes the document of a command that has no answer.
+    /// Writes the document of a command if there is an error instead of an answer.
     fn refuse<T>(&mut self, found: Result<T>) -> Result<T> {
         if let Err(error) = &found {
             self.settle_problems();

@@ -33,7 +33,7 @@ pub struct EnvDefinition {
 pub struct LetDefinition {
     /// The name.
     pub name: Name,
-    /// What it stands for in the `env` blocks of the same directory.
+    /// What `let.NAME` stands for in `env` and `lets` of the same directory.
     pub value: Expr,
 }
 

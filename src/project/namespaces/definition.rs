@@ -1,4 +1,4 @@
-//! What gives a name its value.
+//! What defines a global or a `let`.
 
 use crate::language::syntax::Expr;
 use crate::project::config::LetDefinition;
@@ -31,7 +31,7 @@ impl<'p> Definition<'p> {
         }
     }
 
-    /// Returns what no other definition has.
+    /// Returns a number that identifies the definition: no other has it.
     pub(crate) fn address(self) -> usize {
         match self {
             Definition::Global(definition) => std::ptr::from_ref(definition).addr(),

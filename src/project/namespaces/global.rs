@@ -51,7 +51,7 @@ impl<'p> Lookup<'_, 'p> {
         let mut walked = vec![first];
         // The value of the node's own definition, if it has one or gets one from above.
         let mut under: Option<Under<'p>> = None;
-        // The nearest definition on the way that removes what is above it.
+        // The last definition on the way that sets a name to `unset`, unless a later one sets a value.
         let mut unset: Option<&GlobalDefinition> = None;
         for &(name, span) in &path.rest[1..] {
             let inner = node.inner.get(name);

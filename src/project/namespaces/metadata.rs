@@ -75,8 +75,8 @@ pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, V
     ]
 }
 
-/// Returns the stack that a stack is nested in: of several instances, the one with its own key. There is
-/// none if several are equally near.
+/// Returns the stack that a stack is nested in: of several instances, the one with the same key. `None`
+/// if there is none, or if there are several instances and none has the key.
 fn parent<'p>(project: &'p Project, stack: &Stack) -> Option<&'p Stack> {
     let stacks = &project.stacks;
     let nearest = stacks.nearest_above(stack.path.directory());

@@ -201,7 +201,7 @@ enum Subject<'p> {
 enum Place<'p> {
     /// On the command line.
     Command,
-    /// In `run.env`, or `lets` beside it: the values that `let` has there.
+    /// In `run.env`, or in `lets` beside it: the definitions that `let` has there.
     Environment(&'p [LetDefinition]),
     Globals,
 }
@@ -227,7 +227,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         }
     }
 
-    /// Evaluates an expression of the command line for this stack.
+    /// Evaluates an expression from the command line for this stack.
     ///
     /// # Errors
     ///
@@ -236,7 +236,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         self.names(Place::Command).evaluate(expr)
     }
 
-    /// Evaluates the expression of a variable for this stack; `let` has these values in it.
+    /// Evaluates the expression of a variable for this stack, with these definitions as `let`.
     ///
     /// # Errors
     ///
@@ -394,7 +394,7 @@ impl<'p> Names<'_, 'p> {
     }
 }
 
-/// Returns that a name has no value yet, since it differs from stack to stack.
+/// Returns the answer for a name that has no value yet, since that differs from stack to stack.
 fn undecided(name: &str, span: Span) -> NoValue {
     NoValue::Undecided(Box::new(Undecided {
         name: name.to_owned(),

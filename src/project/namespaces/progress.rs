@@ -52,7 +52,8 @@ pub(super) struct Frame<'p> {
 }
 
 impl<'p> Progress<'p> {
-    /// Evaluates a definition that is needed at a place, unless that is going on already.
+    /// Evaluates a definition that is needed at a place. If it is being evaluated already, returns the
+    /// error for the cycle.
     pub(super) fn evaluating<T>(
         &self,
         definition: Definition<'p>,

@@ -42,7 +42,7 @@ impl Node<'_> {
         })
     }
 
-    /// Returns whether definitions of entries make it an object.
+    /// Returns whether it is an object because of its entries, or of an empty block.
     fn has_entries(&self) -> bool {
         let is_map = |base: &GlobalDefinition| matches!(base.kind, DefinitionKind::Map(_));
         self.is_object

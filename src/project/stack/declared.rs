@@ -34,8 +34,8 @@ pub(crate) fn declared<'f>(
     }
 }
 
-/// Evaluates only some attributes of the `stack` block of a directory with these files. `None` if there is
-/// no block; errors do not matter.
+/// Evaluates only some attributes of the `stack` block of a directory with these files, and ignores
+/// errors. `None` if there is no block.
 pub(crate) fn declared_with(
     files: &[ParsedFile],
     attributes: &[&str],

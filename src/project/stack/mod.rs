@@ -1,8 +1,8 @@
 //! Stacks, and the look-ups that the other stages need.
 //!
 //! A [`Stack`] holds what its block says, with the place of everything that a message may point at.
-//! A block with `for_each` makes several, its instances. [`Stacks`] holds all of them in path order. This module does not resolve references; see
-//! [`crate::selection::reference`].
+//! A block with `for_each` declares several stacks, its instances. [`Stacks`] holds all of them in path
+//! order. This module does not resolve references; see [`crate::selection::reference`].
 
 mod block;
 mod declared;
@@ -94,8 +94,8 @@ impl StackIndex {
     }
 }
 
-/// Some stacks that stand next to each other in path order, such as the instances in a directory. It
-/// yields them in that order.
+/// Stacks that follow each other in path order, such as the instances in a directory. It yields them in
+/// that order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackRange(Range<u32>);
 
@@ -187,7 +187,7 @@ impl Stacks {
         known.map_or(StackRange::EMPTY, |range| StackRange(range.clone()))
     }
 
-    /// Returns the stack of exactly this path.
+    /// Returns the stack with exactly this path.
     pub fn find(&self, path: &StackPath) -> Option<StackIndex> {
         self.with_key(&self.at(path.directory().as_str()), path.key())
     }
@@ -203,7 +203,7 @@ impl Stacks {
         })
     }
 
-    /// Returns the stack that has a key, or none, among all stacks of one directory.
+    /// Returns the stack with this key (or without a key, for `None`) among all stacks of one directory.
     pub fn with_key(&self, here: &StackRange, key: Option<&InstanceKey>) -> Option<StackIndex> {
         let (first, last) = (here.0.start as usize, here.0.end as usize);
         let found = self.in_path_order[first..last]
@@ -212,7 +212,7 @@ impl Stacks {
         Some(StackIndex::new(first + found))
     }
 
-    /// Returns the instances that a filter means, among all stacks of one directory.
+    /// Returns the instances that a filter chooses among all stacks of one directory.
     pub fn instances(&self, here: &StackRange, filter: &KeyFilter) -> StackRange {
         let is_one = |index: StackIndex| StackRange(index.0..index.0 + 1);
         match filter {
@@ -237,7 +237,7 @@ impl Stacks {
         directory: &ProjectPath,
         written: &str,
     ) -> Result<StackRange, LeavesProject> {
-        // The name of a directory may end as if it had a key.
+        // The name of a directory may look as if it ended in a key.
         let plain = directory.resolve(written);
         let plain = plain.map_or(StackRange::EMPTY, |path| self.at(path.as_str()));
         if plain.len() > 0 {
@@ -263,8 +263,8 @@ impl Stacks {
         own.chain(below)
     }
 
-    /// Returns all stacks at or below a directory, without those at or below a stack's directory that
-    /// lies in it, in path order.
+    /// Returns all stacks at or below a directory, without those at or below `inner`, the directory of a
+    /// stack in it, in path order.
     pub fn at_or_below_except(
         &self,
         directory: &ProjectPath,
@@ -278,8 +278,8 @@ impl Stacks {
             .chain(between(in_inner.0.end, below.0.end))
     }
 
-    /// Returns the stacks at a directory and those below it; of the root, all as those below it, since
-    /// its own path begins like theirs.
+    /// Returns the stacks at a directory, and those below it. For the root, all stacks count as below it,
+    /// since its own path begins like theirs.
     fn parts(&self, directory: &ProjectPath) -> [StackRange; 2] {
         let prefix = directory.prefix_of_below();
         let own = if directory.is_root() {

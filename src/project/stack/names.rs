@@ -23,7 +23,7 @@ const PLACE: &str = "a `stack` block";
 pub(super) struct BlockNames<'f> {
     files: &'f Files<'f>,
     directory: &'f ProjectPath,
-    /// What `each` means, if the block makes instances and this is about one of them.
+    /// What `each` means, if an attribute of an instance is being evaluated.
     each: Option<&'f Value>,
     reads: RefCell<Vec<(FileRead, Span)>>,
 }
@@ -90,7 +90,7 @@ impl Namespaces for BlockNames<'_> {
     }
 }
 
-/// Returns the error for `each` where there is no instance.
+/// Returns the error for `each` where it has no meaning.
 pub(crate) fn no_each(path: &NamePath<'_>) -> Diagnostic {
     let message = "`each` is known only in a stack that has `for_each`";
     Diagnostic::error(Code::UnavailableName, message)

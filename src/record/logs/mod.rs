@@ -71,8 +71,8 @@ impl Logs {
 /// front makes the name unique.
 const LONGEST_NAME: usize = 100;
 
-/// Returns the name of the log of an attempt: `0007-prod-network.log`, `0007-prod-network.2.log`, that of
-/// an instance `0007-prod-network-eu.log`.
+/// Returns the name of the log of an attempt: `0007-prod-network.log`, `0007-prod-network.2.log`; for an
+/// instance, `0007-prod-network-eu.log`.
 fn file_name(position: usize, stack: &str, attempt: u32) -> String {
     let safe = |character: char| match character {
         'A'..='Z' | 'a'..='z' | '0'..='9' | '.' | '_' | '-' => character,

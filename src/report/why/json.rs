@@ -22,12 +22,12 @@ struct WhyJson<'a> {
     format: u32,
     #[serde(flatten)]
     since: Option<SinceJson<'a>>,
-    /// The stacks themselves.
+    /// The stacks that the path names.
     stacks: Vec<PathJson<'a>>,
-    /// What is said about the only stack.
+    /// What is said about the stack, if the path names only one.
     #[serde(flatten)]
     only: Option<StoryJson<'a>>,
-    /// What is said about each instance, if the path means several.
+    /// What is said about each instance, if the path names several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     instances: Vec<StoryJson<'a>>,
     #[serde(flatten)]

@@ -109,7 +109,7 @@ impl Executor for Commands<'_> {
         let mut command = Command::new(&task.program);
         os::set_name(&mut command, &task.name);
         command.args(&task.arguments).current_dir(&task.directory);
-        // An outer run may have one, and only instances get their own.
+        // An outer run may have set it, and only instances get a key of their own.
         command.env_remove(STACK_KEY);
         for (name, value) in &task.environment {
             match value {

@@ -38,7 +38,7 @@ struct Builder<'a> {
     stacks: &'a Stacks,
     references: &'a References,
     graph: DiGraph<Node, Option<Origin>>,
-    /// The nodes for all instances in a directory, by kind and directory.
+    /// The nodes that stand for all instances in a directory, by kind and directory.
     instances: HashMap<(OriginKind, ProjectPath), NodeIndex>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the node of the only stack at a directory, or one that stands for all instances there.
+    /// Returns the node of the only stack in a directory, or one that stands for all instances there.
     fn instances(&mut self, directory: &ProjectPath, kind: OriginKind) -> NodeIndex {
         let stacks = self.stacks.at(directory.as_str());
         if let Some(only) = stacks.only() {
@@ -285,7 +285,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the nodes of tags and of the instances in a directory.
+    /// Adds the constraints of references to tags, and to the instances in a directory.
     fn groups(&mut self) {
         for kind in [OriginKind::After, OriginKind::Before] {
             let references = self.references;

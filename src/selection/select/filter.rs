@@ -66,7 +66,7 @@ enum Meaning {
 impl PathFilter {
     /// Parses what the user wrote: relative to the project root if it starts with `/`, else to
     /// `directory`. A glob that ends in `/**` means the directory before it as well. A key in brackets at
-    /// the end, or `[*]`, means instances.
+    /// the end, or `[*]`, chooses instances.
     ///
     /// # Errors
     ///

@@ -99,8 +99,8 @@ impl<'a> Wants<'a> {
         }
     }
 
-    /// Returns who names a target in `wanted_by`: the instances in a directory together, since the same
-    /// stacks are nested in all of them.
+    /// Returns the stacks that name a target in `wanted_by`. Instances in one directory are grouped, since
+    /// the same stacks are nested in all of them.
     fn wanted_by(&self, target: &Target) -> Vec<&[(StackIndex, Span)]> {
         let directory = |(stack, _): &(StackIndex, Span)| self.stacks[*stack].path.directory();
         let declaring = self.wanted_by[target].as_slice();

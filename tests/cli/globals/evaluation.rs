@@ -147,7 +147,7 @@ fn a_cycle_is_shown_with_each_place() {
 }
 
 #[test]
-fn what_is_missing_below_an_unset_global_leads_to_what_removes_it() {
+fn what_is_missing_below_an_unset_global_is_shown_with_what_removes_it() {
     let sandbox = project(&[
         (
             "/g.tm",

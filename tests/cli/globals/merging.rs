@@ -269,7 +269,7 @@ fn unset_removes_what_is_inherited() {
 }
 
 #[test]
-fn an_object_goes_with_the_last_of_its_entries_unless_something_else_makes_it() {
+fn an_object_disappears_with_its_last_entry_unless_something_else_makes_it_an_object() {
     for (root, stack, child, expected) in [
         (
             "globals \"d\" {\n e = 1\n f = 2\n}",
@@ -295,7 +295,7 @@ fn an_object_goes_with_the_last_of_its_entries_unless_something_else_makes_it() 
             "globals \"d\" {\n x = unset\n}",
             json!({}),
         ),
-        // Something else makes these.
+        // Something else makes these objects.
         (
             "d = {}",
             "globals \"d\" {\n e = unset\n}",

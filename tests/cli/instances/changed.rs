@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::{Output, Repository, without_base};
 
-/// Instances that watch and read a file each, instances that are named by a file, and a plain stack.
+/// Instances that each watch and read a file, instances whose keys are in a file, and a plain stack.
 const STACKS: &str = r#"
 //- /net/stack.orch.hcl
 stack {
@@ -109,7 +109,7 @@ orch {
 }
 
 #[test]
-fn keys_that_are_added_have_changed_and_keys_that_are_gone_are_removed() {
+fn instances_with_new_keys_have_changed_and_those_whose_keys_are_gone_are_removed() {
     let repository = repository();
     let text = repository
         .read("/net/stack.orch.hcl")
@@ -171,9 +171,9 @@ fn keys_may_come_from_a_file() {
     "#);
 }
 
-/// HEAD still has the keys, so only what is not committed tells that they are gone.
+/// HEAD still has the keys, so only the uncommitted change shows that they are gone.
 #[test]
-fn keys_are_gone_with_the_file_that_they_come_from_before_that_is_committed() {
+fn deleting_the_file_of_the_keys_removes_instances_even_before_it_is_committed() {
     let repository = repository();
     let keys = "for_each = tm_try(tm_jsondecode(tm_file(\"../keys/keys.json\")), [])";
     let text = format!("stack {{\n  {keys}\n}}\n");
@@ -235,7 +235,7 @@ fn a_plain_stack_that_gets_instances_is_removed() {
     [stderr]
     note: stack `/plain` was removed since the base; nothing is run for it
     "#);
-    // Another file may say so.
+    // The `for_each` may be in another file.
     assert_snapshot!(after(&repository, "/plain/stack.orch.hcl", instances), @r#"
     plain["x"]  # changed: plain/stack.orch.hcl (untracked); at or below /
     [stderr]
@@ -244,7 +244,7 @@ fn a_plain_stack_that_gets_instances_is_removed() {
     repository.write("/plain/stack.orch.hcl", instances);
     repository.commit();
     assert_snapshot!(removed(&repository, ""), @"plain");
-    // And back.
+    // And back again.
     repository.git("tag -f base");
     repository.git("rm -q plain/stack.orch.hcl");
     assert_snapshot!(repository.changed(), @r#"

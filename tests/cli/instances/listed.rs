@@ -82,7 +82,7 @@ fn ties_go_by_path_and_then_by_key() {
 }
 
 #[test]
-fn data_has_the_directory_and_the_key() {
+fn json_has_the_directory_and_the_key() {
     let sandbox = networks();
     let list = sandbox.orch("list --format json").json();
     let stacks = list["stacks"].as_array().unwrap();
@@ -257,7 +257,7 @@ fn a_key_at_the_end_of_a_glob_is_a_key() {
             "*[*]",
             r#"account["dev"] account["prod"] net["dev"] net["prod"]"#,
         ),
-        // Other brackets are a class.
+        // Other brackets match characters.
         ("ne[t]", r#"net["dev"] net["prod"]"#),
         ("ne[t]/**", all),
         ("[an]et[\"dev\"]", r#"net["dev"]"#),
@@ -370,7 +370,7 @@ fn what_list_prints_stacks_from_reads_back() {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_whose_name_ends_like_a_key_comes_first() {
+fn a_directory_whose_name_ends_like_a_key_takes_precedence() {
     let sandbox = networks();
     sandbox.write("/zone[\"a\"]/stack.tm", "stack {\n}\n");
     sandbox.write(

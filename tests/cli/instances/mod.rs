@@ -4,12 +4,12 @@
 mod changed; // which instances change, are added and removed
 mod declared; // what `for_each` may be, and what it may not
 mod listed; // lists, graphs, globs, the current directory
-mod references; // what references to instances name, and their order
+mod references; // what references to instances name, and the order that they make
 #[cfg(unix)]
-mod run; // commands, their environment, and what is on record of them
+mod run; // commands, their environment, and what is recorded of them
 #[cfg(unix)]
-mod triggers; // triggers of directories and of instances
-mod why; // the story of an instance, and of all in a directory
+mod triggers; // triggers for directories and for instances
+mod why; // `orch why` for one instance, and for all in a directory
 mod written; // how instances are named on the command line
 
 use crate::support::Sandbox;

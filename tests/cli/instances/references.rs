@@ -145,7 +145,7 @@ fn what_is_nested_runs_after_all_instances_or_after_the_one_with_its_key() {
     );
 }
 
-/// One block is written for all instances, so what it says of its own directory concerns the others.
+/// All instances share one block, so what it says about its own directory concerns the others.
 #[test]
 fn an_instance_that_names_its_own_directory_means_the_others() {
     let sandbox = Sandbox::new("");
@@ -160,7 +160,7 @@ fn an_instance_that_names_its_own_directory_means_the_others() {
         );
         output.stdout.lines().collect::<Vec<_>>().join(" ")
     };
-    // A key that is the instance's own means nothing.
+    // A reference to the instance's own key has no effect.
     assert_eq!(
         order("after = [\"/t[\\\"b\\\"]\"]"),
         r#"t["b"] t["a"] t["c"]"#
@@ -173,7 +173,7 @@ fn an_instance_that_names_its_own_directory_means_the_others() {
         order("before = [\"[\\\"b\\\"]\"]"),
         r#"t["a"] t["c"] t["b"]"#
     );
-    // So does a tag that no other stack has.
+    // Nor has a tag that no other stack carries.
     assert_eq!(
         order("tags = [each.key]\n  after = [\"tag:b\"]"),
         r#"t["b"] t["a"] t["c"]"#
@@ -193,7 +193,7 @@ fn an_instance_that_names_its_own_directory_means_the_others() {
     t["b"]  # at or below /; matches --match t["b"]
     t["c"]  # wanted by /t["b"] (t/stack.orch.hcl:3)
     "#);
-    // All after each other is a cycle.
+    // If each runs after the others, that is a cycle.
     sandbox.write(
         "/t/stack.orch.hcl",
         "stack {\n  for_each = [\"a\", \"b\"]\n  after    = [\"/t\"]\n}\n",
@@ -253,7 +253,7 @@ stack {
     assert_eq!(named(&sandbox, "/env/app[\"x\"]"), both);
     assert_eq!(named(&sandbox, "/env/net/nested"), both);
     assert_eq!(named(&sandbox, "/env/net[\"b\"]"), "");
-    // `after` an ancestor with instances means these, and nothing else below it.
+    // `after` with an ancestor that has instances means these, and nothing else below it.
     sandbox.write(
         "/env/stack.orch.hcl",
         "stack {\n  for_each = [\"p\", \"q\"]\n}\n",
@@ -266,7 +266,7 @@ stack {
 }
 
 #[test]
-fn neighbours_are_instances() {
+fn dependencies_and_dependents_are_single_instances() {
     let sandbox = networks();
     let list = |arguments: &str| {
         let output = sandbox.orch(&format!("list {arguments}"));

@@ -1,4 +1,4 @@
-//! Commands in instances, their environment, and what is on record of them.
+//! Commands in instances, their environment, and what is recorded of them.
 
 use insta::assert_snapshot;
 
@@ -313,7 +313,7 @@ fn a_run_is_resumed_instance_by_instance() {
     orch: 0 succeeded, 1 failed in [time]
     [exit status 1]
     "#);
-    // An instance that is gone is not an instance that is done.
+    // An instance that is gone does not count as done.
     sandbox.write(
         "/net/stack.orch.hcl",
         "stack {\n  for_each = [\"prod\"]\n}\n",
@@ -362,7 +362,7 @@ fn reports_name_instances() {
 }
 
 #[test]
-fn the_block_run_applies_to_each_instance() {
+fn a_run_block_applies_to_each_instance() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -396,7 +396,7 @@ stack {
 }
 "#,
     );
-    // Two at once would find each other's directory.
+    // Two at once would collide over the directory.
     let alone = r#"test -z "$ORCH_STACK_TAGS" && exit; for n in $(seq 100); do mkdir busy && rmdir busy || exit 1; done"#;
     let output = sandbox.orch(&format!("run -q -j 3 --limit limited=1 -- sh -c '{alone}'"));
     assert_snapshot!(output, @"");

@@ -1,11 +1,11 @@
-//! Triggers of directories and of instances.
+//! Triggers for directories and for instances.
 
 use insta::assert_snapshot;
 
 use super::NETWORKS;
 use crate::support::Repository;
 
-/// Creates triggers, and gives their files without what differs each time.
+/// Creates triggers and returns their files, without the parts that differ each time.
 #[track_caller]
 fn trigger(repository: &Repository, arguments: &str) -> String {
     let output = repository.orch(&format!("trigger --reason r {arguments}"));
@@ -35,7 +35,7 @@ fn repository() -> Repository {
 }
 
 #[test]
-fn a_trigger_of_a_directory_means_all_instances() {
+fn a_trigger_for_a_directory_means_all_instances() {
     for written in ["net", "/net", "'net[*]'"] {
         let repository = repository();
         let said = ".tmtriggers/net/*.tm.hcl\nnote: the stacks will count as changed as long as this file differs from the base: commit it\n";
@@ -45,7 +45,7 @@ fn a_trigger_of_a_directory_means_all_instances() {
 }
 
 #[test]
-fn a_trigger_of_an_instance_means_that_one() {
+fn a_trigger_for_an_instance_means_that_one() {
     for written in ["'net[\"dev\"]'", "'/net[\"dev\"]'", "'./net/[\"dev\"]'"] {
         let repository = repository();
         let said = ".tmtriggers/net/*.orch.hcl\nnote: the stack will count as changed as long as this file differs from the base: commit it\n";
@@ -61,7 +61,7 @@ fn a_trigger_of_an_instance_means_that_one() {
 }
 
 #[test]
-fn the_file_of_an_instance_has_its_key() {
+fn the_trigger_file_for_an_instance_has_its_key() {
     let repository = repository();
     repository.write(
         "/net/stack.orch.hcl",
@@ -103,7 +103,7 @@ fn changes_of_an_instance_can_be_ignored() {
 }
 
 #[test]
-fn a_recursive_trigger_writes_for_instances_only_where_some_are_left_out() {
+fn a_recursive_trigger_names_instances_only_where_some_are_left_out() {
     let repository = repository();
     assert_snapshot!(trigger(&repository, "--recursive /"), @"
     .tmtriggers/account/*.tm.hcl
@@ -134,7 +134,7 @@ fn a_recursive_trigger_writes_for_instances_only_where_some_are_left_out() {
 }
 
 #[test]
-fn what_is_no_instance_cannot_be_triggered() {
+fn what_is_not_an_instance_cannot_be_triggered() {
     let repository = repository();
     assert_snapshot!(repository.orch("trigger 'net[\"none\"]'"), @r#"
     [stderr]
@@ -165,7 +165,7 @@ fn what_is_no_instance_cannot_be_triggered() {
 }
 
 #[test]
-fn a_trigger_for_an_instance_that_does_not_exist_is_warned_of() {
+fn a_trigger_for_an_instance_that_does_not_exist_gets_a_warning() {
     let repository = repository();
     let write = |path: &str, key: &str| {
         let text = format!(

@@ -1,11 +1,11 @@
-//! The story of an instance, and of all in a directory.
+//! `orch why` for one instance, and for all in a directory.
 
 use insta::assert_snapshot;
 
 use super::networks;
 
 #[test]
-fn an_instance_has_a_story_of_its_own() {
+fn an_instance_is_explained_by_itself() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("why 'net[\"dev\"]' --tags prod"), @r#"
     /net["dev"] is not selected
@@ -27,7 +27,7 @@ fn an_instance_has_a_story_of_its_own() {
     "#);
 }
 
-/// What would select an instance does select it.
+/// What is said to select an instance does select it.
 #[test]
 fn the_flags_that_would_select_an_instance_name_it() {
     let sandbox = networks();
@@ -83,7 +83,7 @@ fn the_flags_that_would_select_an_instance_name_it() {
 }
 
 #[test]
-fn a_directory_has_the_stories_of_all_its_instances() {
+fn a_directory_is_explained_by_all_its_instances() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("why net --match 'net[\"dev\"]'"), @r#"
     /net["dev"] is selected
@@ -134,7 +134,7 @@ fn a_directory_has_the_stories_of_all_its_instances() {
 }
 
 #[test]
-fn several_stories_are_data_too() {
+fn json_has_the_explanations_of_all_instances() {
     let sandbox = networks();
     let one = sandbox.orch("why 'net[\"dev\"]' --format json").json();
     assert_eq!(one["path"], "/net[\"dev\"]");
@@ -184,7 +184,7 @@ fn only_one_instance_runs_after_another() {
 }
 
 #[test]
-fn a_path_that_is_no_instance_says_what_is() {
+fn a_path_that_names_no_instance_leads_to_one_that_exists() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("why 'net[\"prd\"]'"), @r#"
     [stderr]

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::networks;
 
 #[test]
-fn a_key_without_its_quotes_is_told_how_to_keep_them() {
+fn a_key_without_quotes_gets_an_error_that_shows_them() {
     let sandbox = networks();
     // What a shell makes of net["dev"].
     assert_snapshot!(sandbox.orch("why net[dev]"), @r#"
@@ -48,7 +48,7 @@ fn a_key_without_its_quotes_is_told_how_to_keep_them() {
 }
 
 #[test]
-fn a_class_that_matches_nothing_may_have_been_a_key() {
+fn brackets_in_a_glob_that_match_nothing_may_have_been_a_key() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("list --match net[dev]"), @r#"
     [stderr]
@@ -65,14 +65,14 @@ fn a_class_that_matches_nothing_may_have_been_a_key() {
     note: `--match net[none]` matches no stack of the project
     note: no stack at or below `/` passes --match
     ");
-    // One that matches something is what it says.
+    // Brackets that match something are left alone.
     sandbox.write("/netd/stack.tm", "stack {\n}\n");
     assert_eq!(sandbox.orch("list --match net[dev]").to_string(), "netd\n");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_directory_with_such_a_name_is_meant_first() {
+fn a_directory_with_such_a_name_takes_precedence() {
     let sandbox = networks();
     sandbox.write("/net[dev]/stack.tm", "stack {\n}\n");
     let story = sandbox.orch("why net[dev]").stdout;

@@ -335,7 +335,7 @@ fn check_way(
                     return Ok(());
                 }
             }
-            // What a function in an attribute reads, told after the attribute.
+            // What a function in an attribute reads; the step follows that of the attribute.
             "read" if text.configuration().is_some() => {}
             "link" => {
                 text.link().ok_or("not a link")?;

@@ -180,7 +180,7 @@ impl<'a> Tree<'a> {
         Ok(all)
     }
 
-    /// What the block of a stack says for this instance alone.
+    /// The inputs that the block of a stack gives this instance alone.
     fn own_inputs(&self, stack: &str) -> Result<Vec<Input>, Refused> {
         let (directory, key) = place_of(stack);
         let mut inputs = Vec::new();

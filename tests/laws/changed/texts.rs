@@ -57,7 +57,7 @@ pub(super) struct Configuration {
 pub(super) struct StackBlock {
     pub(super) for_each: Option<ForEach>,
     pub(super) watch: Vec<&'static str>,
-    /// The files of which its description is the first that exists.
+    /// Its description is the text of the first of these files that exists.
     pub(super) described_by: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Goes over expressions.
+//! Goes over expressions, without building anything.
 
 use super::{
     are_unique, blank_lines, end_of_line, gap, is_plain, plain_string, spaces, split, word,
@@ -127,7 +127,7 @@ fn template(text: &[u8], depth: usize) -> Option<&[u8]> {
     }
 }
 
-/// Goes over elements, or arguments, up to the closing bracket.
+/// Goes over elements or arguments, up to the closing bracket.
 fn list(text: &[u8], closing: u8, depth: usize) -> Option<&[u8]> {
     let mut rest = text;
     loop {
@@ -169,7 +169,7 @@ fn object(text: &[u8], depth: usize) -> Option<&[u8]> {
     are_unique(&keys).then_some(&rest[1..])
 }
 
-/// Goes over `for k, v in`; inside, `None` if this is no `for`.
+/// Goes over `for k, v in`. The inner option is `None` if this is not a `for`.
 #[expect(
     clippy::option_option,
     reason = "the outer one is that of all functions here"

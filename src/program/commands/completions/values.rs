@@ -124,7 +124,7 @@ impl Surroundings {
     }
 }
 
-/// Returns the paths of stacks that begin with what was typed, relative in the same way, if what stands
+/// Returns the paths of stacks that begin with what was typed, relative in the same way, if the part
 /// before the key is wanted. If there are too many, returns the directories that lead to them, which end
 /// in `/`.
 fn stack_paths(
