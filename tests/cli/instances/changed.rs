@@ -161,6 +161,7 @@ fn keys_may_come_from_a_file() {
     repository.write("/keys/keys.json", "[]");
     assert_snapshot!(repository.changed(), @r#"
     [stderr]
+    note: stack `/read["a"]` was removed since the base; nothing is run for it
     note: stack `/read["b"]` was removed since the base; nothing is run for it
     note: no stack has changed since 830c626
     "#);
