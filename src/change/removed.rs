@@ -69,9 +69,8 @@ pub(super) fn removed(
         let mut hidden = hidden.iter();
         hidden.any(|it| path.directory().is_at_or_below(it))
     };
-    let is_there = |path: &StackPath| project.stacks.at(path.directory().as_str()).len() > 0;
     let unsure = gone.iter();
-    let unsure = unsure.filter(|it| !is_hidden(it) && !is_uncommitted(it) && !is_there(it));
+    let unsure = unsure.filter(|it| !is_hidden(it) && !is_uncommitted(it));
     let unsure: BTreeSet<ProjectPath> = unsure.map(|path| path.directory().clone()).collect();
     if !unsure.is_empty()
         && let Some(head) = repository.commit("HEAD")?

@@ -26,6 +26,9 @@ pub(super) fn check_ids(stacks: &[Stack], problems: &mut Vec<Diagnostic>) {
             }
             continue;
         }
+        if stack.path.key().is_some() && !first_of_directory.insert(stack.path.directory()) {
+            continue; // the same mistake of the same block
+        }
         let mut diagnostic = Diagnostic::error(
             Code::DuplicateId,
             format!(

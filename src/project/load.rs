@@ -250,13 +250,20 @@ impl Project {
     fn check_names(&self, problems: &mut Vec<Diagnostic>) {
         let instances = self.stacks.iter().filter(|(_, stack)| stack.each.is_some());
         for (_, instance) in instances {
-            let Some(other) = self.stacks.at(instance.path.as_str()).first() else {
+            let directory = ProjectPath::from_normal(instance.path.as_str());
+            let Some(other) = self.stacks.at_or_below(&directory).next() else {
                 continue;
             };
-            let message = format!("two stacks have the path `{}`", instance.path);
+            let message = format!(
+                "`{}` is an instance and a directory with stacks",
+                instance.path
+            );
             let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
                 .label(instance.span, "an instance of this block")
-                .label(self.stacks[other].span, "the directory of this block");
+                .label(
+                    self.stacks[other].span,
+                    "at or below the directory of that name",
+                );
             problems.push(diagnostic.help("rename the directory, or choose another key"));
         }
     }

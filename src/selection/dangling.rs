@@ -16,6 +16,8 @@ pub(super) struct Dangling {
     /// The instances that the reference asks for, if it has a key in brackets.
     pub(super) key: Option<KeyFilter>,
     pub(super) span: Span,
+    /// What the diagnostic says: instances share the place, and each may name another path.
+    pub(super) message: String,
 }
 
 /// Adds a note to the diagnostics of references that name a stack removed since the base.
@@ -25,8 +27,15 @@ pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &m
         let here = removed.entry(stack.directory().as_str());
         here.or_default().push(stack);
     }
-    let mut notes: HashMap<Span, String> = HashMap::new();
-    for Dangling { path, key, span } in dangling {
+    let mut notes: HashMap<(Span, &str), String> = HashMap::new();
+    for Dangling {
+        path,
+        key,
+        span,
+        message,
+    } in dangling
+    {
+        let place = (*span, message.as_str());
         let below = path.prefix_of_below();
         let mut from_below = removed.range(below.as_str()..).map(|(path, _)| path);
         let commit = since.base.commit.short();
@@ -38,18 +47,18 @@ pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &m
         let here: Vec<_> = here.filter(is_meant).collect();
         if let [only] = here.as_slice() {
             let note = format!("the stack `{only}` was removed since the base {commit}");
-            notes.insert(*span, note);
+            notes.insert(place, note);
         } else if !here.is_empty() {
             let note = format!("the instances of `{path}` were removed since the base {commit}");
-            notes.insert(*span, note);
+            notes.insert(place, note);
         } else if key.is_none() && from_below.next().is_some_and(|it| it.starts_with(&below)) {
             let note = format!("the stacks below `{path}` were removed since the base {commit}");
-            notes.insert(*span, note);
+            notes.insert(place, note);
         }
     }
     for diagnostic in diagnostics {
         if let [label, ..] = diagnostic.labels.as_slice()
-            && let Some(note) = notes.remove(&label.span)
+            && let Some(note) = notes.remove(&(label.span, &*diagnostic.message))
         {
             diagnostic.notes.push(note);
         }

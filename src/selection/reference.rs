@@ -320,12 +320,13 @@ impl ReferenceResolver<'_> {
             (None, _) if self.broken_within(&path) => None,
             (None, _) => {
                 let label = dangling::why_nothing(self.project, &path);
+                let mut diagnostic = self.names_nothing(kind, entry, label);
                 self.references.dangling.push(Dangling {
                     path: path.clone(),
                     key: None,
                     span: entry.span,
+                    message: diagnostic.message.clone(),
                 });
-                let mut diagnostic = self.names_nothing(kind, entry, label);
                 self.suggestions += 1;
                 if self.suggestions <= MAX_SUGGESTIONS {
                     let others = stacks.iter().filter(|(other, _)| *other != from);
@@ -376,12 +377,13 @@ impl ReferenceResolver<'_> {
                     Some(first) if stacks[first].path.key().is_some() => "no instance has this key",
                     Some(_) => "this stack has no instances",
                 };
+                let mut diagnostic = self.names_nothing(kind, entry, label);
                 self.references.dangling.push(Dangling {
                     path: directory.clone(),
                     key: Some(key.clone()),
                     span: entry.span,
+                    message: diagnostic.message.clone(),
                 });
-                let mut diagnostic = self.names_nothing(kind, entry, label);
                 self.suggestions += 1;
                 if self.suggestions <= MAX_SUGGESTIONS {
                     let others = here.filter(|&other| other != from);
@@ -437,8 +439,11 @@ impl ReferenceResolver<'_> {
                 return Some(target.unwrap_or(Target::Instances(directory)));
             }
             let mut broken = self.project.broken.iter();
-            if broken.any(|broken| broken.parent().as_ref() == Some(&directory)) {
-                return None; // it may have been meant to be a stack
+            let mut empty = self.project.without_instances.iter();
+            if broken.any(|broken| broken.parent().as_ref() == Some(&directory))
+                || empty.any(|empty| empty.directory == directory)
+            {
+                return None; // it may have been meant to be a stack, or has no instances now
             }
         }
         let mut others = stacks.at_or_below_except(&directory, stack.path.directory());

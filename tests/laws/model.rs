@@ -88,6 +88,8 @@ pub(crate) struct Constraint {
 pub(crate) struct Model {
     pub(crate) stacks: Vec<ModelStack>,
     paths: Vec<String>,
+    /// The directories whose `for_each` is empty.
+    pub(crate) without_instances: Vec<String>,
 }
 
 /// How a directory and a key are shown.
@@ -175,7 +177,11 @@ impl Model {
         });
         let path = |stack: &ModelStack| shown(&stack.directory, stack.key());
         let paths = stacks.iter().map(path).collect();
-        Model { stacks, paths }
+        Model {
+            stacks,
+            paths,
+            without_instances: Vec::new(),
+        }
     }
 
     /// The name of a stack.
@@ -294,6 +300,10 @@ impl Model {
         }
         let around = contains(&place, &own);
         let above = self.at(&place);
+        let shown = format!("/{}", place.join("/"));
+        if around && attribute == 0 && place != own && self.without_instances.contains(&shown) {
+            return Meaning::Alone;
+        }
         let named = if around && attribute == 0 && place != own && !above.is_empty() {
             above
         } else if around {
@@ -310,26 +320,45 @@ impl Model {
         }
     }
 
+    /// What a stack has to wait for in each directory above it that has stacks, nearest first: the instance
+    /// with its key, or else all.
+    pub(crate) fn nested_in(&self, inner: usize) -> Vec<Set> {
+        let own = self.names(inner);
+        let above = (0..own.len()).map(|length| self.at(&own[..length]));
+        let above = above.rev().filter(|stacks| !stacks.is_empty());
+        let key = self.stacks[inner].key();
+        let same = |&outer: &usize| key.is_some() && self.stacks[outer].key() == key;
+        let wanted = |mut stacks: Set| {
+            if stacks.iter().any(same) {
+                stacks.retain(same);
+            }
+            stacks
+        };
+        above.map(wanted).collect()
+    }
+
     pub(crate) fn constraints(&self) -> Vec<Constraint> {
         let mut constraints = Vec::new();
         for inner in self.all() {
-            let own = self.names(inner);
-            let above = (0..own.len()).map(|length| self.at(&own[..length]));
-            let nearest = above.rev().find(|stacks| !stacks.is_empty());
-            let mut nearest = nearest.unwrap_or_default();
-            let key = self.stacks[inner].key();
-            let same = |&outer: &usize| key.is_some() && self.stacks[outer].key() == key;
-            if nearest.iter().any(same) {
-                nearest.retain(same);
-            }
-            for outer in nearest {
-                constraints.push(Constraint {
-                    from: outer,
-                    to: inner,
-                    kind: "nesting",
-                    declared_by: inner,
-                    written: "stack".to_owned(),
-                });
+            for outer_ones in self.nested_in(inner) {
+                for &outer in &outer_ones {
+                    constraints.push(Constraint {
+                        from: outer,
+                        to: inner,
+                        kind: "nesting",
+                        declared_by: inner,
+                        written: "stack".to_owned(),
+                    });
+                }
+                // These wait for everything further up that the stack has to wait for.
+                let key = self.stacks[inner].key();
+                let key_of = |outer: &usize| self.stacks[*outer].key();
+                if outer_ones
+                    .iter()
+                    .any(|outer| key_of(outer).is_none() || key_of(outer) == key)
+                {
+                    break;
+                }
             }
         }
         for declaring in self.all() {

@@ -107,6 +107,17 @@ proptest! {
     }
 
     #[test]
+    fn what_is_nested_waits_in_every_directory_above_for_the_instance_with_its_key_or_for_all(tree in any_tree()) {
+        let model = tree.model();
+        let reaches = model.closure(|_| true);
+        for (inner, _) in model.stacks.iter().enumerate() {
+            for outer in model.nested_in(inner).into_iter().flatten() {
+                prop_assert!(reaches[outer][inner], "{} before {}", model.path(outer), model.path(inner));
+            }
+        }
+    }
+
+    #[test]
     fn predecessors_are_those_that_only_unselected_stacks_separate((tree, query) in with_query(any_tree())) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;

@@ -290,11 +290,14 @@ fn build(raw: Vec<RawDirectory>, is_strict: bool) -> Tree {
             by_path.entry(path).or_insert(directory);
         }
     }
-    // No two stacks may have the same name.
-    let like_instances = by_path
-        .keys()
-        .filter_map(|path| path.strip_suffix("[\"k\"]"));
-    let like_instances: Vec<String> = like_instances.map(str::to_owned).collect();
+    // No instance may be named like a directory with stacks.
+    let like_instances = by_path.keys().flat_map(|path| {
+        let ends = path
+            .match_indices("[\"k\"]")
+            .map(|(at, _)| path[..at].to_owned());
+        ends.collect::<Vec<String>>()
+    });
+    let like_instances: BTreeSet<String> = like_instances.collect();
     for path in like_instances {
         let directory = by_path.get_mut(&path);
         if let Some(for_each) = directory.and_then(|directory| directory.for_each.as_mut()) {
@@ -475,7 +478,16 @@ impl Tree {
             .filter(|directory| directory.holds == Holds::Stack)
             .flat_map(Directory::stacks)
             .filter(|stack| !is_marked(&stack.directory));
-        Model::new(stacks.collect())
+        let is_empty = |directory: &&Directory| {
+            let for_each = directory.for_each.as_ref();
+            directory.holds == Holds::Stack
+                && for_each.is_some_and(|for_each| for_each.instances.is_empty())
+        };
+        let empty = self.directories.iter().filter(is_empty);
+        let empty = empty.map(|directory| directory.stack.directory.clone());
+        let mut model = Model::new(stacks.collect());
+        model.without_instances = empty.collect();
+        model
     }
 
     fn names_a_file(&self) -> bool {

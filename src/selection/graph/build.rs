@@ -57,30 +57,36 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Ties each stack to those that it is nested in: in each directory above it, to the instance with its
+    /// key, or else to all stacks there. The instance with its key, or a stack without one, waits for
+    /// everything above that the stack has to wait for; several instances may not, since there may be other
+    /// keys further up.
     fn nesting(&mut self) {
         for (index, stack) in self.stacks.iter() {
-            let parents = self.stacks.nearest_above(stack.path.directory());
-            let Some(first) = parents.first() else {
-                continue;
-            };
             let key = stack.path.key();
-            let own = key.and_then(|_| self.stacks.with_key(&parents, key));
-            let parent = if let Some(parent) = own {
-                Graph::node(parent)
-            } else {
-                let directory = self.stacks[first].path.directory();
-                self.instances(directory, OriginKind::Nesting)
-            };
             let origin = Origin {
                 kind: OriginKind::Nesting,
                 span: stack.span,
             };
-            self.constrain(
-                parent,
-                Graph::node(index),
-                OriginKind::Nesting,
-                Some(origin),
-            );
+            let mut directory = stack.path.directory();
+            loop {
+                let parents = self.stacks.nearest_above(directory);
+                let Some(first) = parents.first() else {
+                    break;
+                };
+                directory = self.stacks[first].path.directory();
+                let own = key.and_then(|_| self.stacks.with_key(&parents, key));
+                let is_plain = self.stacks[first].path.key().is_none();
+                let parent = match own {
+                    Some(parent) => Graph::node(parent),
+                    None => self.instances(directory, OriginKind::Nesting),
+                };
+                let kind = OriginKind::Nesting;
+                self.constrain(parent, Graph::node(index), kind, Some(origin));
+                if own.is_some() || is_plain {
+                    break;
+                }
+            }
         }
     }
 

@@ -313,3 +313,19 @@ fn safeguards_see_files_and_not_instances() {
     [exit status 4]
     ");
 }
+
+/// What a sparse checkout omits is still in HEAD.
+#[test]
+fn keys_that_a_sparse_checkout_omits_are_not_gone() {
+    let repository = Repository::new(
+        "//- /net/stack.tm\nstack {\n}\n//- /net/x.orch.hcl\nstack {\n  for_each = [\"a\", \"b\"]\n}\n",
+    );
+    repository.write("/net/stack.tm", "stack {\n  name = \"net\"\n}\n");
+    repository.commit();
+    repository.git("sparse-checkout set --no-cone '/*' '!*.orch.hcl'");
+    assert!(!repository.path("/net/x.orch.hcl").exists());
+    assert_snapshot!(removed(&repository, ""), @"
+    [stderr]
+    note: no stack was removed since b289ce4
+    ");
+}

@@ -631,7 +631,7 @@ stack {
     sandbox.write("/t[\"a\"]/stack.tm", "stack {\n}\n");
     assert_snapshot!(sandbox.orch("list"), @r#"
     [stderr]
-    error: two stacks have the path `/t["a"]`
+    error: `/t["a"]` is an instance and a directory with stacks
      --> t/stack.orch.hcl:1:1
       |
     1 | stack {
@@ -640,7 +640,7 @@ stack {
      ::: t["a"]/stack.tm:1:1
       |
     1 | stack {
-      | ----- the directory of this block
+      | ----- at or below the directory of that name
       |
       = help: rename the directory, or choose another key
 

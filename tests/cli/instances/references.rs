@@ -132,10 +132,15 @@ fn what_is_nested_runs_after_all_instances_or_after_the_one_with_its_key() {
         named(&sandbox, "/net/dns/deep[\"test\"]"),
         r#"/net/dns["test"]"#
     );
-    // The nearest directory with stacks decides.
+    // Where no instance has its key, those further up count too: they may have other keys.
     assert_eq!(
         named(&sandbox, "/net/dns/deep[\"prod\"]"),
-        r#"/net/dns["dev"] /net/dns["test"]"#
+        r#"/net["prod"] /net/dns["dev"] /net/dns["test"]"#
+    );
+    sandbox.write("/net/dns/flat/stack.tm", "stack {\n}\n");
+    assert_eq!(
+        named(&sandbox, "/net/dns/flat"),
+        r#"/net["dev"] /net["prod"] /net/dns["dev"] /net/dns["test"]"#
     );
     sandbox.write("/stack.orch.hcl", "stack {\n  for_each = [\"dev\"]\n}\n");
     assert_eq!(named(&sandbox, "/account[\"dev\"]"), r#"/["dev"]"#);
@@ -304,4 +309,20 @@ fn constraints_hold_through_instances_that_are_not_selected() {
     /net["dev"]: git status
     /account["dev"]: git status
     "#);
+}
+
+/// A collection may be empty for a while: what is nested waits for nothing then.
+#[test]
+fn what_names_an_empty_collection_around_it_means_nothing() {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/net/stack.orch.hcl", "stack {\n  for_each = {}\n}\n");
+    for name in ["a", "b", "c"] {
+        let stack = "stack {\n  after = [\"/net\"]\n}\n";
+        sandbox.write(&format!("/net/{name}/stack.tm"), stack);
+    }
+    assert_snapshot!(sandbox.orch("list --order"), @"
+    net/a
+    net/b
+    net/c
+    ");
 }
