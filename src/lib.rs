@@ -38,7 +38,7 @@
 //!
 //! | floor | what it does |
 //! | --- | --- |
-//! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`] | leaves: names made safe to show, places, problems, times, versions |
+//! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`], [`folder`] | leaves: names made safe to show, places, problems, times, versions, the folder `.orch` |
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
 //! | [`git`] | which files have changed, and in which state the repository is |
@@ -54,6 +54,7 @@
 pub mod change;
 pub mod diagnostic;
 pub mod duration;
+pub mod folder;
 pub mod git;
 pub mod language;
 pub mod path;

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use tracing::debug;
 use uuid::Uuid;
 
+use crate::folder::GuardedFolder;
 use crate::git::{GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -22,7 +23,7 @@ use crate::project::attempt::Attempts;
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{
-    BaseRecord, FORMAT, Header, RecordFolder, RunRecord, Runs, UncommittedFile, arguments,
+    BaseRecord, FORMAT, Header, RunRecord, Runs, UncommittedFile, arguments,
 };
 use crate::run::event::{RunEvent, RunSummary, Sink};
 use crate::run::event_stream::EventStream;
@@ -372,7 +373,7 @@ impl BegunRun {
 
 /// Returns the id of a run that is to begin: greater than that of every run on record.
 fn new_id(root: &Path) -> String {
-    let folder = RecordFolder::find(root).ok().flatten();
+    let folder = GuardedFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
     runs.map_or_else(|| Uuid::now_v7().to_string(), |runs| runs.new_id())
 }
@@ -380,7 +381,7 @@ fn new_id(root: &Path) -> String {
 /// Returns how long turns with the same command took in the past, by the path of their stack, as far
 /// as that is on record.
 pub fn past_durations(root: &Path, command: &RunCommand) -> HashMap<String, Duration> {
-    let folder = RecordFolder::find(root).ok().flatten();
+    let folder = GuardedFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
     runs.map_or_else(HashMap::new, |runs| {
         runs.past_durations(command.given(), command.is_evaluated())

@@ -10,11 +10,11 @@ use std::time::Duration;
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, Ended, Finished};
-use super::folder::{NAME, RecordFolder, Unusable, failed};
 use super::header::{Header, arguments};
 use super::read::{ReadError, read, read_ends};
 use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
+use crate::folder::{GuardedFolder, NAME, Unusable, failed};
 
 /// Where the runs are, below `.orch`.
 const FOLDER: &str = "runs";
@@ -25,7 +25,7 @@ const MAX_PAST: usize = 10;
 /// The runs of a project.
 #[derive(Debug)]
 pub struct Runs {
-    place: RecordFolder,
+    place: GuardedFolder,
     folder: PathBuf,
     ids: Vec<String>,
     /// The same, and those that are about to begin, or never began since their `orch` was killed.
@@ -169,7 +169,7 @@ impl Runs {
     /// # Errors
     ///
     /// If the folder is a link, or cannot be read.
-    pub fn find(place: RecordFolder) -> Result<Self, Unusable> {
+    pub fn find(place: GuardedFolder) -> Result<Self, Unusable> {
         let mut folders = Vec::new();
         let folder = place.directory(FOLDER)?;
         if let Some(folder) = &folder {

@@ -8,14 +8,14 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The name of the folder.
-pub(super) const NAME: &str = ".orch";
+pub(crate) const NAME: &str = ".orch";
 
 /// What makes git ignore it.
 const IGNORE: &str = ".gitignore";
 
 /// The folder, which exists and is one.
 #[derive(Debug, Clone)]
-pub struct RecordFolder {
+pub struct GuardedFolder {
     folder: PathBuf,
 }
 
@@ -40,7 +40,7 @@ pub enum Unusable {
     },
 }
 
-impl RecordFolder {
+impl GuardedFolder {
     /// Returns the folder of a project, if it has one.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl RecordFolder {
     /// If there is something that is not a folder.
     pub fn find(root: &Path) -> Result<Option<Self>, Unusable> {
         let folder = root.join(NAME);
-        Ok(is_directory(&folder, NAME)?.then_some(RecordFolder { folder }))
+        Ok(is_directory(&folder, NAME)?.then_some(GuardedFolder { folder }))
     }
 
     /// Returns the folder of a project, and creates it if there is none. Git ignores it from the
@@ -60,7 +60,7 @@ impl RecordFolder {
     pub fn create(root: &Path) -> Result<Self, Unusable> {
         let folder = root.join(NAME);
         make_directory(&folder, NAME)?;
-        let place = RecordFolder { folder };
+        let place = GuardedFolder { folder };
         place.hide()?;
         Ok(place)
     }
@@ -93,7 +93,7 @@ impl RecordFolder {
     }
 
     /// Returns the path of a directory of the folder, if it exists. `path` has no links above it.
-    pub(super) fn directory(&self, path: &str) -> Result<Option<PathBuf>, Unusable> {
+    pub(crate) fn directory(&self, path: &str) -> Result<Option<PathBuf>, Unusable> {
         let mut directory = self.folder.clone();
         let mut shown = NAME.to_owned();
         for name in path.split('/') {
@@ -107,7 +107,7 @@ impl RecordFolder {
     }
 
     /// Creates a directory of the folder, and those above it, if they are missing.
-    pub(super) fn make_directory(&self, path: &str) -> Result<PathBuf, Unusable> {
+    pub(crate) fn make_directory(&self, path: &str) -> Result<PathBuf, Unusable> {
         let mut directory = self.folder.clone();
         let mut shown = NAME.to_owned();
         for name in path.split('/') {
@@ -120,7 +120,7 @@ impl RecordFolder {
 
     /// Opens a file of the folder; only its owner can read a new one. The caller has checked the
     /// directory that it lies in.
-    pub(super) fn open(&self, path: &str, options: &mut OpenOptions) -> Result<File, Unusable> {
+    pub(crate) fn open(&self, path: &str, options: &mut OpenOptions) -> Result<File, Unusable> {
         let file = self.folder.join(path);
         let shown = format!("{NAME}/{path}");
         match file.symlink_metadata() {
@@ -168,7 +168,7 @@ fn make_directory(directory: &Path, shown: &str) -> Result<(), Unusable> {
     }
 }
 
-pub(super) fn failed(doing: &'static str, path: &str, error: io::Error) -> Unusable {
+pub(crate) fn failed(doing: &'static str, path: &str, error: io::Error) -> Unusable {
     let path = path.to_owned();
     Unusable::Io { doing, path, error }
 }
