@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use tracing::debug;
 use uuid::Uuid;
 
+use crate::author;
 use crate::folder::GuardedFolder;
 use crate::git::{GitError, Repository};
 use crate::path::ProjectPath;
@@ -301,7 +302,7 @@ impl PreparedRun {
             run: self.id.clone(),
             orch: env!("CARGO_PKG_VERSION").to_owned(),
             at: Timestamp::now(),
-            host: host(),
+            host: author::host(),
             process: std::process::id(),
             arguments: arguments(&request.typed.arguments),
             directory: request.typed.directory.to_string(),
@@ -429,15 +430,4 @@ fn head(root: &Path) -> Result<Option<String>, GitError> {
         Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-#[cfg(unix)]
-fn host() -> String {
-    let uname = rustix::system::uname();
-    uname.nodename().to_string_lossy().into_owned()
-}
-
-#[cfg(not(unix))]
-fn host() -> String {
-    std::env::var("COMPUTERNAME").unwrap_or_default()
 }

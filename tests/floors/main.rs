@@ -11,7 +11,7 @@ use std::path::Path;
 use self::house::{House, Violation};
 
 /// The floors, from the bottom. A module uses only what stands before it.
-const FLOORS: [&str; 17] = [
+const FLOORS: [&str; 19] = [
     "duration",
     "folder",
     "printable",
@@ -23,6 +23,8 @@ const FLOORS: [&str; 17] = [
     "language",
     "project",
     "git",
+    "author",
+    "state",
     "change",
     "selection",
     "record",

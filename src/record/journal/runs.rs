@@ -15,6 +15,7 @@ use super::read::{ReadError, read, read_ends};
 use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
 use crate::folder::{GuardedFolder, NAME, Unusable, failed};
+use crate::state::writer::LocalCopy;
 
 /// Where the runs are, below `.orch`.
 const FOLDER: &str = "runs";
@@ -318,14 +319,15 @@ impl Runs {
         }
     }
 
-    /// Removes all runs but the newest ones, and those that are or may be in progress.
+    /// Removes all runs but the newest ones, those that are or may be in progress, and those that have
+    /// left something to recover.
     pub fn prune(&self, keep: usize) -> Pruned {
         let mut pruned = Pruned {
             left: self.ids.len(),
             ..Pruned::default()
         };
         for id in self.ids.iter().skip(keep) {
-            if self.liveness(id) != Liveness::Gone {
+            if self.liveness(id) != Liveness::Gone || self.is_to_recover(id) {
                 continue;
             }
             match fs::remove_dir_all(self.folder(id)) {
@@ -340,6 +342,12 @@ impl Runs {
             pruned.left -= 1;
         }
         pruned
+    }
+
+    /// Returns whether a run has recorded something that is not in the state.
+    fn is_to_recover(&self, id: &str) -> bool {
+        let copy = self.folder(id).join(LocalCopy::FILE);
+        copy.symlink_metadata().is_ok()
     }
 
     /// Removes what is left of runs that never began, as far as they are older than a run that begins
