@@ -90,7 +90,8 @@ pub(crate) struct ReportRunArgs {
 
 /// Remove old runs with their logs
 ///
-/// Each run also removes old runs and keeps 50. A run in progress is never removed.
+/// Each run also removes old runs and keeps 50. A run in progress is never removed, and neither is one
+/// that has left something to recover (`orch help state`).
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// How many of the newest runs to keep
