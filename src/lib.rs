@@ -30,6 +30,8 @@
 //! | step | one command of a turn |
 //! | outcome | how a turn ended: succeeded, failed, skipped, cancelled, with the cause |
 //! | journal | the record of a run on disk, from which it can be resumed |
+//! | state | the document of what was applied, from which commit and inputs |
+//! | intent | what is about to be done to a stack, on record before it is |
 //!
 //! # Floors
 //!
@@ -38,22 +40,26 @@
 //!
 //! | floor | what it does |
 //! | --- | --- |
-//! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`] | leaves: names made safe to show, places, problems, times, versions |
+//! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`], [`folder`] | leaves: names made safe to show, places, problems, times, versions, the folder `.orch` |
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
 //! | [`git`] | which files have changed, and in which state the repository is |
+//! | [`author`] | who runs `orch`, and where |
+//! | [`state`] | what was applied: a document that machines share |
 //! | [`change`] | changed files to changed stacks |
 //! | [`selection`] | which stacks, which before which, and why |
-//! | [`record`] | the folder `.orch`: journals and logs |
+//! | [`record`] | journals and logs of runs |
 //! | [`run`] | in which order, whether at all, and how commands run |
 //! | [`report`] | all of that as text, JSON and drawings |
 //!
 //! The program itself (command line, terminal, exit status) is the other target of the package, and
 //! stands above all of them.
 
+pub mod author;
 pub mod change;
 pub mod diagnostic;
 pub mod duration;
+pub mod folder;
 pub mod git;
 pub mod language;
 pub mod path;
@@ -65,4 +71,5 @@ pub mod report;
 pub mod run;
 pub mod selection;
 pub mod source;
+pub mod state;
 pub mod version;

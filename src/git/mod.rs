@@ -110,6 +110,12 @@ impl Repository {
         })
     }
 
+    /// Returns the path of the project root from git's top level, `/`-separated; empty if they are the
+    /// same.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// Asks libgit2 and, if it cannot answer, the `git` program.
     fn ask<T>(
         &self,

@@ -8,9 +8,9 @@ use std::path::Path;
 use jiff::Timestamp;
 use tracing::debug;
 
+use crate::folder::{GuardedFolder, Unusable};
 use crate::record::journal::{
-    Header, Holder, Journal, Liveness, Locking, ProjectLock, RecordFolder, RunRecord, Runs,
-    Unusable,
+    Header, Holder, Journal, Liveness, Locking, ProjectLock, RunRecord, Runs,
 };
 use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
@@ -94,7 +94,7 @@ impl Recording {
     ) -> Result<(Self, Vec<RecordingNote>), Busy> {
         let mut recording = Recording::default();
         let mut notes = Vec::new();
-        let folder = match RecordFolder::create(root) {
+        let folder = match GuardedFolder::create(root) {
             Ok(folder) => folder,
             Err(why) => {
                 notes.push(RecordingNote::Nothing(why));
@@ -202,7 +202,7 @@ fn unread(error: &io::Error) -> io::Error {
 }
 
 /// Refuses if another run is in progress without the lock, which was taken when that one began.
-fn check_alone(folder: &RecordFolder, header: &Header) -> Result<(), Busy> {
+fn check_alone(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
     let Ok(runs) = Runs::find(folder.clone()) else {
         return Ok(());
     };
@@ -215,7 +215,7 @@ fn check_alone(folder: &RecordFolder, header: &Header) -> Result<(), Busy> {
 }
 
 /// Refuses if another run has resumed the same one.
-fn check_resumed_once(folder: &RecordFolder, header: &Header) -> Result<(), Busy> {
+fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
     let Some((run, runs)) = header.resumes.as_ref().zip(Runs::find(folder.clone()).ok()) else {
         return Ok(());
     };
@@ -228,7 +228,7 @@ fn check_resumed_once(folder: &RecordFolder, header: &Header) -> Result<(), Busy
     }
 }
 
-fn held(folder: &RecordFolder, holder: Option<Holder>, header: &Header) -> Busy {
+fn held(folder: &GuardedFolder, holder: Option<Holder>, header: &Header) -> Busy {
     let killed = holder.as_ref().and_then(|holder| {
         let runs = Runs::find(folder.clone()).ok()?;
         let is_gone = runs.liveness(&holder.run) == Liveness::Gone;
@@ -245,7 +245,7 @@ fn held(folder: &RecordFolder, holder: Option<Holder>, header: &Header) -> Busy 
 }
 
 /// Returns whether something is left to do of a run that was killed.
-fn is_unfinished(folder: &RecordFolder, killed: &Holder) -> bool {
+fn is_unfinished(folder: &GuardedFolder, killed: &Holder) -> bool {
     let record = Runs::find(folder.clone())
         .ok()
         .and_then(|runs| runs.record(&killed.run).ok());
@@ -253,7 +253,7 @@ fn is_unfinished(folder: &RecordFolder, killed: &Holder) -> bool {
 }
 
 /// Removes the oldest runs, but not this one, which is in progress.
-fn prune(folder: RecordFolder, run: &str) -> Option<RecordingNote> {
+fn prune(folder: GuardedFolder, run: &str) -> Option<RecordingNote> {
     let runs = match Runs::find(folder) {
         Ok(runs) => runs,
         Err(error) => {

@@ -15,6 +15,8 @@ use jiff::Timestamp;
 use tracing::debug;
 use uuid::Uuid;
 
+use crate::author;
+use crate::folder::GuardedFolder;
 use crate::git::{GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -22,7 +24,7 @@ use crate::project::attempt::Attempts;
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{
-    BaseRecord, FORMAT, Header, RecordFolder, RunRecord, Runs, UncommittedFile, arguments,
+    BaseRecord, FORMAT, Header, RunRecord, Runs, UncommittedFile, arguments,
 };
 use crate::run::event::{RunEvent, RunSummary, Sink};
 use crate::run::event_stream::EventStream;
@@ -300,7 +302,7 @@ impl PreparedRun {
             run: self.id.clone(),
             orch: env!("CARGO_PKG_VERSION").to_owned(),
             at: Timestamp::now(),
-            host: host(),
+            host: author::host(),
             process: std::process::id(),
             arguments: arguments(&request.typed.arguments),
             directory: request.typed.directory.to_string(),
@@ -372,7 +374,7 @@ impl BegunRun {
 
 /// Returns the id of a run that is to begin: greater than that of every run on record.
 fn new_id(root: &Path) -> String {
-    let folder = RecordFolder::find(root).ok().flatten();
+    let folder = GuardedFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
     runs.map_or_else(|| Uuid::now_v7().to_string(), |runs| runs.new_id())
 }
@@ -380,7 +382,7 @@ fn new_id(root: &Path) -> String {
 /// Returns how long turns with the same command took in the past, by the path of their stack, as far
 /// as that is on record.
 pub fn past_durations(root: &Path, command: &RunCommand) -> HashMap<String, Duration> {
-    let folder = RecordFolder::find(root).ok().flatten();
+    let folder = GuardedFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
     runs.map_or_else(HashMap::new, |runs| {
         runs.past_durations(command.given(), command.is_evaluated())
@@ -428,15 +430,4 @@ fn head(root: &Path) -> Result<Option<String>, GitError> {
         Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-#[cfg(unix)]
-fn host() -> String {
-    let uname = rustix::system::uname();
-    uname.nodename().to_string_lossy().into_owned()
-}
-
-#[cfg(not(unix))]
-fn host() -> String {
-    std::env::var("COMPUTERNAME").unwrap_or_default()
 }

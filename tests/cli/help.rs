@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 34] = [
     "list",
     "run",
     "runs",
@@ -14,6 +14,21 @@ const COMMANDS: [&str; 19] = [
     "runs logs",
     "runs report",
     "runs prune",
+    "state",
+    "state init",
+    "state list",
+    "state show",
+    "state history",
+    "state forget",
+    "state move",
+    "state taint",
+    "state untaint",
+    "state backups",
+    "state restore",
+    "state import",
+    "state export",
+    "state unlock",
+    "state recover",
     "why",
     "graph",
     "trigger",

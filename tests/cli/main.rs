@@ -47,6 +47,7 @@ mod releases; // packs a release, and installs it as a workflow does
 mod removed; // stacks that exist in the base but no longer in the project
 mod select; // which stacks a command acts on
 mod stacks_from; // `--stacks-from`
+mod state; // `orch state`: the document of what was applied
 mod terragrunt; // which stacks change with what Terragrunt reads
 mod terramate; // the worked examples of Terramate's behaviour
 #[cfg(unix)]

@@ -11,8 +11,9 @@ use std::path::Path;
 use self::house::{House, Violation};
 
 /// The floors, from the bottom. A module uses only what stands before it.
-const FLOORS: [&str; 16] = [
+const FLOORS: [&str; 19] = [
     "duration",
+    "folder",
     "printable",
     "path",
     "pattern",
@@ -22,6 +23,8 @@ const FLOORS: [&str; 16] = [
     "language",
     "project",
     "git",
+    "author",
+    "state",
     "change",
     "selection",
     "record",

@@ -36,6 +36,7 @@ mod runs;
 mod safeguards;
 mod selection;
 mod selector;
+mod state;
 mod text;
 mod tree;
 mod turns;

@@ -5,6 +5,7 @@
 
 #[cfg(unix)]
 mod background;
+mod bucket;
 mod changed;
 pub(crate) mod git;
 pub(crate) mod host;
@@ -17,6 +18,7 @@ mod sandbox;
 
 #[cfg(unix)]
 pub(crate) use self::background::{Background, in_shell};
+pub(crate) use self::bucket::{BucketServer, Dialect, Lost};
 pub(crate) use self::changed::{changed, commit, project, why, why_changed};
 pub(crate) use self::host::{at_once, orch_program, skipped, wait_until};
 pub(crate) use self::output::Output;

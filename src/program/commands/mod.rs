@@ -21,6 +21,7 @@ mod reports;
 mod run;
 mod runs;
 mod selection_flags;
+mod state;
 mod terramate;
 mod trigger;
 mod validate;
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     List(list::ListArgs),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
+    State(state::StateArgs),
     Why(why::WhyArgs),
     Graph(graph::GraphArgs),
     Trigger(trigger::TriggerArgs),
@@ -92,6 +94,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::List(args) => list::list(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
+        Command::State(args) => state::state(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),
         Command::Trigger(args) => trigger::trigger(&chdir, &args),

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
+use orch::author;
 use orch::change::trigger::{Created, TriggerKind, TriggerTarget, create};
 use orch::diagnostic::{Code, Diagnostic, closest};
 use orch::git::{GitError, Repository};
@@ -21,17 +22,6 @@ use crate::program::exit::ExitStatus;
 
 /// How many files a warning names.
 const MAX_NAMED: usize = 5;
-
-/// The variables that name the user where git does not: CI providers name the user who started the
-/// job, systems the user who is logged in.
-const WHO: [&str; 6] = [
-    "GITHUB_ACTOR",
-    "GITLAB_USER_LOGIN",
-    "BUILD_REQUESTEDFOR",
-    "BUILDKITE_BUILD_CREATOR",
-    "USER",
-    "USERNAME",
-];
 
 /// Mark a stack as changed, or as unchanged, without a change in its files
 ///
@@ -113,7 +103,10 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     let root = &loaded.project.root;
     let repository = Repository::open(root);
     let reason = args.reason.as_deref().unwrap_or("triggered by hand");
-    let reason = format!("{reason} (asked for by {})", who(repository.as_ref().ok()));
+    let reason = format!(
+        "{reason} (asked for by {})",
+        author::user(repository.as_ref().ok())
+    );
     let Created { files, error } = create(root, &targets, kind, &reason);
     // The files exist even if nobody reads this.
     let mut out = console::stdout();
@@ -173,23 +166,6 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
         )),
     }
     Ok(ExitStatus::Success)
-}
-
-/// Returns the name of the user, if it is known.
-fn who(repository: Option<&Repository>) -> String {
-    let git = |name: &str| repository?.config(name).ok().flatten();
-    let known = |text: &String| !text.trim().is_empty();
-    let name = git("user.name").filter(known);
-    let mail = git("user.email").filter(known);
-    match (name, mail) {
-        (Some(name), Some(mail)) => format!("{name} <{mail}>"),
-        (Some(who), None) | (None, Some(who)) => who,
-        (None, None) => {
-            let mut others = WHO.iter().filter_map(|name| std::env::var(name).ok());
-            let other = others.find(known);
-            other.unwrap_or_else(|| "somebody unknown".to_owned())
-        }
-    }
 }
 
 impl Loaded {

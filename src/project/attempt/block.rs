@@ -305,7 +305,7 @@ fn items(
         .collect()
 }
 
-fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
+pub(crate) fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
     let kind = &block.kind.text;
     for label in &block.labels {
         let diagnostic = Diagnostic::error(
@@ -317,7 +317,11 @@ fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-fn unknown_attribute(attribute: &Attribute, block: &Block, known: &[&str]) -> Diagnostic {
+pub(crate) fn unknown_attribute(
+    attribute: &Attribute,
+    block: &Block,
+    known: &[&str],
+) -> Diagnostic {
     let (name, kind) = (&attribute.name.text, &block.kind.text);
     let diagnostic = Diagnostic::error(
         Code::UnknownAttribute,
@@ -331,7 +335,7 @@ fn unknown_attribute(attribute: &Attribute, block: &Block, known: &[&str]) -> Di
     diagnostic.help(format!("attributes are: {}", known.join(", ")))
 }
 
-fn unknown_block(inner: &Block, block: &Block) -> Diagnostic {
+pub(crate) fn unknown_block(inner: &Block, block: &Block) -> Diagnostic {
     let (name, kind) = (&inner.kind.text, &block.kind.text);
     Diagnostic::error(
         Code::UnknownBlock,

@@ -9,6 +9,7 @@ mod pattern;
 mod run;
 mod safeguards;
 mod schema;
+mod state;
 
 use std::collections::HashMap;
 
@@ -18,7 +19,13 @@ pub use self::pattern::CommandPattern;
 pub(crate) use self::run::STACK_KEY;
 pub use self::run::{EnvDefinition, LetDefinition, TagLimit};
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
-use self::schema::{CHANGE_DETECTION, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, Schema, Type};
+use self::schema::{
+    CHANGE_DETECTION, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema, Type,
+};
+pub use self::state::{
+    AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
+    RecordPatterns, Recorded, S3Backend, StateBlock, StateConfig,
+};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::evaluate::evaluate;
@@ -69,6 +76,8 @@ pub struct ProjectSettings {
     pub concurrency: Vec<Spanned<TagLimit>>,
     /// `config.run.read_only`: commands that change nothing, besides those that `orch` knows.
     pub read_only: Vec<CommandPattern>,
+    /// `config.state`: what is remembered of applied stacks, and where.
+    pub state: Option<StateBlock>,
 }
 
 impl Default for ProjectSettings {
@@ -84,6 +93,7 @@ impl Default for ProjectSettings {
             terragrunt: true,
             concurrency: Vec::new(),
             read_only: Vec::new(),
+            state: None,
         }
     }
 }
@@ -160,6 +170,9 @@ impl ConfigReader<'_> {
             {
                 if inner_schema.name == RUN_RETRY {
                     self.retry(inner);
+                } else if inner_schema.name == STATE {
+                    let known = &mut self.config.settings.state;
+                    state::read(known, inner, self.level, self.imported, self.problems);
                 } else {
                     self.block(inner, inner_schema);
                 }
@@ -430,6 +443,9 @@ impl ConfigReader<'_> {
 
     fn finish(self) -> Config {
         safeguards::check(&self.config.settings.safeguards, &self.seen, self.problems);
+        if let Some(state) = &self.config.settings.state {
+            state.check(self.problems);
+        }
         if let Some((&first, rest)) = self.misplaced.split_first() {
             let mut diagnostic = Diagnostic::warning(
                 Code::Misplaced,

@@ -53,6 +53,9 @@ pub(super) const RUN: &str = "config.run";
 /// The block whose content is checked where it is read.
 pub(super) const RUN_RETRY: &str = "config.run.retry";
 
+/// Another such block.
+pub(super) const STATE: &str = "config.state";
+
 pub(super) const RUN_ENV: &str = "config.run.env";
 
 pub(super) const RUN_LETS: &str = "config.run.lets";
@@ -139,6 +142,7 @@ pub(super) static SCHEMA: Schema = block(
                     &[],
                 )],
             ),
+            block(STATE, &[], &[]),
             block("config.telemetry", &[("enabled", Type::Switch)], &[]),
             open_block("config.targets"),
         ],

@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
-use super::folder::{RecordFolder, Unusable, failed};
 use super::header::{Argument, Header};
+use crate::folder::{GuardedFolder, Unusable, failed};
 
 const FILE: &str = "lock";
 
@@ -78,7 +78,7 @@ impl ProjectLock {
     /// # Errors
     ///
     /// If the file cannot be opened, or the file system has no locks.
-    pub fn lock(place: &RecordFolder, holder: &Holder) -> Result<Locking, Unusable> {
+    pub fn lock(place: &GuardedFolder, holder: &Holder) -> Result<Locking, Unusable> {
         let options = &mut OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = place.open(FILE, options)?;

@@ -18,7 +18,6 @@
 //! knows how a run proceeds, or decides what to run again.
 
 mod entry;
-mod folder;
 mod header;
 mod lock;
 mod read;
@@ -30,7 +29,6 @@ pub use self::entry::{
     CauseRecord, ChangesRecord, Counts, Ended, Event, FailureRecord, Finished, JournalEntry,
     OutcomeRecord, ReactionRecord, ResourcesRecord,
 };
-pub use self::folder::{RecordFolder, Unusable};
 pub use self::header::{
     Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, SettingsRecord,
     TagLimitRecord, UncommittedFile, arguments,

@@ -9,9 +9,9 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use serde::Deserialize;
 
 use super::entry::{Event, Finished, JournalEntry};
-use super::folder::Unusable;
 use super::header::{FORMAT, Header};
 use super::record::RunRecord;
+use crate::folder::Unusable;
 
 /// The longest journal that is read: that of a hundred thousand stacks has less than a tenth of it.
 pub(super) const MAX_BYTES: u64 = 512 << 20;

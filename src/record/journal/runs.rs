@@ -10,11 +10,12 @@ use std::time::Duration;
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, Ended, Finished};
-use super::folder::{NAME, RecordFolder, Unusable, failed};
 use super::header::{Header, arguments};
 use super::read::{ReadError, read, read_ends};
 use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
+use crate::folder::{GuardedFolder, NAME, Unusable, failed};
+use crate::state::writer::LocalCopy;
 
 /// Where the runs are, below `.orch`.
 const FOLDER: &str = "runs";
@@ -25,7 +26,7 @@ const MAX_PAST: usize = 10;
 /// The runs of a project.
 #[derive(Debug)]
 pub struct Runs {
-    place: RecordFolder,
+    place: GuardedFolder,
     folder: PathBuf,
     ids: Vec<String>,
     /// The same, and those that are about to begin, or never began since their `orch` was killed.
@@ -169,7 +170,7 @@ impl Runs {
     /// # Errors
     ///
     /// If the folder is a link, or cannot be read.
-    pub fn find(place: RecordFolder) -> Result<Self, Unusable> {
+    pub fn find(place: GuardedFolder) -> Result<Self, Unusable> {
         let mut folders = Vec::new();
         let folder = place.directory(FOLDER)?;
         if let Some(folder) = &folder {
@@ -318,14 +319,15 @@ impl Runs {
         }
     }
 
-    /// Removes all runs but the newest ones, and those that are or may be in progress.
+    /// Removes all runs but the newest ones, those that are or may be in progress, and those that have
+    /// left something to recover.
     pub fn prune(&self, keep: usize) -> Pruned {
         let mut pruned = Pruned {
             left: self.ids.len(),
             ..Pruned::default()
         };
         for id in self.ids.iter().skip(keep) {
-            if self.liveness(id) != Liveness::Gone {
+            if self.liveness(id) != Liveness::Gone || self.is_to_recover(id) {
                 continue;
             }
             match fs::remove_dir_all(self.folder(id)) {
@@ -340,6 +342,12 @@ impl Runs {
             pruned.left -= 1;
         }
         pruned
+    }
+
+    /// Returns whether a run has recorded something that is not in the state.
+    fn is_to_recover(&self, id: &str) -> bool {
+        let copy = self.folder(id).join(LocalCopy::FILE);
+        copy.symlink_metadata().is_ok()
     }
 
     /// Removes what is left of runs that never began, as far as they are older than a run that begins

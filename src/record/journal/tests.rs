@@ -1,3 +1,4 @@
+use crate::folder::GuardedFolder;
 use std::fs::{self, OpenOptions};
 use std::time::Duration;
 
@@ -64,9 +65,9 @@ fn id(number: usize) -> String {
     format!("01a1ffb4-2d7d-73ea-bf75-{number:012}")
 }
 
-fn project() -> (TempDir, RecordFolder) {
+fn project() -> (TempDir, GuardedFolder) {
     let root = tempfile::tempdir().unwrap();
-    let place = RecordFolder::create(root.path()).unwrap();
+    let place = GuardedFolder::create(root.path()).unwrap();
     (root, place)
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::entry::JournalEntry;
-use super::folder::{RecordFolder, Unusable, failed};
 use super::header::Header;
+use crate::folder::{GuardedFolder, Unusable, failed};
 
 /// The file in the folder of a run.
 pub(super) const FILE: &str = "journal.jsonl";
@@ -34,7 +34,7 @@ impl Journal {
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn create(place: &RecordFolder, header: &Header) -> Result<Self, Unusable> {
+    pub fn create(place: &GuardedFolder, header: &Header) -> Result<Self, Unusable> {
         let path = format!("runs/{}", header.run);
         let folder = place.make_directory(&path)?;
         let path = format!("{path}/{NEW_FILE}");

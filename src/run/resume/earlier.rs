@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use crate::folder::{GuardedFolder, Unusable};
 use crate::project::stack::{StackIndex, Stacks};
-use crate::record::journal::{
-    BaseRecord, FindError, Header, Liveness, ReadError, RecordFolder, RunRecord, Runs, Unusable,
-};
+use crate::record::journal::{BaseRecord, FindError, Header, Liveness, ReadError, RunRecord, Runs};
 use crate::run::order::{Direction, Order};
 use crate::selection::graph::Graph;
 use crate::selection::select::Selection;
@@ -88,7 +87,7 @@ impl EarlierRun {
     ///
     /// If there is none, it has not ended, or its journal cannot be read.
     pub fn find(root: &Path, named: &str) -> Result<Self, ResumeError> {
-        let runs = RecordFolder::find(root)?.map(Runs::find).transpose()?;
+        let runs = GuardedFolder::find(root)?.map(Runs::find).transpose()?;
         let runs = runs.ok_or(ResumeError::NoRuns)?;
         let named = runs.id(named).map_err(|error| match error {
             FindError::NoRuns => ResumeError::NoRuns,

@@ -7,11 +7,12 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use clap_complete::engine::CompletionCandidate;
+use orch::folder::GuardedFolder;
 use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::{command_line, printable};
 use orch::project::outline::{Outline, Place, PlaceKind};
 use orch::project::tag::tag_problem;
-use orch::record::journal::{RecordFolder, Runs};
+use orch::record::journal::Runs;
 
 use crate::program::commands::{find_project, working_directory};
 
@@ -117,7 +118,7 @@ impl Surroundings {
     /// Returns the runs on record, the newest first.
     pub(super) fn runs(&self, typed: &str) -> Vec<Value> {
         let runs = find_project(&self.chdir).ok().and_then(|found| {
-            let folder = RecordFolder::find(&found.root).ok()??;
+            let folder = GuardedFolder::find(&found.root).ok()??;
             Runs::find(folder).ok()
         });
         runs.map(|runs| run_names(&runs, typed)).unwrap_or_default()

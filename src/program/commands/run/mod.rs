@@ -18,11 +18,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use orch::folder::GuardedFolder;
 use orch::printable::{command_line, printable};
 use orch::project::config::Safeguard;
 use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
-use orch::record::journal::{BaseRecord, RecordFolder};
+use orch::record::journal::BaseRecord;
 use orch::report::failure_text;
 use orch::run::event::RunSummary;
 use orch::run::execute::LookupError;
@@ -279,7 +280,7 @@ fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     });
     if !args.dry_run
         && found.is_marked()
-        && let Ok(Some(place)) = RecordFolder::find(&found.root)
+        && let Ok(Some(place)) = GuardedFolder::find(&found.root)
     {
         // What is wrong with it is said when the run begins.
         _ = place.hide();

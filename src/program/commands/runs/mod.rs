@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use orch::folder::GuardedFolder;
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::record::journal::{FindError, RecordFolder, RunRecord, RunState, Runs};
+use orch::record::journal::{FindError, RunRecord, RunState, Runs};
 use orch::record::logs::Logs;
 use orch::report::{
     ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
@@ -89,7 +90,8 @@ pub(crate) struct ReportRunArgs {
 
 /// Remove old runs with their logs
 ///
-/// Each run also removes old runs and keeps 50. A run in progress is never removed.
+/// Each run also removes old runs and keeps 50. A run in progress is never removed, and neither is one
+/// that has left something to recover (`orch help state`).
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// How many of the newest runs to keep
@@ -139,7 +141,7 @@ fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
 
 /// Returns the runs of a project that has ever had one.
 fn all(root: &Path) -> Result<Option<Runs>> {
-    let place = RecordFolder::find(root).context("no runs can be read")?;
+    let place = GuardedFolder::find(root).context("no runs can be read")?;
     let runs = place.map(Runs::find).transpose();
     Ok(runs.context("no runs can be read")?)
 }

@@ -1,0 +1,322 @@
+//! The folder `.orch` at the project root, and folders that are treated like it. Anyone may have put
+//! anything into them.
+//!
+//! A link in it is not followed, wherever it leads: what is written here must not end up in another
+//! place, and the file that makes git ignore the folder must not hide what somebody else keeps there.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The name of the folder.
+pub(crate) const NAME: &str = ".orch";
+
+/// What makes git ignore it.
+const IGNORE: &str = ".gitignore";
+
+/// The folder, which exists and is one.
+#[derive(Debug, Clone)]
+pub struct GuardedFolder {
+    folder: PathBuf,
+    /// Its name in messages.
+    shown: String,
+}
+
+/// Why nothing can be written to the folder, or read from it. Paths are relative to the project root.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Something is a link.
+    #[error("`{0}` is a symbolic link, which orch does not follow")]
+    Link(String),
+    /// Something is not what it should be.
+    #[error("`{0}` is not a {1}")]
+    WrongKind(String, &'static str),
+    /// The file system refuses.
+    #[error("failed to {doing} `{path}`: {error}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// What it was tried with.
+        path: String,
+        /// The error.
+        error: io::Error,
+    },
+}
+
+impl GuardedFolder {
+    /// Returns the folder of a project, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// If there is something that is not a folder.
+    pub fn find(root: &Path) -> Result<Option<Self>, Unusable> {
+        let folder = root.join(NAME);
+        let shown = NAME.to_owned();
+        Ok(is_directory(&folder, NAME)?.then_some(GuardedFolder { folder, shown }))
+    }
+
+    /// Returns a directory that the user has named as such a folder, if it exists. How it is reached is
+    /// the user's affair: links on the way are followed.
+    ///
+    /// # Errors
+    ///
+    /// If there is something that is not a directory.
+    pub fn find_at(directory: &Path) -> Result<Option<Self>, Unusable> {
+        let shown = directory.display().to_string();
+        match directory.metadata() {
+            Ok(metadata) if metadata.is_dir() => Ok(Some(GuardedFolder {
+                folder: directory.to_owned(),
+                shown,
+            })),
+            Ok(_) => Err(Unusable::WrongKind(shown, "directory")),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed("look at", &shown, error)),
+        }
+    }
+
+    /// Does what [`Self::find_at`] does, and creates the directory if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created.
+    pub fn create_at(directory: &Path) -> Result<Self, Unusable> {
+        let shown = directory.display().to_string();
+        let create = || match Self::find_at(directory)? {
+            None => fs::create_dir_all(directory).map_err(|error| failed("create", &shown, error)),
+            Some(_) => Ok(()),
+        };
+        create()?;
+        let folder = directory.to_owned();
+        Ok(GuardedFolder { folder, shown })
+    }
+
+    /// Returns the folder of a project, and creates it if there is none. Git ignores it from the
+    /// beginning, and only its owner can read it: commands may hold secrets.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created.
+    pub fn create(root: &Path) -> Result<Self, Unusable> {
+        let folder = root.join(NAME);
+        make_directory(&folder, NAME)?;
+        let shown = NAME.to_owned();
+        let place = GuardedFolder { folder, shown };
+        place.hide()?;
+        Ok(place)
+    }
+
+    /// Makes git ignore the folder, also if a killed process or a full disk has left it without the
+    /// file for that, or with an empty one. A file with content is left alone.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn hide(&self) -> Result<(), Unusable> {
+        match self.open(IGNORE, OpenOptions::new().read(true)) {
+            Ok(file) if file.metadata().is_ok_and(|metadata| metadata.len() > 0) => return Ok(()),
+            Ok(_) => {}
+            Err(Unusable::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
+            Err(other) => return Err(other),
+        }
+        // It is there as a whole or not at all: git would show the folder, and safeguards would
+        // refuse each further run.
+        let new = format!("{IGNORE}.{}", std::process::id());
+        let options = &mut OpenOptions::new();
+        let mut file = self.open(&new, options.write(true).create(true).truncate(true))?;
+        let place = self.folder.join(&new);
+        file.write_all(b"*\n")
+            .and_then(|()| fs::rename(&place, self.folder.join(IGNORE)))
+            .map_err(|error| {
+                _ = fs::remove_file(&place);
+                failed("write", ".orch/.gitignore", error)
+            })
+    }
+
+    /// Returns the path of a directory of the folder, if it exists. `path` has no links above it.
+    pub(crate) fn directory(&self, path: &str) -> Result<Option<PathBuf>, Unusable> {
+        let mut directory = self.folder.clone();
+        let mut shown = self.shown.clone();
+        for name in path.split('/') {
+            directory.push(name);
+            shown = format!("{shown}/{name}");
+            if !is_directory(&directory, &shown)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(directory))
+    }
+
+    /// Creates a directory of the folder, and those above it, if they are missing.
+    pub(crate) fn make_directory(&self, path: &str) -> Result<PathBuf, Unusable> {
+        let mut directory = self.folder.clone();
+        let mut shown = self.shown.clone();
+        for name in path.split('/') {
+            directory.push(name);
+            shown = format!("{shown}/{name}");
+            make_directory(&directory, &shown)?;
+        }
+        Ok(directory)
+    }
+
+    /// Opens a file of the folder; only its owner can read a new one. The caller has checked the
+    /// directory that it lies in.
+    pub(crate) fn open(&self, path: &str, options: &mut OpenOptions) -> Result<File, Unusable> {
+        let file = self.folder.join(path);
+        let shown = self.shown(path);
+        match file.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => return Err(Unusable::Link(shown)),
+            // Opening a pipe would wait for its other end.
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(Unusable::WrongKind(shown, "file"));
+            }
+            _ => {}
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+        options
+            .open(&file)
+            .map_err(|error| failed("open", &shown, error))
+    }
+
+    fn shown(&self, path: &str) -> String {
+        format!("{}/{path}", self.shown)
+    }
+
+    /// Returns whether the directory that a file lies in exists.
+    fn has_directory_of(&self, path: &str) -> Result<bool, Unusable> {
+        match path.rsplit_once('/') {
+            Some((directory, _)) => Ok(self.directory(directory)?.is_some()),
+            None => Ok(true),
+        }
+    }
+
+    /// Reads a file, if it exists.
+    pub(crate) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unusable> {
+        if !self.has_directory_of(path)? {
+            return Ok(None);
+        }
+        let mut file = match self.open(path, OpenOptions::new().read(true)) {
+            Ok(file) => file,
+            Err(Unusable::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        let read = file.read_to_end(&mut bytes);
+        read.map_err(|error| failed("read", &self.shown(path), error))?;
+        Ok(Some(bytes))
+    }
+
+    /// Writes a file whose directory exists: whoever reads it sees the old bytes or the new ones, also
+    /// after a power cut.
+    pub(crate) fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), Unusable> {
+        let file = self.folder.join(path);
+        if file
+            .symlink_metadata()
+            .is_ok_and(|metadata| metadata.is_symlink())
+        {
+            return Err(Unusable::Link(self.shown(path)));
+        }
+        let new = format!("{path}.{}.new", std::process::id());
+        let place = self.folder.join(&new);
+        let options = &mut OpenOptions::new();
+        let mut opened = self.open(&new, options.write(true).create(true).truncate(true))?;
+        let written = opened
+            .write_all(bytes)
+            .and_then(|()| opened.sync_all())
+            .and_then(|()| fs::rename(&place, &file))
+            .and_then(|()| sync_directory(&file));
+        written.map_err(|error| {
+            _ = fs::remove_file(&place);
+            failed("write", &self.shown(path), error)
+        })
+    }
+
+    /// Removes a file, which need not exist.
+    pub(crate) fn remove(&self, path: &str) -> Result<(), Unusable> {
+        if !self.has_directory_of(path)? {
+            return Ok(());
+        }
+        match fs::remove_file(self.folder.join(path)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(failed("remove", &self.shown(path), error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the paths of the files in a directory of the folder, in order; an empty path is the
+    /// folder itself.
+    pub(crate) fn list(&self, path: &str) -> Result<Vec<String>, Unusable> {
+        let (directory, prefix) = match path {
+            "" => (self.folder.clone(), String::new()),
+            path => match self.directory(path)? {
+                Some(directory) => (directory, format!("{path}/")),
+                None => return Ok(Vec::new()),
+            },
+        };
+        let unread = |error| failed("read", &self.shown(path), error);
+        let mut files = Vec::new();
+        for entry in fs::read_dir(directory).map_err(unread)? {
+            let entry = entry.map_err(unread)?;
+            if entry.file_type().is_ok_and(|kind| kind.is_file())
+                && let Ok(name) = entry.file_name().into_string()
+            {
+                files.push(prefix.clone() + &name);
+            }
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+}
+
+/// Waits until the names in the directory of a file are on the disk.
+#[cfg(unix)]
+fn sync_directory(file: &Path) -> io::Result<()> {
+    match file.parent() {
+        Some(directory) => File::open(directory)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Windows offers no way to wait for names.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+fn sync_directory(_file: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Returns whether there is a directory.
+fn is_directory(directory: &Path, shown: &str) -> Result<bool, Unusable> {
+    match directory.symlink_metadata() {
+        Ok(metadata) if metadata.is_symlink() => Err(Unusable::Link(shown.to_owned())),
+        Ok(metadata) if metadata.is_dir() => Ok(true),
+        Ok(_) => Err(Unusable::WrongKind(shown.to_owned(), "directory")),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(failed("look at", shown, error)),
+    }
+}
+
+fn make_directory(directory: &Path, shown: &str) -> Result<(), Unusable> {
+    if is_directory(directory, shown)? {
+        return Ok(());
+    }
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "there are no modes"))]
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(directory) {
+        Ok(()) => Ok(()),
+        // Another run was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            is_directory(directory, shown).map(drop)
+        }
+        Err(error) => Err(failed("create", shown, error)),
+    }
+}
+
+pub(crate) fn failed(doing: &'static str, path: &str, error: io::Error) -> Unusable {
+    let path = path.to_owned();
+    Unusable::Io { doing, path, error }
+}

@@ -1,0 +1,79 @@
+//! What the errors of the state mean for the exit status, and what the user can do.
+
+use orch::report::holder_text;
+use orch::state::backend::ReadError;
+use orch::state::edit::EditError;
+use orch::state::lock::{Held, LockError};
+use orch::state::store::StoreError;
+
+use crate::program::error::{ErrorKind, ProgramError};
+
+pub(super) fn from_store(error: StoreError) -> ProgramError {
+    anyhow::Error::new(error).into()
+}
+
+pub(super) fn from_read(error: ReadError) -> ProgramError {
+    match error {
+        ReadError::Store(error) => from_store(error),
+        ReadError::Newer { .. } => ProgramError::new(ErrorKind::Refused, error.into())
+            .hint("install the version of orch that the others use"),
+        ReadError::Damaged { ref backup, .. } => {
+            let hint = match backup {
+                Some(backup) => format!(
+                    "the newest backup is `{backup}`; `orch state restore SERIAL` brings it back"
+                ),
+                None => "there is no backup of it; look for an earlier version in the backend"
+                    .to_owned(),
+            };
+            ProgramError::new(ErrorKind::External, error.into()).hint(hint)
+        }
+    }
+}
+
+pub(super) fn from_lock(error: LockError) -> ProgramError {
+    match error {
+        LockError::Read(error) => from_read(error),
+        LockError::Missing(address) => missing(&address),
+        LockError::Held(held) => locked(&held),
+        LockError::Busy(_) => ProgramError::new(ErrorKind::External, error.into()),
+    }
+}
+
+/// Explains an edit that was not made.
+pub(super) fn from_edit(error: EditError<ProgramError>) -> ProgramError {
+    match error {
+        EditError::Lock(error) => from_lock(error),
+        EditError::Refused(error) => error,
+    }
+}
+
+pub(super) fn missing(address: &str) -> ProgramError {
+    ProgramError::refused(format!("there is no document at `{address}`"))
+        .hint("check the namespace and the key for a typing error, and whether somebody has removed the file (`git clean -fdx` removes `.orch`)")
+        .hint("`orch state init` creates a new document")
+}
+
+/// Explains that another run holds the lock.
+pub(super) fn locked(held: &Held) -> ProgramError {
+    let error = ProgramError::refused(format!("the state is locked by {}", holder_text(held)));
+    let wait = "wait until it is free";
+    match &held.lock {
+        Some(lock) => error.hint(format!(
+            "{wait}; if that run is gone, take the lock away with `orch state unlock {}`",
+            lock.code
+        )),
+        None => error.hint(wait),
+    }
+}
+
+pub(super) fn foreign(address: &str, what: &str, here: &str, there: &str) -> ProgramError {
+    let shown = |text: &str| match text {
+        "" => "the top of the repository".to_owned(),
+        text => format!("`{text}`"),
+    };
+    let (here, there) = (shown(here), shown(there));
+    ProgramError::refused(format!(
+        "the document at `{address}` belongs to another {what}: {there}, and this is {here}"
+    ))
+    .hint("check the configuration of the state")
+}

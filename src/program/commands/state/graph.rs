@@ -1,0 +1,179 @@
+//! `orch state import` and `export`
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use orch::git::Repository;
+use orch::selection::recorded;
+use orch::state::cfngin::{self, CfnginError, Graph};
+use orch::state::document::{Applied, Document, Entry};
+use serde_json::Map;
+
+use super::write::each;
+use super::{Format, State, WriteArgs};
+use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// The format of a graph of another tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// The persistent graph of `CFNgin`: `{"stack": ["what it runs after"]}`, by name
+    Cfngin,
+}
+
+/// Record the stacks of another tool's graph as applied
+///
+/// Takes a file that was downloaded. `CFNgin` keeps its graph at
+/// `s3://BUCKET/persistent_graphs/NAMESPACE/KEY.json`, or, where its documentation is right, at
+/// `s3://BUCKET/NAMESPACE/persistent_graphs/NAMESPACE/KEY.json`. A name means the stack that has it; a
+/// name that no stack has is recorded as the path `/NAME`. What is on record already stays as it is.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+
+    /// The format of the file
+    #[arg(long, value_enum)]
+    pub(super) format: GraphFormat,
+
+    /// The commit that is known to be applied
+    #[arg(long, value_name = "REV")]
+    pub(super) commit: Option<String>,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+}
+
+/// Write the stacks on record and what they run after for another tool
+///
+/// Names must be unique among the stacks on record.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The format of the graph
+    #[arg(long, value_enum)]
+    pub(super) format: GraphFormat,
+}
+
+fn refused(error: CfnginError) -> ProgramError {
+    ProgramError::new(ErrorKind::Refused, error.into())
+}
+
+pub(super) fn export(state: &State) -> Result<ExitStatus> {
+    let document = state.read()?;
+    state.check_stacks(&document)?;
+    let dependencies = recorded::dependencies(&document);
+    let name = |key: &str| {
+        document
+            .stacks
+            .get(key)
+            .map_or_else(String::new, |entry| entry.name.clone())
+    };
+    let graph = cfngin::graph(&dependencies, name).map_err(refused)?;
+    let mut out = console::stdout();
+    serde_json::to_writer_pretty(&mut out, &graph).map_err(std::io::Error::from)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+pub(super) fn import(state: &State, args: &ImportArgs) -> Result<ExitStatus> {
+    let shown = args.file.display();
+    let text = fs::read(&args.file).with_context(|| format!("failed to read `{shown}`"))?;
+    let graph = cfngin::read(&text).map_err(|error| {
+        refused(error).hint(format!("check whether `{shown}` is the file that you mean"))
+    })?;
+    let names: BTreeSet<&str> = graph
+        .iter()
+        .flat_map(|(name, before)| [name].into_iter().chain(before))
+        .map(String::as_str)
+        .collect();
+    let stacks = state.loaded.project.stacks.iter();
+    let stacks = stacks.map(|(_, stack)| (stack.path.as_str().to_owned(), stack.name.as_str()));
+    let keys = cfngin::keys(&names, stacks).map_err(refused)?;
+    let commit = args
+        .commit
+        .as_deref()
+        .map(|revision| commit(state, revision));
+    let commit = commit.transpose()?;
+    let imported = Imported {
+        graph: &graph,
+        keys: &keys,
+        commit: commit.as_deref(),
+    };
+    let edit = state.edit("import", &args.write);
+    state.change(&edit, Format::Text, each("imported"), |document, now| {
+        imported.record(document, now)
+    })
+}
+
+/// Returns the commit that a revision names.
+fn commit(state: &State, revision: &str) -> Result<String> {
+    let repository = Repository::open(&state.loaded.project.root);
+    let repository = repository.context("failed to open the git repository")?;
+    let commit = repository.commit(revision);
+    let commit = commit.with_context(|| format!("failed to look up `{revision}`"))?;
+    let commit = commit.ok_or_else(|| {
+        ProgramError::refused(format!("no commit `{revision}` is in this clone"))
+            .hint("fetch it, or check the name")
+    })?;
+    Ok(commit.to_string())
+}
+
+/// A graph that is about to be recorded.
+struct Imported<'a> {
+    graph: &'a Graph,
+    /// The stacks that names mean here.
+    keys: &'a BTreeMap<&'a str, String>,
+    commit: Option<&'a str>,
+}
+
+impl Imported<'_> {
+    fn key(&self, name: &str) -> String {
+        self.keys
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| format!("/{}", name.trim_matches('/')))
+    }
+
+    fn record(&self, document: &mut Document, now: Timestamp) -> Result<Vec<String>> {
+        let mut new = Vec::new();
+        for (name, before) in self.graph {
+            let key = self.key(name);
+            if name.trim_matches('/').is_empty() {
+                return Err(ProgramError::refused("a stack has an empty name"));
+            }
+            if document.stacks.contains_key(&key) {
+                console::note(&format!("`{key}` is on record already, and stays as it is"));
+                continue;
+            }
+            let applied = Applied {
+                serial: document.serial,
+                run: None,
+                at: now,
+                command: None,
+                commit: None,
+                dirty: false,
+                seen: self.commit.map(str::to_owned),
+                inputs: None,
+                triggers: Vec::new(),
+                other: Map::new(),
+            };
+            let entry = Entry {
+                name: name.clone(),
+                after: before.iter().map(|name| self.key(name)).collect(),
+                applied: Some(applied),
+                ..Entry::default()
+            };
+            document.stacks.insert(key.clone(), entry);
+            new.push(key);
+        }
+        Ok(new)
+    }
+}

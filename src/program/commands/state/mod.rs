@@ -1,0 +1,286 @@
+//! `orch state`
+
+mod errors;
+mod graph;
+mod read;
+mod recover;
+mod write;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use orch::author::Author;
+use orch::git::{GitError, Repository};
+use orch::path::{KeyFilter, StackPath};
+use orch::project::config::StateConfig;
+use orch::report::{Document, write_state_refusal_json};
+use orch::state::backend::Backend;
+use orch::state::clock::SystemClock;
+use orch::state::document;
+use orch::state::edit::Binding;
+use orch::state::open::open;
+
+use self::errors::{foreign, from_read, from_store};
+use super::format::Format;
+use super::{Loaded, MARK_ROOT, Reads, find_project};
+use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// Show and change what is on record of applied stacks
+///
+/// The record is one document, in a file or a bucket: see `orch help state`. STACK is the path of a
+/// stack on record: from the project root if it begins with `/`, else from the current directory.
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  orch state init                       create the document
+  orch state list                       which stacks are on record, from which commit
+  orch state show                       where it is, who writes, how much is in it
+  orch state show prod/network          what is on record of one stack
+  orch state taint prod/network --reason 'changed by hand'
+  orch state move /net /prod/network    after a directory was renamed
+  orch state unlock 6a1f…               take the lock away from a run that is gone
+  orch state recover 01a1ffb4           bring back what a run could not write"
+)]
+pub(crate) struct StateArgs {
+    #[command(subcommand)]
+    pub(crate) command: StateCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StateCommand {
+    Init(write::InitArgs),
+    List(read::ListArgs),
+    Show(read::ShowArgs),
+    History(read::HistoryArgs),
+    Forget(write::ForgetArgs),
+    Move(write::MoveArgs),
+    Taint(write::TaintArgs),
+    Untaint(write::UntaintArgs),
+    Backups(read::BackupsArgs),
+    Restore(write::RestoreArgs),
+    Import(graph::ImportArgs),
+    Export(graph::ExportArgs),
+    Unlock(recover::UnlockArgs),
+    Recover(recover::RecoverArgs),
+}
+
+/// How a command that writes does so.
+#[derive(Debug, Args)]
+pub(super) struct WriteArgs {
+    /// Write nothing, only say what would be written
+    #[arg(long)]
+    pub(super) dry_run: bool,
+
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+}
+
+/// The state of a project, opened.
+struct State {
+    loaded: Loaded,
+    config: StateConfig,
+    backend: Backend,
+    binding: Binding,
+    author: Author,
+    clock: SystemClock,
+}
+
+pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitStatus> {
+    let format = match command {
+        StateCommand::Init(args) => args.format,
+        StateCommand::List(args) => args.format,
+        StateCommand::Show(args) => args.format,
+        StateCommand::History(args) => args.format,
+        StateCommand::Forget(args) => args.format,
+        StateCommand::Move(args) => args.format,
+        StateCommand::Taint(args) => args.format,
+        StateCommand::Untaint(args) => args.format,
+        StateCommand::Backups(args) => args.format,
+        StateCommand::Restore(args) => args.format,
+        StateCommand::Import(_) | StateCommand::Export(_) => Format::Text,
+        StateCommand::Unlock(args) => args.format,
+        StateCommand::Recover(args) => args.format,
+    };
+    let result = carry_out(chdir, command, format);
+    if let Err(error) = &result
+        && error.kind() != ErrorKind::OutputClosed
+        && format == Format::Json
+    {
+        let mut out = console::stdout();
+        write_state_refusal_json(&mut out, &error.message())?;
+        out.flush()?;
+    }
+    result
+}
+
+fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Result<ExitStatus> {
+    let state = match State::open(chdir, format)? {
+        Ok(state) => state,
+        Err(status) => return Ok(status),
+    };
+    match command {
+        StateCommand::Init(args) => write::init(&state, args),
+        StateCommand::List(args) => read::list(&state, args),
+        StateCommand::Show(args) => read::show(&state, args),
+        StateCommand::History(args) => read::history(&state, args),
+        StateCommand::Forget(args) => write::forget(&state, args),
+        StateCommand::Move(args) => write::move_entry(&state, args),
+        StateCommand::Taint(args) => write::taint(&state, args),
+        StateCommand::Untaint(args) => write::untaint(&state, args),
+        StateCommand::Backups(args) => read::backups(&state, args),
+        StateCommand::Restore(args) => write::restore(&state, args),
+        StateCommand::Import(args) => graph::import(&state, args),
+        StateCommand::Export(_) => graph::export(&state),
+        StateCommand::Unlock(args) => recover::unlock(&state, args),
+        StateCommand::Recover(args) => recover::recover(&state, args),
+    }
+}
+
+impl State {
+    /// Opens the state of the project around the working directory; the exit status if its configuration
+    /// is wrong.
+    fn open(chdir: &[PathBuf], format: Format) -> Result<std::result::Result<Self, ExitStatus>> {
+        let found = find_project(chdir)?;
+        if !found.is_marked() {
+            return Err(ProgramError::refused(
+                "there is no state: nothing marks the root of a project here",
+            )
+            .hint(MARK_ROOT.to_owned()));
+        }
+        let document = format.document(Document::Stacks);
+        let mut loaded = Loaded::of(found, document, Reads::Configuration)?;
+        let Some(block) = loaded.project.settings.state.clone() else {
+            if let Some(status) = loaded.check(None)? {
+                return Ok(Err(status));
+            }
+            return Err(ProgramError::refused("this project keeps no state")
+                .hint("add a block `orch { config { state { project = \"…\" } } }` to its root; see `orch help state`"));
+        };
+        let config = match block.evaluate(&|name| std::env::var(name).ok()) {
+            Ok(config) => Some(config),
+            Err(problems) => {
+                // What needs no variable has been reported with everything else.
+                let known = loaded.problems.diagnostics.clone();
+                let new = problems
+                    .into_iter()
+                    .filter(|problem| !known.contains(problem));
+                loaded.problems.diagnostics.extend(new);
+                None
+            }
+        };
+        if let Some(status) = loaded.report()? {
+            return Ok(Err(status));
+        }
+        let config = config.expect("what is wrong is an error");
+        let root = &loaded.project.root;
+        let repository = match Repository::open(root) {
+            Ok(repository) => Some(repository),
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
+            Err(error) => {
+                let error = anyhow::Error::new(error);
+                return Err(error.context("failed to open the git repository").into());
+            }
+        };
+        let backend = open(&config, root).map_err(from_store)?;
+        let binding = Binding {
+            project: config.project.clone(),
+            namespace: config.namespace.clone(),
+            root: repository
+                .as_ref()
+                .map_or("", Repository::prefix)
+                .to_owned(),
+        };
+        let author = Author::new(repository.as_ref());
+        Ok(Ok(State {
+            loaded,
+            config,
+            backend,
+            binding,
+            author,
+            clock: SystemClock::default(),
+        }))
+    }
+
+    /// Reads the document of this project.
+    fn read(&self) -> Result<document::Document> {
+        let read = self.backend.read().map_err(from_read)?;
+        let document = read.ok_or_else(|| errors::missing(&self.backend.address()))?;
+        self.check_binding(&document.document)?;
+        Ok(document.document)
+    }
+
+    /// Checks that a document is about this project.
+    fn check_binding(&self, document: &document::Document) -> Result<()> {
+        let Binding {
+            project,
+            namespace,
+            root,
+        } = &self.binding;
+        for (what, here, there) in [
+            ("project", project, &document.project),
+            ("namespace", namespace, &document.namespace),
+            ("root", root, &document.root),
+        ] {
+            if here != there {
+                return Err(foreign(&self.backend.address(), what, here, there));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the document has something in common with this tree.
+    fn check_stacks(&self, document: &document::Document) -> Result<()> {
+        let stacks = &self.loaded.project.stacks;
+        let is_here = |(_, stack): (_, &orch::project::stack::Stack)| {
+            document.stacks.contains_key(stack.path.as_str())
+        };
+        if document.stacks.is_empty() || stacks.iter().any(is_here) {
+            return Ok(());
+        }
+        let address = self.backend.address();
+        Err(ProgramError::refused(format!(
+            "no stack on record in `{address}` is a stack here"
+        ))
+        .hint("check `project`, `namespace` and the backend in the configuration of the state"))
+    }
+
+    /// Returns the key that the user means, which need not be on record.
+    fn key(&self, document: &document::Document, written: &str) -> Result<String> {
+        if document.stacks.contains_key(written) {
+            return Ok(written.to_owned());
+        }
+        let (directory, instance) = KeyFilter::split(written);
+        let outside = |_| ProgramError::usage(format!("`{written}` leads out of the project"));
+        let directory = self.loaded.directory.resolve(directory).map_err(outside)?;
+        match instance {
+            None => Ok(directory.as_str().to_owned()),
+            Some(KeyFilter::One(key)) => {
+                Ok(StackPath::instance(directory, key).as_str().to_owned())
+            }
+            Some(KeyFilter::Any) => Err(ProgramError::usage(format!(
+                "`{written}` names several stacks; name one"
+            ))),
+        }
+    }
+
+    /// Returns the key of a stack on record.
+    fn recorded(&self, document: &document::Document, written: &str) -> Result<String> {
+        let key = self.key(document, written)?;
+        if document.stacks.contains_key(&key) {
+            return Ok(key);
+        }
+        let mut error = ProgramError::refused(format!("no stack `{key}` is on record"));
+        let known = document.stacks.keys().map(String::as_str);
+        if let Some(meant) = orch::diagnostic::closest(&key, known) {
+            error = error.hint(format!("did you mean `{meant}`?"));
+        }
+        Err(error)
+    }
+}

@@ -1,0 +1,143 @@
+//! `orch state list`, `show`, `history` and `backups`
+
+use std::io::Write as _;
+
+use clap::Args;
+use orch::report::{
+    ShownState, write_backups_json, write_entry, write_entry_json, write_history,
+    write_history_json, write_recorded, write_recorded_json, write_state, write_state_json,
+};
+
+use super::errors::{from_read, from_store};
+use super::{Format, State};
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// List the stacks on record, with the commit, the time and the run of what is there
+///
+/// A `+` behind the commit means that inputs were applied that were not committed.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The format of the list
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// Show where the document is, who holds its lock and what is in it, or one entry
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A stack on record
+    #[arg(value_name = "STACK")]
+    pub(super) stack: Option<String>,
+
+    /// The format; JSON has the whole document
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// Show the last writes, the newest first
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// The format of the history
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// List the serials of the backups, the oldest first
+///
+/// Each write that takes or replaces the document keeps the one before; `backups = 20` in the
+/// configuration says how many.
+#[derive(Debug, Args)]
+pub(crate) struct BackupsArgs {
+    /// The format of the list
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
+    let document = state.read()?;
+    state.check_stacks(&document)?;
+    if document.stacks.is_empty() {
+        console::note("no stack is on record");
+    }
+    let address = state.backend.address();
+    let mut out = console::stdout();
+    match args.format {
+        Format::Text => write_recorded(&mut out, &document)?,
+        Format::Json => {
+            let shown = ShownState {
+                address: &address,
+                document: &document,
+                heard: None,
+                backups: &[],
+            };
+            write_recorded_json(&mut out, &shown)?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {
+    let document = state.read()?;
+    let mut out = console::stdout();
+    if let Some(written) = &args.stack {
+        let key = state.recorded(&document, written)?;
+        let entry = &document.stacks[&key];
+        match args.format {
+            Format::Text => write_entry(&mut out, &key, entry)?,
+            Format::Json => write_entry_json(&mut out, &key, entry)?,
+        }
+        out.flush()?;
+        return Ok(ExitStatus::Success);
+    }
+    let record = match &document.lock {
+        Some(lock) => state.backend.record(&lock.run).map_err(from_read)?,
+        None => None,
+    };
+    let backups = state.backend.backups().map_err(from_store)?;
+    let address = state.backend.address();
+    let shown = ShownState {
+        address: &address,
+        document: &document,
+        heard: record.map(|(record, _)| record.at),
+        backups: &backups,
+    };
+    match args.format {
+        Format::Text => write_state(&mut out, &shown)?,
+        Format::Json => write_state_json(&mut out, &shown)?,
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+pub(super) fn history(state: &State, args: &HistoryArgs) -> Result<ExitStatus> {
+    let document = state.read()?;
+    let mut out = console::stdout();
+    match args.format {
+        Format::Text => write_history(&mut out, &document)?,
+        Format::Json => write_history_json(&mut out, &document)?,
+    }
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+pub(super) fn backups(state: &State, args: &BackupsArgs) -> Result<ExitStatus> {
+    // They are what is left when the document is damaged or gone.
+    let serials = state.backend.backups().map_err(from_store)?;
+    let mut out = console::stdout();
+    match args.format {
+        Format::Text => {
+            for serial in &serials {
+                writeln!(out, "{serial}")?;
+            }
+        }
+        Format::Json => write_backups_json(&mut out, &serials)?,
+    }
+    out.flush()?;
+    if serials.is_empty() {
+        console::note("there are no backups");
+    }
+    Ok(ExitStatus::Success)
+}

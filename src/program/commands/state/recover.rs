@@ -1,0 +1,187 @@
+//! `orch state unlock` and `recover`
+
+use clap::Args;
+use orch::folder::GuardedFolder;
+use orch::printable::printable;
+use orch::record::journal::{Liveness, Runs};
+use orch::report::holder_text;
+use orch::state::lock::{self, UnlockError, Unlocking};
+use orch::state::recover::{self as recovery, RecoverError, Recovery};
+use orch::state::run_record::RunRecord;
+use orch::state::writer::LocalCopy;
+
+use super::errors::{from_lock, locked};
+use super::write::each;
+use super::{Format, State, WriteArgs};
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// Take the lock away from a run, which can record nothing from then on
+///
+/// What the run has recorded is kept; what it has begun counts as interrupted. A run that was heard of
+/// within two minutes may be alive: see the address of its CI job first.
+#[derive(Debug, Args)]
+pub(crate) struct UnlockArgs {
+    /// The code of the lock, which `orch state show` prints
+    #[arg(value_name = "CODE")]
+    pub(super) code: String,
+
+    /// Also if the run was heard of within two minutes
+    #[arg(long)]
+    pub(super) force: bool,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// Bring what a run of this checkout could not write into the document
+///
+/// A stack that others have written about since is a conflict, and nothing is written until each such
+/// stack is taken or dropped.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// `last`, `last~1`, or a unique beginning or end of a run id
+    #[arg(value_name = "RUN")]
+    pub(super) run: String,
+
+    /// Write what the run has recorded of this stack, whatever others have written
+    #[arg(long, value_name = "STACK")]
+    pub(super) take: Vec<String>,
+
+    /// Keep what others have written of this stack
+    #[arg(long, value_name = "STACK")]
+    pub(super) drop: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
+    state.read()?;
+    let unlocking = Unlocking {
+        code: args.code.clone(),
+        force: args.force,
+        reason: args.write.reason.clone(),
+        dry_run: args.write.dry_run,
+    };
+    let unlocked = lock::unlock(&state.backend, &unlocking, &state.author, &state.clock);
+    let (lock, document) = unlocked.map_err(|error| match error {
+        UnlockError::Lock(error) => from_lock(error),
+        UnlockError::NotLocked => ProgramError::refused("the state is not locked"),
+        UnlockError::WrongCode(held) => locked(&held),
+        UnlockError::Alive(held) => ProgramError::refused(format!(
+            "the holder of the lock may be alive: {}",
+            holder_text(&held)
+        ))
+        .hint("end that run first; if it is gone, add `--force`"),
+    })?;
+    let (by, run) = (printable(&lock.by), printable(&lock.run));
+    let text = format!("took the lock away from {by}, run {run}\n");
+    state.say(args.write.dry_run, args.format, &text, &[], &document)
+}
+
+pub(super) fn recover(state: &State, args: &RecoverArgs) -> Result<ExitStatus> {
+    let (id, copy, record) = kept(state, &args.run)?;
+    let document = state.read()?;
+    let keys = |written: &[String]| -> Result<Vec<String>> {
+        let keys = written.iter().map(|written| {
+            if record.stacks.contains_key(written) {
+                Ok(written.clone())
+            } else {
+                state.key(&document, written)
+            }
+        });
+        keys.collect()
+    };
+    let recovery = Recovery {
+        take: keys(&args.take)?,
+        drop: keys(&args.drop)?,
+        reason: args.write.reason.clone(),
+        dry_run: args.write.dry_run,
+    };
+    let recovered = recovery::recover(
+        &state.backend,
+        &record,
+        &recovery,
+        &state.author,
+        &state.clock,
+    );
+    let recovered = recovered.map_err(|error| explained(error, &id))?;
+    if !args.write.dry_run
+        && let Err(error) = copy.remove()
+    {
+        console::note(&format!(
+            "what was recovered stays on this machine: {error}"
+        ));
+    }
+    if recovered.merged.is_empty() {
+        console::note("nothing to recover: everything is in the document");
+    }
+    state.say(
+        args.write.dry_run,
+        args.format,
+        &each("recovered")(&recovered.merged),
+        &recovered.merged,
+        &recovered.document,
+    )
+}
+
+/// Returns what a run has kept on this machine.
+fn kept(state: &State, wanted: &str) -> Result<(String, LocalCopy, RunRecord)> {
+    let cannot = |error: anyhow::Error| ProgramError::from(error.context("no runs can be read"));
+    let folder = GuardedFolder::find(&state.loaded.project.root);
+    let folder = folder.map_err(|error| cannot(error.into()))?;
+    let none = || ProgramError::refused("no run of this project is on record");
+    let folder = folder.ok_or_else(none)?;
+    let runs = Runs::find(folder.clone()).map_err(|error| cannot(error.into()))?;
+    let id = runs
+        .id(wanted)
+        .map_err(|error| ProgramError::usage(error.to_string()))?;
+    if runs.liveness(id) == Liveness::Alive {
+        return Err(ProgramError::refused(format!("run {id} is in progress")));
+    }
+    let copy = LocalCopy::of(folder, id);
+    let bytes = copy.read().map_err(|error| cannot(error.into()))?;
+    let Some(bytes) = bytes else {
+        return Err(ProgramError::refused(format!(
+            "run {id} has left nothing to recover"
+        )));
+    };
+    let record = RunRecord::parse(&bytes).map_err(|error| {
+        let what = format!("what run {id} has left cannot be used");
+        ProgramError::from(anyhow::Error::new(error).context(what))
+    })?;
+    Ok((id.to_owned(), copy, record))
+}
+
+fn explained(error: RecoverError, run: &str) -> ProgramError {
+    let list = |stacks: &[String]| {
+        let stacks: Vec<String> = stacks.iter().map(|stack| format!("`{stack}`")).collect();
+        stacks.join(", ")
+    };
+    match error {
+        RecoverError::Lock(error) => from_lock(error),
+        RecoverError::Foreign => {
+            ProgramError::refused(format!("run {run} has recorded something about another state"))
+                .hint("check the namespace and the backend of the configuration")
+        }
+        RecoverError::Unknown(stacks) => ProgramError::usage(format!(
+            "run {run} has recorded nothing about {}",
+            list(&stacks)
+        )),
+        RecoverError::Conflicts(stacks) => ProgramError::refused(format!(
+            "others have written about {} since run {run}",
+            list(&stacks)
+        ))
+        .hint("write what the run has recorded with `--take STACK`, or keep what others have written with `--drop STACK`"),
+    }
+}

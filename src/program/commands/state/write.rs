@@ -1,0 +1,304 @@
+//! `orch state init`, `forget`, `move`, `taint`, `untaint` and `restore`
+
+use std::io::Write as _;
+
+use clap::Args;
+use orch::printable::printable;
+use orch::project::config::BackendConfig;
+use orch::report::{Written, write_written_json};
+use orch::state::document::{Document, Taint};
+use orch::state::edit::{self, Edit, InitError, RestoreError};
+
+use super::errors::{from_edit, from_lock, from_store};
+use super::{Format, State, WriteArgs};
+use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// Create the document
+///
+/// Checks that the backend keeps writers from overwriting each other.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// Remove stacks from the record, whatever exists of them
+#[derive(Debug, Args)]
+pub(crate) struct ForgetArgs {
+    /// The stacks
+    #[arg(value_name = "STACK", required = true)]
+    pub(super) stacks: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// Put what is on record of a stack under another path
+#[derive(Debug, Args)]
+pub(crate) struct MoveArgs {
+    /// The stack on record
+    #[arg(value_name = "FROM")]
+    pub(super) from: String,
+
+    /// Its new path
+    #[arg(value_name = "TO")]
+    pub(super) to: String,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// Say that what exists of stacks is not what is on record: they count as failed
+#[derive(Debug, Args)]
+pub(crate) struct TaintArgs {
+    /// The stacks
+    #[arg(value_name = "STACK", required = true)]
+    pub(super) stacks: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// Take back what `taint` said
+#[derive(Debug, Args)]
+pub(crate) struct UntaintArgs {
+    /// The stacks
+    #[arg(value_name = "STACK", required = true)]
+    pub(super) stacks: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+/// Replace the document by a backup, even if it is damaged or gone
+///
+/// `orch state backups` lists the serials.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The serial of the backup
+    #[arg(value_name = "SERIAL")]
+    pub(super) serial: u64,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+}
+
+impl State {
+    /// Returns the frame of a write.
+    pub(super) fn edit(&self, what: &'static str, args: &WriteArgs) -> Edit<'_> {
+        Edit {
+            author: &self.author,
+            what,
+            reason: args.reason.clone(),
+            dry_run: args.dry_run,
+        }
+    }
+
+    /// Changes the entries of a document that is about this project, and says what was done to them.
+    pub(super) fn change(
+        &self,
+        edit: &Edit<'_>,
+        format: Format,
+        did: impl Fn(&[String]) -> String,
+        change: impl Fn(&mut Document, jiff::Timestamp) -> Result<Vec<String>>,
+    ) -> Result<ExitStatus> {
+        let made = edit.make(&self.backend, &self.clock, |document, now| {
+            self.check_binding(document)?;
+            change(document, now)
+        });
+        let (stacks, document) = made.map_err(from_edit)?;
+        self.say(edit.dry_run, format, &did(&stacks), &stacks, &document)
+    }
+
+    /// Says what was written: the text, or which stacks have other entries now.
+    pub(super) fn say(
+        &self,
+        dry_run: bool,
+        format: Format,
+        text: &str,
+        stacks: &[String],
+        document: &Document,
+    ) -> Result<ExitStatus> {
+        let address = self.backend.address();
+        let mut out = console::stdout();
+        match format {
+            Format::Text => write!(out, "{text}")?,
+            Format::Json => {
+                let written = Written {
+                    dry_run,
+                    address: &address,
+                    lineage: &document.lineage,
+                    serial: document.serial,
+                    stacks,
+                };
+                write_written_json(&mut out, &written)?;
+            }
+        }
+        out.flush()?;
+        if dry_run {
+            console::note("nothing was written: this is a dry run");
+        }
+        Ok(ExitStatus::Success)
+    }
+}
+
+pub(super) fn init(state: &State, args: &InitArgs) -> Result<ExitStatus> {
+    let edit = state.edit("init", &args.write);
+    let created = edit::init(&state.backend, &state.binding, &edit, &state.clock);
+    let created = created.map_err(|error| match error {
+        InitError::Store(error) => from_store(error),
+        InitError::Exists(_) => ProgramError::new(ErrorKind::Refused, error.into())
+            .hint("see what is in it with `orch state show`"),
+        InitError::Unconditional(_) => ProgramError::new(ErrorKind::Refused, error.into())
+            .hint("use a store that knows `If-None-Match` and `If-Match`"),
+    })?;
+    let tells = matches!(
+        state.config.backend,
+        BackendConfig::S3(_) | BackendConfig::Azurerm(_)
+    );
+    if tells && !created.is_numbered {
+        console::note(
+            "versioning seems to be off in this bucket; with it on, the store keeps every earlier version too",
+        );
+    }
+    let text = format!("created {}\n", printable(&state.backend.address()));
+    state.say(edit.dry_run, args.format, &text, &[], &created.document)
+}
+
+/// Returns what says what was done to each stack: a line for each.
+pub(super) fn each(did: &str) -> impl Fn(&[String]) -> String {
+    move |stacks| {
+        let lines = stacks
+            .iter()
+            .map(|stack| format!("{did} {}\n", printable(stack)));
+        lines.collect()
+    }
+}
+
+/// Says what was moved.
+fn moved(stacks: &[String]) -> String {
+    let names: Vec<_> = stacks.iter().map(|stack| printable(stack)).collect();
+    format!("moved {}\n", names.join(" to "))
+}
+
+/// Returns the keys of stacks on record, each once.
+fn all_recorded(state: &State, document: &Document, written: &[String]) -> Result<Vec<String>> {
+    let keys = written
+        .iter()
+        .map(|written| state.recorded(document, written));
+    let mut keys: Vec<String> = keys.collect::<Result<_>>()?;
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(keys)
+}
+
+pub(super) fn forget(state: &State, args: &ForgetArgs) -> Result<ExitStatus> {
+    let edit = state.edit("forget", &args.write);
+    state.change(&edit, args.format, each("forgot"), |document, _| {
+        let keys = all_recorded(state, document, &args.stacks)?;
+        for key in &keys {
+            document.stacks.remove(key);
+        }
+        Ok(keys)
+    })
+}
+
+pub(super) fn move_entry(state: &State, args: &MoveArgs) -> Result<ExitStatus> {
+    let edit = state.edit("move", &args.write);
+    state.change(&edit, args.format, moved, |document, _| {
+        let from = state.recorded(document, &args.from)?;
+        let to = state.key(document, &args.to)?;
+        if document.stacks.contains_key(&to) {
+            return Err(
+                ProgramError::refused(format!("`{to}` is on record already"))
+                    .hint(format!("forget it first: `orch state forget {to}`")),
+            );
+        }
+        let entry = document.stacks.remove(&from).unwrap_or_default();
+        document.stacks.insert(to.clone(), entry);
+        Ok(vec![from, to])
+    })
+}
+
+pub(super) fn taint(state: &State, args: &TaintArgs) -> Result<ExitStatus> {
+    let edit = state.edit("taint", &args.write);
+    state.change(&edit, args.format, each("tainted"), |document, now| {
+        state.check_stacks(document)?;
+        let keys = all_recorded(state, document, &args.stacks)?;
+        let taint = Taint {
+            by: state.author.by.clone(),
+            at: now,
+            reason: args.write.reason.clone(),
+            other: serde_json::Map::new(),
+        };
+        for key in &keys {
+            document.stacks.entry(key.clone()).or_default().tainted = Some(taint.clone());
+        }
+        Ok(keys)
+    })
+}
+
+pub(super) fn untaint(state: &State, args: &UntaintArgs) -> Result<ExitStatus> {
+    let edit = state.edit("untaint", &args.write);
+    state.change(&edit, args.format, each("untainted"), |document, _| {
+        state.check_stacks(document)?;
+        let keys = all_recorded(state, document, &args.stacks)?;
+        for key in &keys {
+            let entry = document.stacks.get_mut(key);
+            if entry.is_none_or(|entry| entry.tainted.take().is_none()) {
+                return Err(ProgramError::refused(format!("`{key}` is not tainted")));
+            }
+        }
+        Ok(keys)
+    })
+}
+
+pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
+    let edit = state.edit("restore", &args.write);
+    let backup = state.backend.backup(args.serial);
+    if let Ok(Some(document)) = &backup {
+        state.check_binding(document)?;
+    }
+    let restored = edit::restore(&state.backend, args.serial, &edit, &state.clock);
+    let document = restored.map_err(|error| match error {
+        RestoreError::Lock(error) => from_lock(error),
+        RestoreError::Unknown(_, ref known) => {
+            let known: Vec<String> = known.iter().map(u64::to_string).collect();
+            let hint = if known.is_empty() {
+                "there are no backups".to_owned()
+            } else {
+                format!("there are backups {}", known.join(", "))
+            };
+            ProgramError::new(ErrorKind::Refused, error.into()).hint(hint)
+        }
+    })?;
+    let (old, new) = (args.serial, document.serial);
+    let text = format!("restored backup {old} as serial {new}\n");
+    state.say(edit.dry_run, args.format, &text, &[], &document)
+}

@@ -1,0 +1,306 @@
+//! `config.state`: which project and namespace are on record, in which backend, and what is recorded.
+//!
+//! Expressions may use `env`. They are evaluated when something asks for the state, so that a variable
+//! that only CI has is missed only there; what needs no variable is checked with everything else.
+
+mod backend;
+mod record;
+mod values;
+
+use std::collections::HashMap;
+
+pub use self::backend::{
+    AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, S3Backend,
+};
+pub use self::record::{RecordPatterns, Recorded};
+use self::values::{HostVariables, Values};
+use super::ConfigLevel;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::syntax::{Attribute, Block};
+use crate::project::attempt::block::{no_labels, twice, unknown_attribute, unknown_block};
+use crate::source::Span;
+
+/// The variable that overrides the namespace.
+pub const NAMESPACE_VARIABLE: &str = "ORCH_NAMESPACE";
+
+/// The namespace if none is configured.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// How many backups are kept if nothing else is configured.
+const DEFAULT_BACKUPS: u32 = 20;
+
+/// The longest name of a project or namespace.
+const MAX_NAME: usize = 64;
+
+/// The attributes of the block.
+const STATE: [&str; 3] = ["project", "namespace", "backups"];
+
+/// The lists of patterns, in the order in which the last of two that match equally well wins.
+const RECORD: [&str; 3] = ["apply", "destroy", "never"];
+
+/// `config.state`, as written.
+#[derive(Debug, Clone)]
+pub struct StateBlock {
+    span: Span,
+    /// The attributes of the block, of `record` and of the backend, by path: `record.apply`.
+    attributes: HashMap<String, Attribute>,
+    backend: Option<(BackendKind, Span)>,
+}
+
+/// `config.state`, evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateConfig {
+    /// The name of the project.
+    pub project: String,
+    /// The namespace.
+    pub namespace: String,
+    /// How many backups are kept.
+    pub backups: usize,
+    /// Where the document is.
+    pub backend: BackendConfig,
+}
+
+/// Reads a block into what is known of the state.
+pub(super) fn read(
+    known: &mut Option<StateBlock>,
+    block: &Block,
+    level: ConfigLevel,
+    imported: bool,
+    problems: &mut Vec<Diagnostic>,
+) {
+    if level == ConfigLevel::Root {
+        *known = Some(StateBlock::read(known.take(), block, imported, problems));
+        return;
+    }
+    let message = "`state` belongs in the project root";
+    let diagnostic = Diagnostic::error(Code::Misplaced, message)
+        .label(block.kind.span, "this directory is not the root");
+    let help = "move it to the root directory of the project, which has one state";
+    problems.push(diagnostic.help(help));
+}
+
+impl StateBlock {
+    /// Reads the block, or adds another one of the same directory to `before`. What is imported does not
+    /// override.
+    fn read(
+        before: Option<Self>,
+        block: &Block,
+        imported: bool,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let mut state = before.unwrap_or_else(|| StateBlock {
+            span: block.kind.span,
+            attributes: HashMap::new(),
+            backend: None,
+        });
+        no_labels(block, problems);
+        state.attributes("", block, &STATE, imported, problems);
+        let mut record = None;
+        for inner in &block.body.blocks {
+            match &*inner.kind.text {
+                "backend" => state.backend(inner, imported, problems),
+                "record" => {
+                    if let Some(first) = record {
+                        problems.push(twice(inner, first));
+                        continue;
+                    }
+                    record = Some(inner.kind.span);
+                    no_labels(inner, problems);
+                    no_blocks(inner, problems);
+                    state.attributes("record.", inner, &RECORD, imported, problems);
+                }
+                _ => {
+                    let help = "a `state` block has `backend \"local\" { … }` and `record { … }`";
+                    problems.push(unknown_block(inner, block).help(help));
+                }
+            }
+        }
+        state
+    }
+
+    fn attributes(
+        &mut self,
+        prefix: &str,
+        block: &Block,
+        known: &[&str],
+        imported: bool,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        for attribute in &block.body.attributes {
+            let name = &*attribute.name.text;
+            if !known.contains(&name) {
+                problems.push(unknown_attribute(attribute, block, known));
+                continue;
+            }
+            let path = format!("{prefix}{name}");
+            match self.attributes.get(&path) {
+                None => _ = self.attributes.insert(path, attribute.clone()),
+                Some(_) if imported => {}
+                Some(first) => {
+                    let message = format!("`config.state.{path}` is set twice in this directory");
+                    problems.push(
+                        Diagnostic::error(Code::DuplicateDefinition, message)
+                            .label(attribute.name.span, "again here")
+                            .label(first.name.span, "first here")
+                            .help("remove one of them"),
+                    );
+                }
+            }
+        }
+    }
+
+    fn backend(&mut self, block: &Block, imported: bool, problems: &mut Vec<Diagnostic>) {
+        let span = block.kind.span;
+        let label = match block.labels.as_slice() {
+            [label] => label,
+            labels => {
+                let message = "a `backend` block has one label: its kind";
+                let diagnostic = match labels.get(1) {
+                    Some(label) => Diagnostic::error(Code::UnexpectedLabel, message)
+                        .label(label.span, "unexpected label"),
+                    None => Diagnostic::error(Code::UnknownBlock, message).label(span, "no label"),
+                };
+                problems.push(diagnostic.help(format!("kinds are: {}", BackendKind::names())));
+                return;
+            }
+        };
+        let Some(kind) = BackendKind::parse(&label.text) else {
+            let message = format!("unknown backend `{}`", label.text);
+            let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
+                .label(label.span, "not a kind of backend")
+                .did_you_mean(&label.text, BackendKind::ALL.map(BackendKind::name));
+            problems.push(diagnostic.help(format!("kinds are: {}", BackendKind::names())));
+            return;
+        };
+        match self.backend {
+            Some(_) if imported => return,
+            Some((_, first)) => {
+                problems.push(
+                    Diagnostic::error(Code::DuplicateBlock, "the state has one backend")
+                        .label(span, "second backend")
+                        .label(first, "first backend")
+                        .help("remove one of them"),
+                );
+                return;
+            }
+            None => self.backend = Some((kind, span)),
+        }
+        no_blocks(block, problems);
+        self.attributes("backend.", block, kind.attributes(), imported, problems);
+    }
+
+    /// Returns where the block is written.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Checks what needs no variable of the host.
+    pub(super) fn check(&self, problems: &mut Vec<Diagnostic>) {
+        let mut values = Values::new(&self.attributes, HostVariables::NotAsked);
+        _ = self.config(&mut values, None);
+        _ = record::patterns(&mut values);
+        problems.append(&mut values.problems);
+    }
+
+    /// Evaluates where the document is. `host` looks up the environment that `orch` was started in.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the configuration, or with a variable that it needs.
+    pub fn evaluate(
+        &self,
+        host: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<StateConfig, Vec<Diagnostic>> {
+        let mut values = Values::new(&self.attributes, HostVariables::Known(host));
+        let namespace = host(NAMESPACE_VARIABLE).filter(|namespace| !namespace.is_empty());
+        let config = self.config(&mut values, namespace);
+        match config {
+            Some(config) if values.problems.is_empty() => Ok(config),
+            _ => Err(values.problems),
+        }
+    }
+
+    /// Evaluates which commands are recorded; see [`Self::evaluate`].
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the patterns, or with a variable that they need.
+    pub fn patterns(
+        &self,
+        host: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<RecordPatterns, Vec<Diagnostic>> {
+        let mut values = Values::new(&self.attributes, HostVariables::Known(host));
+        let patterns = record::patterns(&mut values);
+        if values.problems.is_empty() {
+            Ok(patterns)
+        } else {
+            Err(values.problems)
+        }
+    }
+
+    fn config(&self, values: &mut Values<'_>, namespace: Option<String>) -> Option<StateConfig> {
+        let project = if self.attributes.contains_key("project") {
+            values
+                .text("project")
+                .filter(|name| values.check_name("project", name))
+        } else {
+            let message = "`state` needs a `project`";
+            let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
+                .label(self.span, "no `project` in this block");
+            values.problems.push(diagnostic.help(
+                "write a name that no other project has that shares the backend: `project = \"acme-infra\"`",
+            ));
+            None
+        };
+        let namespace = match namespace {
+            Some(namespace) => match name_problem(&namespace) {
+                None => Some(namespace),
+                Some(problem) => {
+                    let message = format!("`{NAMESPACE_VARIABLE}` is not a namespace: {problem}");
+                    values
+                        .problems
+                        .push(Diagnostic::error(Code::InvalidValue, message).help(NAME_HELP));
+                    None
+                }
+            },
+            None if self.attributes.contains_key("namespace") => values
+                .text("namespace")
+                .filter(|name| values.check_name("namespace", name)),
+            None => Some(DEFAULT_NAMESPACE.to_owned()),
+        };
+        let backups = values.number("backups").unwrap_or(DEFAULT_BACKUPS);
+        let kind = self.backend.unwrap_or((BackendKind::Local, self.span));
+        let backend = backend::config(values, kind);
+        Some(StateConfig {
+            project: project?,
+            namespace: namespace?,
+            backups: usize::try_from(backups).ok()?,
+            backend: backend?,
+        })
+    }
+}
+
+const NAME_HELP: &str =
+    "use letters, digits, `-` and `_`, at most 64, the first a letter or a digit";
+
+/// Returns what is wrong with the name of a project or a namespace.
+fn name_problem(name: &str) -> Option<&'static str> {
+    let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    match name.as_bytes() {
+        [] => Some("it is empty"),
+        [first, ..] if !first.is_ascii_alphanumeric() => {
+            Some("it does not begin with a letter or a digit")
+        }
+        bytes if bytes.len() > MAX_NAME => Some("it is too long"),
+        bytes if !bytes.iter().all(is_safe) => {
+            Some("it has something other than letters, digits, `-` and `_`")
+        }
+        _ => None,
+    }
+}
+
+fn no_blocks(block: &Block, problems: &mut Vec<Diagnostic>) {
+    for inner in &block.body.blocks {
+        problems.push(unknown_block(inner, block));
+    }
+}

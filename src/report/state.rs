@@ -1,0 +1,467 @@
+//! The persistent graph as text and JSON.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::printable::printable;
+use crate::report::document::FORMAT;
+use crate::report::runs::local_time;
+use crate::state::document::{Document, Entry, Lock, Outcome};
+use crate::state::lock::Held;
+
+/// How many characters of a commit are shown.
+const COMMIT: usize = 12;
+
+/// A document and what is known around it.
+#[derive(Debug)]
+pub struct ShownState<'a> {
+    /// The address.
+    pub address: &'a str,
+    /// The document.
+    pub document: &'a Document,
+    /// When the holder of the lock was heard of last, if it is locked.
+    pub heard: Option<Timestamp>,
+    /// The serials of the backups, oldest first.
+    pub backups: &'a [u64],
+}
+
+/// What a command has written, or would write.
+#[derive(Debug, Serialize)]
+pub struct Written<'a> {
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// The address of the document.
+    pub address: &'a str,
+    /// Its lineage.
+    pub lineage: &'a str,
+    /// Its serial afterwards.
+    pub serial: u64,
+    /// The stacks whose entries are others now.
+    pub stacks: &'a [String],
+}
+
+fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Numbered<'a, T> {
+        format: u32,
+        #[serde(flatten)]
+        value: &'a T,
+    }
+    let format = FORMAT;
+    serde_json::to_writer(&mut *out, &Numbered { format, value })?;
+    writeln!(out)
+}
+
+/// Writes lines in columns; the last column is as wide as it is.
+fn columns<const N: usize>(out: &mut impl Write, lines: &[[String; N]]) -> io::Result<()> {
+    let mut widths = [0; N];
+    for line in lines {
+        for (width, column) in widths.iter_mut().zip(line) {
+            *width = column.chars().count().max(*width);
+        }
+    }
+    for line in lines {
+        let mut text = String::new();
+        for (width, column) in widths.iter().zip(line) {
+            text += &format!("{column:width$}  ");
+        }
+        writeln!(out, "{}", text.trim_end())?;
+    }
+    Ok(())
+}
+
+fn or_dash(text: Option<&str>) -> String {
+    text.map_or_else(|| "-".to_owned(), |text| printable(text).into_owned())
+}
+
+fn short(commit: &str) -> String {
+    let short: String = commit.chars().take(COMMIT).collect();
+    printable(&short).into_owned()
+}
+
+/// Writes the stacks on record: path, commit, time and run of what is there.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_recorded(out: &mut impl Write, document: &Document) -> io::Result<()> {
+    let line = |(key, entry): (&String, &Entry)| {
+        let applied = entry.applied.as_ref();
+        let commit =
+            applied.and_then(|applied| applied.commit.as_deref().or(applied.seen.as_deref()));
+        let mut commit = commit.map_or_else(|| "-".to_owned(), short);
+        if applied.is_some_and(|applied| applied.dirty) {
+            commit += "+";
+        }
+        let at = applied.map(|applied| applied.at);
+        let at = at.or(entry.last.as_ref().map(|last| last.at));
+        let run = applied.and_then(|applied| applied.run.as_deref());
+        let run = run.or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
+        [
+            printable(key).into_owned(),
+            commit,
+            at.map_or_else(|| "-".to_owned(), local_time),
+            or_dash(run),
+        ]
+    };
+    let lines: Vec<[String; 4]> = document.stacks.iter().map(line).collect();
+    columns(out, &lines)
+}
+
+/// Writes the stacks on record as JSON.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_recorded_json(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct StackJson<'a> {
+        path: &'a str,
+        #[serde(flatten)]
+        entry: &'a Entry,
+    }
+    #[derive(Serialize)]
+    struct ListJson<'a> {
+        address: &'a str,
+        lineage: &'a str,
+        serial: u64,
+        stacks: Vec<StackJson<'a>>,
+    }
+    let stacks = shown.document.stacks.iter();
+    let stacks = stacks.map(|(path, entry)| StackJson { path, entry });
+    json(
+        out,
+        &ListJson {
+            address: shown.address,
+            lineage: &shown.document.lineage,
+            serial: shown.document.serial,
+            stacks: stacks.collect(),
+        },
+    )
+}
+
+/// Writes what there is to know of a document.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<()> {
+    let document = shown.document;
+    let stacks = document.stacks.values();
+    let applied = stacks
+        .clone()
+        .filter(|entry| entry.applied.is_some())
+        .count();
+    let failed = stacks.clone().filter(|entry| has_failed(entry)).count();
+    let begun = stacks
+        .clone()
+        .filter(|entry| entry.intent.is_some())
+        .count();
+    let tainted = stacks.filter(|entry| entry.tainted.is_some()).count();
+    let mut counts = format!("{} on record", document.stacks.len());
+    for (number, what) in [
+        (applied, "applied"),
+        (failed, "failed"),
+        (begun, "begun and not ended"),
+        (tainted, "tainted"),
+    ] {
+        if number > 0 {
+            counts += &format!(", {number} {what}");
+        }
+    }
+    let last = document.history.last();
+    let serial = last.map_or_else(String::new, |write| {
+        let (what, by) = (printable(&write.what), printable(&write.by));
+        format!(", last {what} by {by} at {}", local_time(write.at))
+    });
+    let lock = document.lock.as_ref().map_or_else(
+        || "free".to_owned(),
+        |lock| {
+            let held = Held {
+                lock: Some(lock.clone()),
+                heard: shown.heard,
+            };
+            format!("{}; code {}", holder_text(&held), printable(&lock.code))
+        },
+    );
+    let backups: Vec<String> = shown.backups.iter().map(u64::to_string).collect();
+    let backups = if backups.is_empty() {
+        "none".to_owned()
+    } else {
+        backups.join(", ")
+    };
+    let root = match document.root.as_str() {
+        "" => ".",
+        root => root,
+    };
+    columns(
+        out,
+        &[
+            ["address".to_owned(), printable(shown.address).into_owned()],
+            [
+                "project".to_owned(),
+                printable(&document.project).into_owned(),
+            ],
+            [
+                "namespace".to_owned(),
+                printable(&document.namespace).into_owned(),
+            ],
+            ["root".to_owned(), printable(root).into_owned()],
+            [
+                "lineage".to_owned(),
+                printable(&document.lineage).into_owned(),
+            ],
+            ["serial".to_owned(), format!("{}{serial}", document.serial)],
+            ["lock".to_owned(), lock],
+            ["stacks".to_owned(), counts],
+            ["backups".to_owned(), backups],
+        ],
+    )
+}
+
+/// Writes a document and what is known around it as JSON.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_state_json(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct StateJson<'a> {
+        address: &'a str,
+        heard: Option<Timestamp>,
+        backups: &'a [u64],
+        document: &'a Document,
+    }
+    json(
+        out,
+        &StateJson {
+            address: shown.address,
+            heard: shown.heard,
+            backups: shown.backups,
+            document: shown.document,
+        },
+    )
+}
+
+fn has_failed(entry: &Entry) -> bool {
+    let last = entry.last.as_ref();
+    last.is_some_and(|last| last.outcome != Outcome::Succeeded)
+}
+
+/// Writes one entry.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_entry(out: &mut impl Write, key: &str, entry: &Entry) -> io::Result<()> {
+    let list = |texts: &[String]| {
+        if texts.is_empty() {
+            "-".to_owned()
+        } else {
+            printable(&texts.join(", ")).into_owned()
+        }
+    };
+    let mut lines = vec![
+        ["stack".to_owned(), printable(key).into_owned()],
+        ["id".to_owned(), or_dash(entry.id.as_deref())],
+        ["name".to_owned(), printable(&entry.name).into_owned()],
+        ["tags".to_owned(), list(&entry.tags)],
+        ["after".to_owned(), list(&entry.after)],
+        ["before".to_owned(), list(&entry.before)],
+    ];
+    let at_commit = |commit: Option<&str>| match commit {
+        Some(commit) => format!(" at commit {}", short(commit)),
+        None => String::new(),
+    };
+    let in_run = |run: Option<&str>| match run {
+        Some(run) => format!(" in run {}", printable(run)),
+        None => String::new(),
+    };
+    if let Some(applied) = &entry.applied {
+        let mut text = local_time(applied.at);
+        text += &in_run(applied.run.as_deref());
+        text += &at_commit(applied.commit.as_deref());
+        if applied.dirty {
+            text += ", with inputs that were not committed";
+        }
+        if let Some(command) = &applied.command {
+            text += &format!(", by `{}`", printable(command));
+        }
+        lines.push(["applied".to_owned(), text]);
+        if let Some(seen) = &applied.seen {
+            lines.push(["seen".to_owned(), format!("commit {}", short(seen))]);
+        }
+        if let Some(inputs) = &applied.inputs {
+            lines.push(["inputs".to_owned(), printable(&inputs.digest).into_owned()]);
+        }
+    }
+    if let Some(last) = &entry.last {
+        let outcome = match &last.outcome {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Failed => "failed",
+            Outcome::Other(word) => word,
+        };
+        let mut text = format!(
+            "{} {} at {}",
+            printable(last.action.word()),
+            printable(outcome),
+            local_time(last.at)
+        );
+        text += &in_run(last.run.as_deref());
+        if let Some(failure) = &last.failure {
+            text += &format!(": {}", printable(failure));
+        }
+        lines.push(["last".to_owned(), text]);
+    }
+    if let Some(intent) = &entry.intent {
+        let text = format!(
+            "{} since {}{}",
+            printable(intent.action.word()),
+            local_time(intent.since),
+            in_run(Some(&intent.run))
+        );
+        lines.push(["begun".to_owned(), text]);
+    }
+    if let Some(taint) = &entry.tainted {
+        let mut text = format!("by {} at {}", printable(&taint.by), local_time(taint.at));
+        if let Some(reason) = &taint.reason {
+            text += &format!(": {}", printable(reason));
+        }
+        lines.push(["tainted".to_owned(), text]);
+    }
+    columns(out, &lines)
+}
+
+/// Writes one entry as JSON.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_entry_json(out: &mut impl Write, key: &str, entry: &Entry) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct EntryJson<'a> {
+        path: &'a str,
+        #[serde(flatten)]
+        entry: &'a Entry,
+    }
+    json(out, &EntryJson { path: key, entry })
+}
+
+/// Writes the history, the newest write first.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_history(out: &mut impl Write, document: &Document) -> io::Result<()> {
+    let lines = document.history.iter().rev().map(|write| {
+        let counted = [
+            (write.applied, "applied"),
+            (write.failed, "failed"),
+            (write.destroyed, "destroyed"),
+        ];
+        let counted = counted.iter().filter(|(number, _)| *number > 0);
+        let counted: Vec<String> = counted
+            .map(|(number, word)| format!("{number} {word}"))
+            .collect();
+        let counted = Some(counted.join(", ")).filter(|counted| !counted.is_empty());
+        [
+            write.serial.to_string(),
+            local_time(write.at),
+            printable(&write.what).into_owned(),
+            printable(&write.by).into_owned(),
+            or_dash(write.run.as_deref()),
+            or_dash(counted.as_deref()),
+            or_dash(write.reason.as_deref()),
+        ]
+    });
+    let lines: Vec<[String; 7]> = lines.collect();
+    columns(out, &lines)
+}
+
+/// Writes the history as JSON, the newest write first.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_history_json(out: &mut impl Write, document: &Document) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct HistoryJson<'a> {
+        history: Vec<&'a crate::state::document::Write>,
+    }
+    let history = document.history.iter().rev().collect();
+    json(out, &HistoryJson { history })
+}
+
+/// Writes the serials of backups as JSON, the oldest first.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_backups_json(out: &mut impl Write, serials: &[u64]) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct BackupJson {
+        serial: u64,
+    }
+    #[derive(Serialize)]
+    struct BackupsJson {
+        backups: Vec<BackupJson>,
+    }
+    let backups = serials.iter().map(|&serial| BackupJson { serial });
+    let backups = backups.collect();
+    json(out, &BackupsJson { backups })
+}
+
+/// Writes as JSON what a command has written.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_written_json(out: &mut impl Write, written: &Written<'_>) -> io::Result<()> {
+    json(out, written)
+}
+
+/// Writes as JSON why a command of `orch state` did nothing.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_state_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
+    json(
+        out,
+        &serde_json::json!({ "refused": { "problem": problem, "command": null } }),
+    )
+}
+
+/// Describes the holder of a lock: who, where, since when, and when they were heard of.
+pub fn holder_text(held: &Held) -> String {
+    let Some(lock) = &held.lock else {
+        return "another process of this machine".to_owned();
+    };
+    let Lock {
+        run,
+        action,
+        by,
+        host,
+        process,
+        ci,
+        since,
+        ..
+    } = lock;
+    let mut text = format!(
+        "{} on {}, process {process}, {} in run {} since {}",
+        printable(by),
+        printable(host),
+        printable(action.word()),
+        printable(run),
+        local_time(*since)
+    );
+    if let Some(heard) = held.heard {
+        text += &format!(", last heard of at {}", local_time(heard));
+    }
+    if let Some(ci) = ci {
+        text += &format!(", {}", printable(ci));
+    }
+    text
+}

@@ -1,0 +1,353 @@
+//! The document in its store, with all that lies beside it.
+//!
+//! ```text
+//! acme-infra/prod.json               the document
+//! acme-infra/prod.run-01a2….json     what a run has changed
+//! acme-infra/prod.backups/412.json   an earlier document
+//! ```
+
+use super::document::{Document, Unreadable};
+use super::run_record::RunRecord;
+use super::store::{Condition, Object, Presence, PutError, Store, StoreError, Version};
+
+/// The objects of one document.
+pub struct Backend {
+    store: Box<dyn Store>,
+    /// The key of the document, without `.json`.
+    base: String,
+    /// How many backups are kept.
+    backups: usize,
+}
+
+impl std::fmt::Debug for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A store may hold credentials.
+        let mut shown = f.debug_struct("Backend");
+        shown.field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+/// A document as it was read.
+#[derive(Debug, Clone)]
+pub struct Read {
+    /// The document.
+    pub document: Document,
+    /// Its text.
+    pub bytes: Vec<u8>,
+    /// Its version.
+    pub version: Version,
+}
+
+/// Why something in the backend cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The store cannot be asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A later version of `orch` wrote it.
+    #[error("`{address}` cannot be used: {why}")]
+    Newer {
+        /// What cannot be read.
+        address: String,
+        /// Why.
+        why: Unreadable,
+    },
+    /// It is damaged.
+    #[error("`{address}` cannot be used: {why}")]
+    Damaged {
+        /// What cannot be read.
+        address: String,
+        /// Why.
+        why: Unreadable,
+        /// The address of the newest backup, if there is one.
+        backup: Option<String>,
+    },
+}
+
+/// How a conditional put ended.
+#[derive(Debug)]
+pub(super) enum Swap {
+    /// The object is what was put, in this version.
+    Done(Version),
+    /// It is something else.
+    Refused(Option<Object>),
+}
+
+impl Backend {
+    /// Returns the backend of the document with the key `base`, without `.json`.
+    pub fn new(store: Box<dyn Store>, base: String, backups: usize) -> Self {
+        Backend {
+            store,
+            base,
+            backups,
+        }
+    }
+
+    /// Returns the name of the document for people.
+    pub fn address(&self) -> String {
+        self.store.address(&self.key())
+    }
+
+    fn key(&self) -> String {
+        format!("{}.json", self.base)
+    }
+
+    fn record_key(&self, run: &str) -> String {
+        format!("{}.run-{run}.json", self.base)
+    }
+
+    fn backup_key(&self, serial: u64) -> String {
+        format!("{}.backups/{serial}.json", self.base)
+    }
+
+    /// Reads the document, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked, or the document cannot be used.
+    pub fn read(&self) -> Result<Option<Read>, ReadError> {
+        let Some(object) = self.store.get(&self.key())? else {
+            return Ok(None);
+        };
+        self.understood(object).map(Some)
+    }
+
+    /// Returns whether there is anything where the document belongs.
+    pub(super) fn exists(&self) -> Result<bool, StoreError> {
+        Ok(self.version()?.is_some())
+    }
+
+    /// Returns the version of what is where the document belongs, readable or not.
+    pub(super) fn version(&self) -> Result<Option<Version>, StoreError> {
+        let object = self.store.get(&self.key())?;
+        Ok(object.map(|object| object.version))
+    }
+
+    /// Reads what was found where the document belongs.
+    pub(super) fn understood(&self, object: Object) -> Result<Read, ReadError> {
+        let Object { bytes, version } = object;
+        let address = self.address();
+        match Document::parse(&bytes) {
+            Ok(document) => Ok(Read {
+                document,
+                bytes,
+                version,
+            }),
+            Err(why @ Unreadable::Newer(_)) => Err(ReadError::Newer { address, why }),
+            Err(why @ Unreadable::Damaged(_)) => {
+                // Where even that cannot be listed, the damage is still what matters.
+                let newest = self
+                    .backups()
+                    .ok()
+                    .and_then(|serials| serials.last().copied());
+                let backup = newest.map(|serial| self.store.address(&self.backup_key(serial)));
+                Err(ReadError::Damaged {
+                    address,
+                    why,
+                    backup,
+                })
+            }
+        }
+    }
+
+    /// Reads the record of a run, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked, or the record cannot be used.
+    pub fn record(&self, run: &str) -> Result<Option<(RunRecord, Version)>, ReadError> {
+        let key = self.record_key(run);
+        let Some(object) = self.store.get(&key)? else {
+            return Ok(None);
+        };
+        let address = self.store.address(&key);
+        match RunRecord::parse(&object.bytes) {
+            Ok(record) => Ok(Some((record, object.version))),
+            Err(why @ Unreadable::Newer(_)) => Err(ReadError::Newer { address, why }),
+            Err(why) => Err(ReadError::Damaged {
+                address,
+                why,
+                backup: None,
+            }),
+        }
+    }
+
+    /// Returns the serials of the backups, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    pub fn backups(&self) -> Result<Vec<u64>, StoreError> {
+        let prefix = format!("{}.backups/", self.base);
+        let keys = self.store.list(&prefix)?;
+        let serial = |key: &String| {
+            let name = key.strip_prefix(&prefix)?.strip_suffix(".json")?;
+            name.parse().ok()
+        };
+        let mut serials: Vec<u64> = keys.iter().filter_map(serial).collect();
+        serials.sort_unstable();
+        Ok(serials)
+    }
+
+    /// Reads a backup, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked, or the backup cannot be used.
+    pub fn backup(&self, serial: u64) -> Result<Option<Document>, ReadError> {
+        let key = self.backup_key(serial);
+        let Some(object) = self.store.get(&key)? else {
+            return Ok(None);
+        };
+        let address = self.store.address(&key);
+        match Document::parse(&object.bytes) {
+            Ok(document) => Ok(Some(document)),
+            Err(why @ Unreadable::Newer(_)) => Err(ReadError::Newer { address, why }),
+            Err(why) => Err(ReadError::Damaged {
+                address,
+                why,
+                backup: None,
+            }),
+        }
+    }
+
+    /// Copies a document that is about to be replaced, and removes the oldest copies.
+    pub(super) fn back_up(&self, read: &Read) -> Result<(), StoreError> {
+        if self.backups == 0 {
+            return Ok(());
+        }
+        let key = self.backup_key(read.document.serial);
+        match self.store.put(&key, &read.bytes, &Condition::Absent) {
+            // Whoever copied it before copied the same.
+            Ok(_) | Err(PutError::Refused) => {}
+            Err(PutError::Unknown(error)) => return Err(error),
+        }
+        // Some buckets forbid removal.
+        let serials = self.backups().unwrap_or_default();
+        let excess = serials.len().saturating_sub(self.backups);
+        for serial in &serials[..excess] {
+            _ = self.store.delete(&self.backup_key(*serial));
+        }
+        Ok(())
+    }
+
+    /// Puts the document if the condition holds.
+    pub(super) fn swap(
+        &self,
+        document: &Document,
+        condition: &Condition,
+    ) -> Result<Swap, StoreError> {
+        self.swap_bytes(&self.key(), &document.to_bytes(), condition)
+    }
+
+    /// Puts a run record if the condition holds.
+    pub(super) fn swap_record(
+        &self,
+        record: &RunRecord,
+        condition: &Condition,
+    ) -> Result<Swap, StoreError> {
+        let key = self.record_key(&record.run);
+        self.swap_bytes(&key, &record.to_bytes(), condition)
+    }
+
+    /// Puts an object if the condition holds. Where the answer was lost, or was a refusal that may be of
+    /// a second request after the first one had worked, reading tells: no two writes have the same bytes.
+    fn swap_bytes(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        condition: &Condition,
+    ) -> Result<Swap, StoreError> {
+        let lost = match self.store.put(key, bytes, condition) {
+            Ok(version) => return Ok(Swap::Done(version)),
+            Err(PutError::Refused) => None,
+            Err(PutError::Unknown(error)) => Some(error),
+        };
+        let found = self.store.get(key)?;
+        if let Some(object) = &found
+            && object.bytes == bytes
+        {
+            return Ok(Swap::Done(object.version.clone()));
+        }
+        let is_untouched = match condition {
+            Condition::Absent => found.is_none(),
+            Condition::Unchanged(version) => found
+                .as_ref()
+                .is_some_and(|found| found.version == *version),
+        };
+        match lost {
+            // It may still arrive: whoever tries again is told apart by the bytes.
+            Some(error) if is_untouched => Err(error),
+            _ => Ok(Swap::Refused(found)),
+        }
+    }
+
+    /// Removes the record of a run, which is in the document by now. What cannot be removed is removed
+    /// by the next holder of the lock.
+    pub(super) fn delete_record(&self, run: &str) {
+        _ = self.store.delete(&self.record_key(run));
+    }
+
+    /// Removes the records of all other runs. Only the holder of the lock may do so.
+    pub(super) fn delete_other_records(&self, run: &str) {
+        let own = self.record_key(run);
+        let prefix = format!("{}.run-", self.base);
+        for key in self.store.list(&prefix).unwrap_or_default() {
+            if key != own {
+                _ = self.store.delete(&key);
+            }
+        }
+    }
+
+    pub(super) fn presence(&self) -> Result<Presence, StoreError> {
+        self.store.presence()
+    }
+
+    /// Checks that the store refuses what it should: a second creation, and a put over a version that is
+    /// no longer there. Returns whether the store is known to keep no earlier versions.
+    pub(super) fn probe(&self, nonce: &str) -> Result<Probe, StoreError> {
+        let key = format!("{}.probe-{nonce}.json", self.base);
+        let probe = || {
+            let put = |text: &str, condition: &Condition| match self.store.put(
+                &key,
+                text.as_bytes(),
+                condition,
+            ) {
+                Ok(version) => Ok(Some(version)),
+                Err(PutError::Refused) => Ok(None),
+                Err(PutError::Unknown(error)) => Err(error),
+            };
+            let Some(first) = put(&format!("{nonce} 1"), &Condition::Absent)? else {
+                return Ok(Probe::Ignored);
+            };
+            if put(&format!("{nonce} 2"), &Condition::Absent)?.is_some() {
+                return Ok(Probe::Ignored);
+            }
+            let old = Condition::Unchanged(first.clone());
+            if put(&format!("{nonce} 3"), &old)?.is_none() {
+                return Ok(Probe::Ignored);
+            }
+            if put(&format!("{nonce} 4"), &old)?.is_some() {
+                return Ok(Probe::Ignored);
+            }
+            Ok(Probe::Kept {
+                number: first.number.is_some(),
+            })
+        };
+        let result = probe();
+        _ = self.store.delete(&key);
+        result
+    }
+}
+
+/// What a store does with conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Probe {
+    /// It puts objects whose condition does not hold, or refuses those whose condition holds.
+    Ignored,
+    /// It keeps to them.
+    Kept {
+        /// Whether it tells versions by number.
+        number: bool,
+    },
+}

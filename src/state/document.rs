@@ -1,0 +1,416 @@
+//! The document: which stacks exist out there, from which commit and inputs, and who writes now.
+//!
+//! Within a format number fields are only added. What this program does not know is kept wherever it
+//! stands, and written back.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The format that this program reads and writes.
+pub const FORMAT: u32 = 1;
+
+/// How many writes the history remembers.
+const KEPT_HISTORY: usize = 200;
+
+/// The serial of what has not been merged into the document yet.
+pub const UNMERGED: u64 = 0;
+
+/// The failure of a turn whose end nobody has seen.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// The persistent graph of a project in one namespace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// The number of the format.
+    pub format: u32,
+    /// The project, as configured.
+    pub project: String,
+    /// The namespace, as configured.
+    pub namespace: String,
+    /// The path of the project in its repository; empty at the top.
+    pub root: String,
+    /// Differs from that of any other document, and never changes.
+    pub lineage: String,
+    /// How many times the document has been written.
+    pub serial: u64,
+    /// The run that writes, if one does.
+    pub lock: Option<Lock>,
+    /// The stacks, by what `orch list` prints.
+    pub stacks: BTreeMap<String, Entry>,
+    /// The last writes, the newest last.
+    #[serde(default)]
+    pub history: Vec<Write>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Who may write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    /// Differs from that of any other lock.
+    pub code: String,
+    /// The run id.
+    pub run: String,
+    /// What the run does.
+    pub action: Action,
+    /// Who started it.
+    pub by: String,
+    /// The machine.
+    pub host: String,
+    /// The process id on that machine.
+    pub process: u32,
+    /// The address of the CI job.
+    pub ci: Option<String>,
+    /// When the lock was taken.
+    pub since: Timestamp,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What a run does to the stacks that it is recorded for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It brings about what the configuration says.
+    Apply,
+    /// It removes what is there.
+    Destroy,
+    /// Something that a later version does.
+    #[serde(untagged)]
+    Other(String),
+}
+
+impl Action {
+    /// Returns the word for it.
+    pub fn word(&self) -> &str {
+        match self {
+            Action::Apply => "apply",
+            Action::Destroy => "destroy",
+            Action::Other(word) => word,
+        }
+    }
+}
+
+/// A stack on record.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The id.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The name.
+    #[serde(default)]
+    pub name: String,
+    /// The tags.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// `after`, with paths from the project root.
+    #[serde(default)]
+    pub after: Vec<String>,
+    /// `before`, with paths from the project root.
+    #[serde(default)]
+    pub before: Vec<String>,
+    /// The last apply that succeeded.
+    #[serde(default)]
+    pub applied: Option<Applied>,
+    /// The last attempt.
+    #[serde(default)]
+    pub last: Option<Attempt>,
+    /// What has begun, and has not ended as far as is known.
+    #[serde(default)]
+    pub intent: Option<Intent>,
+    /// Who does not trust what is there, if anybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tainted: Option<Taint>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// An apply that succeeded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Applied {
+    /// The write that merged it; [`UNMERGED`] before that.
+    pub serial: u64,
+    /// The run id; none if no run of `orch` applied it.
+    pub run: Option<String>,
+    /// When it ended.
+    pub at: Timestamp,
+    /// The pattern that the command matched: never its arguments.
+    pub command: Option<String>,
+    /// The commit of HEAD.
+    pub commit: Option<String>,
+    /// Whether an input was not committed.
+    pub dirty: bool,
+    /// The newest commit that is known to have the same inputs.
+    pub seen: Option<String>,
+    /// What it was made of; none if that is not known.
+    pub inputs: Option<Inputs>,
+    /// The triggers that it answered.
+    #[serde(default)]
+    pub triggers: Vec<String>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What a stack was made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inputs {
+    /// The version of the rules that decide what counts, and a digest of the settings behind them.
+    pub rules: String,
+    /// The digest of everything that counts.
+    pub digest: String,
+    /// Digests of its parts, which only explain.
+    #[serde(default)]
+    pub parts: BTreeMap<String, String>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// An attempt that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The write that merged it; [`UNMERGED`] before that.
+    pub serial: u64,
+    /// What was tried.
+    pub action: Action,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How it failed, if it did.
+    pub failure: Option<String>,
+    /// The run id.
+    pub run: Option<String>,
+    /// When it ended.
+    pub at: Timestamp,
+    /// The commit of HEAD.
+    pub commit: Option<String>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It succeeded.
+    Succeeded,
+    /// It did not.
+    Failed,
+    /// Something that a later version knows.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// What has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// What is being done.
+    pub action: Action,
+    /// The run that does it.
+    pub run: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Somebody's doubt about a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taint {
+    /// Who.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: Option<String>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A write that changed entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    /// The serial that the document got.
+    pub serial: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub by: String,
+    /// The run, if it was one.
+    pub run: Option<String>,
+    /// What was done: the action of a run, or a command of `orch state`.
+    pub what: String,
+    /// Why, in the user's words.
+    pub reason: Option<String>,
+    /// How many stacks were applied.
+    pub applied: usize,
+    /// How many failed.
+    pub failed: usize,
+    /// How many were destroyed.
+    pub destroyed: usize,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Why the text of a document cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// A later version wrote it.
+    #[error("it has format {0}, and this version of orch knows formats up to {FORMAT}")]
+    Newer(u64),
+    /// It is not a document.
+    #[error("it is damaged: {0}")]
+    Damaged(serde_json::Error),
+}
+
+impl Document {
+    /// Reads a document.
+    ///
+    /// # Errors
+    ///
+    /// If it is damaged, or a later version wrote it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
+        parse(bytes, |document: &Document| document.format)
+    }
+
+    /// Returns the text of the document, which ends with a line break.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(self)
+    }
+
+    /// Returns the serial of the write with which a run has freed its lock, if it has.
+    pub fn end_of(&self, run: &str) -> Option<u64> {
+        let ends = [Action::Apply, Action::Destroy];
+        let is_end = |write: &&Write| {
+            write.run.as_deref() == Some(run) && ends.iter().any(|end| write.what == end.word())
+        };
+        let end = self.history.iter().rev().find(is_end);
+        end.map(|write| write.serial)
+    }
+
+    /// Puts whole entries into the document; `None` removes one. What was unmerged gets the serial that
+    /// the document has now.
+    pub fn merge(&mut self, stacks: &BTreeMap<String, Option<Entry>>) {
+        for (key, entry) in stacks {
+            match entry {
+                Some(entry) => {
+                    let mut entry = entry.clone();
+                    entry.number(self.serial);
+                    self.stacks.insert(key.clone(), entry);
+                }
+                None => _ = self.stacks.remove(key),
+            }
+        }
+    }
+
+    /// Ends every intent that a run has left open: nobody has seen how it ended.
+    pub fn interrupt(&mut self, run: &str, at: Timestamp) {
+        for entry in self.stacks.values_mut() {
+            if let Some(intent) = entry.intent.take_if(|intent| intent.run == run) {
+                entry.last = Some(Attempt {
+                    serial: self.serial,
+                    action: intent.action,
+                    outcome: Outcome::Failed,
+                    failure: Some(INTERRUPTED.to_owned()),
+                    run: Some(intent.run),
+                    at,
+                    commit: None,
+                    other: Map::new(),
+                });
+            }
+        }
+    }
+
+    /// Adds a write to the history, with the serial that the document has now.
+    pub fn remember(&mut self, write: Write) {
+        self.history.push(Write {
+            serial: self.serial,
+            ..write
+        });
+        let excess = self.history.len().saturating_sub(KEPT_HISTORY);
+        self.history.drain(..excess);
+    }
+}
+
+impl Entry {
+    /// Gives what has not been merged yet a serial.
+    fn number(&mut self, serial: u64) {
+        if let Some(applied) = &mut self.applied
+            && applied.serial == UNMERGED
+        {
+            applied.serial = serial;
+        }
+        if let Some(last) = &mut self.last
+            && last.serial == UNMERGED
+        {
+            last.serial = serial;
+        }
+    }
+
+    /// Gives what has not been merged yet the serials of an entry that may be the same one, merged.
+    pub(super) fn number_like(&mut self, merged: &Entry) {
+        if let (Some(applied), Some(like)) = (&mut self.applied, &merged.applied)
+            && applied.serial == UNMERGED
+        {
+            applied.serial = like.serial;
+        }
+        if let (Some(last), Some(like)) = (&mut self.last, &merged.last)
+            && last.serial == UNMERGED
+        {
+            last.serial = like.serial;
+        }
+    }
+
+    /// Returns whether the last that was written of the stack came from this run.
+    pub fn is_of(&self, run: &str) -> bool {
+        let intent = self.intent.as_ref().map(|intent| intent.run.as_str());
+        let last = self.last.as_ref().and_then(|last| last.run.as_deref());
+        intent.or(last) == Some(run)
+    }
+
+    /// Returns whether the last attempt succeeded.
+    pub fn has_succeeded(&self) -> bool {
+        let last = self.last.as_ref();
+        last.is_some_and(|last| last.outcome == Outcome::Succeeded)
+    }
+}
+
+/// Reads JSON that has a format number.
+pub(super) fn parse<T: for<'de> Deserialize<'de>>(
+    bytes: &[u8],
+    format: impl Fn(&T) -> u32,
+) -> Result<T, Unreadable> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u64,
+    }
+    match serde_json::from_slice::<T>(bytes) {
+        Ok(read) if format(&read) == FORMAT => Ok(read),
+        Ok(read) if format(&read) > FORMAT => Err(Unreadable::Newer(format(&read).into())),
+        read => match serde_json::from_slice::<Head>(bytes) {
+            // What a later version adds may well look damaged.
+            Ok(head) if head.format > FORMAT.into() => Err(Unreadable::Newer(head.format)),
+            _ => {
+                let unknown = || serde::de::Error::custom("its format is not a number from 1");
+                Err(Unreadable::Damaged(read.err().unwrap_or_else(unknown)))
+            }
+        },
+    }
+}
+
+/// Returns JSON that ends with a line break.
+pub(super) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(value).expect("keys are strings, and numbers are finite");
+    bytes.push(b'\n');
+    bytes
+}

@@ -1,0 +1,259 @@
+//! Changes of a document that nobody has locked: one write each.
+
+use jiff::Timestamp;
+use serde_json::Map;
+use uuid::Uuid;
+
+use super::backend::{Backend, Probe, ReadError, Swap};
+use super::clock::Clock;
+use super::document::{Document, FORMAT, Write};
+use super::lock::{ATTEMPTS, LockError, free, read};
+use super::store::{Condition, StoreError};
+use crate::author::Author;
+
+/// Why a document was not changed: the change itself, or the write.
+#[derive(Debug)]
+pub enum EditError<E> {
+    /// The document cannot be written.
+    Lock(LockError),
+    /// The change is refused.
+    Refused(E),
+}
+
+impl<E> From<LockError> for EditError<E> {
+    fn from(error: LockError) -> Self {
+        EditError::Lock(error)
+    }
+}
+
+impl<E> From<StoreError> for EditError<E> {
+    fn from(error: StoreError) -> Self {
+        EditError::Lock(error.into())
+    }
+}
+
+/// A change of the document by a command.
+#[derive(Debug, Clone)]
+pub struct Edit<'a> {
+    /// Who changes it.
+    pub author: &'a Author,
+    /// What the history calls it.
+    pub what: &'static str,
+    /// Why, in the user's words.
+    pub reason: Option<String>,
+    /// Nothing is written.
+    pub dry_run: bool,
+}
+
+impl Edit<'_> {
+    /// Returns what the history is told.
+    fn write(&self, at: Timestamp) -> Write {
+        Write {
+            serial: 0,
+            at,
+            by: self.author.by.clone(),
+            run: None,
+            what: self.what.to_owned(),
+            reason: self.reason.clone(),
+            applied: 0,
+            failed: 0,
+            destroyed: 0,
+            other: Map::new(),
+        }
+    }
+
+    /// Changes the document and returns it as it is then. The change may be made several times, each
+    /// time of what is there by then; it sees the serial that the document will have.
+    ///
+    /// # Errors
+    ///
+    /// If the change is refused, if a run holds the lock, or if the document cannot be written.
+    pub fn make<T, E>(
+        &self,
+        backend: &Backend,
+        clock: &dyn Clock,
+        change: impl Fn(&mut Document, Timestamp) -> Result<T, E>,
+    ) -> Result<(T, Document), EditError<E>> {
+        for _ in 0..ATTEMPTS {
+            let now = clock.now();
+            let read = read(backend)?;
+            let mut document = read.document.clone();
+            document.serial += 1;
+            let freed = free(backend, &mut document, self.author, now)?;
+            let result = change(&mut document, now).map_err(EditError::Refused)?;
+            document.remember(self.write(now));
+            if self.dry_run {
+                return Ok((result, document));
+            }
+            backend.back_up(&read)?;
+            let condition = Condition::Unchanged(read.version);
+            if let Swap::Done(_) = backend.swap(&document, &condition)? {
+                if let Some((lock, _)) = freed {
+                    backend.delete_record(&lock.run);
+                }
+                return Ok((result, document));
+            }
+        }
+        Err(LockError::Busy(backend.address()).into())
+    }
+}
+
+/// What a new document belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// The project, as configured.
+    pub project: String,
+    /// The namespace, as configured.
+    pub namespace: String,
+    /// The path of the project in its repository.
+    pub root: String,
+}
+
+/// Why there is no new document.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// The store cannot be asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is something already.
+    #[error("`{0}` exists")]
+    Exists(String),
+    /// Writers would overwrite each other.
+    #[error(
+        "the store of `{0}` ignores the conditions of a write, so writers would overwrite each other"
+    )]
+    Unconditional(String),
+}
+
+/// A new document.
+#[derive(Debug)]
+pub struct Created {
+    /// The document.
+    pub document: Document,
+    /// Whether the store numbers versions of an object.
+    pub is_numbered: bool,
+}
+
+/// Creates the document.
+///
+/// # Errors
+///
+/// If there is one, if the store cannot be asked, or if it cannot keep writers from overwriting each other.
+pub fn init(
+    backend: &Backend,
+    binding: &Binding,
+    edit: &Edit<'_>,
+    clock: &dyn Clock,
+) -> Result<Created, InitError> {
+    let now = clock.now();
+    let lineage = Uuid::new_v4().to_string();
+    let Binding {
+        project,
+        namespace,
+        root,
+    } = binding.clone();
+    let mut document = Document {
+        format: FORMAT,
+        project,
+        namespace,
+        root,
+        lineage,
+        serial: 1,
+        lock: None,
+        stacks: std::collections::BTreeMap::new(),
+        history: Vec::new(),
+        other: Map::new(),
+    };
+    document.remember(edit.write(now));
+    if backend.exists()? {
+        return Err(InitError::Exists(backend.address()));
+    }
+    if edit.dry_run {
+        return Ok(Created {
+            document,
+            is_numbered: true,
+        });
+    }
+    let is_numbered = match backend.probe(&document.lineage)? {
+        Probe::Ignored => return Err(InitError::Unconditional(backend.address())),
+        Probe::Kept { number } => number,
+    };
+    match backend.swap(&document, &Condition::Absent)? {
+        Swap::Done(_) => Ok(Created {
+            document,
+            is_numbered,
+        }),
+        Swap::Refused(_) => Err(InitError::Exists(backend.address())),
+    }
+}
+
+/// Why a backup was not restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The document cannot be written.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// There is no such backup; these are there.
+    #[error("there is no backup {0}")]
+    Unknown(u64, Vec<u64>),
+}
+
+/// Replaces the document, even one that is damaged or gone, by a backup, whose serial becomes greater than
+/// any before. Returns the new document.
+///
+/// # Errors
+///
+/// If there is no such backup, if a run holds the lock, or if the document cannot be written.
+pub fn restore(
+    backend: &Backend,
+    serial: u64,
+    edit: &Edit<'_>,
+    clock: &dyn Clock,
+) -> Result<Document, RestoreError> {
+    for _ in 0..ATTEMPTS {
+        let now = clock.now();
+        let serials = backend.backups().map_err(LockError::from)?;
+        let backup = backend.backup(serial).map_err(LockError::from)?;
+        let Some(mut document) = backup else {
+            return Err(RestoreError::Unknown(serial, serials));
+        };
+        let newest = serials.last().copied().unwrap_or(serial);
+        let (condition, current) = match backend.read() {
+            Ok(Some(read)) => {
+                let mut current = read.document.clone();
+                free(backend, &mut current, edit.author, now)?;
+                (Condition::Unchanged(read.version.clone()), Some(read))
+            }
+            Ok(None) => (Condition::Absent, None),
+            Err(ReadError::Damaged { .. }) => {
+                let version = backend.version().map_err(LockError::from)?;
+                (
+                    version.map_or(Condition::Absent, Condition::Unchanged),
+                    None,
+                )
+            }
+            Err(other) => return Err(LockError::from(other).into()),
+        };
+        let highest = current.as_ref().map_or(newest, |read| read.document.serial);
+        document.serial = highest.max(newest).max(document.serial) + 1;
+        document.lock = None;
+        if let Some(read) = &current {
+            // What happened since the backup did happen.
+            document.history.clone_from(&read.document.history);
+        }
+        document.remember(edit.write(now));
+        if edit.dry_run {
+            return Ok(document);
+        }
+        if let Some(read) = &current {
+            backend.back_up(read).map_err(LockError::from)?;
+        }
+        let swapped = backend
+            .swap(&document, &condition)
+            .map_err(LockError::from)?;
+        if let Swap::Done(_) = swapped {
+            return Ok(document);
+        }
+    }
+    Err(LockError::Busy(backend.address()).into())
+}

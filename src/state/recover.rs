@@ -1,0 +1,186 @@
+//! Recovering what a run recorded on its own machine and could not bring to the backend.
+
+use std::collections::BTreeMap;
+
+use serde_json::Map;
+
+use super::backend::{Backend, Swap};
+use super::clock::Clock;
+use super::document::{Document, Entry, Write};
+use super::lock::{ATTEMPTS, LockError, held_by_other, read};
+use super::run_record::{RunRecord, Tally};
+use super::store::{Condition, StoreError};
+use crate::author::Author;
+
+/// What the history calls it.
+const RECOVER: &str = "recover";
+
+/// How a run is recovered.
+#[derive(Debug, Clone, Default)]
+pub struct Recovery {
+    /// Stacks of which what the run has recorded counts, whatever others have written.
+    pub take: Vec<String>,
+    /// Stacks of which what the run has recorded is given up.
+    pub drop: Vec<String>,
+    /// Why, in the user's words.
+    pub reason: Option<String>,
+    /// Nothing is written.
+    pub dry_run: bool,
+}
+
+/// Why a run was not recovered.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The document cannot be read or written.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The record is about another document.
+    #[error("the run has recorded something about another state")]
+    Foreign,
+    /// The run has recorded nothing about these stacks.
+    #[error("the run has recorded nothing about some stacks")]
+    Unknown(Vec<String>),
+    /// Others have written about these stacks since.
+    #[error("others have written about some stacks since")]
+    Conflicts(Vec<String>),
+}
+
+/// What was recovered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recovered {
+    /// The stacks of which what the run has recorded is in the document now, and was not before.
+    pub merged: Vec<String>,
+    /// The document.
+    pub document: Document,
+}
+
+impl From<StoreError> for RecoverError {
+    fn from(error: StoreError) -> Self {
+        RecoverError::Lock(error.into())
+    }
+}
+
+/// Merges the record of a run that is not in progress, except what others have written since. If the run
+/// still holds the lock, that is freed, and what it has begun counts as interrupted.
+///
+/// # Errors
+///
+/// If others have written about a stack that is neither to be taken nor to be dropped, if another run
+/// holds the lock, or if the document cannot be written. Nothing is written then.
+pub fn recover(
+    backend: &Backend,
+    record: &RunRecord,
+    recovery: &Recovery,
+    author: &Author,
+    clock: &dyn Clock,
+) -> Result<Recovered, RecoverError> {
+    let named = recovery.take.iter().chain(&recovery.drop);
+    let unknown = named.filter(|key| !record.stacks.contains_key(*key));
+    let unknown: Vec<String> = unknown.cloned().collect();
+    if !unknown.is_empty() {
+        return Err(RecoverError::Unknown(unknown));
+    }
+    for _ in 0..ATTEMPTS {
+        let read = read(backend)?;
+        let mut document = read.document.clone();
+        if document.lineage != record.lineage {
+            return Err(RecoverError::Foreign);
+        }
+        let is_ours = |code: &str| code == record.code;
+        let was_locked = match &document.lock {
+            Some(lock) if !is_ours(&lock.code) => {
+                return Err(held_by_other(backend, lock.clone())?.into());
+            }
+            lock => lock.is_some(),
+        };
+        document.serial += 1;
+        if was_locked
+            && let Some((beside, _)) = backend.record(&record.run).map_err(LockError::from)?
+        {
+            document.merge(&beside.stacks);
+        }
+        let mut missing = BTreeMap::new();
+        let mut conflicts = Vec::new();
+        for (key, entry) in &record.stacks {
+            let found = read.document.stacks.get(key);
+            let before = record.before.get(key).and_then(Option::as_ref);
+            let is_own = found.is_some_and(|found| found.is_of(&record.run));
+            // A stack whose intent was given up is nobody's concern any more.
+            let is_unchanged = entry.as_ref() == before && !is_own;
+            if recovery.drop.contains(key)
+                || is_unchanged
+                || is_same(found, entry.as_ref())
+                || is_interrupted(found, entry.as_ref(), &record.run)
+            {
+                continue;
+            }
+            let is_free = found == before || is_own;
+            if is_free || recovery.take.contains(key) {
+                missing.insert(key.clone(), entry.clone());
+            } else {
+                conflicts.push(key.clone());
+            }
+        }
+        if !conflicts.is_empty() {
+            return Err(RecoverError::Conflicts(conflicts));
+        }
+        let merged: Vec<String> = missing.keys().cloned().collect();
+        if merged.is_empty() && !was_locked {
+            let document = read.document;
+            return Ok(Recovered { merged, document });
+        }
+        document.merge(&missing);
+        document.interrupt(&record.run, clock.now());
+        document.lock = None;
+        let entries = missing.keys().map(|key| document.stacks.get(key));
+        let tally = Tally::of(&record.run, entries);
+        document.remember(Write {
+            serial: document.serial,
+            at: clock.now(),
+            by: author.by.clone(),
+            run: Some(record.run.clone()),
+            what: RECOVER.to_owned(),
+            reason: recovery.reason.clone(),
+            applied: tally.applied,
+            failed: tally.failed,
+            destroyed: tally.destroyed,
+            other: Map::new(),
+        });
+        if recovery.dry_run {
+            return Ok(Recovered { merged, document });
+        }
+        backend.back_up(&read)?;
+        let condition = Condition::Unchanged(read.version);
+        if let Swap::Done(_) = backend.swap(&document, &condition)? {
+            backend.delete_record(&record.run);
+            return Ok(Recovered { merged, document });
+        }
+    }
+    Err(LockError::Busy(backend.address()).into())
+}
+
+/// Returns whether what a run has recorded is in the document already, except that somebody has ended
+/// its intent for it.
+fn is_interrupted(found: Option<&Entry>, recorded: Option<&Entry>, run: &str) -> bool {
+    let (Some(found), Some(recorded)) = (found, recorded) else {
+        return false;
+    };
+    let ended = Entry {
+        intent: None,
+        last: found.last.clone(),
+        ..recorded.clone()
+    };
+    recorded.intent.is_some() && found.is_of(run) && is_same(Some(found), Some(&ended))
+}
+
+/// Returns whether what a run has recorded is in the document already. Serials are given when merging.
+fn is_same(found: Option<&Entry>, recorded: Option<&Entry>) -> bool {
+    match (found, recorded) {
+        (Some(found), Some(recorded)) => {
+            let mut recorded = recorded.clone();
+            recorded.number_like(found);
+            *found == recorded
+        }
+        (found, recorded) => found.is_none() && recorded.is_none(),
+    }
+}

@@ -1,0 +1,112 @@
+//! The run record: what a run has changed and not yet merged into the document, beside the document.
+//!
+//! A write of it costs what the run touched, while the document is as large as the project.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::document::{Document, Entry, FORMAT, Unreadable, parse, to_bytes};
+
+/// What a run has changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The number of the format.
+    pub format: u32,
+    /// The lineage of the document.
+    pub lineage: String,
+    /// The serial of the document that the changes are about.
+    pub serial: u64,
+    /// The code of the run's lock.
+    pub code: String,
+    /// The run id.
+    pub run: String,
+    /// How many times the record has been written.
+    pub sequence: u64,
+    /// When it was written last: the sign of life of the run.
+    pub at: Timestamp,
+    /// The stacks that have changed, as whole entries; none for those that are gone.
+    pub stacks: BTreeMap<String, Option<Entry>>,
+    /// Who has taken the lock away; from then on the run writes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Broken>,
+    /// Only in the copy on the run's own machine: the same stacks as they were before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub before: BTreeMap<String, Option<Entry>>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Who has taken a lock away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broken {
+    /// Who.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl RunRecord {
+    /// Returns the record of a run that has changed nothing yet.
+    pub(super) fn new(document: &Document, code: String, run: String, at: Timestamp) -> Self {
+        RunRecord {
+            format: FORMAT,
+            lineage: document.lineage.clone(),
+            serial: document.serial,
+            code,
+            run,
+            sequence: 1,
+            at,
+            stacks: BTreeMap::new(),
+            broken: None,
+            before: BTreeMap::new(),
+            other: Map::new(),
+        }
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    ///
+    /// If it is damaged, or a later version wrote it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
+        parse(bytes, |record: &RunRecord| record.format)
+    }
+
+    /// Returns the text of the record.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(self)
+    }
+}
+
+/// How many stacks a run has brought to which end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many were applied.
+    pub applied: usize,
+    /// How many failed.
+    pub failed: usize,
+    /// How many were destroyed.
+    pub destroyed: usize,
+}
+
+impl Tally {
+    /// Counts entries as a run leaves them. An intent that is open has failed.
+    pub fn of<'e>(run: &str, entries: impl IntoIterator<Item = Option<&'e Entry>>) -> Self {
+        let mut tally = Tally::default();
+        for entry in entries {
+            match entry {
+                None => tally.destroyed += 1,
+                Some(entry) if !entry.is_of(run) => {}
+                Some(entry) if entry.intent.is_none() && entry.has_succeeded() => {
+                    tally.applied += 1;
+                }
+                Some(_) => tally.failed += 1,
+            }
+        }
+        tally
+    }
+}

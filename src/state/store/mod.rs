@@ -1,0 +1,118 @@
+//! Where objects are kept: a folder, or a bucket.
+//!
+//! A store puts an object only if it is what the caller last saw, or absent: nobody's write is lost. It
+//! knows nothing of what is in the objects.
+
+mod local;
+#[cfg(feature = "remote-state")]
+mod remote;
+#[cfg(not(feature = "remote-state"))]
+mod without_remote;
+
+use std::fs::File;
+
+pub use self::local::LocalStore;
+#[cfg(feature = "remote-state")]
+pub(super) use self::remote::{azure, gcs, s3};
+#[cfg(not(feature = "remote-state"))]
+pub(super) use self::without_remote::{azure, gcs, s3};
+
+/// Objects by key: `acme-infra/prod.json`.
+pub trait Store: Send {
+    /// Returns an object, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    fn get(&self, key: &str) -> Result<Option<Object>, StoreError>;
+
+    /// Puts an object if the condition holds, and returns its new version.
+    ///
+    /// # Errors
+    ///
+    /// If the condition does not hold, or it is not known whether the object was put.
+    fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError>;
+
+    /// Removes an object, which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked, or allows no removal.
+    fn delete(&self, key: &str) -> Result<(), StoreError>;
+
+    /// Returns the keys that begin with a text, in order.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError>;
+
+    /// Returns the name of an object for people: a path from the project root, or an address.
+    fn address(&self, key: &str) -> String;
+
+    /// Tries to become the one process of this machine that holds the document's lock.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be tried.
+    fn presence(&self) -> Result<Presence, StoreError>;
+}
+
+/// An object that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// What is in it.
+    pub bytes: Vec<u8>,
+    /// Which version of it this is.
+    pub version: Version,
+}
+
+/// A version of an object, in the store's own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// What identifies the version or its content.
+    pub tag: Option<String>,
+    /// What identifies the version, where the store keeps several or counts them.
+    pub number: Option<String>,
+}
+
+/// When an object may be put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// It does not exist.
+    Absent,
+    /// It exists in this version.
+    Unchanged(Version),
+}
+
+/// Which processes of this machine hold the lock of a document.
+#[derive(Debug)]
+pub enum Presence {
+    /// The store does not know.
+    Unknown,
+    /// None but this one, as long as the value exists.
+    Alone(File),
+    /// Another one, which is alive.
+    Another,
+}
+
+/// Why an object was not put, or may not have been.
+#[derive(Debug)]
+pub enum PutError {
+    /// The condition does not hold.
+    Refused,
+    /// It may have been put, or not.
+    Unknown(StoreError),
+}
+
+/// The store could not be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {doing} `{address}`: {problem}")]
+pub struct StoreError {
+    /// What was tried.
+    pub doing: &'static str,
+    /// With what.
+    pub address: String,
+    /// Why it failed.
+    pub problem: String,
+}

@@ -1,0 +1,201 @@
+//! What a run writes while it holds the lock.
+//!
+//! A run tells the writer of each stack what it is about to do, and what came of it. The writer brings
+//! that to the run record, as much as there is with each write, and reports what has arrived. It works
+//! on a thread of its own: the network must not hold up signals, time and other stacks.
+//!
+//! Whatever is to be written is in a file of the run first, from which it can be recovered if the
+//! backend is gone or the lock was taken away.
+
+mod core;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+pub use self::core::{Core, Pauses};
+use super::backend::Backend;
+use super::clock::Clock;
+use super::document::Entry;
+use super::lock::Locked;
+use crate::folder::{GuardedFolder, Unusable};
+
+/// What a run does with a stack on record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// The whole entry: with an intent before the first attempt, with a result after the last one. What
+    /// has happened in this run has the serial [`super::document::UNMERGED`].
+    Put(Box<Entry>),
+    /// The stack has been destroyed, and its entry goes.
+    Destroyed,
+    /// The intent was given up before anything started: the entry becomes what it was before the run.
+    Withdrawn,
+}
+
+/// What the writer tells the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// The changes with these tickets are written; so is whatever was told before them.
+    Confirmed(Vec<u64>),
+    /// Nothing that is not confirmed will be: no command may start any more. Comes once.
+    Lost(Loss),
+}
+
+/// Why nothing can be written any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loss {
+    /// Somebody has taken the lock away, or has put something else in its place.
+    Taken {
+        /// Who, if that is known.
+        by: Option<String>,
+    },
+    /// The backend did not return in time.
+    Gone {
+        /// What was wrong with it last.
+        problem: String,
+    },
+}
+
+/// How a run's writing ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is in the document, in the write with this serial, and the lock is free.
+    Written {
+        /// The serial.
+        serial: u64,
+    },
+    /// Not everything is. What is missing can be recovered from the file of the run.
+    Lost(Loss),
+}
+
+/// Where a run keeps a copy of what it is about to write.
+#[derive(Debug, Clone)]
+pub struct LocalCopy {
+    /// The folder `.orch`.
+    folder: GuardedFolder,
+    /// The file in it, whose directory exists: `runs/01a2…/state.json`.
+    path: String,
+}
+
+impl LocalCopy {
+    /// The name of the file in the folder of a run.
+    pub(crate) const FILE: &str = "state.json";
+
+    /// Returns the copy of a run.
+    pub fn of(folder: GuardedFolder, run: &str) -> Self {
+        let path = format!("runs/{run}/{}", Self::FILE);
+        LocalCopy { folder, path }
+    }
+
+    /// Reads the copy, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn read(&self) -> Result<Option<Vec<u8>>, Unusable> {
+        self.folder.read(&self.path)
+    }
+
+    /// Removes the copy, whose content is in the document.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be removed.
+    pub fn remove(&self) -> Result<(), Unusable> {
+        self.folder.remove(&self.path)
+    }
+
+    /// Writes the copy.
+    fn write(&self, bytes: &[u8]) -> Result<(), Unusable> {
+        self.folder.replace(&self.path, bytes)
+    }
+}
+
+/// A change on its way to the writer, or the end of the run.
+enum Message {
+    Change(String, Change, u64),
+    Finish(Option<String>),
+}
+
+/// The writer of a run that holds the lock. One that is dropped leaves the lock where it is.
+#[derive(Debug)]
+pub struct StateWriter {
+    sender: Sender<Message>,
+    thread: JoinHandle<Ended>,
+}
+
+impl StateWriter {
+    /// Starts the writer of a run. It tells the run what has become of its changes by `report`, which
+    /// must not block.
+    ///
+    /// # Errors
+    ///
+    /// If no thread can be started. The lock stays where it is.
+    pub fn start(
+        backend: Backend,
+        locked: Locked,
+        copy: Option<LocalCopy>,
+        pauses: Pauses,
+        clock: impl Clock + 'static,
+        report: impl FnMut(Report) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::channel();
+        let core = Core::new(backend, locked, copy, pauses, Box::new(clock));
+        let thread = thread::Builder::new()
+            .name("state".to_owned())
+            .spawn(move || write(core, &receiver, report))?;
+        Ok(StateWriter { sender, thread })
+    }
+
+    /// Tells the writer of a change of a stack, whose key is the text that `orch list` prints. The
+    /// ticket comes back when the change is written. Returns at once.
+    pub fn change(&self, stack: &str, change: Change, ticket: u64) {
+        let message = Message::Change(stack.to_owned(), change, ticket);
+        // A writer that has lost the lock hears nothing more.
+        _ = self.sender.send(message);
+    }
+
+    /// Waits until everything is in the document and the lock is free, or until that cannot be any
+    /// more. What has begun and not ended counts as interrupted. `reason` is for the history.
+    pub fn finish(self, reason: Option<String>) -> Ended {
+        _ = self.sender.send(Message::Finish(reason));
+        match self.thread.join() {
+            Ok(ended) => ended,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Does what messages ask for until the run ends.
+fn write(
+    mut core: Core,
+    receiver: &Receiver<Message>,
+    mut report: impl FnMut(Report) + Send,
+) -> Ended {
+    let mut queue = VecDeque::new();
+    loop {
+        queue.extend(receiver.try_iter());
+        for message in queue.drain(..) {
+            match message {
+                Message::Change(stack, change, ticket) => core.change(stack, change, ticket),
+                Message::Finish(reason) => core.finish(reason),
+            }
+        }
+        if let Some(ended) = core.ended() {
+            return ended.clone();
+        }
+        let wait = core.wait();
+        if wait == Duration::ZERO {
+            core.step().into_iter().for_each(&mut report);
+            continue;
+        }
+        match receiver.recv_timeout(wait) {
+            Ok(message) => queue.push_back(message),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) if core.is_finishing() => core.sleep(wait),
+            Err(RecvTimeoutError::Disconnected) => return core.abandon(),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Documents in buckets that speak like S3, Google Cloud Storage and Azure.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::project;
+use crate::support::{BucketServer, Dialect, Lost, Output, Sandbox};
+
+const DIALECTS: [Dialect; 3] = [Dialect::S3, Dialect::Gcs, Dialect::Azure];
+
+const KEY: &str = "acme/default.json";
+
+/// A project whose state is in a bucket.
+fn in_bucket(server: &BucketServer) -> Sandbox {
+    let sandbox = project(&server.backend());
+    sandbox.write("/graph.json", r#"{"a": [], "b": ["a"], "c": ["a", "b"]}"#);
+    sandbox
+}
+
+fn orch(sandbox: &Sandbox, server: &BucketServer, arguments: &str) -> Output {
+    sandbox.orch_with(arguments, |orch| {
+        orch.envs(server.credentials());
+    })
+}
+
+fn document(server: &BucketServer) -> Value {
+    serde_json::from_str(&server.object(KEY)).unwrap()
+}
+
+#[test]
+fn the_commands_work_with_each_kind_of_bucket() {
+    for dialect in DIALECTS {
+        let server = BucketServer::new(dialect);
+        let sandbox = in_bucket(&server);
+        let orch = |arguments: &str| orch(&sandbox, &server, arguments);
+        for (arguments, code) in [
+            ("state list", 4),
+            ("state init", 0),
+            ("state init", 4),
+            ("state import --format cfngin graph.json", 0),
+            ("state taint a --reason x", 0),
+            ("state list", 0),
+            ("state show", 0),
+            ("state restore 2", 0),
+        ] {
+            let output = orch(arguments);
+            assert_eq!(output.code(), code, "{dialect:?}: {arguments}: {output:?}");
+        }
+        let document = document(&server);
+        assert_eq!(document["serial"], 4, "{dialect:?}");
+        assert_eq!(document["stacks"]["/a"].get("tainted"), None, "{dialect:?}");
+        let backups = ["1", "2", "3"].map(|serial| format!("acme/default.backups/{serial}.json"));
+        let keys: Vec<String> = backups.into_iter().chain([KEY.to_owned()]).collect();
+        assert_eq!(server.keys(), keys, "{dialect:?}");
+        assert!(!sandbox.path("/.orch").exists(), "{dialect:?}");
+    }
+}
+
+#[test]
+fn a_request_or_an_answer_that_is_lost_loses_and_repeats_nothing() {
+    for dialect in DIALECTS {
+        let server = BucketServer::new(dialect);
+        let sandbox = in_bucket(&server);
+        let orch = |arguments: &str| orch(&sandbox, &server, arguments);
+        assert_eq!(orch("state init").code(), 0);
+        assert_eq!(orch("state import --format cfngin graph.json").code(), 0);
+        let before = server.requests();
+        assert_eq!(orch("state taint a").code(), 0);
+        let requests = server.requests() - before;
+        assert!(requests >= 4, "{requests}");
+        let mut serial = 3;
+        for nth in 0..requests {
+            for lost in [Lost::Request, Lost::Answer] {
+                server.lose(nth, lost);
+                let output = orch("state taint c --reason again");
+                let now = document(&server)["serial"].as_u64().unwrap();
+                let case = format!("{dialect:?}: {lost:?} {nth}: {output:?}");
+                match output.code() {
+                    0 => assert_eq!(now, serial + 1, "{case}"),
+                    5 => assert_eq!(now, serial, "{case}"),
+                    _ => panic!("{case}"),
+                }
+                serial = now;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bucket_that_ignores_conditions_is_refused() {
+    let server = BucketServer::new(Dialect::S3);
+    server.ignore_conditions();
+    let sandbox = in_bucket(&server);
+    assert_snapshot!(orch(&sandbox, &server, "state init"), @"
+    [stderr]
+    error: the store of `s3://bucket/acme/default.json` ignores the conditions of a write, so writers would overwrite each other
+      = help: use a store that knows `If-None-Match` and `If-Match`
+    [exit status 4]
+    ");
+    assert_eq!(server.keys(), [""; 0]);
+}
+
+#[test]
+fn a_bucket_without_versioning_is_noted() {
+    let server = BucketServer::new(Dialect::S3);
+    let sandbox = in_bucket(&server);
+    assert_snapshot!(orch(&sandbox, &server, "state init"), @"
+    created s3://bucket/acme/default.json
+    [stderr]
+    note: versioning seems to be off in this bucket; with it on, the store keeps every earlier version too
+    ");
+}
+
+#[test]
+fn a_bucket_that_cannot_be_reached_is_no_empty_one() {
+    let configuration =
+        "backend \"s3\" {\n  bucket = \"bucket\"\n  endpoint = \"http://127.0.0.1:1\"\n}";
+    let sandbox = project(configuration);
+    let output = sandbox.orch_with("state list", |orch| {
+        orch.env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret");
+    });
+    assert_eq!(output.code(), 5, "{output:?}");
+    assert!(!output.to_string().contains("secret\n"), "{output:?}");
+    assert_eq!(sandbox.orch("list").code(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn credentials_of_a_profile_come_from_the_program_aws() {
+    let server = BucketServer::new(Dialect::S3);
+    let backend = server
+        .backend()
+        .replacen("bucket =", "profile = \"ops\"\n  bucket =", 1);
+    let sandbox = project(&backend);
+    sandbox.write_program(
+        "/bin/aws",
+        "#!/bin/sh\necho \"$@\" > \"$(dirname \"$0\")/said\"\necho '{\"Version\":1,\"AccessKeyId\":\"k\",\"SecretAccessKey\":\"s\"}'\n",
+    );
+    let with_path = |orch: &mut std::process::Command| {
+        let path = std::env::var("PATH").unwrap_or_default();
+        orch.env("PATH", format!("{}:{path}", sandbox.path("/bin").display()));
+    };
+    assert_eq!(sandbox.orch_with("state init", with_path).code(), 0);
+    assert_eq!(
+        sandbox.read("/bin/said"),
+        "configure export-credentials --format process --profile ops\n"
+    );
+    sandbox.write_program(
+        "/bin/aws",
+        "#!/bin/sh\necho 'The SSO session has expired' >&2\nexit 255\n",
+    );
+    let output = sandbox.orch_with("state list", with_path);
+    assert_eq!(output.code(), 5);
+    assert!(
+        output.to_string().contains("The SSO session has expired"),
+        "{output:?}"
+    );
+}

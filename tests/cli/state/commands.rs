@@ -1,0 +1,432 @@
+//! The commands on a document in the project.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::{change_document, document, project, recorded};
+use crate::support::{Output, Sandbox};
+
+/// What a command says, without the times.
+fn said(output: &Output) -> String {
+    let text = output.to_string();
+    let time = regex_of_times();
+    time.replace_all(&text, "[local time]").into_owned()
+}
+
+fn regex_of_times() -> regex::Regex {
+    regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d").unwrap()
+}
+
+#[test]
+fn a_document_is_created_once() {
+    let sandbox = project("");
+    assert_snapshot!(sandbox.orch("state init --dry-run"), @"
+    created .orch/state/default.json
+    [stderr]
+    note: nothing was written: this is a dry run
+    ");
+    assert!(!sandbox.path("/.orch").exists());
+    assert_snapshot!(sandbox.orch("state init"), @"created .orch/state/default.json");
+    assert_snapshot!(sandbox.orch("state init"), @"
+    [stderr]
+    error: `.orch/state/default.json` exists
+      = help: see what is in it with `orch state show`
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_document_that_is_missing_is_not_an_empty_one() {
+    let sandbox = project("");
+    for command in [
+        "list",
+        "show",
+        "history",
+        "taint a",
+        "export --format cfngin",
+    ] {
+        assert_eq!(
+            sandbox.orch(&format!("state {command}")).code(),
+            4,
+            "{command}"
+        );
+    }
+    assert_snapshot!(sandbox.orch("state list"), @"
+    [stderr]
+    error: there is no document at `.orch/state/default.json`
+      = help: check the namespace and the key for a typing error, and whether somebody has removed the file (`git clean -fdx` removes `.orch`)
+      = help: `orch state init` creates a new document
+    [exit status 4]
+    ");
+    assert!(!sandbox.path("/.orch").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_owner_reads_the_document_and_git_ignores_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = recorded();
+    let mode = |path: &str| {
+        let metadata = sandbox.path(path).metadata().unwrap();
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("/.orch/state/default.json"), 0o600);
+    assert_eq!(mode("/.orch/state/default.backups/1.json"), 0o600);
+    assert_eq!(sandbox.read("/.orch/.gitignore"), "*\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_not_followed() {
+    let sandbox = recorded();
+    let elsewhere = sandbox.outside().join("elsewhere.json");
+    std::fs::rename(sandbox.path("/.orch/state/default.json"), &elsewhere).unwrap();
+    sandbox.symlink(&elsewhere, "/.orch/state/default.json");
+    assert_snapshot!(sandbox.orch("state taint a"), @"
+    [stderr]
+    error: failed to read `.orch/state/default.json`: `.orch/state/default.json` is a symbolic link, which orch does not follow
+    [exit status 5]
+    ");
+}
+
+#[test]
+fn what_is_on_record_is_listed_and_shown() {
+    let sandbox = recorded();
+    assert_snapshot!(said(&sandbox.orch("state list")), @"
+    /a    -  [local time]  -
+    /a/b  -  [local time]  -
+    /c    -  [local time]  -
+    ");
+    assert_snapshot!(said(&sandbox.orch_in("/a", "state show b")), @"
+    stack    /a/b
+    id       -
+    name     b
+    tags     -
+    after    /a
+    before   -
+    applied  [local time]
+    ");
+    let shown = said(&sandbox.orch("state show"));
+    let lineage = document(&sandbox)["lineage"].as_str().unwrap().to_owned();
+    assert_snapshot!(shown.replace(&lineage, "[lineage]"), @"
+    address    .orch/state/default.json
+    project    acme
+    namespace  default
+    root       .
+    lineage    [lineage]
+    serial     2, last import by somebody unknown at [local time]
+    lock       free
+    stacks     3 on record, 3 applied
+    backups    1
+    ");
+    assert_snapshot!(said(&sandbox.orch("state history")), @"
+    2  [local time]  import  somebody unknown  -  -  -
+    1  [local time]  init    somebody unknown  -  -  -
+    ");
+}
+
+#[test]
+fn programs_get_all_of_it() {
+    let sandbox = recorded();
+    let document = document(&sandbox);
+    assert_eq!(
+        sandbox.orch("state show --format json").json()["document"],
+        document
+    );
+    let list = sandbox.orch("state list --format json").json();
+    assert_eq!(list["stacks"][1]["path"], "/a/b");
+    assert_eq!(list["stacks"][1]["after"], json!(["/a"]));
+    assert_eq!(list["serial"], 2);
+    let entry = sandbox.orch("state show c --format json").json();
+    assert_eq!(entry["after"], json!(["/a", "/a/b"]));
+    let history = sandbox.orch("state history --format json").json();
+    assert_eq!(history["history"][0]["what"], "import");
+    let backups = sandbox.orch("state backups --format json").json();
+    assert_eq!(backups["backups"], json!([{ "serial": 1 }]));
+    let refused = sandbox.orch("state show x --format json");
+    assert_eq!(refused.code(), 4);
+    let problem = &refused.data()["refused"]["problem"];
+    assert_eq!(problem, "no stack `/x` is on record");
+}
+
+#[test]
+fn what_this_version_does_not_know_is_kept() {
+    let sandbox = recorded();
+    let places = ["", "/stacks/~1a", "/stacks/~1a/applied", "/history/0"];
+    change_document(&sandbox, |document| {
+        for place in places {
+            document.pointer_mut(place).unwrap()["later"] = json!({"x": [1, null]});
+        }
+    });
+    assert_eq!(sandbox.orch("state taint c").code(), 0);
+    let document = document(&sandbox);
+    for place in places {
+        assert_eq!(
+            document.pointer(place).unwrap()["later"],
+            json!({"x": [1, null]}),
+            "{place}"
+        );
+    }
+}
+
+#[test]
+fn a_doubt_is_recorded_and_taken_back() {
+    let sandbox = recorded();
+    assert_snapshot!(sandbox.orch("state taint a c --reason 'changed by hand'"), @"
+    tainted /a
+    tainted /c
+    ");
+    let taint = &document(&sandbox)["stacks"]["/a"]["tainted"];
+    assert_eq!(taint["reason"], "changed by hand");
+    assert_snapshot!(sandbox.orch("state untaint /a"), @"untainted /a");
+    assert_eq!(document(&sandbox)["stacks"]["/a"].get("tainted"), None);
+    assert_snapshot!(sandbox.orch("state untaint /a"), @"
+    [stderr]
+    error: `/a` is not tainted
+    [exit status 4]
+    ");
+    assert_snapshot!(sandbox.orch("state taint /aa"), @"
+    [stderr]
+    error: no stack `/aa` is on record
+      = help: did you mean `/a`?
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn entries_are_moved_and_forgotten() {
+    let sandbox = recorded();
+    let before = document(&sandbox)["stacks"]["/c"].clone();
+    assert_snapshot!(sandbox.orch("state move c /new/c"), @"moved /c to /new/c");
+    assert_eq!(document(&sandbox)["stacks"]["/new/c"], before);
+    assert_snapshot!(sandbox.orch("state move a a/b"), @"
+    [stderr]
+    error: `/a/b` is on record already
+      = help: forget it first: `orch state forget /a/b`
+    [exit status 4]
+    ");
+    assert_snapshot!(sandbox.orch("state forget /new/c a"), @"
+    forgot /a
+    forgot /new/c
+    ");
+    let stacks = document(&sandbox)["stacks"].clone();
+    assert_eq!(
+        stacks.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["/a/b"]
+    );
+}
+
+#[test]
+fn an_instance_has_an_entry_of_its_own() {
+    let sandbox = recorded();
+    change_document(&sandbox, |document| {
+        document["stacks"]["/d[\"eu\"]"] = document["stacks"]["/c"].clone();
+    });
+    assert_snapshot!(sandbox.orch("state taint 'd[\"eu\"]'"), @r#"tainted /d["eu"]"#);
+    let exported = sandbox.orch("state export --format cfngin");
+    assert_snapshot!(exported, @r#"
+    [stderr]
+    error: several stacks have the name `c`: `/c`, `/d["eu"]`
+    [exit status 4]
+    "#);
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let sandbox = recorded();
+    let before = sandbox.read("/.orch/state/default.json");
+    for command in [
+        "taint a",
+        "forget a",
+        "move a x",
+        "restore 1",
+        "import --format cfngin more.json",
+    ] {
+        sandbox.write("/more.json", r#"{"more": []}"#);
+        let output = sandbox.orch(&format!("state {command} --dry-run"));
+        assert_eq!(output.code(), 0, "{command}: {output:?}");
+    }
+    assert_eq!(sandbox.read("/.orch/state/default.json"), before);
+    assert!(!sandbox.path("/.orch/state/default.backups/2.json").exists());
+}
+
+#[test]
+fn each_write_is_one_more_and_keeps_the_document_before() {
+    let sandbox = project("backups = 3");
+    assert_eq!(sandbox.orch("state init").code(), 0);
+    sandbox.write("/graph.json", r#"{"a": []}"#);
+    let imported = sandbox.orch("state import --format cfngin graph.json");
+    assert_eq!(imported.code(), 0);
+    for _ in 0..3 {
+        assert_eq!(sandbox.orch("state taint a").code(), 0);
+    }
+    assert_eq!(document(&sandbox)["serial"], 5);
+    assert_snapshot!(sandbox.orch("state backups"), @"
+    2
+    3
+    4
+    ");
+    assert_snapshot!(sandbox.orch("state restore 2"), @"restored backup 2 as serial 6");
+    let restored = document(&sandbox);
+    assert_eq!(restored["serial"], 6);
+    assert_eq!(restored["stacks"]["/a"].get("tainted"), None);
+    assert_eq!(restored["history"].as_array().unwrap().len(), 6);
+    assert_snapshot!(sandbox.orch("state restore 2"), @"
+    [stderr]
+    error: there is no backup 2
+      = help: there are backups 3, 4, 5
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_damaged_document_is_never_reset() {
+    let sandbox = recorded();
+    let text = sandbox.read("/.orch/state/default.json");
+    sandbox.write("/.orch/state/default.json", &text[..text.len() / 2]);
+    assert_snapshot!(sandbox.orch("state list"), @"
+    [stderr]
+    error: `.orch/state/default.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 587
+      = help: the newest backup is `.orch/state/default.backups/1.json`; `orch state restore SERIAL` brings it back
+    [exit status 5]
+    ");
+    for command in [
+        "show",
+        "history",
+        "taint a",
+        "forget a",
+        "export --format cfngin",
+    ] {
+        assert_eq!(
+            sandbox.orch(&format!("state {command}")).code(),
+            5,
+            "{command}"
+        );
+    }
+    assert_eq!(sandbox.orch("state init").code(), 4);
+    assert_eq!(sandbox.orch("state restore 1").code(), 0);
+    assert_eq!(sandbox.orch("state list").code(), 0);
+}
+
+#[test]
+fn a_document_of_a_later_version_is_left_alone() {
+    let sandbox = recorded();
+    change_document(&sandbox, |document| {
+        document["format"] = json!(2);
+        document["stacks"] = json!([]);
+    });
+    assert_snapshot!(sandbox.orch("state list"), @"
+    [stderr]
+    error: `.orch/state/default.json` cannot be used: it has format 2, and this version of orch knows formats up to 1
+      = help: install the version of orch that the others use
+    [exit status 4]
+    ");
+    assert_eq!(sandbox.orch("state taint a").code(), 4);
+}
+
+#[test]
+fn a_document_of_another_project_is_left_alone() {
+    let sandbox = recorded();
+    change_document(&sandbox, |document| document["project"] = json!("other"));
+    assert_snapshot!(sandbox.orch("state list"), @"
+    [stderr]
+    error: the document at `.orch/state/default.json` belongs to another project: `other`, and this is `acme`
+      = help: check the configuration of the state
+    [exit status 4]
+    ");
+    assert_eq!(sandbox.orch("state forget a").code(), 4);
+    change_document(&sandbox, |document| {
+        document["project"] = json!("acme");
+        document["root"] = json!("infra");
+    });
+    assert_snapshot!(sandbox.orch("state taint a"), @"
+    [stderr]
+    error: the document at `.orch/state/default.json` belongs to another root: `infra`, and this is the top of the repository
+      = help: check the configuration of the state
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_document_about_other_stacks_is_left_alone() {
+    let sandbox = recorded();
+    change_document(&sandbox, |document| {
+        document["stacks"] = json!({ "/x": document["stacks"]["/a"] });
+    });
+    assert_snapshot!(sandbox.orch("state list"), @"
+    [stderr]
+    error: no stack on record in `.orch/state/default.json` is a stack here
+      = help: check `project`, `namespace` and the backend in the configuration of the state
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn the_root_of_a_project_in_a_repository_is_part_of_its_document() {
+    let sandbox = project("");
+    sandbox.git_init_at("/..");
+    assert_eq!(sandbox.orch("state init").code(), 0);
+    assert_eq!(document(&sandbox)["root"], "project");
+}
+
+#[test]
+fn nothing_is_kept_where_nothing_marks_the_root() {
+    let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {}\n");
+    assert_snapshot!(sandbox.orch("state list"), @"
+    [stderr]
+    error: there is no state: nothing marks the root of a project here
+      = help: write `orch { root = true }` into a file `orch.orch.hcl` at the root
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_graph_of_cfngin_comes_and_goes() {
+    let sandbox = recorded();
+    let exported = sandbox.orch("state export --format cfngin");
+    assert_snapshot!(exported, @r#"
+    {
+      "a": [],
+      "b": [
+        "a"
+      ],
+      "c": [
+        "a",
+        "b"
+      ]
+    }
+    "#);
+    sandbox.write("/graph.json", r#"{"gone": ["a"], "a": []}"#);
+    sandbox.git_init();
+    sandbox.git_at("/").run("commit --allow-empty -m first");
+    let imported = sandbox.orch("state import --format cfngin graph.json --commit HEAD");
+    assert_snapshot!(imported, @"
+    imported /gone
+    [stderr]
+    note: `/a` is on record already, and stays as it is
+    ");
+    let entry = document(&sandbox)["stacks"]["/gone"].clone();
+    assert_eq!(entry["applied"]["seen"].as_str().unwrap().len(), 40);
+    assert_eq!(entry["applied"]["commit"], json!(null));
+    assert_eq!(entry["after"], json!(["/a"]));
+}
+
+#[test]
+fn names_that_several_stacks_have_are_refused() {
+    let sandbox = Sandbox::layout("x/net\n y/net");
+    sandbox.write("/state.orch.hcl", super::block(""));
+    assert_eq!(sandbox.orch("state init").code(), 0);
+    sandbox.write("/graph.json", r#"{"net": []}"#);
+    assert_snapshot!(sandbox.orch("state import --format cfngin graph.json"), @"
+    [stderr]
+    error: several stacks have the name `net`: `/x/net`, `/y/net`
+    [exit status 4]
+    ");
+    sandbox.write("/graph.json", "[]");
+    assert_snapshot!(sandbox.orch("state import --format cfngin graph.json"), @"
+    [stderr]
+    error: it is not the persistent graph of CFNgin, which is an object of lists of names: invalid type: sequence, expected a map at line 1 column 0
+      = help: check whether `graph.json` is the file that you mean
+    [exit status 4]
+    ");
+}

@@ -1,0 +1,231 @@
+//! What commands do while a run holds the lock, and what is left of a run that is gone.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::{change_document, document, recorded};
+use crate::support::Sandbox;
+
+const RUN: &str = "019a0000-0000-7000-8000-000000000001";
+
+/// Locks the document for a run on another machine that has recorded something and was heard of at
+/// this time.
+fn lock(sandbox: &Sandbox, heard: &str) {
+    change_document(sandbox, |document| {
+        document["serial"] = json!(3);
+        document["lock"] = json!({
+            "code": "6a1f", "run": RUN, "action": "apply", "by": "Ada", "host": "ci-7",
+            "process": 47, "ci": "https://ci.acme.dev/7", "since": "2026-01-02T03:04:05Z",
+        });
+    });
+    let lineage = document(sandbox)["lineage"].clone();
+    let record = json!({
+        "format": 1, "lineage": lineage, "serial": 3, "code": "6a1f", "run": RUN,
+        "sequence": 7, "at": heard, "stacks": changes(),
+    });
+    sandbox.write(
+        &format!("/.orch/state/default.run-{RUN}.json"),
+        record.to_string(),
+    );
+}
+
+/// `/a` was applied, `/a/b` is gone, `/c` has begun.
+fn changes() -> Value {
+    let entry = |name: &str| json!({ "id": null, "name": name, "tags": [], "after": [], "before": [], "applied": null, "last": null, "intent": null });
+    let mut a = entry("a");
+    a["applied"] = json!({ "serial": 0, "run": RUN, "at": "2026-01-02T03:05:00Z", "command": "terraform apply", "commit": null, "dirty": false, "seen": null, "inputs": null, "triggers": [] });
+    a["last"] = json!({ "serial": 0, "action": "apply", "outcome": "succeeded", "failure": null, "run": RUN, "at": "2026-01-02T03:05:00Z", "commit": null });
+    let mut c = entry("c");
+    c["intent"] = json!({ "action": "apply", "run": RUN, "since": "2026-01-02T03:05:00Z" });
+    json!({ "/a": a, "/a/b": null, "/c": c })
+}
+
+const LONG_AGO: &str = "2026-01-02T03:06:00Z";
+
+/// Takes the times of day out.
+fn without_times(text: &str) -> String {
+    let times = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d").unwrap();
+    times.replace_all(text, "[local time]").into_owned()
+}
+
+#[test]
+fn commands_that_read_do_not_wait_and_commands_that_write_are_refused() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    assert_eq!(sandbox.orch("state list").code(), 0);
+    let shown = without_times(&sandbox.orch("state show").to_string());
+    assert!(shown.contains("Ada on ci-7, process 47"), "{shown}");
+    assert!(shown.contains("code 6a1f"), "{shown}");
+    let refused = sandbox.orch("state taint a");
+    assert_snapshot!(without_times(&refused.to_string()), @"
+    [stderr]
+    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard of at [local time], https://ci.acme.dev/7
+      = help: wait until it is free; if that run is gone, take the lock away with `orch state unlock 6a1f`
+    [exit status 4]
+    ");
+    assert_eq!(sandbox.orch("state restore 1").code(), 4);
+}
+
+#[test]
+fn a_lock_is_taken_away_by_its_code() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    assert_eq!(sandbox.orch("state unlock 6a1e").code(), 4);
+    assert_eq!(sandbox.orch("state unlock 6a1f --dry-run").code(), 0);
+    assert_eq!(document(&sandbox)["serial"], 3);
+    assert_snapshot!(sandbox.orch("state unlock 6a1f --reason 'the machine burned'"), @"took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001");
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    assert_eq!(document["serial"], 4);
+    assert_eq!(document["stacks"]["/a"]["applied"]["serial"], 4);
+    assert_eq!(document["stacks"].get("/a/b"), None);
+    let last = &document["stacks"]["/c"]["last"];
+    assert_eq!(last["outcome"], "failed");
+    assert_eq!(last["failure"], "interrupted");
+    assert_eq!(document["stacks"]["/c"]["intent"], json!(null));
+    let write = document["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(write["what"], "unlock");
+    assert_eq!(write["reason"], "the machine burned");
+    assert_eq!(
+        (&write["applied"], &write["failed"], &write["destroyed"]),
+        (&json!(1), &json!(1), &json!(1))
+    );
+    assert!(
+        !sandbox
+            .path(&format!("/.orch/state/default.run-{RUN}.json"))
+            .exists()
+    );
+    assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
+    [stderr]
+    error: the state is not locked
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
+    let sandbox = recorded();
+    let now = jiff::Timestamp::now().to_string();
+    lock(&sandbox, &now);
+    let refused = sandbox.orch("state unlock 6a1f");
+    assert_snapshot!(without_times(&refused.to_string()), @"
+    [stderr]
+    error: the holder of the lock may be alive: Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard of at [local time], https://ci.acme.dev/7
+      = help: end that run first; if it is gone, add `--force`
+    [exit status 4]
+    ");
+    assert_eq!(sandbox.orch("state unlock 6a1f --force").code(), 0);
+}
+
+#[test]
+fn a_lock_whose_run_died_on_this_machine_is_taken_over() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let Ok(host) = host else {
+        return crate::support::skipped("the name of this machine is not in /proc");
+    };
+    change_document(&sandbox, |document| {
+        document["lock"]["host"] = json!(host.trim());
+    });
+    assert_eq!(sandbox.orch("state taint a").code(), 0);
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    assert_eq!(document["stacks"]["/a"]["applied"]["run"], RUN);
+    assert_eq!(document["stacks"]["/c"]["last"]["failure"], "interrupted");
+    assert!(
+        !sandbox
+            .path(&format!("/.orch/state/default.run-{RUN}.json"))
+            .exists()
+    );
+}
+
+/// Leaves what a run has kept on this machine.
+fn leave(sandbox: &Sandbox) {
+    let document = document(sandbox);
+    let record = json!({
+        "format": 1, "lineage": document["lineage"], "serial": 3, "code": "6a1f", "run": RUN,
+        "sequence": 7, "at": LONG_AGO, "stacks": changes(), "before": document["stacks"],
+    });
+    let folder = format!("/.orch/runs/{RUN}");
+    sandbox.write(&format!("{folder}/state.json"), record.to_string());
+    sandbox.write(&format!("{folder}/journal.jsonl"), "{}\n");
+}
+
+#[test]
+fn what_a_run_could_not_write_is_recovered() {
+    let sandbox = recorded();
+    leave(&sandbox);
+    assert_snapshot!(sandbox.orch("state recover last --dry-run"), @"
+    recovered /a
+    recovered /a/b
+    recovered /c
+    [stderr]
+    note: nothing was written: this is a dry run
+    ");
+    assert_eq!(document(&sandbox)["serial"], 2);
+    assert_snapshot!(sandbox.orch("state recover last"), @"
+    recovered /a
+    recovered /a/b
+    recovered /c
+    ");
+    let document = document(&sandbox);
+    assert_eq!(document["serial"], 3);
+    assert_eq!(document["stacks"]["/a"]["applied"]["run"], RUN);
+    assert_eq!(document["stacks"].get("/a/b"), None);
+    assert_snapshot!(sandbox.orch("state recover last"), @"
+    [stderr]
+    error: run 019a0000-0000-7000-8000-000000000001 has left nothing to recover
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_run_that_is_to_be_recovered_is_not_removed() {
+    let sandbox = recorded();
+    leave(&sandbox);
+    assert_eq!(sandbox.orch("runs prune --keep 0").code(), 0);
+    assert_eq!(sandbox.orch("state recover last").code(), 0);
+    assert_eq!(sandbox.orch("runs prune --keep 0").code(), 0);
+    assert!(!sandbox.path(&format!("/.orch/runs/{RUN}")).exists());
+}
+
+#[test]
+fn a_run_that_still_holds_the_lock_is_recovered_with_it() {
+    let sandbox = recorded();
+    leave(&sandbox);
+    lock(&sandbox, LONG_AGO);
+    assert_eq!(sandbox.orch("state recover last").code(), 0);
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    assert_eq!(document["stacks"]["/c"]["last"]["failure"], "interrupted");
+}
+
+#[test]
+fn what_others_have_written_since_is_a_conflict() {
+    let sandbox = recorded();
+    leave(&sandbox);
+    assert_eq!(sandbox.orch("state taint a a/b c").code(), 0);
+    let before = document(&sandbox);
+    assert_snapshot!(sandbox.orch("state recover last"), @"
+    [stderr]
+    error: others have written about `/a`, `/a/b`, `/c` since run 019a0000-0000-7000-8000-000000000001
+      = help: write what the run has recorded with `--take STACK`, or keep what others have written with `--drop STACK`
+    [exit status 4]
+    ");
+    assert_eq!(
+        sandbox
+            .orch("state recover last --take /a --drop /c")
+            .code(),
+        4
+    );
+    assert_eq!(document(&sandbox), before);
+    assert_snapshot!(sandbox.orch("state recover last --take /a --take /a/b --drop /c"), @"
+    recovered /a
+    recovered /a/b
+    ");
+    let after = document(&sandbox);
+    assert_eq!(after["stacks"]["/a"]["applied"]["run"], RUN);
+    assert_eq!(after["stacks"].get("/a/b"), None);
+    assert_eq!(after["stacks"]["/c"], before["stacks"]["/c"]);
+}

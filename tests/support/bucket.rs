@@ -1,0 +1,371 @@
+//! An object store on loopback that speaks like S3, Google Cloud Storage or Azure, as far as `orch`
+//! asks, and loses the requests that it is told to lose.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// Which of the three it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    S3,
+    Gcs,
+    Azure,
+}
+
+/// What is lost of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// The request: nothing happens.
+    Request,
+    /// The answer: it has happened.
+    Answer,
+}
+
+#[derive(Default)]
+struct Objects {
+    /// By key; the version counts the puts of all objects.
+    by_key: BTreeMap<String, (Vec<u8>, u64)>,
+    version: u64,
+    /// How many requests there have been.
+    requests: usize,
+    lost: Option<(usize, Lost)>,
+    ignores_conditions: bool,
+}
+
+/// The store, which has one bucket: `bucket`.
+pub(crate) struct BucketServer {
+    dialect: Dialect,
+    port: u16,
+    objects: Arc<Mutex<Objects>>,
+}
+
+struct Request {
+    method: String,
+    path: String,
+    query: Vec<(String, String)>,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+}
+
+struct Answer {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+}
+
+impl BucketServer {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let objects = Arc::<Mutex<Objects>>::default();
+        let served = Arc::clone(&objects);
+        // It ends with the test.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let served = Arc::clone(&served);
+                thread::spawn(move || serve(&stream, dialect, &served));
+            }
+        });
+        BucketServer {
+            dialect,
+            port,
+            objects,
+        }
+    }
+
+    /// The backend of a configuration that leads here.
+    pub(crate) fn backend(&self) -> String {
+        let port = self.port;
+        match self.dialect {
+            Dialect::S3 => format!(
+                "backend \"s3\" {{\n  bucket = \"bucket\"\n  region = \"eu-north-1\"\n  endpoint = \"http://127.0.0.1:{port}\"\n}}"
+            ),
+            Dialect::Gcs => format!(
+                "backend \"gcs\" {{\n  bucket = \"bucket\"\n  endpoint = \"http://127.0.0.1:{port}\"\n}}"
+            ),
+            Dialect::Azure => format!(
+                "backend \"azurerm\" {{\n  storage_account_name = \"account\"\n  container_name = \"bucket\"\n  endpoint = \"http://127.0.0.1:{port}\"\n}}"
+            ),
+        }
+    }
+
+    /// The variables that hold credentials.
+    pub(crate) fn credentials(&self) -> [(&'static str, &'static str); 2] {
+        match self.dialect {
+            Dialect::S3 => [
+                ("AWS_ACCESS_KEY_ID", "key"),
+                ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ],
+            Dialect::Gcs => [("GOOGLE_BEARER_TOKEN", "token"), ("GOOGLE_IGNORED", "")],
+            Dialect::Azure => [
+                ("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0"),
+                ("AZURE_IGNORED", ""),
+            ],
+        }
+    }
+
+    /// From now on, puts whatever the condition.
+    pub(crate) fn ignore_conditions(&self) {
+        self.objects.lock().unwrap().ignores_conditions = true;
+    }
+
+    /// Loses one request: the n-th from now, from 0.
+    pub(crate) fn lose(&self, nth: usize, lost: Lost) {
+        let mut objects = self.objects.lock().unwrap();
+        let nth = objects.requests + nth;
+        objects.lost = Some((nth, lost));
+    }
+
+    /// How many requests there have been.
+    pub(crate) fn requests(&self) -> usize {
+        self.objects.lock().unwrap().requests
+    }
+
+    /// The keys of all objects.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.objects
+            .lock()
+            .unwrap()
+            .by_key
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    /// What is in an object.
+    pub(crate) fn object(&self, key: &str) -> String {
+        let objects = self.objects.lock().unwrap();
+        let keys: Vec<&String> = objects.by_key.keys().collect();
+        let found = objects.by_key.get(key);
+        let (bytes, _) = found.unwrap_or_else(|| panic!("no {key} in {keys:?}"));
+        String::from_utf8(bytes.clone()).unwrap()
+    }
+}
+
+fn serve(stream: &TcpStream, dialect: Dialect, objects: &Mutex<Objects>) {
+    let Some(request) = read(stream) else {
+        return;
+    };
+    let mut objects = objects.lock().unwrap();
+    let number = objects.requests;
+    objects.requests += 1;
+    let lost = objects.lost.filter(|(nth, _)| *nth == number);
+    if lost == Some((number, Lost::Request)) {
+        return;
+    }
+    let answer = objects.answer(dialect, &request);
+    drop(objects);
+    if lost.is_none() {
+        write(stream, &request, &answer);
+    }
+}
+
+fn read(stream: &TcpStream) -> Option<Request> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let mut words = line.split_whitespace();
+    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim().split_once(':') else {
+            break;
+        };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let query = query.split('&').map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (name.to_owned(), decoded(value))
+    });
+    Some(Request {
+        method,
+        path: decoded(path),
+        query: query.collect(),
+        headers,
+        body,
+    })
+}
+
+/// Undoes what makes a text part of an address; nobody here uses anything but ASCII.
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut decoded = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at(2);
+        decoded.push(char::from(u8::from_str_radix(digits, 16).unwrap()));
+        decoded += rest;
+    }
+    decoded
+}
+
+fn write(mut stream: &TcpStream, request: &Request, answer: &Answer) {
+    let mut text = format!("HTTP/1.1 {} x\r\nConnection: close\r\n", answer.status);
+    for (name, value) in &answer.headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    text +=
+        "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nLast-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
+    text += &format!("Content-Length: {}\r\n\r\n", answer.body.len());
+    let mut bytes = text.into_bytes();
+    if request.method != "HEAD" {
+        bytes.extend(&answer.body);
+    }
+    // A client that was killed hears nothing.
+    _ = stream.write_all(&bytes);
+}
+
+/// S3 tells versions apart by their content.
+fn tag(dialect: Dialect, bytes: &[u8], version: u64) -> String {
+    if dialect != Dialect::S3 {
+        return format!("\"v{version}\"");
+    }
+    // FNV.
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("\"{:x}\"", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))
+}
+
+/// What tells a version of an object apart.
+fn version_headers(dialect: Dialect, bytes: &[u8], version: u64) -> Vec<(&'static str, String)> {
+    let mut headers = vec![("ETag", tag(dialect, bytes, version))];
+    if dialect == Dialect::Gcs {
+        headers.push(("x-goog-generation", version.to_string()));
+    }
+    headers
+}
+
+fn nothing(status: u16) -> Answer {
+    Answer {
+        status,
+        headers: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+impl Objects {
+    fn answer(&mut self, dialect: Dialect, request: &Request) -> Answer {
+        let Some(path) = request.path.strip_prefix("/bucket") else {
+            return nothing(404);
+        };
+        let key = path.trim_start_matches('/').to_owned();
+        match request.method.as_str() {
+            "GET" if key.is_empty() => self.list(dialect, request),
+            "GET" => self.get(dialect, &key),
+            "PUT" => self.put(dialect, key, request),
+            "DELETE" => {
+                self.by_key.remove(&key);
+                nothing(204)
+            }
+            "POST" => self.batch(request),
+            _ => nothing(405),
+        }
+    }
+
+    fn get(&self, dialect: Dialect, key: &str) -> Answer {
+        let Some((bytes, version)) = self.by_key.get(key) else {
+            return nothing(404);
+        };
+        Answer {
+            status: 200,
+            headers: version_headers(dialect, bytes, *version),
+            body: bytes.clone(),
+        }
+    }
+
+    fn put(&mut self, dialect: Dialect, key: String, request: &Request) -> Answer {
+        let header = |name: &str| request.headers.get(name).map(String::as_str);
+        let found = self.by_key.get(&key);
+        let found_tag = found.map(|(bytes, version)| tag(dialect, bytes, *version));
+        let holds = match dialect {
+            Dialect::Gcs => header("x-goog-if-generation-match").is_none_or(|wanted| {
+                wanted == found.map_or(0, |(_, version)| *version).to_string()
+            }),
+            _ => {
+                (header("if-none-match") != Some("*") || found.is_none())
+                    && header("if-match").is_none_or(|wanted| Some(wanted) == found_tag.as_deref())
+            }
+        };
+        if !holds && !self.ignores_conditions {
+            return match (dialect, header("if-none-match"), found.is_some()) {
+                (Dialect::Azure, Some("*"), true) => nothing(409),
+                (Dialect::S3, None, false) => nothing(404),
+                _ => nothing(412),
+            };
+        }
+        self.version += 1;
+        let version = self.version;
+        let headers = version_headers(dialect, &request.body, version);
+        self.by_key.insert(key, (request.body.clone(), version));
+        let status = match dialect {
+            Dialect::Azure => 201,
+            _ => 200,
+        };
+        Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        }
+    }
+
+    fn list(&self, dialect: Dialect, request: &Request) -> Answer {
+        let prefix = request.query.iter().find(|(name, _)| name == "prefix");
+        let prefix = prefix.map_or("", |(_, prefix)| prefix);
+        let here = |(key, _): &(&String, &(Vec<u8>, u64))| {
+            let rest = key.strip_prefix(prefix);
+            rest.is_some_and(|rest| !rest.contains('/'))
+        };
+        let objects = self.by_key.iter().filter(here);
+        let body = if dialect == Dialect::Azure {
+            let blobs = objects.map(|(key, (bytes, _))| {
+                let size = bytes.len();
+                format!("<Blob><Name>{key}</Name><Properties><Last-Modified>Thu, 01 Jan 1970 00:00:00 GMT</Last-Modified><Content-Length>{size}</Content-Length><Content-Type>text/plain</Content-Type></Properties></Blob>")
+            });
+            let blobs: String = blobs.collect();
+            format!("<EnumerationResults><Blobs>{blobs}</Blobs></EnumerationResults>")
+        } else {
+            let contents = objects.map(|(key, (bytes, _))| {
+                let size = bytes.len();
+                format!("<Contents><Key>{key}</Key><Size>{size}</Size><LastModified>1970-01-01T00:00:00.000Z</LastModified></Contents>")
+            });
+            let contents: String = contents.collect();
+            format!("<ListBucketResult>{contents}</ListBucketResult>")
+        };
+        Answer {
+            status: 200,
+            headers: vec![("Content-Type", "application/xml".to_owned())],
+            body: body.into_bytes(),
+        }
+    }
+
+    /// Azure removes several objects with one request.
+    fn batch(&mut self, request: &Request) -> Answer {
+        let text = String::from_utf8_lossy(&request.body);
+        let mut body = String::new();
+        let lines = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("DELETE /bucket/"));
+        for (number, line) in lines.enumerate() {
+            let key = line.split_whitespace().next().unwrap_or_default();
+            self.by_key.remove(&decoded(key));
+            body += &format!(
+                "--batch\r\nContent-Type: application/http\r\nContent-ID: {number}\r\n\r\nHTTP/1.1 202 Accepted\r\n\r\n\r\n"
+            );
+        }
+        body += "--batch--\r\n";
+        Answer {
+            status: 202,
+            headers: vec![("Content-Type", "multipart/mixed; boundary=batch".to_owned())],
+            body: body.into_bytes(),
+        }
+    }
+}
