@@ -9,6 +9,7 @@
 pub mod base;
 mod cause;
 mod computed;
+mod digest;
 mod error;
 mod files;
 mod find;
@@ -28,6 +29,7 @@ pub use cause::{
     WhyUncounted,
 };
 pub use computed::{HostEnvironment, add_computed};
+pub use digest::{InputDigest, InputDigests, digests};
 pub use error::ChangeError;
 pub use files::ChangedFiles;
 pub use find::{Changes, Since, UncommittedChanges, find};

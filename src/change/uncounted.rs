@@ -7,6 +7,7 @@ use super::cause::SwitchedOff;
 use super::files::ChangedFiles;
 use super::trigger::{self, TriggerFile, TriggerKind};
 use crate::git::{ChangedFile, FileChange, FileState};
+use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
 use crate::project::{Ignore, Problems, Project};
 
@@ -85,14 +86,17 @@ impl<'p> Ignores<'p> {
 
     /// Returns the nearest entry that matches a file.
     pub(super) fn find(&self, file: &ChangedFile) -> Option<&'p Ignore> {
-        let mut entries = file
-            .path
+        self.find_at(&file.path, file.change == FileChange::Repository)
+    }
+
+    /// Returns the nearest entry that matches a file or repository at a path.
+    pub(super) fn find_at(&self, path: &ProjectPath, is_repository: bool) -> Option<&'p Ignore> {
+        let mut entries = path
             .ancestors()
             .filter_map(|above| self.0.get(above))
             .flat_map(|entries| entries.iter());
         entries.find(|Ignore { pattern, .. }| {
-            pattern.matches(&file.path)
-                || file.change == FileChange::Repository && pattern.matches_all_below(&file.path)
+            pattern.matches(path) || is_repository && pattern.matches_all_below(path)
         })
     }
 

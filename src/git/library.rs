@@ -1,5 +1,7 @@
 //! Questions that libgit2 answers.
 
+mod tree;
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +11,8 @@ use git2::{
 };
 
 use super::comparison::{TreeComparison, mode};
-use super::{
-    ChangedFile, CommitId, FileChange, FileState, TreeScope, project_path, repository_path,
-};
+use super::{ChangedFile, CommitId, FileChange, FileState, project_path, repository_path};
 use crate::path::ProjectPath;
-use crate::project::discover::TreeEntry;
 
 /// The directories that a search for the repository does not go above.
 const NO_CEILINGS: &[&str] = &[];
@@ -369,43 +368,6 @@ impl Library {
         names.collect()
     }
 
-    pub(super) fn entries(
-        &self,
-        commit: &CommitId,
-        prefix: &str,
-        scope: Option<&TreeScope>,
-    ) -> Result<Vec<TreeEntry>, Error> {
-        let root = [ProjectPath::root()];
-        let (directories, trees) = match scope {
-            Some(scope) => (&*scope.directories, &*scope.trees),
-            None => (&[][..], &root[..]),
-        };
-        let mut entries = Vec::new();
-        for directory in directories {
-            let tree = self.tree(commit, &repository_path(directory, prefix))?;
-            let path = directory.relative().as_bytes();
-            for entry in tree.iter().flat_map(Tree::iter) {
-                entries.extend(file_entry(&entry, path));
-            }
-        }
-        let mut open = Vec::new();
-        for directory in trees {
-            let tree = self.tree(commit, &repository_path(directory, prefix))?;
-            open.extend(tree.map(|tree| (directory.relative().as_bytes().to_vec(), tree)));
-        }
-        while let Some((path, tree)) = open.pop() {
-            for entry in &tree {
-                if entry.kind() == Some(ObjectType::Tree) {
-                    let below = join(&path, entry.name_bytes());
-                    open.push((below, self.0.find_tree(entry.id())?));
-                } else {
-                    entries.extend(file_entry(&entry, &path));
-                }
-            }
-        }
-        Ok(entries)
-    }
-
     pub(super) fn contents(
         &self,
         ids: &[&str],
@@ -440,26 +402,6 @@ impl Library {
 }
 
 /// Returns a file or link of a directory.
-fn file_entry(entry: &git2::TreeEntry<'_>, directory: &[u8]) -> Option<TreeEntry> {
-    let is_link = match mode(entry) {
-        FileMode::Blob | FileMode::BlobExecutable => false,
-        FileMode::Link => true,
-        _ => return None,
-    };
-    Some(TreeEntry {
-        path: join(directory, entry.name_bytes()),
-        id: entry.id().to_string(),
-        is_link,
-    })
-}
-
-fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    match directory {
-        [] => name.to_vec(),
-        directory => [directory, b"/", name].concat(),
-    }
-}
-
 fn is_file(entry: &git2::TreeEntry<'_>) -> bool {
     matches!(mode(entry), FileMode::Blob | FileMode::BlobExecutable)
 }

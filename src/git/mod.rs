@@ -15,6 +15,7 @@ mod error;
 mod file;
 mod library;
 mod program;
+mod recorded;
 mod remote;
 mod tree;
 
@@ -29,6 +30,7 @@ pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};
 use self::library::Library;
 use self::program::Program;
+pub use self::recorded::{RecordedFile, RecordedMode};
 pub use self::tree::CommitTree;
 pub(crate) use self::tree::TreeScope;
 use crate::path::ProjectPath;

@@ -121,7 +121,7 @@ impl<'a> Covered<'a> {
             for link in self.links.links_below(&directory) {
                 let name = match pattern {
                     None => link.clone(),
-                    Some(_) => replace(&link, &directory, &reached[next].name),
+                    Some(_) => moved(&link, &directory, &reached[next].name),
                 };
                 let is_covered = |pattern: &Pattern| {
                     name.as_str().len() <= ProjectPath::MAX_BYTES
@@ -187,7 +187,7 @@ impl<'a> Covered<'a> {
         }
         let end = way.end.as_ref()?;
         let matches = |file: &&ChangedFile| {
-            let inside = replace(&file.path, end, name);
+            let inside = moved(&file.path, end, name);
             pattern.matches(&inside)
                 || file.change == FileChange::Repository && pattern.may_match_below(&inside)
         };
@@ -214,7 +214,11 @@ fn chain(reached: &[LinkedDirectory], mut index: usize) -> impl Iterator<Item = 
 }
 
 /// Returns a path at or below one directory as if it were in another.
-fn replace(path: &ProjectPath, from: &ProjectPath, to: &ProjectPath) -> ProjectPath {
+pub(in crate::change) fn moved(
+    path: &ProjectPath,
+    from: &ProjectPath,
+    to: &ProjectPath,
+) -> ProjectPath {
     let rest = &path.as_str()[from.as_str().trim_end_matches('/').len()..];
     match rest {
         "" | "/" => to.clone(),

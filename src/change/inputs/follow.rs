@@ -16,22 +16,22 @@ use crate::project::discover::{DirectoryListing, Listing, is_cache};
 const MAX_LINKS: usize = 40;
 
 /// The links of the project; shared by all threads.
-pub(super) struct Links<'a> {
+pub(in crate::change) struct Links<'a> {
     pub(super) root: &'a Path,
     pub(super) listing: &'a Listing,
     /// The directories that have links, by path.
-    pub(super) listed: Vec<(&'a ProjectPath, &'a DirectoryListing)>,
+    pub(in crate::change) listed: Vec<(&'a ProjectPath, &'a DirectoryListing)>,
     /// By directory that the walk left out, the links in it and below, by path.
     left_out: RwLock<HashMap<ProjectPath, Arc<[ProjectPath]>>>,
 }
 
 /// Where a path leads, and the links along the way.
-pub(super) struct ResolvedPath {
+pub(in crate::change) struct ResolvedPath {
     /// The links, in the order in which they are followed.
-    pub(super) links: Vec<ProjectPath>,
+    pub(in crate::change) links: Vec<ProjectPath>,
     /// The path without links, whether or not it exists; `None` if they lead out of the project or
     /// nowhere.
-    pub(super) end: Option<ProjectPath>,
+    pub(in crate::change) end: Option<ProjectPath>,
 }
 
 impl ResolvedPath {
@@ -75,7 +75,7 @@ impl<'a> Links<'a> {
     }
 
     /// Follows the links on the way to a path. Most paths without links are known from the listing.
-    pub(super) fn follow(&self, path: &ProjectPath) -> ResolvedPath {
+    pub(in crate::change) fn follow(&self, path: &ProjectPath) -> ResolvedPath {
         let mut way = ResolvedPath {
             links: Vec::new(),
             end: None,
@@ -156,7 +156,7 @@ impl<'a> Links<'a> {
 
     /// Returns the links in a directory, then those below it, and last those in directories that the
     /// walk left out.
-    pub(super) fn links_below(
+    pub(in crate::change) fn links_below(
         &self,
         directory: &ProjectPath,
     ) -> impl Iterator<Item = ProjectPath> + use<'a, '_> {
@@ -201,7 +201,7 @@ impl<'a> Links<'a> {
     }
 
     /// Returns the links in a directory and below, which is searched once.
-    pub(super) fn links_on_disk(&self, directory: &ProjectPath) -> Arc<[ProjectPath]> {
+    pub(in crate::change) fn links_on_disk(&self, directory: &ProjectPath) -> Arc<[ProjectPath]> {
         let known = self.left_out.read().expect("no task panics");
         if let Some(links) = known.get(directory) {
             return links.clone();
@@ -226,7 +226,7 @@ impl<'a> Links<'a> {
 }
 
 /// Returns the links that lie in a directory.
-pub(super) fn links_in(
+pub(in crate::change) fn links_in(
     directory: &ProjectPath,
     listed: &DirectoryListing,
 ) -> impl Iterator<Item = ProjectPath> {

@@ -15,7 +15,7 @@ use super::terraform;
 use super::terragrunt;
 use super::tree::{Tree, place_read};
 use super::walk::NodeWalk;
-use crate::change::cause::{ChangeCause, Use};
+use crate::change::cause::{ChangeCause, InputLocation, Use};
 use crate::path::ProjectPath;
 
 /// How a change reaches a node.
@@ -28,26 +28,33 @@ enum Approach {
 }
 
 /// All directories that the candidates use, and which of them a change reaches.
-pub(super) struct InputGraph<'a> {
+pub(in crate::change) struct InputGraph<'a> {
     /// The candidates first, in their order.
-    pub(super) nodes: Vec<InputNode<'a>>,
+    pub(in crate::change) nodes: Vec<InputNode<'a>>,
     n_candidates: usize,
     /// Nodes by the directory that was read.
     by_path: HashMap<ProjectPath, usize>,
     /// The nodes for Terragrunt's part of a candidate, by the candidate's node. They are separate: a
     /// stack that uses another as a module does not depend on its Terragrunt files.
-    pub(super) units: HashMap<usize, usize>,
+    pub(in crate::change) units: HashMap<usize, usize>,
     /// By node, the nodes that use it.
     users: Vec<Vec<usize>>,
     /// By node.
     ways: Vec<Option<Approach>>,
+    /// By node, whether it, or a module below it, reads files relative to the stack.
+    leads: Vec<bool>,
 }
 
 impl<'a> InputGraph<'a> {
     /// Reads what the candidates use, and follows the changes through it.
-    pub(super) fn new(tree: &Tree<'a>, candidates: &[ProjectPath], terragrunt: bool) -> Self {
+    pub(in crate::change) fn new(
+        tree: &Tree<'a>,
+        candidates: &[ProjectPath],
+        terragrunt: bool,
+    ) -> Self {
         let mut graph = InputGraph::read(tree, candidates, terragrunt);
         graph.propagate();
+        graph.leads = graph.leads_to_root_reads();
         graph
     }
 
@@ -58,13 +65,13 @@ impl<'a> InputGraph<'a> {
 
     /// Returns, for each candidate, the shortest way to a change, if a change reaches it.
     pub(super) fn causes(&self, tree: &Tree<'a>) -> Vec<Option<ChangeCause>> {
-        let leads = self.leads_to_root_reads();
+        let leads = &self.leads;
         let cause = |index: usize| {
             let unit = self.units.get(&index).copied();
             std::iter::once(index)
                 .chain(unit)
                 .find_map(|node| self.cause(node))
-                .or_else(|| self.root_read(index, tree, &leads))
+                .or_else(|| self.root_read(index, tree, leads))
         };
         (0..self.n_candidates).into_par_iter().map(cause).collect()
     }
@@ -87,6 +94,7 @@ impl<'a> InputGraph<'a> {
             units: HashMap::with_capacity(units.len()),
             users: Vec::new(),
             ways: Vec::new(),
+            leads: Vec::new(),
         };
         let read_all = |level: &[ProjectPath]| -> Vec<InputNode<'a>> {
             let read = |buffer: &mut Vec<u8>, path| terraform::node(tree, path, buffer);
@@ -255,6 +263,30 @@ impl<'a> InputGraph<'a> {
                 );
             }
             add_others(&way, node, inputs);
+        }
+    }
+}
+
+/// Visits what a candidate, and the modules that it uses, read relative to the candidate: each place, and
+/// what reads it.
+pub(in crate::change) fn each_root_read(
+    tree: &Tree<'_>,
+    graph: &InputGraph<'_>,
+    candidate: usize,
+    mut visit: impl FnMut(InputLocation, &Use),
+) {
+    let leads = &graph.leads;
+    if !leads[candidate] {
+        return;
+    }
+    let mut walk = NodeWalk::new(candidate);
+    while let Some(node) = walk.next(&graph.nodes, |target| leads[target]) {
+        for read in &graph.nodes[node].root_reads {
+            let path = terraform::root_read(tree, &graph.nodes[candidate].path, read);
+            let place = path.and_then(|path| place_read(path, read.pattern.as_deref()));
+            if let Some(place) = place {
+                visit(place, &read.step);
+            }
         }
     }
 }

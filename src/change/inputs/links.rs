@@ -83,7 +83,7 @@ pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut InputNode
     }
 }
 
-fn owners(stacks: &Stacks, directory: &ProjectPath) -> StackRange {
+pub(in crate::change) fn owners(stacks: &Stacks, directory: &ProjectPath) -> StackRange {
     let own = stacks.at(directory.as_str());
     if own.len() > 0 {
         own

@@ -30,7 +30,11 @@ mod walk;
 use std::collections::BTreeMap;
 
 pub(super) use self::collected::Inputs;
-pub(super) use self::covered::Touch;
+pub(super) use self::covered::{Touch, moved};
+pub(super) use self::follow::links_in;
+pub(super) use self::graph::{InputGraph, each_root_read};
+pub(super) use self::links::owners;
+pub(super) use self::node::InputNode;
 pub(super) use self::problems::InputProblems;
 pub(super) use self::tree::{Tree, place_read};
 use crate::change::cause::ChangeCause;

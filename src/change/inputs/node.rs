@@ -11,14 +11,14 @@ use crate::path::ProjectPath;
 use crate::source::Span;
 
 /// A directory and what it uses.
-pub(super) struct InputNode<'a> {
+pub(in crate::change) struct InputNode<'a> {
     pub(super) path: ProjectPath,
     /// The first change that can be reached without another module, and how.
     pub(super) touch: Option<(Vec<Use>, &'a ChangedFile)>,
     /// Everything that can be reached without another module, if that is recorded.
     record: Option<NodeInputs<'a>>,
     /// The modules it uses, in the order written.
-    pub(super) edges: Vec<Edge>,
+    pub(in crate::change) edges: Vec<Edge>,
     /// Reads that name a different file for each stack.
     pub(super) root_reads: Vec<RootRead>,
 }
@@ -31,19 +31,19 @@ struct NodeInputs<'a> {
 }
 
 /// An input, as seen from its node.
-pub(super) struct FoundInput<'a> {
-    pub(super) location: InputLocation,
+pub(in crate::change) struct FoundInput<'a> {
+    pub(in crate::change) location: InputLocation,
     /// The steps to it from the node.
-    pub(super) steps: Vec<Use>,
+    pub(in crate::change) steps: Vec<Use>,
     pub(super) touch: Option<Touch<'a>>,
 }
 
 /// The use of a module.
-pub(super) struct Edge {
-    pub(super) steps: Vec<Use>,
-    pub(super) directory: ProjectPath,
+pub(in crate::change) struct Edge {
+    pub(in crate::change) steps: Vec<Use>,
+    pub(in crate::change) directory: ProjectPath,
     /// The node of the directory, once it has one.
-    pub(super) target: usize,
+    pub(in crate::change) target: usize,
 }
 
 /// A file that is read relative to the directory that Terraform is run in.
@@ -126,7 +126,7 @@ impl<'a> InputNode<'a> {
     }
 
     /// Returns the inputs that were recorded, in the order in which they were found.
-    pub(super) fn recorded(&self) -> &[FoundInput<'a>] {
+    pub(in crate::change) fn recorded(&self) -> &[FoundInput<'a>] {
         self.record.as_ref().map_or(&[], |record| &record.found)
     }
 }

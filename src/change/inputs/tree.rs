@@ -75,7 +75,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns what the walk found.
-    pub(super) fn listing(&self) -> &'a Listing {
+    pub(in crate::change) fn listing(&self) -> &'a Listing {
         self.covered.links.listing
     }
 
@@ -85,7 +85,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the links of the project.
-    pub(super) fn links(&self) -> &Links<'a> {
+    pub(in crate::change) fn links(&self) -> &Links<'a> {
         &self.covered.links
     }
 

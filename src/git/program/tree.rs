@@ -1,29 +1,59 @@
 //! The files of a commit, as the `git` program reports them.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 
 use super::{Program, checked, limit};
 use crate::git::answer::{Fields, blob};
-use crate::git::{CommitId, GitError, TreeScope, repository_path};
+use crate::git::{
+    CommitId, GitError, RecordedFile, RecordedMode, TreeScope, blob_id, project_path,
+    repository_path,
+};
 use crate::path::ProjectPath;
 use crate::project::discover::TreeEntry;
 
 impl Program {
     /// Returns the files and links of a commit in the project.
     fn tree(&self, commit: &CommitId, prefix: &str) -> Result<Vec<TreeEntry>, GitError> {
+        let mut entries = Vec::new();
+        self.list(commit, prefix, |head, path| {
+            entries.extend(tree_entry(head, path, prefix));
+        })?;
+        Ok(entries)
+    }
+
+    pub(in crate::git) fn recorded(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+    ) -> Result<Vec<RecordedFile>, GitError> {
+        let mut files = Vec::new();
+        self.list(commit, prefix, |head, path| {
+            files.extend(recorded_file(head, path, prefix));
+        })?;
+        Ok(files)
+    }
+
+    /// Lists what a commit has in the project: for each entry `100644 blob id`, and the path in the
+    /// repository.
+    fn list(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        mut add: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), GitError> {
         let mut arguments = vec!["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
         arguments.extend(limit(prefix));
         let answer = self.ask(&arguments)?;
         let mut fields = Fields::new(&answer, &arguments);
-        let mut entries = Vec::new();
         // `100644 blob id`, a tab, the path.
         while let Some(record) = fields.next() {
             let Some(tab) = record.iter().position(|&byte| byte == b'\t') else {
                 return Err(fields.unexpected(record));
             };
-            entries.extend(tree_entry(&record[..tab], &record[tab + 1..], prefix));
+            add(&record[..tab], &record[tab + 1..]);
         }
-        Ok(entries)
+        Ok(())
     }
 
     pub(in crate::git) fn entries(
@@ -92,6 +122,36 @@ impl Program {
         let prepared = self.prepare(&["cat-file", option]);
         let text = prepared.text.clone();
         checked(text, prepared.output_for(requests, "\n")?)
+    }
+
+    /// Returns the place of a file of the project on this machine.
+    pub(in crate::git) fn place(&self, prefix: &str, file: &ProjectPath) -> PathBuf {
+        self.directory.join(repository_path(file, prefix))
+    }
+
+    pub(in crate::git) fn ids_on_disk(
+        &self,
+        prefix: &str,
+        files: &[ProjectPath],
+    ) -> Result<Vec<Option<String>>, GitError> {
+        // A request is a line. One that began with a quote would be unquoted.
+        let can_ask = |file: &ProjectPath| !file.as_str().contains(['\n', '\r']);
+        let requests = files.iter().filter(|file| can_ask(file));
+        let requests = requests.map(|file| format!("./{}", repository_path(file, prefix)));
+        let requests: Vec<String> = requests.collect();
+        let prepared = self.prepare(&["hash-object", "--stdin-paths"]);
+        let text = prepared.text.clone();
+        let answer = checked(text, prepared.output_for(&requests, "\n")?)?;
+        let answer = String::from_utf8_lossy(&answer);
+        let mut answers = answer.lines();
+        let id = |file: &ProjectPath| {
+            if can_ask(file) {
+                answers.next().map(str::to_owned)
+            } else {
+                blob_id(&self.place(prefix, file))
+            }
+        };
+        Ok(files.iter().map(id).collect())
     }
 
     pub(in crate::git) fn files_in(
@@ -178,6 +238,26 @@ fn tree_entry(head: &[u8], path: &[u8], prefix: &str) -> Option<TreeEntry> {
         path: inside.to_vec(),
         id: id.to_owned(),
         is_link,
+    })
+}
+
+/// Returns the file, link or submodule that an entry of `git ls-tree` is, if it is in the project.
+fn recorded_file(head: &[u8], path: &[u8], prefix: &str) -> Option<RecordedFile> {
+    let head = str::from_utf8(head).ok()?;
+    let [mode, _, id] = head.split(' ').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let mode = match mode {
+        "120000" => RecordedMode::Link,
+        "160000" => RecordedMode::Repository,
+        "100755" => RecordedMode::Executable,
+        mode if mode.starts_with("100") => RecordedMode::File,
+        _ => return None,
+    };
+    Some(RecordedFile {
+        path: project_path(path, prefix)?,
+        mode,
+        id: id.to_owned(),
     })
 }
 

@@ -6,6 +6,9 @@ use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::Stack;
 
+/// The entry for the version of `orch`.
+pub(super) const VERSION: &str = "version";
+
 /// Returns the paths of all stacks, in path order.
 pub(super) fn stack_list(project: &Project) -> Value {
     let stacks = project.stacks.iter();
@@ -22,7 +25,7 @@ pub(super) fn of_project(project: &Project, stack_list: Value) -> Vec<(&'static 
     ]);
     let path = Value::object([("fs", fs)]);
     vec![
-        ("version", Value::string(env!("CARGO_PKG_VERSION"))),
+        (VERSION, Value::string(env!("CARGO_PKG_VERSION"))),
         ("root", Value::object([("path", path)])),
         ("stacks", Value::object([("list", stack_list)])),
     ]

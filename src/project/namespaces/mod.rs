@@ -55,6 +55,8 @@ pub(crate) struct Basis<'p> {
     /// The globals that apply after those of all directories.
     overrides: &'p [GlobalDefinition],
     changing: Changing,
+    /// Whether names that stand for the machine have values that are the same on every machine.
+    is_portable: bool,
 }
 
 impl<'p> From<Basis<'p>> for ProjectNamespaces<'p> {
@@ -85,6 +87,7 @@ impl<'p> ProjectNamespaces<'p> {
             stack_list: metadata::stack_list(project),
             overrides: &[],
             changing: Changing::Allowed,
+            is_portable: false,
         }
         .into()
     }
@@ -95,6 +98,14 @@ impl<'p> ProjectNamespaces<'p> {
     pub fn comparable(mut self) -> Self {
         self.basis.changing = Changing::Fixed;
         self
+    }
+
+    /// Makes values comparable with those of other machines and versions: a variable of the host is
+    /// its own name, and `terramate.version` is the same for all.
+    #[must_use]
+    pub fn portable(mut self) -> Self {
+        self.basis.is_portable = true;
+        self.comparable()
     }
 
     /// Makes these globals apply after those of all directories.
@@ -325,7 +336,15 @@ impl<'p> Names<'_, 'p> {
     /// Returns what is known about the project and the stack.
     fn metadata(&self, path: &NamePath) -> EvalResult {
         let project = self.project.basis.project;
-        let of_project = || metadata::of_project(project, self.project.basis.stack_list.clone());
+        let basis = &self.project.basis;
+        let of_project = || {
+            let mut entries = metadata::of_project(project, basis.stack_list.clone());
+            if basis.is_portable {
+                entries.retain(|(name, _)| *name != metadata::VERSION);
+                entries.push((metadata::VERSION, Value::string("0.0.0")));
+            }
+            entries
+        };
         let entry = path.rest.first().map(|(name, _)| *name);
         let needs_stack = entry.is_none_or(|name| metadata::OF_STACK.contains(&name));
         match self.subject {
@@ -359,6 +378,13 @@ impl<'p> Names<'_, 'p> {
             let diagnostic = Diagnostic::error(Code::UnavailableName, message)
                 .label(path.span, "globals do not depend on the machine");
             return Err(diagnostic.help("use it in `run.env`").into());
+        }
+        if self.project.basis.is_portable {
+            let named = path.rest.first().map(|&(variable, _)| {
+                let name = Value::string(format!("env.{variable}"));
+                (variable, name)
+            });
+            return Ok(Value::object(named));
         }
         let env = &self.project.basis.env;
         if let Some(&(variable, span)) = path.rest.first()

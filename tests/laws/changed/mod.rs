@@ -3,6 +3,7 @@
 
 mod asked;
 mod chosen;
+mod digests;
 mod generate;
 mod history;
 mod links;

@@ -1,0 +1,152 @@
+//! The files that count as inputs, as git would record them now.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::change::trigger;
+use crate::change::uncounted::Ignores;
+use crate::git::{
+    ChangedFile, CommitId, GitError, RecordedFile, RecordedMode, Repository, blob_id, is_executable,
+};
+use crate::path::ProjectPath;
+use crate::project::Project;
+
+/// The files, links and submodules of a project, without those that the configuration ignores and without
+/// triggers.
+pub(super) struct PresentFiles {
+    in_path_order: Vec<PresentFile>,
+}
+
+/// A file of HEAD or of the working tree.
+pub(super) struct PresentFile {
+    pub(super) path: ProjectPath,
+    /// The mode and the id of the content; `None` if it has been deleted.
+    recorded: Option<(RecordedMode, String)>,
+    /// Whether HEAD has it like this.
+    pub(super) is_committed: bool,
+}
+
+impl PresentFile {
+    /// Returns what is digested of it; `None` if it has been deleted.
+    pub(super) fn line(&self) -> Option<String> {
+        let (mode, id) = self.recorded.as_ref()?;
+        let (path, mode) = (self.path.as_str(), mode.as_str());
+        Some(format!("{path}\0{mode} {id}\n"))
+    }
+
+    pub(super) fn is_repository(&self) -> bool {
+        matches!(self.recorded, Some((RecordedMode::Repository, _)))
+    }
+}
+
+impl PresentFiles {
+    /// Reads what HEAD has, and from disk what differs from it. `status` has the uncommitted changes that
+    /// count.
+    pub(super) fn read(
+        project: &Project,
+        repository: &Repository,
+        head: Option<&CommitId>,
+        status: &[ChangedFile],
+    ) -> Result<Self, GitError> {
+        let recorded = match head {
+            Some(head) => repository.recorded(head)?,
+            None => Vec::new(),
+        };
+        let committed = recorded.into_iter().map(|RecordedFile { path, mode, id }| {
+            let file = PresentFile {
+                path: path.clone(),
+                recorded: Some((mode, id)),
+                is_committed: true,
+            };
+            (path, file)
+        });
+        let mut files: HashMap<ProjectPath, PresentFile> = committed.collect();
+        let mut plain: Vec<ProjectPath> = Vec::new();
+        for changed in status {
+            let path = &changed.path;
+            let place = path.to_host(&project.root);
+            let recorded = recorded_on_disk(&place);
+            if matches!(
+                recorded,
+                Some((RecordedMode::File | RecordedMode::Executable, _))
+            ) {
+                plain.push(path.clone());
+            }
+            files.insert(
+                path.clone(),
+                PresentFile {
+                    path: path.clone(),
+                    recorded,
+                    is_committed: false,
+                },
+            );
+        }
+        plain.sort_unstable();
+        plain.dedup();
+        let ids = repository.ids_on_disk(&plain)?;
+        for (path, id) in plain.iter().zip(ids) {
+            if let Some(file) = files.get_mut(path) {
+                let mode = file.recorded.take().map(|(mode, _)| mode);
+                file.recorded = mode.zip(id);
+            }
+        }
+        let ignores = Ignores::of(project);
+        let triggers = trigger::directory();
+        let counts = |file: &PresentFile| {
+            !file.path.is_at_or_below(&triggers)
+                && ignores.find_at(&file.path, file.is_repository()).is_none()
+        };
+        let mut in_path_order: Vec<PresentFile> = files.into_values().filter(counts).collect();
+        in_path_order.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(PresentFiles { in_path_order })
+    }
+
+    /// Returns all of them, by path.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &PresentFile> {
+        self.in_path_order.iter()
+    }
+
+    /// Returns the file at exactly this path.
+    pub(super) fn at(&self, path: &str) -> Option<&PresentFile> {
+        let index = self
+            .in_path_order
+            .binary_search_by(|file| file.path.as_str().cmp(path));
+        index.ok().map(|index| &self.in_path_order[index])
+    }
+
+    /// Returns the files below a directory, by path.
+    pub(super) fn below(&self, directory: &ProjectPath) -> impl Iterator<Item = &PresentFile> {
+        let prefix = directory.prefix_of_below();
+        let start = self
+            .in_path_order
+            .partition_point(|file| *file.path.as_str() < *prefix);
+        self.in_path_order[start..]
+            .iter()
+            .take_while(move |file| file.path.as_str().starts_with(&prefix))
+    }
+}
+
+/// Returns what git would record of what lies at a place; of a plain file, without its id.
+fn recorded_on_disk(place: &Path) -> Option<(RecordedMode, String)> {
+    let kind = place.symlink_metadata().ok()?.file_type();
+    if kind.is_symlink() {
+        return Some((RecordedMode::Link, blob_id(place)?));
+    }
+    if kind.is_dir() {
+        // A submodule: its commit, and the fact that it differs from what HEAD has.
+        let head = git_head(place).unwrap_or_default();
+        return Some((RecordedMode::Repository, format!("{head} changed")));
+    }
+    let mode = match is_executable(place) {
+        Some(true) => RecordedMode::Executable,
+        _ => RecordedMode::File,
+    };
+    Some((mode, String::new()))
+}
+
+/// Returns the commit that a repository inside the project is at.
+fn git_head(place: &Path) -> Option<String> {
+    let repository = Repository::open(place).ok()?;
+    let head = repository.commit("HEAD").ok()??;
+    Some(head.to_string())
+}

@@ -1,0 +1,75 @@
+//! Files with the mode and the id of their content, as git records them.
+
+use super::{CommitId, GitError, Repository, blob_id};
+use crate::path::ProjectPath;
+
+/// A file, link or submodule as git records it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedFile {
+    /// Where it is. Bytes that are not UTF-8 are replaced; no stack's path has any.
+    pub path: ProjectPath,
+    /// What it is.
+    pub mode: RecordedMode,
+    /// The id of the blob; of a submodule, that of its commit.
+    pub id: String,
+}
+
+/// What git records of a file besides its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedMode {
+    /// A plain file.
+    File,
+    /// A file that can be executed.
+    Executable,
+    /// A symbolic link.
+    Link,
+    /// A submodule.
+    Repository,
+}
+
+impl RecordedMode {
+    /// Returns the mode as git writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RecordedMode::File => "100644",
+            RecordedMode::Executable => "100755",
+            RecordedMode::Link => "120000",
+            RecordedMode::Repository => "160000",
+        }
+    }
+}
+
+impl Repository {
+    /// Returns the files, links and submodules of the project that a commit has, in any order.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn recorded(&self, commit: &CommitId) -> Result<Vec<RecordedFile>, GitError> {
+        self.ask(
+            |library| library.recorded(commit, &self.prefix),
+            |program| program.recorded(commit, &self.prefix),
+        )
+    }
+
+    /// Returns the ids that git would give the contents of plain files on disk, in the order asked for;
+    /// `None` for what cannot be read.
+    ///
+    /// As for [`Self::status`], the `git` program is asked first: libgit2 runs no filters, which change
+    /// the content.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn ids_on_disk(&self, files: &[ProjectPath]) -> Result<Vec<Option<String>>, GitError> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        match self.program.ids_on_disk(&self.prefix, files) {
+            Err(GitError::Start(_)) => {}
+            asked => return asked,
+        }
+        let id = |file: &ProjectPath| blob_id(&self.program.place(&self.prefix, file));
+        Ok(files.iter().map(id).collect())
+    }
+}

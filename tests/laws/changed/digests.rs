@@ -1,0 +1,98 @@
+//! The digest of what a stack depends on differs between two states if and only if the stack has changed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use orch::change::digests;
+use orch::git;
+use orch::project::stack::StackIndex;
+use orch::project::{Problems, Project};
+use proptest::prelude::*;
+
+use super::asked::{Asked, Expected};
+use super::generate::{Scene, WantedBase, any_scene};
+use super::rules::Tree;
+use super::{ON, config, repository};
+
+/// The rules, and by stack path the digest.
+#[derive(Debug, PartialEq)]
+struct Digests {
+    rules: String,
+    stacks: BTreeMap<String, (String, bool)>,
+}
+
+fn digests_at(root: &Path) -> Digests {
+    let mut problems = Problems::default();
+    let (project, listing) = Project::load_with_listing(root, &mut problems).unwrap();
+    let repository = git::Repository::open(root).unwrap();
+    let status = repository.status().unwrap();
+    let all: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
+    let found = digests(&project, &listing, &repository, &status, &all).unwrap();
+    let stacks = found.stacks.into_iter().map(|(stack, input)| {
+        let path = project.stacks[stack].path.to_string();
+        (path, (input.digest, input.is_dirty))
+    });
+    Digests {
+        rules: found.rules,
+        stacks: stacks.collect(),
+    }
+}
+
+fn check(scene: &Scene, n: usize) -> Result<(), TestCaseError> {
+    let repository = repository(scene);
+    if Tree(&repository.working).inputs().is_err() {
+        return Ok(());
+    }
+    let base = n % repository.commits.len();
+    let asked = Asked::new(&repository, WantedBase::Commit(base), ON);
+    let answer = asked.list(&repository);
+    prop_assert_eq!(answer.status, 0);
+    let before = repository.root.parent().unwrap().join("before");
+    let commit = &repository.commits[base].id;
+    let place = before.to_str().unwrap();
+    repository.git(&["worktree", "add", "-q", "--detach", place, commit]);
+    let was = digests_at(&before.join(scene.setting.directory));
+    let now = digests_at(&repository.root);
+    let story = || format!("{answer:#?}\n{was:#?}\n{now:#?}\n{}", repository.story());
+    if was.rules != now.rules {
+        return Ok(());
+    }
+    let expected = Expected::new(&repository, base, ON);
+    let tree = Tree(&repository.working);
+    // What such a file names counts in the digest, whether or not that has changed.
+    let ignores_any = expected.files.keys().any(|file| tree.is_ignored(file));
+    let changed = answer.paths();
+    for (stack, (digest, _)) in &now.stacks {
+        let Some((earlier, _)) = was.stacks.get(stack) else {
+            continue;
+        };
+        let is_changed = changed.contains(stack);
+        let differs = digest != earlier;
+        // What a new stack takes over, or a removed one leaves, no longer belongs to the same stack.
+        let below = format!("{stack}/");
+        let nested = |of: &Digests| -> Vec<String> {
+            let paths = of.stacks.keys();
+            paths
+                .filter(|path| path.starts_with(&below))
+                .cloned()
+                .collect()
+        };
+        let has_other_nested = nested(&was) != nested(&now);
+        prop_assert!(!is_changed || differs, "{stack} has changed\n{}", story());
+        prop_assert!(
+            is_changed || !differs || ignores_any || has_other_nested,
+            "{stack} has not\n{}",
+            story()
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(6))]
+
+    #[test]
+    fn a_digest_differs_if_and_only_if_the_stack_has_changed(scene in any_scene(), n in any::<prop::sample::Index>()) {
+        check(&scene, n.index(1000))?;
+    }
+}
