@@ -6,6 +6,7 @@
 //! Git determines which files have changed, and [`crate::change::base`] since which commit. Trigger
 //! files are different: they concern only the stack that they name.
 
+mod applied;
 pub mod base;
 mod cause;
 mod computed;
@@ -24,6 +25,7 @@ pub mod trigger;
 mod triggers;
 mod uncounted;
 
+pub use applied::{Pending, Standing, removed_since_applied};
 pub use cause::{
     ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,
     WhyUncounted,

@@ -178,6 +178,8 @@ pub enum CancelCause {
     Signal(i32),
     /// The run took longer than this.
     RunTimedOut(Duration),
+    /// What happens can no longer be put on record in the state.
+    StateLost,
     /// Nothing was running, and nothing could start: a mistake in `orch`.
     Stuck,
 }
@@ -197,6 +199,8 @@ pub struct RunSummary {
     pub detailed_exit_code: bool,
     /// Whether there were changes in a run that this one resumes.
     pub had_changes: bool,
+    /// Whether something that happened could not be put on record in the state.
+    pub is_state_lost: bool,
 }
 
 impl RunSummary {
@@ -217,11 +221,12 @@ impl RunSummary {
 
     /// Returns the exit status of `orch` after this run: 0 if everything was done, or 2 if there are
     /// changes and the exit status shows them; 1 if a command failed; 128 + n if signal n ended the run,
-    /// whatever the commands returned; and 5 after a mistake in `orch` itself.
+    /// whatever the commands returned; and 5 if the state was lost, or after a mistake in `orch` itself.
     pub fn exit_status(&self) -> u8 {
         match self.signal {
             _ if self.stuck().next().is_some() => 5,
             Some(signal) => 128 + u8::try_from(signal).unwrap_or(127),
+            None if self.is_state_lost => 5,
             None if self.is_success() && self.detailed_exit_code && self.has_changes() => 2,
             None if self.is_success() => 0,
             None => 1,

@@ -145,6 +145,7 @@ fn ended(ending: &Ending, turns: &Turns) -> Ended {
                 CancelCause::RunTimedOut(timeout) => journal::CauseRecord::RunTimedOut {
                     timeout_ms: milliseconds(timeout),
                 },
+                CancelCause::StateLost => journal::CauseRecord::StateLost,
                 CancelCause::Stuck => journal::CauseRecord::Stuck,
             };
             (None, Some(cause))

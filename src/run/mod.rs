@@ -16,5 +16,6 @@ pub mod run_command;
 pub mod safeguard;
 pub mod schedule;
 pub mod settings;
+pub mod state;
 pub mod terraform;
 pub mod turn;

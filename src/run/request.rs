@@ -4,10 +4,12 @@
 //! [`PreparedRun::begin`] takes the lock and begins the journal, and [`BegunRun::carry_out`] runs.
 //! What is shown, and to whom, is the caller's affair.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,9 +39,11 @@ use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
 use crate::run::resume::ResumedRun;
 use crate::run::run_command::RunCommand;
 use crate::run::settings::{RunSettings, SettingsError};
+use crate::run::state::{Confirming, Reports, RunState, StatePlan};
 use crate::run::turn::{Step, Turn, TurnIndex};
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
+use crate::state::writer::{Ended, StateWriter};
 
 /// What to run, in which stacks, and how.
 #[derive(Debug)]
@@ -199,6 +203,8 @@ pub struct BegunRun {
     tasks: Vec<Task>,
     inbox: Inbox,
     recording: Recording,
+    id: String,
+    state: Option<RunState>,
     /// What is worth telling about how the run is recorded.
     pub notes: Vec<RecordingNote>,
 }
@@ -269,6 +275,8 @@ impl PreparedRun {
             tasks: self.tasks,
             inbox,
             recording,
+            id: self.id,
+            state: None,
             notes,
         })
     }
@@ -335,12 +343,35 @@ pub struct EndedRun {
     pub record: Option<RunRecord>,
     /// Why its last events did not reach the stream.
     pub problem: Option<io::Error>,
+    /// What came of what was to be on record in the state, if anything was.
+    pub state: Option<Ended>,
 }
 
 impl BegunRun {
     /// Returns the folder of the run, if it has one.
     pub fn folder(&self) -> Option<&Path> {
         self.recording.folder()
+    }
+
+    /// Makes the run keep the state. `start` starts the writer, which tells these reports.
+    ///
+    /// # Errors
+    ///
+    /// If the writer cannot be started.
+    pub fn keep_state(
+        mut self,
+        plan: StatePlan,
+        start: impl FnOnce(Reports) -> io::Result<StateWriter>,
+    ) -> io::Result<Self> {
+        let writer = start(plan.reports(&self.inbox))?;
+        let steps: Arc<[Step]> = [Step::Confirmation, Step::Command("command".into())].into();
+        for (number, turn) in self.execution.turns.iter_mut().enumerate() {
+            if plan.records(number) {
+                turn.steps = steps.clone();
+            }
+        }
+        self.state = Some(plan.begin(self.id.clone(), writer));
+        Ok(self)
     }
 
     /// Runs the commands with these streams, and returns the result. The sinks receive every event;
@@ -350,7 +381,11 @@ impl BegunRun {
         let task = |turn: TurnIndex, _| tasks[turn.get()].clone();
         let mut commands = Commands::new(task, streams);
         let recording = &mut self.recording;
-        let summary = execute(self.execution, &mut commands, &self.inbox, &mut |event| {
+        let state = self.state.map(|state| Rc::new(RefCell::new(state)));
+        let mut on_event = |event: &RunEvent| {
+            if let (Some(state), RunEvent::Ended(ending)) = (&state, event) {
+                state.borrow().ended(ending);
+            }
             let mut problems = recording.event(event);
             for sink in &mut *sinks {
                 problems.extend(sink.event(event).err());
@@ -362,12 +397,23 @@ impl BegunRun {
                     _ = sink.event(&not_kept);
                 }
             }
-        });
+        };
+        let summary = match &state {
+            None => execute(self.execution, &mut commands, &self.inbox, &mut on_event),
+            Some(state) => {
+                let state = state.clone();
+                let mut confirming = Confirming { commands, state };
+                execute(self.execution, &mut confirming, &self.inbox, &mut on_event)
+            }
+        };
+        let state = state.and_then(Rc::into_inner).map(RefCell::into_inner);
+        let state = state.map(RunState::finish);
         let (record, ended) = self.recording.end();
         EndedRun {
             summary,
             record,
             problem: ended.err(),
+            state,
         }
     }
 }

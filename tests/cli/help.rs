@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 35] = [
     "list",
     "run",
     "runs",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 34] = [
     "runs prune",
     "state",
     "state init",
+    "state adopt",
     "state list",
     "state show",
     "state history",

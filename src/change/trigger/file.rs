@@ -6,10 +6,10 @@ use std::path::Path;
 
 use walkdir::WalkDir;
 
-use super::directory;
 use super::text::{self, Statement};
+use super::{TriggerKind, directory, directory_of};
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::path::ProjectPath;
+use crate::path::{InstanceKey, ProjectPath, StackPath};
 use crate::project::discover::{SizeLimit, TextError, is_configuration, read_text};
 use crate::project::{FileReadError, Problems};
 use crate::source::{FileId, SourceFile, Span};
@@ -128,6 +128,48 @@ pub fn check_all(root: &Path, problems: &mut Problems) {
             Err(error) => _ = unreadable(&file, error, problems),
         }
     }
+}
+
+/// A trigger that asks for stacks to count as changed, whether or not its file has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskingTrigger {
+    /// Its file.
+    pub file: ProjectPath,
+    directory: ProjectPath,
+    key: Option<InstanceKey>,
+}
+
+impl AskingTrigger {
+    /// Returns whether it is about a stack.
+    pub fn concerns(&self, stack: &StackPath) -> bool {
+        *stack.directory() == self.directory
+            && (self.key.is_none() || self.key.as_ref() == stack.key())
+    }
+}
+
+/// Returns the triggers below the project root that ask for stacks to count as changed. Files that are no
+/// triggers are left out.
+pub fn asking(root: &Path) -> Vec<AskingTrigger> {
+    let unheeded = &mut Problems::default();
+    let walk = WalkDir::new(directory().to_host(root))
+        .follow_root_links(false)
+        .sort_by_file_name();
+    let files = walk.into_iter().flatten();
+    let files = files.filter_map(|entry| ProjectPath::from_host(root, entry.path()));
+    files
+        .filter_map(|file| match read(root, &file, unheeded) {
+            TriggerFile::Trigger(statement) if statement.kind == TriggerKind::Changed => {
+                let directory = directory_of(&file);
+                let key = statement.key;
+                Some(AskingTrigger {
+                    file,
+                    directory,
+                    key,
+                })
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 /// Looks at a file without following links; `None` if there is none.

@@ -251,6 +251,7 @@ pub enum CauseRecord {
     RunTimedOut {
         timeout_ms: u64,
     },
+    StateLost,
     Stuck,
     /// One that this version does not know, as it was written.
     #[serde(untagged)]

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::duration;
 use crate::printable::printable;
-use crate::report::failure::{self, failed, signal_name};
+use crate::report::failure::{self, STATE_LOST, failed, signal_name};
 use crate::report::resources::changes_text;
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
@@ -333,6 +333,7 @@ impl<'a> RunText<'a> {
             CancelCause::RunTimedOut(timeout) => {
                 format!("the run took longer than {}", duration::exact(*timeout))
             }
+            CancelCause::StateLost => STATE_LOST.to_owned(),
             CancelCause::Stuck => "nothing ran before it, and it could not start".to_owned(),
         };
         Some(("cancelled", cause))

@@ -123,7 +123,7 @@ impl<E: Executor> RunLoop<'_, E> {
 
     /// Ends what waits for somebody outside once the run is being ended: questions, which are as if
     /// they had never been asked, and what ended turns mean.
-    fn halt(&mut self) {
+    pub(super) fn halt(&mut self) {
         self.schedule.stop();
         let is_question = |turn: TurnIndex, step: usize| {
             matches!(

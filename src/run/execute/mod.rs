@@ -51,7 +51,7 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-pub use self::command::{Commands, Outlet, Recorder, RecorderFor, Streams, Task};
+pub use self::command::{Commands, Outlet, Recorder, RecorderFor, Running, Streams, Task};
 pub use self::lookup::{LookupError, ProgramFinder};
 pub use self::run_loop::execute;
 use crate::project::attempt::Attempts;
@@ -234,6 +234,7 @@ enum Message {
         turn: TurnIndex,
         settlement: Settlement,
     },
+    StateLost,
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
     Signal(Signal),
 }
@@ -268,6 +269,11 @@ impl Inbox {
         }
     }
 
+    /// Returns what tells the loop that the state is lost, from any thread.
+    pub(in crate::run) fn state_alarm(&self) -> StateAlarm {
+        StateAlarm(self.sender.clone())
+    }
+
     /// Returns an inbox that also receives this process's signals. They do not end the process until
     /// the inbox is dropped.
     ///
@@ -278,6 +284,18 @@ impl Inbox {
         let mut inbox = Self::without_signals();
         inbox.signals = Some(os::receive_signals(inbox.sender.clone())?);
         Ok(inbox)
+    }
+}
+
+/// Tells the loop that what happens can no longer be put on record: nothing new starts, and what runs goes
+/// on.
+#[derive(Debug)]
+pub(in crate::run) struct StateAlarm(Sender<Message>);
+
+impl StateAlarm {
+    pub(in crate::run) fn ring(&self) {
+        // If the loop is gone, nobody is interested.
+        _ = self.0.send(Message::StateLost);
     }
 }
 

@@ -179,6 +179,11 @@ impl<E: Executor> RunLoop<'_, E> {
                     self.overdue(turn, Failure::WantedTerminal);
                 }
             }
+            Message::StateLost => {
+                self.summary.is_state_lost = true;
+                self.ending.get_or_insert(CancelCause::StateLost);
+                self.halt();
+            }
             Message::Settled { turn, settlement } => {
                 if let Some(succeeded) = self.unsettled.remove(&turn) {
                     self.settle(turn, succeeded, settlement);
@@ -276,6 +281,9 @@ impl<E: Executor> RunLoop<'_, E> {
             let failure = match cause {
                 CancelCause::RunTimedOut(timeout) => Failure::RunTimedOut(timeout),
                 CancelCause::Signal(signal) => Failure::Signalled(signal),
+                CancelCause::StateLost => {
+                    Failure::NotStarted("the state can no longer be written".to_owned())
+                }
                 CancelCause::Failed(_) | CancelCause::Stuck => unreachable!("excluded above"),
             };
             return self.turn_ended(turn, Outcome::Failed(failure));

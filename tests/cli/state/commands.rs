@@ -93,9 +93,9 @@ fn a_link_is_not_followed() {
 fn what_is_on_record_is_listed_and_shown() {
     let sandbox = recorded();
     assert_snapshot!(said(&sandbox.orch("state list")), @"
-    /a    -  [local time]  -
-    /a/b  -  [local time]  -
-    /c    -  [local time]  -
+    /a    -  -  [local time]  -
+    /a/b  -  -  [local time]  -
+    /c    -  -  [local time]  -
     ");
     assert_snapshot!(said(&sandbox.orch_in("/a", "state show b")), @"
     stack    /a/b
@@ -283,10 +283,10 @@ fn each_write_is_one_more_and_keeps_the_document_before() {
 fn a_damaged_document_is_never_reset() {
     let sandbox = recorded();
     let text = sandbox.read("/.orch/state/default.json");
-    sandbox.write("/.orch/state/default.json", &text[..text.len() / 2]);
+    sandbox.write("/.orch/state/default.json", &text[..20]);
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: `.orch/state/default.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 587
+    error: `.orch/state/default.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 20
       = help: the newest backup is `.orch/state/default.backups/1.json`; `orch state restore SERIAL` brings it back
     [exit status 5]
     ");

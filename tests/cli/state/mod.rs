@@ -6,6 +6,10 @@ mod configuration;
 #[cfg(unix)]
 mod killed;
 mod locked;
+#[cfg(unix)]
+mod runs;
+#[cfg(unix)]
+mod standings;
 
 use crate::support::Sandbox;
 

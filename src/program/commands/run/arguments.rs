@@ -13,6 +13,7 @@ use orch::project::tag::tag_problem;
 use super::events::EventArgs;
 use super::exit_codes::ExitCodeArgs;
 use super::recorded::RECORDED;
+use super::state::RecordArgs;
 use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 
@@ -177,6 +178,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) resume: ResumeArgs,
+
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
 
     #[command(flatten)]
     pub(crate) disable_checks: DisableCheckArgs,

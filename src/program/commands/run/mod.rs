@@ -11,6 +11,7 @@ mod report;
 mod resume;
 mod safeguards;
 mod settings;
+mod state;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,7 +30,8 @@ use orch::run::event::RunSummary;
 use orch::run::execute::LookupError;
 use orch::run::order::{Direction, Order};
 use orch::run::request::{
-    BeginError, Circumstances, PrepareError, RunRequest, Typed, past_durations,
+    BeginError, BegunRun, Circumstances, PrepareError, PreparedRun, RunRequest, Typed,
+    past_durations,
 };
 use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
@@ -42,6 +44,7 @@ use self::events::EventArgs;
 use self::output::{How, Output, Shown, advertise_colour};
 pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
+use self::state::KeptState;
 use super::reports::Reports;
 use super::{CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project};
 use crate::program::console;
@@ -112,6 +115,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     }
     how.note_reports(args);
     let (run_id, sequence) = (run.id.clone(), run.sequence.clone());
+    let kept = state::take(&loaded, &args.record, &run, &command)?;
     let circumstances = Circumstances {
         is_recorded: loaded.rule != RootRule::WorkingDirectory,
         allow_concurrent: args.resume.allow_concurrent,
@@ -119,14 +123,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         is_reported: !reports.is_empty(),
         events: EventArgs::stream(descriptor, events)?,
     };
-    let begun = run.begin(&loaded.project, &loaded.references, circumstances);
-    let begun = begun.map_err(|error| match error {
-        BeginError::Files(error) => anyhow::Error::new(error).into(),
-        BeginError::Signals(error) => anyhow::Error::new(error)
-            .context("failed to receive signals")
-            .into(),
-        BeginError::Busy(busy) => holder::explained(busy),
-    })?;
+    let begun = begin(&loaded, run, circumstances, kept)?;
     begun.notes.iter().for_each(holder::show);
     let root = &loaded.project.root;
     let mut output = Output::new(
@@ -148,8 +145,38 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     }
     annotate(&loaded, &sequence, &ended.summary);
     let are_written = report::ended(root, ended.record, ended_output.logs.as_ref(), &reports);
-    let status = exit_status(&loaded, &sequence, &ended.summary)?;
+    let mut status = exit_status(&loaded, &sequence, &ended.summary)?;
+    if state::is_lost(ended.state.as_ref(), &run_id) && ended.summary.signal.is_none() {
+        status = ExitStatus::External;
+    }
     Ok(report::status(status, are_written))
+}
+
+/// Begins a run. If it does not begin, the lock of the state is free again.
+fn begin(
+    loaded: &Loaded,
+    run: PreparedRun,
+    circumstances: Circumstances,
+    kept: Option<KeptState>,
+) -> Result<BegunRun> {
+    let id = run.id.clone();
+    let begun = match run.begin(&loaded.project, &loaded.references, circumstances) {
+        Ok(begun) => begun,
+        Err(error) => {
+            kept.into_iter().for_each(KeptState::release);
+            return Err(match error {
+                BeginError::Files(error) => anyhow::Error::new(error).into(),
+                BeginError::Signals(error) => anyhow::Error::new(error)
+                    .context("failed to receive signals")
+                    .into(),
+                BeginError::Busy(busy) => holder::explained(busy),
+            });
+        }
+    };
+    match kept {
+        Some(kept) => kept.begin(begun, &loaded.project, &id),
+        None => Ok(begun),
+    }
 }
 
 /// Ends a run in which nothing is to be done.

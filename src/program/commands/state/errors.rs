@@ -8,11 +8,11 @@ use orch::state::store::StoreError;
 
 use crate::program::error::{ErrorKind, ProgramError};
 
-pub(super) fn from_store(error: StoreError) -> ProgramError {
+pub(in crate::program::commands) fn from_store(error: StoreError) -> ProgramError {
     anyhow::Error::new(error).into()
 }
 
-pub(super) fn from_read(error: ReadError) -> ProgramError {
+pub(in crate::program::commands) fn from_read(error: ReadError) -> ProgramError {
     match error {
         ReadError::Store(error) => from_store(error),
         ReadError::Newer { .. } => ProgramError::new(ErrorKind::Refused, error.into())
@@ -30,7 +30,7 @@ pub(super) fn from_read(error: ReadError) -> ProgramError {
     }
 }
 
-pub(super) fn from_lock(error: LockError) -> ProgramError {
+pub(in crate::program::commands) fn from_lock(error: LockError) -> ProgramError {
     match error {
         LockError::Read(error) => from_read(error),
         LockError::Missing(address) => missing(&address),
@@ -40,21 +40,21 @@ pub(super) fn from_lock(error: LockError) -> ProgramError {
 }
 
 /// Explains an edit that was not made.
-pub(super) fn from_edit(error: EditError<ProgramError>) -> ProgramError {
+pub(in crate::program::commands) fn from_edit(error: EditError<ProgramError>) -> ProgramError {
     match error {
         EditError::Lock(error) => from_lock(error),
         EditError::Refused(error) => error,
     }
 }
 
-pub(super) fn missing(address: &str) -> ProgramError {
+pub(in crate::program::commands) fn missing(address: &str) -> ProgramError {
     ProgramError::refused(format!("there is no document at `{address}`"))
         .hint("check the namespace and the key for a typing error, and whether somebody has removed the file (`git clean -fdx` removes `.orch`)")
         .hint("`orch state init` creates a new document")
 }
 
 /// Explains that another run holds the lock.
-pub(super) fn locked(held: &Held) -> ProgramError {
+pub(in crate::program::commands) fn locked(held: &Held) -> ProgramError {
     let error = ProgramError::refused(format!("the state is locked by {}", holder_text(held)));
     let wait = "wait until it is free";
     match &held.lock {
@@ -66,7 +66,12 @@ pub(super) fn locked(held: &Held) -> ProgramError {
     }
 }
 
-pub(super) fn foreign(address: &str, what: &str, here: &str, there: &str) -> ProgramError {
+pub(in crate::program::commands) fn foreign(
+    address: &str,
+    what: &str,
+    here: &str,
+    there: &str,
+) -> ProgramError {
     let shown = |text: &str| match text {
         "" => "the top of the repository".to_owned(),
         text => format!("`{text}`"),

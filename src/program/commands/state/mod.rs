@@ -1,6 +1,8 @@
 //! `orch state`
 
-mod errors;
+mod adopt;
+pub(super) mod errors;
+pub(super) mod evidence;
 mod graph;
 mod read;
 mod recover;
@@ -13,6 +15,7 @@ use clap::{Args, Subcommand};
 use orch::author::Author;
 use orch::git::{GitError, Repository};
 use orch::path::{KeyFilter, StackPath};
+use orch::project::Project;
 use orch::project::config::StateConfig;
 use orch::report::{Document, write_state_refusal_json};
 use orch::state::backend::Backend;
@@ -39,7 +42,8 @@ use crate::program::exit::ExitStatus;
     after_help = "\
 Examples:
   orch state init                       create the document
-  orch state list                       which stacks are on record, from which commit
+  orch state adopt --tags prod          what is there is what HEAD says
+  orch state list                       which stacks are on record, and how they stand
   orch state show                       where it is, who writes, how much is in it
   orch state show prod/network          what is on record of one stack
   orch state taint prod/network --reason 'changed by hand'
@@ -55,6 +59,7 @@ pub(crate) struct StateArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum StateCommand {
     Init(write::InitArgs),
+    Adopt(Box<adopt::AdoptArgs>),
     List(read::ListArgs),
     Show(read::ShowArgs),
     History(read::HistoryArgs),
@@ -88,6 +93,7 @@ struct State {
     config: StateConfig,
     backend: Backend,
     binding: Binding,
+    repository: Option<Repository>,
     author: Author,
     clock: SystemClock,
 }
@@ -95,6 +101,7 @@ struct State {
 pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitStatus> {
     let format = match command {
         StateCommand::Init(args) => args.format,
+        StateCommand::Adopt(args) => args.format,
         StateCommand::List(args) => args.format,
         StateCommand::Show(args) => args.format,
         StateCommand::History(args) => args.format,
@@ -121,12 +128,20 @@ pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitSta
 }
 
 fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Result<ExitStatus> {
-    let state = match State::open(chdir, format)? {
+    if let StateCommand::Adopt(args) = command {
+        return adopt::adopt(chdir, args);
+    }
+    let reads = match command {
+        StateCommand::List(_) => Reads::Inputs,
+        _ => Reads::Configuration,
+    };
+    let state = match State::open(chdir, format, reads)? {
         Ok(state) => state,
         Err(status) => return Ok(status),
     };
     match command {
         StateCommand::Init(args) => write::init(&state, args),
+        StateCommand::Adopt(_) => unreachable!("handled above"),
         StateCommand::List(args) => read::list(&state, args),
         StateCommand::Show(args) => read::show(&state, args),
         StateCommand::History(args) => read::history(&state, args),
@@ -146,7 +161,11 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
 impl State {
     /// Opens the state of the project around the working directory; the exit status if its configuration
     /// is wrong.
-    fn open(chdir: &[PathBuf], format: Format) -> Result<std::result::Result<Self, ExitStatus>> {
+    fn open(
+        chdir: &[PathBuf],
+        format: Format,
+        reads: Reads,
+    ) -> Result<std::result::Result<Self, ExitStatus>> {
         let found = find_project(chdir)?;
         if !found.is_marked() {
             return Err(ProgramError::refused(
@@ -155,7 +174,7 @@ impl State {
             .hint(MARK_ROOT.to_owned()));
         }
         let document = format.document(Document::Stacks);
-        let mut loaded = Loaded::of(found, document, Reads::Configuration)?;
+        let mut loaded = Loaded::of(found, document, reads)?;
         let Some(block) = loaded.project.settings.state.clone() else {
             if let Some(status) = loaded.check(None)? {
                 return Ok(Err(status));
@@ -179,30 +198,18 @@ impl State {
             return Ok(Err(status));
         }
         let config = config.expect("what is wrong is an error");
-        let root = &loaded.project.root;
-        let repository = match Repository::open(root) {
-            Ok(repository) => Some(repository),
-            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
-            Err(error) => {
-                let error = anyhow::Error::new(error);
-                return Err(error.context("failed to open the git repository").into());
-            }
-        };
-        let backend = open(&config, root).map_err(from_store)?;
-        let binding = Binding {
-            project: config.project.clone(),
-            namespace: config.namespace.clone(),
-            root: repository
-                .as_ref()
-                .map_or("", Repository::prefix)
-                .to_owned(),
-        };
-        let author = Author::new(repository.as_ref());
+        let Opened {
+            backend,
+            binding,
+            repository,
+            author,
+        } = Opened::new(&loaded.project, &config)?;
         Ok(Ok(State {
             loaded,
             config,
             backend,
             binding,
+            repository,
             author,
             clock: SystemClock::default(),
         }))
@@ -218,37 +225,12 @@ impl State {
 
     /// Checks that a document is about this project.
     fn check_binding(&self, document: &document::Document) -> Result<()> {
-        let Binding {
-            project,
-            namespace,
-            root,
-        } = &self.binding;
-        for (what, here, there) in [
-            ("project", project, &document.project),
-            ("namespace", namespace, &document.namespace),
-            ("root", root, &document.root),
-        ] {
-            if here != there {
-                return Err(foreign(&self.backend.address(), what, here, there));
-            }
-        }
-        Ok(())
+        check_binding(&self.backend, &self.binding, document)
     }
 
     /// Checks that the document has something in common with this tree.
     fn check_stacks(&self, document: &document::Document) -> Result<()> {
-        let stacks = &self.loaded.project.stacks;
-        let is_here = |(_, stack): (_, &orch::project::stack::Stack)| {
-            document.stacks.contains_key(stack.path.as_str())
-        };
-        if document.stacks.is_empty() || stacks.iter().any(is_here) {
-            return Ok(());
-        }
-        let address = self.backend.address();
-        Err(ProgramError::refused(format!(
-            "no stack on record in `{address}` is a stack here"
-        ))
-        .hint("check `project`, `namespace` and the backend in the configuration of the state"))
+        check_stacks(&self.backend, &self.loaded.project, document)
     }
 
     /// Returns the key that the user means, which need not be on record.
@@ -283,4 +265,77 @@ impl State {
         }
         Err(error)
     }
+}
+
+/// The document of a project, and who would change it.
+pub(super) struct Opened {
+    pub(super) backend: Backend,
+    pub(super) binding: Binding,
+    pub(super) repository: Option<Repository>,
+    pub(super) author: Author,
+}
+
+impl Opened {
+    /// Opens the backend; nothing is read, and nobody asked.
+    pub(super) fn new(project: &Project, config: &StateConfig) -> Result<Self> {
+        let root = &project.root;
+        let repository = match Repository::open(root) {
+            Ok(repository) => Some(repository),
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
+            Err(error) => {
+                let error = anyhow::Error::new(error);
+                return Err(error.context("failed to open the git repository").into());
+            }
+        };
+        let prefix = repository.as_ref().map_or("", Repository::prefix);
+        Ok(Opened {
+            backend: open(config, root).map_err(from_store)?,
+            binding: Binding {
+                project: config.project.clone(),
+                namespace: config.namespace.clone(),
+                root: prefix.to_owned(),
+            },
+            author: Author::new(repository.as_ref()),
+            repository,
+        })
+    }
+}
+
+/// Checks that a document is about a project.
+pub(super) fn check_binding(
+    backend: &Backend,
+    binding: &Binding,
+    document: &document::Document,
+) -> Result<()> {
+    let Binding {
+        project,
+        namespace,
+        root,
+    } = binding;
+    for (what, here, there) in [
+        ("project", project, &document.project),
+        ("namespace", namespace, &document.namespace),
+        ("root", root, &document.root),
+    ] {
+        if here != there {
+            return Err(foreign(&backend.address(), what, here, there));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a document has something in common with a tree.
+pub(super) fn check_stacks(
+    backend: &Backend,
+    project: &Project,
+    document: &document::Document,
+) -> Result<()> {
+    let mut keys = document.stacks.keys();
+    if document.stacks.is_empty() || keys.any(|key| project.stacks.named(key).is_some()) {
+        return Ok(());
+    }
+    let address = backend.address();
+    let message = format!("no stack on record in `{address}` is a stack here");
+    Err(ProgramError::refused(message)
+        .hint("check `project`, `namespace` and the backend in the configuration of the state"))
 }

@@ -1,12 +1,19 @@
 //! `orch state list`, `show`, `history` and `backups`
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
+use anyhow::Context as _;
 use clap::Args;
+use orch::change::{Standing, digests, removed_since_applied, trigger};
+use orch::path::ProjectPath;
+use orch::project::stack::StackIndex;
 use orch::report::{
     ShownState, write_backups_json, write_entry, write_entry_json, write_history,
     write_history_json, write_recorded, write_recorded_json, write_state, write_state_json,
 };
+
+use orch::state::document::{Document, Entry};
 
 use super::errors::{from_read, from_store};
 use super::{Format, State};
@@ -14,9 +21,11 @@ use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-/// List the stacks on record, with the commit, the time and the run of what is there
+/// List the stacks on record: how each stands, and the commit, the time and the run of what is there
 ///
-/// A `+` behind the commit means that inputs were applied that were not committed.
+/// `applied`: its inputs are what was applied. `pending`: they are not. `failed`: the last attempt failed or
+/// was interrupted, or the stack is tainted. `running`: a run is at it. `removed`: there is no such stack here
+/// or in HEAD, whose history has what was applied. `absent`: there is none, without that evidence. A `+` behind the commit means that inputs were applied that were not committed.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// The format of the list
@@ -61,10 +70,11 @@ pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
     if document.stacks.is_empty() {
         console::note("no stack is on record");
     }
+    let standings = standings(state, &document)?;
     let address = state.backend.address();
     let mut out = console::stdout();
     match args.format {
-        Format::Text => write_recorded(&mut out, &document)?,
+        Format::Text => write_recorded(&mut out, &document, &standings)?,
         Format::Json => {
             let shown = ShownState {
                 address: &address,
@@ -72,11 +82,60 @@ pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
                 heard: None,
                 backups: &[],
             };
-            write_recorded_json(&mut out, &shown)?;
+            write_recorded_json(&mut out, &shown, &standings)?;
         }
     }
     out.flush()?;
     Ok(ExitStatus::Success)
+}
+
+/// Returns how each stack on record stands.
+fn standings(state: &State, document: &Document) -> Result<BTreeMap<String, Standing>> {
+    let Some(repository) = &state.repository else {
+        return Ok(BTreeMap::new());
+    };
+    let project = &state.loaded.project;
+    let here: BTreeMap<StackIndex, &str> = document
+        .stacks
+        .keys()
+        .filter_map(|key| Some((project.stacks.named(key)?, key.as_str())))
+        .collect();
+    let stacks: Vec<StackIndex> = here.keys().copied().collect();
+    let failed = "failed to compare the stacks with what is on record";
+    let status = repository.status().context(failed)?;
+    let digests = digests(project, &state.loaded.listing, repository, &status, &stacks);
+    let digests = digests.context(failed)?;
+    let asking = trigger::asking(&project.root);
+    let mut standings = BTreeMap::new();
+    for (stack, key) in here {
+        let path = &project.stacks[stack].path;
+        let triggers = asking.iter().filter(|trigger| trigger.concerns(path));
+        let triggers: Vec<ProjectPath> = triggers.map(|trigger| trigger.file.clone()).collect();
+        let (entry, lock) = (document.stacks.get(key), document.lock.as_ref());
+        let now = &digests.stacks[&stack];
+        let standing = Standing::new(entry, lock, &digests.rules, now, &triggers);
+        standings.insert(key.to_owned(), standing);
+    }
+    let missing = document.stacks.iter();
+    let missing = missing.filter(|(key, _)| !standings.contains_key(*key));
+    let missing: Vec<(&str, &Entry)> = missing.map(|(key, entry)| (key.as_str(), entry)).collect();
+    let head = repository.commit("HEAD").context(failed)?;
+    let removed = match &head {
+        Some(head) => {
+            let missing = missing.iter().copied();
+            removed_since_applied(project, repository, head, missing).context(failed)?
+        }
+        None => BTreeSet::new(),
+    };
+    for (key, _) in missing {
+        let standing = if removed.contains(key) {
+            Standing::Removed
+        } else {
+            Standing::Absent
+        };
+        standings.insert(key.to_owned(), standing);
+    }
+    Ok(standings)
 }
 
 pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {

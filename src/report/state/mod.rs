@@ -1,10 +1,13 @@
 //! The persistent graph as text and JSON.
 
+mod recorded;
+
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub use self::recorded::{write_recorded, write_recorded_json};
 use crate::printable::printable;
 use crate::report::document::FORMAT;
 use crate::report::runs::local_time;
@@ -79,67 +82,6 @@ fn or_dash(text: Option<&str>) -> String {
 fn short(commit: &str) -> String {
     let short: String = commit.chars().take(COMMIT).collect();
     printable(&short).into_owned()
-}
-
-/// Writes the stacks on record: path, commit, time and run of what is there.
-///
-/// # Errors
-///
-/// If it cannot be written.
-pub fn write_recorded(out: &mut impl Write, document: &Document) -> io::Result<()> {
-    let line = |(key, entry): (&String, &Entry)| {
-        let applied = entry.applied.as_ref();
-        let commit =
-            applied.and_then(|applied| applied.commit.as_deref().or(applied.seen.as_deref()));
-        let mut commit = commit.map_or_else(|| "-".to_owned(), short);
-        if applied.is_some_and(|applied| applied.dirty) {
-            commit += "+";
-        }
-        let at = applied.map(|applied| applied.at);
-        let at = at.or(entry.last.as_ref().map(|last| last.at));
-        let run = applied.and_then(|applied| applied.run.as_deref());
-        let run = run.or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
-        [
-            printable(key).into_owned(),
-            commit,
-            at.map_or_else(|| "-".to_owned(), local_time),
-            or_dash(run),
-        ]
-    };
-    let lines: Vec<[String; 4]> = document.stacks.iter().map(line).collect();
-    columns(out, &lines)
-}
-
-/// Writes the stacks on record as JSON.
-///
-/// # Errors
-///
-/// If it cannot be written.
-pub fn write_recorded_json(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct StackJson<'a> {
-        path: &'a str,
-        #[serde(flatten)]
-        entry: &'a Entry,
-    }
-    #[derive(Serialize)]
-    struct ListJson<'a> {
-        address: &'a str,
-        lineage: &'a str,
-        serial: u64,
-        stacks: Vec<StackJson<'a>>,
-    }
-    let stacks = shown.document.stacks.iter();
-    let stacks = stacks.map(|(path, entry)| StackJson { path, entry });
-    json(
-        out,
-        &ListJson {
-            address: shown.address,
-            lineage: &shown.document.lineage,
-            serial: shown.document.serial,
-            stacks: stacks.collect(),
-        },
-    )
 }
 
 /// Writes what there is to know of a document.

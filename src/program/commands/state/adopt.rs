@@ -1,0 +1,152 @@
+//! `orch state adopt`
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use orch::change::digests;
+use orch::change::trigger;
+use orch::project::stack::StackIndex;
+use orch::state::document::{Action, Applied, Attempt, Entry, Inputs, Outcome, UNMERGED};
+use serde_json::Map;
+
+use super::evidence::{declared, is_published};
+use super::{Format, State, WriteArgs};
+use crate::program::commands::selection_flags::SelectArgs;
+use crate::program::commands::{Filters, Reads};
+use crate::program::error::{ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// Put the selected stacks on record as applied at HEAD, whatever was on record of them
+///
+/// Nothing is run, and nothing is asked of what exists: say this only of stacks that are what HEAD says.
+/// Stacks with inputs that are not committed are refused.
+#[derive(Debug, Args)]
+pub(crate) struct AdoptArgs {
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+
+    #[command(flatten)]
+    pub(super) select: SelectArgs,
+}
+
+pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
+    let filters = Filters::new(chdir, &args.select)?;
+    let reads = match Reads::for_selection(&args.select) {
+        Reads::Configuration => Reads::Inputs,
+        reads => reads,
+    };
+    let mut state = match State::open(chdir, args.format, reads)? {
+        Ok(state) => state,
+        Err(status) => return Ok(status),
+    };
+    let query = state.loaded.query(filters)?;
+    let selection = state.loaded.select(&query);
+    if let Some(status) = state.loaded.report()? {
+        return Ok(status);
+    }
+    let stacks: Vec<StackIndex> = selection.stacks().collect();
+    if stacks.is_empty() {
+        return Ok(ExitStatus::Success);
+    }
+    let entries = state.adopted(&stacks)?;
+    let edit = state.edit("adopt", &args.write);
+    let keys: Vec<String> = entries.keys().cloned().collect();
+    state.change(
+        &edit,
+        args.format,
+        super::write::each("adopted"),
+        |document, now| {
+            let adopted = entries.iter().map(|(key, entry)| {
+                let mut entry = entry.clone();
+                if let Some(earlier) = document.stacks.get(key) {
+                    entry.other.clone_from(&earlier.other);
+                }
+                if let Some(applied) = &mut entry.applied {
+                    applied.at = now;
+                }
+                if let Some(last) = &mut entry.last {
+                    last.at = now;
+                }
+                (key.clone(), Some(entry))
+            });
+            let adopted: BTreeMap<String, Option<Entry>> = adopted.collect();
+            document.merge(&adopted);
+            Ok(keys.clone())
+        },
+    )
+}
+
+impl State {
+    /// Returns what is to be on record of stacks that are as HEAD says.
+    fn adopted(&self, stacks: &[StackIndex]) -> Result<BTreeMap<String, Entry>> {
+        let project = &self.loaded.project;
+        let no_commit =
+            || ProgramError::refused("there is no commit that stacks could be adopted at");
+        let repository = self.repository.as_ref().ok_or_else(no_commit)?;
+        let failed = "failed to ask git";
+        let head = repository
+            .commit("HEAD")
+            .context(failed)?
+            .ok_or_else(no_commit)?;
+        let status = repository.status().context(failed)?;
+        let digests = digests(project, &self.loaded.listing, repository, &status, stacks);
+        let digests = digests.context("failed to read the inputs of stacks")?;
+        let is_dirty = |stack: &&StackIndex| digests.stacks[stack].is_dirty;
+        let dirty: Vec<StackIndex> = stacks.iter().filter(is_dirty).copied().collect();
+        if !dirty.is_empty() {
+            let names = self.loaded.names(&dirty);
+            let message =
+                format!("inputs of {names} are not committed, so HEAD does not have them");
+            return Err(ProgramError::refused(message)
+                .hint("commit them, or leave these stacks out with `--exclude`"));
+        }
+        let seen = is_published(repository, &head)
+            .context(failed)?
+            .then(|| head.to_string());
+        let triggers = trigger::asking(&project.root);
+        let entry = |&stack: &StackIndex| {
+            let digest = &digests.stacks[&stack];
+            let stack = &project.stacks[stack];
+            let asking = triggers.iter().filter(|it| it.concerns(&stack.path));
+            let at = jiff::Timestamp::UNIX_EPOCH;
+            let entry = Entry {
+                applied: Some(Applied {
+                    serial: UNMERGED,
+                    run: None,
+                    at,
+                    command: None,
+                    commit: Some(head.to_string()),
+                    dirty: false,
+                    seen: seen.clone(),
+                    inputs: Some(Inputs {
+                        rules: digests.rules.clone(),
+                        digest: digest.digest.clone(),
+                        parts: digest.parts.clone(),
+                        other: Map::new(),
+                    }),
+                    triggers: asking.map(|it| it.file.to_string()).collect(),
+                    other: Map::new(),
+                }),
+                last: Some(Attempt {
+                    serial: UNMERGED,
+                    action: Action::Apply,
+                    outcome: Outcome::Succeeded,
+                    failure: None,
+                    run: None,
+                    at,
+                    commit: Some(head.to_string()),
+                    other: Map::new(),
+                }),
+                ..declared(stack)
+            };
+            (stack.path.to_string(), entry)
+        };
+        Ok(stacks.iter().map(entry).collect())
+    }
+}

@@ -1,0 +1,54 @@
+//! What is put on record besides the inputs: what a stack declares, and whether its commit is published.
+
+use orch::git::{CommitId, GitError, Repository};
+use orch::path::{KeyFilter, ProjectPath};
+use orch::project::stack::Stack;
+use orch::source::Spanned;
+use orch::state::document::Entry;
+
+/// Returns whether the default branch of the remote has a commit; any commit if there is no remote.
+pub(in crate::program::commands) fn is_published(
+    repository: &Repository,
+    commit: &CommitId,
+) -> Result<bool, GitError> {
+    let remotes = repository.remotes()?;
+    if remotes.is_empty() {
+        return Ok(true);
+    }
+    for remote in &remotes {
+        let Some(branch) = repository.remote_head(remote)? else {
+            continue;
+        };
+        let tip = repository.commit(&format!("refs/remotes/{remote}/{branch}"))?;
+        if let Some(tip) = tip
+            && repository.is_ancestor(commit, &tip)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns what a stack declares, as it is on record: paths from the project root.
+pub(in crate::program::commands) fn declared(stack: &Stack) -> Entry {
+    let directory = stack.path.directory();
+    let absolute = |entry: &Spanned<String>| {
+        let written = &entry.value;
+        if written.starts_with("tag:") {
+            return written.clone();
+        }
+        let (path, key) = KeyFilter::split(written);
+        let path = directory.resolve(path);
+        let path = path.as_ref().map_or(written.as_str(), ProjectPath::as_str);
+        let key = key.map(|key| key.to_string());
+        format!("{path}{}", key.unwrap_or_default())
+    };
+    Entry {
+        id: stack.id.as_ref().map(|id| id.value.clone()),
+        name: stack.name.clone(),
+        tags: stack.tags().map(str::to_owned).collect(),
+        after: stack.after.iter().map(absolute).collect(),
+        before: stack.before.iter().map(absolute).collect(),
+        ..Entry::default()
+    }
+}

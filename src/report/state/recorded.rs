@@ -1,0 +1,112 @@
+//! The stacks on record, and how each stands.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{ShownState, columns, json, or_dash, short};
+use crate::change::{Pending, Standing};
+use crate::printable::printable;
+use crate::report::runs::local_time;
+use crate::state::document::{Document, Entry};
+
+/// Writes the stacks on record: path, standing, commit, time and run of what is there.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_recorded(
+    out: &mut impl Write,
+    document: &Document,
+    standings: &BTreeMap<String, Standing>,
+) -> io::Result<()> {
+    let line = |(key, entry): (&String, &Entry)| {
+        let applied = entry.applied.as_ref();
+        let commit =
+            applied.and_then(|applied| applied.commit.as_deref().or(applied.seen.as_deref()));
+        let mut commit = commit.map_or_else(|| "-".to_owned(), short);
+        if applied.is_some_and(|applied| applied.dirty) {
+            commit += "+";
+        }
+        let at = applied.map(|applied| applied.at);
+        let at = at.or(entry.last.as_ref().map(|last| last.at));
+        let run = applied.and_then(|applied| applied.run.as_deref());
+        let run = run.or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
+        [
+            printable(key).into_owned(),
+            or_dash(standings.get(key).map(Standing::word)),
+            commit,
+            at.map_or_else(|| "-".to_owned(), local_time),
+            or_dash(run),
+        ]
+    };
+    let lines: Vec<[String; 5]> = document.stacks.iter().map(line).collect();
+    columns(out, &lines)
+}
+
+/// Returns why a stack stands as it does, where there is more to say than the word.
+fn standing_text(standing: &Standing) -> Option<String> {
+    match standing {
+        Standing::Failed(why) => Some((*why).to_owned()),
+        Standing::Pending(Pending::NeverApplied) => Some("never applied".to_owned()),
+        Standing::Pending(Pending::Differs(parts)) => {
+            Some(format!("differs: {}", parts.join(", ")))
+        }
+        Standing::Pending(Pending::OtherRules) => {
+            Some("recorded by other rules of what counts".to_owned())
+        }
+        Standing::Pending(Pending::Triggered(file)) => {
+            Some(format!("triggered: {}", file.relative()))
+        }
+        Standing::Running | Standing::Applied | Standing::Removed | Standing::Absent => None,
+    }
+}
+
+/// Writes the stacks on record as JSON.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_recorded_json(
+    out: &mut impl Write,
+    shown: &ShownState<'_>,
+    standings: &BTreeMap<String, Standing>,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct StackJson<'a> {
+        path: &'a str,
+        /// `null` outside of a git repository.
+        status: Option<&'static str>,
+        /// Why, where it is not applied.
+        why: Option<String>,
+        #[serde(flatten)]
+        entry: &'a Entry,
+    }
+    #[derive(Serialize)]
+    struct ListJson<'a> {
+        address: &'a str,
+        lineage: &'a str,
+        serial: u64,
+        stacks: Vec<StackJson<'a>>,
+    }
+    let stacks = shown.document.stacks.iter();
+    let stacks = stacks.map(|(path, entry)| {
+        let standing = standings.get(path);
+        StackJson {
+            path,
+            status: standing.map(Standing::word),
+            why: standing.and_then(standing_text),
+            entry,
+        }
+    });
+    json(
+        out,
+        &ListJson {
+            address: shown.address,
+            lineage: &shown.document.lineage,
+            serial: shown.document.serial,
+            stacks: stacks.collect(),
+        },
+    )
+}

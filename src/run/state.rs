@@ -1,0 +1,353 @@
+//! Puts on record in the state what a run does: before the first attempt in a stack the intent, after the
+//! last one its result.
+//!
+//! No command starts before its intent is confirmed: that is a step of its own, [`Step::Confirmation`], so
+//! that signals, time limits and other stacks do not wait for the network. This module does not know which
+//! commands are recorded, or where the document is.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::Map;
+
+use super::event::{Ending, Failure, Outcome, Reaction};
+use super::execute::{
+    Commands, Control, End, Executor, Inbox, Running, Signal, Start, StateAlarm, StepEnd,
+};
+use super::turn::{Step, TurnIndex};
+use crate::state::document::{
+    Action, Applied, Attempt, Entry, Inputs, Intent, Outcome as RecordedOutcome, UNMERGED,
+};
+use crate::state::writer::{Change, Ended, Report, StateWriter};
+
+/// What is to be on record of a stack whose command is recorded.
+#[derive(Debug, Clone)]
+pub struct StackRecord {
+    /// The key in the document: the path of the stack.
+    pub key: String,
+    /// What the command does.
+    pub action: Action,
+    /// What it is recorded by.
+    pub command: String,
+    /// The commit of HEAD.
+    pub commit: Option<String>,
+    /// The commit to remember as the newest with these inputs, if it is published.
+    pub seen: Option<String>,
+    /// Whether an input is not committed.
+    pub is_dirty: bool,
+    /// The inputs.
+    pub inputs: Inputs,
+    /// The triggers that the run answers.
+    pub triggers: Vec<String>,
+    /// What the stack declares.
+    pub declared: Entry,
+    /// What is on record of it already.
+    pub earlier: Option<Entry>,
+}
+
+impl StackRecord {
+    /// Returns the entry with the intent, before anything happens.
+    fn intended(&self, run: &str) -> Entry {
+        let mut entry = match &self.earlier {
+            Some(earlier) => earlier.clone(),
+            None => self.declared.clone(),
+        };
+        entry.intent = Some(Intent {
+            action: self.action.clone(),
+            run: run.to_owned(),
+            since: Timestamp::now(),
+            other: Map::new(),
+        });
+        entry
+    }
+
+    /// Returns what becomes of the entry after the last attempt.
+    fn ended(&self, run: &str, failure: Option<&Failure>) -> Change {
+        if failure.is_none() && self.action == Action::Destroy {
+            return Change::Destroyed;
+        }
+        let at = Timestamp::now();
+        let earlier = self.earlier.as_ref();
+        let mut entry = match failure {
+            None => Entry {
+                other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
+                applied: Some(self.applied(run, at)),
+                ..self.declared.clone()
+            },
+            Some(_) => earlier.unwrap_or(&self.declared).clone(),
+        };
+        entry.intent = None;
+        entry.last = Some(Attempt {
+            serial: UNMERGED,
+            action: self.action.clone(),
+            outcome: match failure {
+                None => RecordedOutcome::Succeeded,
+                Some(_) => RecordedOutcome::Failed,
+            },
+            failure: failure.map(|failure| kind(failure).to_owned()),
+            run: Some(run.to_owned()),
+            at,
+            commit: self.commit.clone(),
+            other: Map::new(),
+        });
+        Change::Put(Box::new(entry))
+    }
+
+    fn applied(&self, run: &str, at: Timestamp) -> Applied {
+        let earlier = self.earlier.as_ref();
+        let earlier = earlier.and_then(|entry| entry.applied.as_ref());
+        // Who has the same inputs has been seen where these were seen.
+        let same = earlier.filter(|applied| applied.inputs.as_ref() == Some(&self.inputs));
+        let seen_before = || same.and_then(|applied| applied.seen.clone());
+        Applied {
+            serial: UNMERGED,
+            run: Some(run.to_owned()),
+            at,
+            command: Some(self.command.clone()),
+            commit: self.commit.clone(),
+            dirty: self.is_dirty,
+            seen: self.seen.clone().or_else(seen_before),
+            inputs: Some(self.inputs.clone()),
+            triggers: self.triggers.clone(),
+            other: Map::new(),
+        }
+    }
+}
+
+/// Returns the word for how a command failed; never what it said.
+fn kind(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Exited(_) => "exited",
+        Failure::Signalled(_) => "signalled",
+        Failure::TimedOut(_) => "timed-out",
+        Failure::RunTimedOut(_) => "run-timed-out",
+        Failure::WantedTerminal => "wanted-terminal",
+        Failure::NotStarted(_) => "not-started",
+        Failure::Lost(_) => "lost",
+    }
+}
+
+/// The ticket of changes that nobody waits for.
+const NO_TICKET: u64 = u64::MAX;
+
+/// The intents that are not confirmed yet, by turn.
+type Questions = Arc<Mutex<HashMap<u64, End>>>;
+
+fn lock(questions: &Questions) -> MutexGuard<'_, HashMap<u64, End>> {
+    questions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The state of a run in progress.
+#[derive(Debug)]
+pub struct RunState {
+    run: String,
+    writer: Arc<StateWriter>,
+    /// By turn; none for a stack whose command is not recorded.
+    records: Vec<Option<StackRecord>>,
+    questions: Questions,
+    /// The turns whose intents are confirmed.
+    begun: BTreeSet<TurnIndex>,
+}
+
+/// Takes what the writer of a state reports: see [`StateWriter::start`].
+#[derive(Debug)]
+pub struct Reports {
+    questions: Questions,
+    alarm: StateAlarm,
+}
+
+impl Reports {
+    /// Takes a report.
+    pub fn take(&self, report: Report) {
+        match report {
+            Report::Confirmed(tickets) => {
+                for ticket in tickets {
+                    let question = lock(&self.questions).remove(&ticket);
+                    if let Some(end) = question {
+                        end.tell(answered(Ok(())));
+                    }
+                }
+            }
+            Report::Lost(_) => self.alarm.ring(),
+        }
+    }
+}
+
+fn answered(result: Result<(), Failure>) -> StepEnd {
+    StepEnd {
+        result,
+        changes: None,
+        output_matches: false,
+        output_lost: None,
+    }
+}
+
+/// What is needed to keep the state of a run.
+#[derive(Debug)]
+pub struct StatePlan {
+    records: Vec<Option<StackRecord>>,
+    questions: Questions,
+}
+
+impl StatePlan {
+    /// Plans what is to be on record, by turn.
+    pub fn new(records: Vec<Option<StackRecord>>) -> Self {
+        StatePlan {
+            records,
+            questions: Questions::default(),
+        }
+    }
+
+    /// Returns what takes the reports of the writer of the run with this inbox.
+    pub(super) fn reports(&self, inbox: &Inbox) -> Reports {
+        Reports {
+            questions: self.questions.clone(),
+            alarm: inbox.state_alarm(),
+        }
+    }
+
+    /// Returns whether the command of a turn is recorded.
+    pub(super) fn records(&self, turn: usize) -> bool {
+        matches!(self.records.get(turn), Some(Some(_)))
+    }
+
+    /// Begins, with the writer that reports to [`Self::reports`].
+    pub(super) fn begin(self, run: String, writer: StateWriter) -> RunState {
+        RunState {
+            run,
+            writer: Arc::new(writer),
+            records: self.records,
+            questions: self.questions,
+            begun: BTreeSet::new(),
+        }
+    }
+}
+
+impl RunState {
+    fn record(&self, turn: TurnIndex) -> Option<&StackRecord> {
+        self.records.get(turn.get())?.as_ref()
+    }
+
+    /// Asks for the confirmation of an intent; the first attempt in a stack needs one.
+    fn ask(&mut self, turn: TurnIndex, end: End) {
+        let is_new = self.begun.insert(turn);
+        match self.record(turn) {
+            Some(record) if is_new => {
+                let ticket = turn.get() as u64;
+                lock(&self.questions).insert(ticket, end);
+                let intent = Change::Put(Box::new(record.intended(&self.run)));
+                self.writer.change(&record.key, intent, ticket);
+            }
+            _ => end.tell(answered(Ok(()))),
+        }
+    }
+
+    /// Puts on record how a turn ended, if it had begun.
+    pub(super) fn ended(&self, ending: &Ending) {
+        let failure = match &ending.outcome {
+            Outcome::Succeeded => None,
+            Outcome::Failed(failure) => Some(failure),
+            Outcome::Skipped { .. } | Outcome::Cancelled(_) => return,
+        };
+        let Some(record) = self.record(ending.turn) else {
+            return;
+        };
+        if self.begun.contains(&ending.turn) {
+            let change = record.ended(&self.run, failure);
+            self.writer.change(&record.key, change, NO_TICKET);
+        }
+    }
+
+    /// Waits until everything is in the document, or cannot be any more.
+    pub(super) fn finish(self) -> Ended {
+        match Arc::try_unwrap(self.writer) {
+            Ok(writer) => writer.finish(None),
+            Err(_) => unreachable!("every question has gone with its turn"),
+        }
+    }
+}
+
+/// Runs commands, each after its intent is confirmed.
+pub(super) struct Confirming<'a> {
+    pub(super) commands: Commands<'a>,
+    pub(super) state: Rc<RefCell<RunState>>,
+}
+
+/// A command that is running, or an intent that is not confirmed yet.
+pub(super) enum Confirmed {
+    Command(Running),
+    Question(Question),
+}
+
+/// An intent that is not confirmed yet.
+pub(super) struct Question {
+    ticket: u64,
+    key: String,
+    questions: Questions,
+    writer: Arc<StateWriter>,
+}
+
+impl Executor for Confirming<'_> {
+    type Command = Confirmed;
+
+    fn start(&mut self, start: Start<'_, Confirmed>) -> Result<Confirmed, Failure> {
+        let Start {
+            index,
+            turn,
+            attempt,
+            step,
+            attempts,
+            previous,
+            end,
+        } = start;
+        if turn.steps.get(step) == Some(&Step::Confirmation) {
+            let mut state = self.state.borrow_mut();
+            state.ask(index, end);
+            let record = state.record(index);
+            return Ok(Confirmed::Question(Question {
+                ticket: index.get() as u64,
+                key: record.map(|record| record.key.clone()).unwrap_or_default(),
+                questions: state.questions.clone(),
+                writer: state.writer.clone(),
+            }));
+        }
+        let previous = previous.and_then(|previous| match previous {
+            Confirmed::Command(running) => Some(running),
+            Confirmed::Question(_) => None,
+        });
+        let running = self.commands.start(Start {
+            index,
+            turn,
+            attempt,
+            step,
+            attempts,
+            previous,
+            end,
+        })?;
+        Ok(Confirmed::Command(running))
+    }
+}
+
+impl Control for Confirmed {
+    fn react(&self, reaction: Reaction, signal: Option<&Signal>) {
+        match self {
+            Confirmed::Command(running) => running.react(reaction, signal),
+            Confirmed::Question(question) => question.withdraw(),
+        }
+    }
+}
+
+impl Question {
+    /// Gives up the intent: it is as if it had never been. It may have been confirmed just now.
+    fn withdraw(&self) {
+        self.writer.change(&self.key, Change::Withdrawn, NO_TICKET);
+        let question = lock(&self.questions).remove(&self.ticket);
+        if let Some(end) = question {
+            let failure = Failure::NotStarted("its intent was not confirmed".to_owned());
+            end.tell(answered(Err(failure)));
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Runs that are put on record: what is written before, during and after the commands.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::Repository;
+
+const FILES: &str = r#"
+//- /state.orch.hcl
+orch {
+  config {
+    state {
+      project = "acme"
+      record {
+        apply   = ["deploy up"]
+        destroy = ["deploy down"]
+        never   = ["deploy up --half"]
+      }
+    }
+  }
+}
+//- /a/stack.tm
+stack {
+}
+//- /b/stack.tm
+stack {
+  after = ["/a"]
+}
+//- /c/stack.orch.hcl
+stack {
+  for_each = ["x"]
+  after    = ["/b"]
+}
+"#;
+
+/// A project with a state and a program `deploy`, which prints the run record that is there before it does
+/// anything, then reads the file `/does` as a script.
+fn project() -> Repository {
+    let repository = Repository::new(FILES);
+    let deploy = "#!/bin/sh\ncat \"$ORCH_ROOT\"/.orch/state/default.run-*.json > \"$ORCH_ROOT/../seen-$ORCH_STACK_NAME\" 2>/dev/null\n[ ! -f \"$ORCH_ROOT/../does\" ] || . \"$ORCH_ROOT/../does\"\n";
+    repository.write_program("/../deploy", deploy);
+    assert_eq!(repository.orch("state init").code(), 0);
+    repository
+}
+
+fn deploy(repository: &Repository, arguments: &str) -> (i32, String) {
+    let output = repository.orch(&format!("run -q -X {arguments}"));
+    (output.code(), output.stderr.clone())
+}
+
+fn document(repository: &Repository) -> Value {
+    serde_json::from_str(&repository.read("/.orch/state/default.json")).unwrap()
+}
+
+fn does(repository: &Repository, script: &str) {
+    repository.write("/../does", script);
+}
+
+/// The stacks on record, each with its status.
+fn statuses(repository: &Repository) -> String {
+    let list = repository.orch("state list --format json").json();
+    let stacks = list["stacks"].as_array().unwrap().iter();
+    let line = |stack: &Value| {
+        let text = |name: &str| stack[name].as_str().unwrap().to_owned();
+        format!("{} {}", text("path"), text("status"))
+    };
+    stacks.map(line).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn an_intent_is_on_record_before_the_command_starts_and_its_result_afterwards() {
+    let repository = project();
+    assert_eq!(
+        deploy(&repository, "../../deploy up -v=3"),
+        (0, String::new())
+    );
+    let seen: Value = serde_json::from_str(&repository.read("/../seen-b")).unwrap();
+    assert_eq!(seen["stacks"]["/b"]["intent"]["action"], "apply");
+    assert_eq!(seen["stacks"]["/b"]["applied"], Value::Null);
+    let document = document(&repository);
+    assert_eq!(document["lock"], Value::Null);
+    let run = document["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&run["what"], &run["applied"]),
+        (&json!("apply"), &json!(3))
+    );
+    let b = &document["stacks"]["/b"];
+    assert_eq!(b["intent"], Value::Null);
+    assert_eq!(b["last"]["outcome"], "succeeded");
+    assert_eq!(b["after"], json!(["/a"]));
+    let applied = &b["applied"];
+    assert_eq!(applied["serial"], run["serial"]);
+    assert_eq!(applied["run"], run["run"]);
+    assert_eq!(
+        applied["command"], "deploy up",
+        "the pattern, never the arguments"
+    );
+    assert_eq!(applied["commit"], repository.git("rev-parse HEAD").trim());
+    assert_eq!(applied["dirty"], false);
+    assert_eq!(
+        statuses(&repository),
+        r#"/a applied, /b applied, /c["x"] applied"#
+    );
+    // Nothing is left beside the document but backups, and what a local lock is on.
+    let state = repository.path("/.orch/state");
+    let mut names: Vec<String> = std::fs::read_dir(state)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !["default.holder", "default.lock"].contains(&name.as_str()))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["default.backups", "default.json"]);
+}
+
+#[test]
+fn what_fails_changes_only_the_last_attempt_and_what_never_started_changes_nothing() {
+    let repository = project();
+    assert_eq!(deploy(&repository, "../../deploy up").0, 0);
+    let before = document(&repository)["stacks"].clone();
+    repository.write("/b/more.tf", "");
+    does(&repository, "[ \"$ORCH_STACK_NAME\" != b ] || exit 7\n");
+    let (code, _) = deploy(&repository, "../../deploy up");
+    assert_eq!(code, 1);
+    let after = document(&repository)["stacks"].clone();
+    assert_eq!(after["/b"]["applied"], before["/b"]["applied"]);
+    assert_eq!(after["/b"]["last"]["outcome"], "failed");
+    assert_eq!(after["/b"]["last"]["failure"], "exited");
+    assert_eq!(after["/c[\"x\"]"], before["/c[\"x\"]"], "it was cancelled");
+    assert_eq!(
+        statuses(&repository),
+        r#"/a applied, /b failed, /c["x"] applied"#
+    );
+    // A success that follows replaces both; what was not committed is told.
+    does(&repository, "");
+    assert_eq!(deploy(&repository, "--match b ../../deploy up").0, 0);
+    assert_eq!(
+        document(&repository)["stacks"]["/b"]["applied"]["dirty"],
+        true
+    );
+    assert_eq!(
+        statuses(&repository),
+        r#"/a applied, /b applied, /c["x"] applied"#
+    );
+}
+
+#[test]
+fn what_is_destroyed_goes_from_the_record() {
+    let repository = project();
+    assert_eq!(deploy(&repository, "../../deploy up").0, 0);
+    assert_eq!(
+        deploy(
+            &repository,
+            "--reverse --match c --match b ../../deploy down"
+        )
+        .0,
+        0
+    );
+    assert_eq!(statuses(&repository), "/a applied");
+    let document = document(&repository);
+    let last = document["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["what"], &last["destroyed"]),
+        (&json!("destroy"), &json!(2))
+    );
+}
+
+#[test]
+fn only_commands_that_match_are_recorded_unless_flags_say_otherwise() {
+    let repository = project();
+    for arguments in [
+        "../../deploy status",
+        "../../deploy up --half",
+        "../../deploy up --half=1",
+        "--no-record ../../deploy up",
+        "--dry-run ../../deploy up",
+        "-- sh -c true",
+    ] {
+        assert_eq!(
+            repository.orch(&format!("run -q {arguments}")).code(),
+            0,
+            "{arguments}"
+        );
+        assert_eq!(document(&repository)["serial"], 1, "{arguments}");
+    }
+    assert_eq!(deploy(&repository, "--record --match a -- sh -c true").0, 0);
+    assert_eq!(
+        document(&repository)["stacks"]["/a"]["applied"]["command"],
+        "sh"
+    );
+    assert_eq!(
+        deploy(&repository, "--record=destroy --match a -- sh -c true").0,
+        0
+    );
+    assert_eq!(statuses(&repository), "");
+    // The words of each stack count.
+    let evaluated = "--eval ../../deploy '${orch.stack.name == \"a\" ? \"up\" : \"status\"}'";
+    assert_eq!(deploy(&repository, evaluated).0, 0);
+    assert_eq!(statuses(&repository), "/a applied");
+    let both = repository.orch("run --record --no-record true");
+    assert_eq!(both.code(), 64);
+}
+
+#[test]
+fn a_backend_is_asked_only_for_commands_that_are_recorded() {
+    let repository = project();
+    let files = repository.read("/state.orch.hcl");
+    let elsewhere = "project = \"acme\"\n      namespace = env.NOT_SET\n";
+    repository.write(
+        "/state.orch.hcl",
+        files.replace("project = \"acme\"\n", elsewhere),
+    );
+    assert_eq!(repository.orch("run -q -X true").code(), 0);
+    assert_snapshot!(repository.orch("run -q -X ../../deploy up"), @"
+    [stderr]
+    error: the environment has no variable `NOT_SET`
+     --> state.orch.hcl:5:23
+      |
+    5 |       namespace = env.NOT_SET
+      |                       ^^^^^^^ `env` is the environment that orch was started in
+      |
+      = help: set `NOT_SET` before running orch
+
+    error: the configuration of the state is wrong
+      = help: to run without putting it on record, add `--no-record`
+    [exit status 3]
+    ");
+    assert_eq!(
+        repository
+            .orch("run -q -X --no-record ../../deploy up")
+            .code(),
+        0
+    );
+    repository.write("/state.orch.hcl", "");
+    assert_snapshot!(repository.orch("run -q -X --record true"), @"
+    [stderr]
+    error: `--record` is given, and this project keeps no state
+      = help: see `orch help state`
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_lock_that_is_held_keeps_a_run_from_starting() {
+    let repository = project();
+    let mut locked = document(&repository);
+    locked["lock"] = json!({
+        "code": "6a1f", "run": "r1", "action": "apply", "by": "Ada", "host": "ci-7",
+        "process": 47, "ci": null, "since": "2026-01-02T03:04:05Z",
+    });
+    repository.write("/.orch/state/default.json", locked.to_string());
+    let (code, stderr) = deploy(&repository, "../../deploy up");
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("locked by Ada on ci-7"), "{stderr}");
+    assert!(!repository.path("/../seen-a").exists());
+    assert_eq!(
+        deploy(&repository, "../../deploy status").0,
+        0,
+        "it needs no lock"
+    );
+    assert_eq!(document(&repository), locked);
+}
+
+#[test]
+fn a_run_whose_lock_is_taken_away_starts_nothing_new() {
+    let repository = project();
+    // The first command takes the lock away from its own run.
+    let orch = repository
+        .command("")
+        .get_program()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    does(
+        &repository,
+        &format!(
+            "code=$(sed 's/.*\"code\":\"\\([^\"]*\\)\".*/\\1/' \"$ORCH_ROOT/.orch/state/default.json\")\n{orch} state unlock --force \"$code\" > /dev/null || exit 9\n"
+        ),
+    );
+    let (code, stderr) = deploy(&repository, "../../deploy up");
+    assert_eq!(code, 5, "{stderr}");
+    assert!(
+        stderr.contains("the lock of the state was taken away"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("orch state recover"), "{stderr}");
+    assert!(!repository.path("/../seen-b").exists(), "{stderr}");
+    // What had begun was written down as interrupted; its end is recovered.
+    assert_eq!(statuses(&repository), "/a failed");
+    let run = document(&repository)["stacks"]["/a"]["last"]["run"].clone();
+    let recovered = repository.orch(&format!("state recover {}", run.as_str().unwrap()));
+    assert_eq!(recovered.code(), 0, "{recovered}");
+    assert_eq!(statuses(&repository), "/a applied");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_an_intent_that_the_next_one_ends() {
+    let repository = project();
+    does(&repository, "kill -9 $PPID\n");
+    let mut killed = repository
+        .command("run -q ../../deploy up")
+        .spawn()
+        .unwrap();
+    assert!(!killed.wait().unwrap().success());
+    does(&repository, "");
+    let (code, stderr) = deploy(&repository, "--match b ../../deploy up");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("was killed and left the lock of the state"),
+        "{stderr}"
+    );
+    assert_eq!(statuses(&repository), "/a failed, /b applied");
+}
+
+#[test]
+fn a_document_of_another_project_is_refused_before_anything_runs() {
+    let repository = project();
+    let mut other = document(&repository);
+    other["project"] = json!("other");
+    repository.write("/.orch/state/default.json", other.to_string());
+    assert_eq!(deploy(&repository, "../../deploy up").0, 4);
+    repository.write("/.orch/state/default.json", "{");
+    assert_eq!(deploy(&repository, "../../deploy up").0, 5);
+    std::fs::remove_file(repository.path("/.orch/state/default.json")).unwrap();
+    let (code, stderr) = deploy(&repository, "../../deploy up");
+    assert_eq!(code, 4);
+    assert!(
+        stderr.contains("`orch state init` creates a new document"),
+        "{stderr}"
+    );
+    assert!(!repository.path("/../seen-a").exists());
+}
