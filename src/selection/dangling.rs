@@ -65,7 +65,7 @@ pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &m
     }
 }
 
-/// Explains why there is no stack at or below a path.
+/// Returns why a path names no stack.
 pub(super) fn why_nothing(project: &Project, path: &ProjectPath) -> &'static str {
     let mut empty = project.without_instances.iter();
     match fs::symlink_metadata(path.to_host(&project.root)) {

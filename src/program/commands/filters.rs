@@ -350,7 +350,7 @@ impl Loaded {
         (found.len() > 0).then(|| missing_quotes(quoted))
     }
 
-    /// Explains why there is no stack at a path, given also as the user wrote it.
+    /// Explains why a path names no stack. `written` is the path as the user wrote it.
     pub(super) fn why_no_stack(&self, path: &ProjectPath, written: &str) -> String {
         let stacks = &self.project.stacks;
         if let (directory, Some(key)) = KeyFilter::split(written)

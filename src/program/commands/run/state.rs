@@ -17,13 +17,12 @@ use orch::run::run_command::RunCommand;
 use orch::run::state::{StackRecord, StatePlan};
 use orch::state::backend::Backend;
 use orch::state::clock::SystemClock;
-use orch::state::document::{Action, Document, Inputs};
+use orch::state::document::{Action, Document};
 use orch::state::lock::{Locked, lock};
 use orch::state::writer::{Ended, LocalCopy, Loss, Pauses, StateWriter};
-use serde_json::Map;
 
 use crate::program::commands::state::errors::{from_lock, from_read, missing};
-use crate::program::commands::state::evidence::{declared, is_published};
+use crate::program::commands::state::evidence::{declared, inputs, is_published};
 use crate::program::commands::state::{Opened, check_binding, check_stacks};
 use crate::program::commands::{Loaded, MARK_ROOT};
 use crate::program::console;
@@ -256,12 +255,7 @@ impl Evidence {
                 commit: self.head.clone(),
                 seen: self.head.clone().filter(|_| is_seen),
                 is_dirty: digest.is_dirty,
-                inputs: Inputs {
-                    rules: self.digests.rules.clone(),
-                    digest: digest.digest.clone(),
-                    parts: digest.parts.clone(),
-                    other: Map::new(),
-                },
+                inputs: inputs(&self.digests.rules, digest),
                 triggers: asking.map(|it| it.file.to_string()).collect(),
                 declared: declared(stack),
                 earlier: document.stacks.get(&key).cloned(),

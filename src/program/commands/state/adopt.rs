@@ -8,10 +8,10 @@ use clap::Args;
 use orch::change::digests;
 use orch::change::trigger;
 use orch::project::stack::StackIndex;
-use orch::state::document::{Action, Applied, Attempt, Entry, Inputs, Outcome, UNMERGED};
+use orch::state::document::{Action, Applied, Attempt, Entry, Outcome, UNMERGED};
 use serde_json::Map;
 
-use super::evidence::{declared, is_published};
+use super::evidence::{declared, inputs, is_published};
 use super::{Format, State, WriteArgs};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
@@ -124,12 +124,7 @@ impl State {
                     commit: Some(head.to_string()),
                     dirty: false,
                     seen: seen.clone(),
-                    inputs: Some(Inputs {
-                        rules: digests.rules.clone(),
-                        digest: digest.digest.clone(),
-                        parts: digest.parts.clone(),
-                        other: Map::new(),
-                    }),
+                    inputs: Some(inputs(&digests.rules, digest)),
                     triggers: asking.map(|it| it.file.to_string()).collect(),
                     other: Map::new(),
                 }),

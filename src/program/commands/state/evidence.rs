@@ -1,10 +1,12 @@
-//! What is put on record besides the inputs: what a stack declares, and whether its commit is published.
+//! What is put on record of a stack: its inputs, what it declares, and whether its commit is published.
 
+use orch::change::InputDigest;
 use orch::git::{CommitId, GitError, Repository};
 use orch::path::{KeyFilter, ProjectPath};
 use orch::project::stack::Stack;
 use orch::source::Spanned;
-use orch::state::document::Entry;
+use orch::state::document::{Entry, Inputs};
+use serde_json::Map;
 
 /// Returns whether the default branch of the remote has a commit; any commit if there is no remote.
 pub(in crate::program::commands) fn is_published(
@@ -27,6 +29,16 @@ pub(in crate::program::commands) fn is_published(
         }
     }
     Ok(false)
+}
+
+/// Returns the inputs of a stack as they are on record.
+pub(in crate::program::commands) fn inputs(rules: &str, digest: &InputDigest) -> Inputs {
+    Inputs {
+        rules: rules.to_owned(),
+        digest: digest.digest.clone(),
+        parts: digest.parts.clone(),
+        other: Map::new(),
+    }
 }
 
 /// Returns what a stack declares, as it is on record: paths from the project root.
