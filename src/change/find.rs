@@ -1,20 +1,21 @@
 //! Finds the stacks that have changed since a base.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 
 use super::base::Base;
 use super::cause::{ChangeCause, Location, Use};
-use super::computed::{self, HostEnvironment};
+use super::computed;
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Tree};
 use super::named::{named, touch_named};
+use super::present::{Present, UncommittedChanges};
 use super::removed;
+use super::since::{Since, SinceBase};
 use super::trigger::{self, Trigger};
 use super::triggers::{TriggerReader, Triggers};
-use super::uncounted::{Counted, Ignores, Uncounted};
-use crate::git::{ChangedFile, Repository};
-use crate::path::{ProjectPath, StackPath};
+use super::uncounted::{Ignores, Uncounted};
+use crate::git::{ChangedFile, CommitId};
 use crate::project::discover::Listing;
 use crate::project::stack::{self, StackIndex};
 use crate::project::{self, Problems, Project};
@@ -49,28 +50,6 @@ impl Changes {
     }
 }
 
-/// What changes are measured from.
-#[derive(Debug, Clone)]
-pub struct Since {
-    /// The base.
-    pub base: Base,
-    /// The stacks that have been removed since the base, by path.
-    pub removed: Vec<StackPath>,
-    /// Whether files of the repository outside the project differ too; these select nothing.
-    pub outside: bool,
-}
-
-/// How the working tree differs from HEAD, and which of the differences count.
-#[derive(Debug, Default)]
-pub struct UncommittedChanges {
-    /// What is not committed.
-    pub status: Vec<ChangedFile>,
-    /// Which of it counts as changed.
-    pub counted: Counted,
-    /// Files that git reports as changed although they are as they were at the base.
-    pub same: BTreeSet<ProjectPath>,
-}
-
 /// Finds what has changed since `base`: in commits up to HEAD, and in the working tree. What
 /// the configuration computes is compared with the same host environment. Adds warnings to `problems`.
 ///
@@ -78,19 +57,23 @@ pub struct UncommittedChanges {
 ///
 /// If git cannot determine the differences, or no thread can be started.
 pub fn find(
-    project: &Project,
-    listing: &Listing,
-    repository: &Repository,
+    present: Present<'_>,
     base: Base,
-    uncommitted: UncommittedChanges,
-    host: &HostEnvironment,
     problems: &mut Problems,
 ) -> Result<Changes, ChangeError> {
+    let Present {
+        project,
+        listing,
+        repository,
+        uncommitted,
+        host,
+    } = present;
     let UncommittedChanges {
         status,
         counted,
         same,
     } = uncommitted;
+    let counted = *counted;
     let head = repository.commit("HEAD")?;
     let (mut files, outside) = match &head {
         Some(head) => (
@@ -101,7 +84,8 @@ pub fn find(
     };
     files.retain(|file| !same.contains(&file.path));
     let (status, off): (Vec<ChangedFile>, Vec<ChangedFile>) = status
-        .into_iter()
+        .iter()
+        .cloned()
         .partition(|file| counted.off(file.state).is_none());
     let status = ChangedFiles::new(status);
     files.extend(status.iter().cloned());
@@ -133,7 +117,7 @@ pub fn find(
     let mut stacks = if files.is_empty() && !outside {
         BTreeMap::new()
     } else {
-        changed_stacks(project, listing, &files, problems)?
+        changed_stacks(project, listing, &files, |_| true, problems)?
     };
     let computed = computed::changed_stacks(project, listing, host, &base.commit, &files, &stacks)?;
     stacks.extend(computed);
@@ -141,7 +125,7 @@ pub fn find(
     problems.diagnostics.extend(warnings);
     Ok(Changes {
         since: Since {
-            base,
+            base: SinceBase::Commit(base),
             removed,
             outside,
         },
@@ -153,15 +137,56 @@ pub fn find(
     })
 }
 
+/// Returns which of some stacks have changed since a commit, and why. Triggers do not count.
+///
+/// # Errors
+///
+/// If git cannot determine the differences, or no thread can be started.
+pub(super) fn causes_since(
+    present: Present<'_>,
+    commit: &CommitId,
+    stacks: &[StackIndex],
+) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
+    let Present {
+        project,
+        listing,
+        repository,
+        uncommitted,
+        host,
+    } = present;
+    let mut files = match repository.commit("HEAD")? {
+        Some(head) => repository.differences(commit, &head)?,
+        None => Vec::new(),
+    };
+    let is_counted = |file: &&ChangedFile| uncommitted.counted.off(file.state).is_none();
+    files.extend(uncommitted.status.iter().filter(is_counted).cloned());
+    let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
+    let (files, _) = Ignores::of(project).split(files);
+    if files.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let wanted: HashSet<StackIndex> = stacks.iter().copied().collect();
+    let is_wanted = |stack: StackIndex| wanted.contains(&stack);
+    // Problems with inputs are reported with the digests.
+    let unheeded = &mut Problems::default();
+    let mut causes = changed_stacks(project, listing, &files, is_wanted, unheeded)?;
+    let computed = computed::changed_stacks(project, listing, host, commit, &files, &causes)?;
+    let computed = computed.into_iter().filter(|(stack, _)| is_wanted(*stack));
+    causes.extend(computed);
+    Ok(causes)
+}
+
+/// Returns why stacks have changed, of those that are wanted.
 pub(super) fn changed_stacks(
     project: &Project,
     listing: &Listing,
     files: &ChangedFiles,
+    is_wanted: impl Fn(StackIndex) -> bool,
     problems: &mut Problems,
 ) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
     let mut changed: BTreeMap<StackIndex, ChangeCause> = BTreeMap::new();
     for file in files.iter() {
-        for stack in files::stacks_of(file, &project.stacks) {
+        for stack in files::stacks_of(file, &project.stacks).filter(|&stack| is_wanted(stack)) {
             changed.entry(stack).or_insert_with(|| ChangeCause {
                 file: file.clone(),
                 chain: Vec::new(),
@@ -172,7 +197,7 @@ pub(super) fn changed_stacks(
     let tree = Tree::new(&project.root, listing, files, &input_problems);
     let mut others = Vec::new();
     for (index, _) in project.stacks.iter() {
-        if changed.contains_key(&index) {
+        if changed.contains_key(&index) || !is_wanted(index) {
             continue;
         }
         let mut touched = named(project, index).filter_map(|(kind, entry)| {

@@ -19,13 +19,17 @@ mod fixtures;
 mod inputs;
 mod listed;
 mod named;
+mod present;
 mod removed;
 mod shared;
+mod since;
 pub mod trigger;
 mod triggers;
 mod uncounted;
 
-pub use applied::{Pending, Standing, removed_since_applied};
+pub use applied::{
+    Difference, MissingStack, Pairs, Pending, Standing, Standings, Status, standings,
+};
 pub use cause::{
     ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,
     WhyUncounted,
@@ -34,7 +38,9 @@ pub use computed::{HostEnvironment, add_computed};
 pub use digest::{InputDigest, InputDigests, digests};
 pub use error::ChangeError;
 pub use files::ChangedFiles;
-pub use find::{Changes, Since, UncommittedChanges, find};
+pub use find::{Changes, find};
 pub use listed::{add_uncounted, inputs_of};
+pub use present::{Present, UncommittedChanges};
 pub use shared::{SharedData, shared_data};
+pub use since::{AppliedBase, Since, SinceBase};
 pub use uncounted::{Counted, Uncounted};

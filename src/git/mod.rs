@@ -37,7 +37,7 @@ use crate::path::ProjectPath;
 use crate::project::discover;
 
 /// The full name of a commit, in lower-case hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(String);
 
 impl CommitId {

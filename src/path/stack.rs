@@ -91,6 +91,18 @@ impl StackPath {
         }
     }
 
+    /// Parses the text of a path, as [`Self::as_str`] returns it; `None` if it is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (directory, key) = KeyFilter::split(text);
+        let directory = ProjectPath::root().resolve(directory).ok()?;
+        let path = match key {
+            Some(KeyFilter::One(key)) => StackPath::instance(directory, key),
+            Some(KeyFilter::Any) => return None,
+            None => directory.into(),
+        };
+        (path.as_str() == text).then_some(path)
+    }
+
     /// Returns the directory.
     pub fn directory(&self) -> &ProjectPath {
         &self.directory

@@ -8,7 +8,7 @@ use std::env;
 use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
-use orch::change::base::Base;
+use orch::change::SinceBase;
 use orch::diagnostic::{self, Diagnostic, RenderStyle};
 use orch::printable::printable_lines;
 use orch::report::{Filter, StreamWriter, StreamWriters};
@@ -97,13 +97,13 @@ pub(crate) fn help(message: &str) {
 }
 
 /// Prints the base of the changes.
-pub(crate) fn base(base: &Base) {
-    let reason = printable_lines(&base.reason);
-    _ = writeln!(
-        stderr(),
-        "{BOLD}base {}:{BOLD:#} {reason}",
-        base.commit.short()
-    );
+pub(crate) fn base(base: &SinceBase) {
+    let (base, reason) = match base {
+        SinceBase::Commit(base) => (base.commit.short(), base.reason.clone()),
+        SinceBase::Applied(base) => ("applied", base.to_string()),
+    };
+    let reason = printable_lines(&reason);
+    _ = writeln!(stderr(), "{BOLD}base {base}:{BOLD:#} {reason}");
 }
 
 /// Prints a warning.

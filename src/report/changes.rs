@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::document::PathJson;
 use crate::change::trigger::Trigger;
 use crate::change::{
-    ChangeCause, Input, Location, Since, SwitchedOff, UncountedChange, Use, UseKind, WhyUncounted,
+    ChangeCause, Input, Location, Since, SinceBase, SwitchedOff, UncountedChange, Use, UseKind,
+    WhyUncounted,
 };
 use crate::git::{ChangedFile, FileChange, FileState};
 
@@ -134,9 +135,14 @@ pub(super) struct SinceJson<'a> {
 
 #[derive(Serialize)]
 struct BaseJson<'a> {
-    commit: &'a str,
+    /// `null` if the base is the document of what was applied.
+    commit: Option<&'a str>,
     rule: String,
-    reason: &'a str,
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serial: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lineage: Option<&'a str>,
 }
 
 impl<'a> SinceJson<'a> {
@@ -148,10 +154,21 @@ impl<'a> SinceJson<'a> {
         } = since;
         let removed = removed.iter().map(PathJson::new);
         SinceJson {
-            base: BaseJson {
-                commit: base.commit.as_str(),
-                rule: base.rule.to_string(),
-                reason: &base.reason,
+            base: match base {
+                SinceBase::Commit(base) => BaseJson {
+                    commit: Some(base.commit.as_str()),
+                    rule: base.rule.to_string(),
+                    reason: base.reason.clone(),
+                    serial: None,
+                    lineage: None,
+                },
+                SinceBase::Applied(base) => BaseJson {
+                    commit: None,
+                    rule: "applied".to_owned(),
+                    reason: base.to_string(),
+                    serial: Some(base.serial),
+                    lineage: Some(&base.lineage),
+                },
             },
             removed: removed.collect(),
             changed_outside: *outside,

@@ -9,7 +9,7 @@ use serde::ser::{SerializeSeq, Serializer};
 use super::changes::SinceJson;
 use super::document::{FORMAT, PathJson, ProblemsJson};
 use super::reasons::{ReasonJson, reason_json};
-use crate::change::Since;
+use crate::change::{MissingStack, Since, Standings};
 use crate::project::environment::{EnvOrigin, Environment};
 use crate::project::namespaces::Definition;
 use crate::project::stack::{Stack, StackIndex};
@@ -26,6 +26,9 @@ struct StackJson<'a> {
     id: Option<&'a str>,
     name: &'a str,
     description: Option<&'a str>,
+    /// How it stands, where the state was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
     tags: Vec<&'a str>,
     after: Vec<&'a str>,
     before: Vec<&'a str>,
@@ -76,8 +79,20 @@ struct ListJson<'a, T> {
     #[serde(flatten)]
     since: Option<SinceJson<'a>>,
     stacks: T,
+    /// The stacks that are on record and not here, if `--status` asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<Vec<MissingJson<'a>>>,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
+}
+
+#[derive(Serialize)]
+struct MissingJson<'a> {
+    path: &'a str,
+    status: &'static str,
+    id: Option<&'a str>,
+    name: &'a str,
+    tags: &'a [String],
 }
 
 /// What `orch list` shows.
@@ -89,6 +104,10 @@ pub struct List<'a> {
     pub selection: &'a Selection,
     /// The same stacks, in the order in which they are shown.
     pub listed: &'a [StackIndex],
+    /// How all stacks stand, where that was asked.
+    pub standings: Option<&'a Standings>,
+    /// The stacks that are on record and not here, as far as they are wanted.
+    pub missing: &'a [(&'a str, &'a MissingStack)],
 }
 
 /// Stacks that are converted to JSON one at a time, so that memory never holds the predecessors of all
@@ -120,6 +139,8 @@ pub fn write_list(
         graph,
         selection,
         listed,
+        standings,
+        missing,
     } = *list;
     let waves = graph.waves(|stack| selection.contains(stack));
     let stack_json = |&index: &StackIndex| {
@@ -143,6 +164,9 @@ pub fn write_list(
             id: stack.id.as_ref().map(|id| id.value.as_str()),
             name: &stack.name,
             description: stack.description.as_deref(),
+            status: standings
+                .and_then(|standings| standings.stacks.get(&index))
+                .map(|standing| standing.status().word()),
             tags: stack.tags().collect(),
             after: strings(&stack.after, String::as_str),
             before: strings(&stack.before, String::as_str),
@@ -169,6 +193,7 @@ pub fn write_list(
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: Streamed(listed, stack_json),
+        missing: standings.map(|_| missing.iter().map(missing_json).collect()),
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
@@ -190,10 +215,21 @@ pub fn write_removed(
         format: FORMAT,
         since: Some(SinceJson::new(since)),
         stacks: [(); 0],
+        missing: None,
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
+}
+
+fn missing_json<'a>((path, stack): &(&'a str, &'a MissingStack)) -> MissingJson<'a> {
+    MissingJson {
+        path,
+        status: stack.standing.status().word(),
+        id: stack.id.as_deref(),
+        name: &stack.name,
+        tags: &stack.tags,
+    }
 }
 
 fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> PredecessorJson<'a> {

@@ -21,6 +21,7 @@ mod reasons;
 mod resources;
 mod run;
 mod runs;
+mod standing;
 mod state;
 mod terragrunt;
 mod values;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
+use super::standing::{StandingJson, standing_text};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
@@ -15,6 +16,7 @@ pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> Strin
     match reason {
         Reason::Changed(cause) => cause_text(cause),
         Reason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
+        Reason::Standing(standing) => standing_text(standing),
         Reason::Directory(directory, scope) => directory_text(directory, *scope),
         Reason::Glob(filter) => format!("matches --match {filter}"),
         Reason::Named(source, line) => format!("named in {source}, line {line}"),
@@ -91,6 +93,7 @@ pub(super) struct ReasonJson<'a> {
 pub(super) enum EvidenceJson<'a> {
     Cause(CauseJson<'a>),
     Trigger(TriggerJson<'a>),
+    Standing(StandingJson<'a>),
     Line {
         file: &'a str,
         line: usize,
@@ -118,6 +121,10 @@ pub(super) fn reason_json<'a>(reason: &'a Reason, project: &'a Project) -> Reaso
         Reason::Triggered(trigger) => {
             let evidence = EvidenceJson::Trigger(TriggerJson::new(trigger));
             ("triggered", Some(evidence))
+        }
+        Reason::Standing(standing) => {
+            let evidence = StandingJson::new(standing);
+            ("status", Some(EvidenceJson::Standing(evidence)))
         }
         Reason::Directory(..) => ("directory", None),
         Reason::Glob(_) => ("match", None),

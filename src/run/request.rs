@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub struct RunRequest {
     pub base: Option<BaseRecord>,
     /// What was typed, and where; for the record alone.
     pub typed: Typed,
+    /// The id of the run, if it has one already.
+    pub id: Option<String>,
 }
 
 /// What was typed after `orch`, and where.
@@ -108,7 +111,7 @@ impl RunRequest {
         let sequence = self.order.sequence_of_turns(self.direction);
         let attempts = self.settings.attempts(project, &self.command, &sequence);
         let attempts = attempts.map_err(PrepareError::Settings)?;
-        let id = new_id(&project.root);
+        let id = self.id.take().unwrap_or_else(|| new_id(&project.root));
         let tasks = self
             .tasks(project, &sequence, &id)
             .map_err(PrepareError::Programs)?;
@@ -279,6 +282,11 @@ impl PreparedRun {
             state: None,
             notes,
         })
+    }
+
+    /// Returns how many commands run at the same time.
+    pub fn jobs(&self) -> NonZeroUsize {
+        self.request.settings.jobs()
     }
 
     /// Returns the record that the run would begin with.

@@ -38,7 +38,7 @@ pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &m
         let place = (*span, message.as_str());
         let below = path.prefix_of_below();
         let mut from_below = removed.range(below.as_str()..).map(|(path, _)| path);
-        let commit = since.base.commit.short();
+        let commit = &since.base;
         let here = removed.get(path.as_str()).into_iter().flatten();
         let is_meant = |stack: &&&StackPath| {
             let mut key = key.iter();

@@ -71,7 +71,8 @@ pub struct Locked {
     pub(super) presence: Presence,
 }
 
-/// Takes the lock for a run, or waits until it is free, for at most so long.
+/// Takes the lock for a run, or waits until it is free, for at most so long. The same write makes what `amend`
+/// changes in the document.
 ///
 /// # Errors
 ///
@@ -83,10 +84,11 @@ pub fn lock(
     author: &Author,
     timeout: Duration,
     clock: &dyn Clock,
+    amend: &dyn Fn(&mut Document),
 ) -> Result<Locked, LockError> {
     let start = clock.elapsed();
     loop {
-        let held = match try_lock(backend, run, action, author, clock) {
+        let held = match try_lock(backend, run, action, author, clock, amend) {
             Err(LockError::Held(held)) => held,
             other => return other,
         };
@@ -104,6 +106,7 @@ fn try_lock(
     action: &Action,
     author: &Author,
     clock: &dyn Clock,
+    amend: &dyn Fn(&mut Document),
 ) -> Result<Locked, LockError> {
     let code = Uuid::new_v4().to_string();
     for _ in 0..ATTEMPTS {
@@ -129,6 +132,7 @@ fn try_lock(
             since: clock.now(),
             other: Map::new(),
         };
+        amend(&mut document);
         document.lock = Some(lock.clone());
         // From here on there is always a record that a tombstone can replace.
         let record = RunRecord::new(&document, code.clone(), run.to_owned(), clock.now());

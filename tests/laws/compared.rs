@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use orch::change::base::{Base, BaseRule};
-use orch::change::{self, ChangeCause, UncommittedChanges, UseKind};
+use orch::change::{self, ChangeCause, Present, UncommittedChanges, UseKind};
 use orch::diagnostic::Diagnostic;
 use orch::git::Repository;
 use orch::project::environment::{Environments, Variable};
@@ -276,16 +276,14 @@ fn check(before: &Choice, after: &Choice, is_committed: bool) -> Result<(), Test
         status: repository.status().unwrap(),
         ..UncommittedChanges::default()
     };
-    let found = change::find(
-        &now,
-        &listing,
-        &repository,
-        base,
-        uncommitted,
-        &host(),
-        &mut problems,
-    )
-    .unwrap();
+    let present = Present {
+        project: &now,
+        listing: &listing,
+        repository: &repository,
+        uncommitted: &uncommitted,
+        host: &host(),
+    };
+    let found = change::find(present, base, &mut problems).unwrap();
 
     let (of_now, of_base) = (environments(&now), environments(&was));
     for (index, stack) in now.stacks.iter() {

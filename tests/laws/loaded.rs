@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use orch::change::base::{Base, BaseRule};
 use orch::change::trigger::{Trigger, TriggerKind};
-use orch::change::{ChangeCause, ChangedFiles, Changes, Since, Uncounted};
+use orch::change::{ChangeCause, ChangedFiles, Changes, Since, SinceBase, Uncounted};
 use orch::diagnostic::{Diagnostic, RenderStyle, render};
 use orch::git::{ChangedFile, CommitId, FileChange, FileState};
 use orch::path::ProjectPath;
@@ -122,6 +122,7 @@ impl Loaded {
         };
         Query {
             changed: query.changes.as_ref().map(|changes| self.changes(changes)),
+            recorded: None,
             scope: if query.recursive {
                 DirectoryMatch::Recursive
             } else {
@@ -174,11 +175,11 @@ impl Loaded {
         };
         Changes {
             since: Since {
-                base: Base {
+                base: SinceBase::Commit(Base {
                     commit: CommitId::new("abc").unwrap(),
                     rule: BaseRule::Named,
                     reason: "because".to_owned(),
-                },
+                }),
                 removed: Vec::new(),
                 outside: false,
             },

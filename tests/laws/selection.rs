@@ -55,6 +55,7 @@ impl Scene {
                 };
                 query.tags.iter().any(is_it) && passes(&filter, tags) == Some(true)
             }
+            Reason::Standing(_) => false,
             Reason::Wants(by, span) => return self.want(loaded.number(*by), stack, "wants", *span),
             Reason::WantedBy(by, span) => {
                 return self.want(loaded.number(*by), stack, "wanted_by", *span);
@@ -143,6 +144,7 @@ impl Scene {
         let mut kinds = Vec::new();
         for obstacle in loaded.query(query).obstacles(index, known) {
             let (kind, is_true) = match &obstacle {
+                Obstacle::Status(_) => ("status", false),
                 Obstacle::Unchanged => ("unchanged", true),
                 Obstacle::Dismissed(triggers) => {
                     let files = triggers.iter().map(|trigger| trigger.file.as_str());

@@ -33,8 +33,9 @@ use crate::project::environment::{Environments, Variable};
 use crate::project::function_files::FileRead;
 use crate::project::namespaces::{ProjectNamespaces, Used};
 use crate::project::stack::{StackIndex, Watch};
-use crate::project::{self, Project};
+use crate::project::{self, Problems, Project};
 use crate::source::Span;
+use crate::state::document::Inputs;
 
 /// The version of the rules by which digests are made. Digests by different rules cannot be compared.
 const VERSION: u32 = 1;
@@ -59,8 +60,16 @@ pub struct InputDigests {
     pub stacks: BTreeMap<StackIndex, InputDigest>,
 }
 
-/// Makes the digests of some stacks, which must be in path order. `status` has the uncommitted changes that
-/// count.
+impl InputDigests {
+    /// Returns whether the inputs of a stack are those on record.
+    pub fn are(&self, stack: StackIndex, recorded: &Inputs) -> bool {
+        let now = self.stacks.get(&stack);
+        recorded.rules == self.rules && now.is_some_and(|now| now.digest == recorded.digest)
+    }
+}
+
+/// Makes the digests of all stacks. `status` has the uncommitted changes that count. Adds warnings about
+/// inputs to `problems`.
 ///
 /// # Errors
 ///
@@ -70,26 +79,29 @@ pub fn digests(
     listing: &Listing,
     repository: &Repository,
     status: &[ChangedFile],
-    stacks: &[StackIndex],
+    problems: &mut Problems,
 ) -> Result<InputDigests, ChangeError> {
     let head = repository.commit("HEAD")?;
     let files = PresentFiles::read(project, repository, head.as_ref(), status)?;
-    // Problems with inputs are reported where changes are looked for.
-    let unheeded = InputProblems::default();
-    let nothing = ChangedFiles::default();
-    let tree = Tree::new(&project.root, listing, &nothing, &unheeded).recording();
-    let digest = || {
-        let digester = Digester {
-            project,
-            tree: &tree,
-            files: &files,
-            places: Places::new(&tree, &files),
-        };
-        digester.digest(stacks)
+    let input_problems = InputProblems::default();
+    let stacks = {
+        let nothing = ChangedFiles::default();
+        let tree = Tree::new(&project.root, listing, &nothing, &input_problems).recording();
+        let stacks: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
+        project::pool()?.install(|| {
+            let digester = Digester {
+                project,
+                tree: &tree,
+                files: &files,
+                places: Places::new(&tree, &files),
+            };
+            digester.digest(&stacks)
+        })
     };
+    input_problems.add_to(problems);
     Ok(InputDigests {
         rules: rules(project),
-        stacks: project::pool()?.install(digest),
+        stacks,
     })
 }
 

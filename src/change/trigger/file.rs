@@ -140,6 +140,11 @@ pub struct AskingTrigger {
 }
 
 impl AskingTrigger {
+    /// Returns the directory whose stacks it is about.
+    pub(crate) fn directory(&self) -> &ProjectPath {
+        &self.directory
+    }
+
     /// Returns whether it is about a stack.
     pub fn concerns(&self, stack: &StackPath) -> bool {
         *stack.directory() == self.directory

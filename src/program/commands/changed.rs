@@ -6,7 +6,9 @@ use std::thread;
 
 use anyhow::Context as _;
 use orch::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
-use orch::change::{self, Changes, Counted, Since, SwitchedOff, UncommittedChanges};
+use orch::change::{
+    self, Changes, Counted, Present, Since, SinceBase, SwitchedOff, UncommittedChanges,
+};
 use orch::diagnostic::Code;
 use orch::git::{ChangedFile, GitError, Repository};
 use orch::path::StackPath;
@@ -49,6 +51,13 @@ impl ChangeQuery {
             untracked: switch(ChangeSource::GitUntracked, "git-untracked")?,
             uncommitted: switch(ChangeSource::GitUncommitted, "git-uncommitted")?,
         })
+    }
+}
+
+impl ChangeQuery {
+    /// Returns the base that the user names.
+    pub(super) fn base(&self) -> Option<&str> {
+        self.base.as_deref()
     }
 }
 
@@ -97,6 +106,8 @@ pub(super) struct PendingGitState(thread::JoinHandle<Result<GitState, GitError>>
 pub(super) struct GitState {
     pub(super) repository: Repository,
     pub(super) status: Result<Vec<ChangedFile>, GitError>,
+    /// Whether the status need not be exact.
+    pub(super) is_rough: bool,
 }
 
 fn read(root: &Path, is_rough: bool) -> Result<GitState, GitError> {
@@ -107,7 +118,11 @@ fn read(root: &Path, is_rough: bool) -> Result<GitState, GitError> {
         repository.status()
     };
     debug!("status read");
-    Ok(GitState { repository, status })
+    Ok(GitState {
+        repository,
+        status,
+        is_rough,
+    })
 }
 
 impl PendingGitState {
@@ -136,8 +151,12 @@ fn switched_off(query: Option<bool>, setting: bool) -> Option<SwitchedOff> {
 /// Prints notes about changes that select nothing.
 pub(super) fn note_unselectable(since: &Since) {
     for removed in &since.removed {
+        let since = match &since.base {
+            SinceBase::Commit(_) => "was removed since the base",
+            SinceBase::Applied(_) => "is on record, and has been removed here",
+        };
         console::note(&format!(
-            "stack `{}` was removed since the base; nothing is run for it",
+            "stack `{}` {since}; nothing is run for it",
             printable(removed.as_str())
         ));
     }
@@ -173,7 +192,7 @@ impl Loaded {
                 return Err(ProgramError::new(ErrorKind::Refused, error).hint(hint));
             }
         };
-        console::base(&base);
+        console::base(&SinceBase::Commit(base.clone()));
         let mut problems = std::mem::take(&mut self.problems);
         let changes = self.find_changes(read, base, query, &mut problems);
         self.problems = problems;
@@ -208,10 +227,13 @@ impl Loaded {
             fetch: false,
             ..query.clone()
         };
+        if self.is_applied(&query) {
+            return;
+        }
         let Ok((read, base)) = self.base(reading, &query) else {
             return;
         };
-        console::base(&base);
+        console::base(&SinceBase::Commit(base.clone()));
         // The command fails with these errors, so warnings about inputs and triggers can wait.
         let mut others = Problems::default();
         if let Ok(changes) = self.find_changes(read, base, &query, &mut others) {
@@ -224,6 +246,16 @@ impl Loaded {
         self.references.note_removed(since, diagnostics);
     }
 
+    /// Returns which changes count that are not committed.
+    pub(super) fn counted(&self, query: Option<&ChangeQuery>) -> Counted {
+        let settings = &self.project.settings;
+        let asked = |of: fn(&ChangeQuery) -> Option<bool>| query.and_then(of);
+        Counted {
+            untracked: switched_off(asked(|query| query.untracked), settings.untracked),
+            uncommitted: switched_off(asked(|query| query.uncommitted), settings.uncommitted),
+        }
+    }
+
     /// Finds what has changed since a base, and adds warnings to `problems`.
     fn find_changes(
         &mut self,
@@ -232,11 +264,7 @@ impl Loaded {
         query: &ChangeQuery,
         problems: &mut Problems,
     ) -> Result<Changes> {
-        let settings = &self.project.settings;
-        let counted = Counted {
-            untracked: switched_off(query.untracked, settings.untracked),
-            uncommitted: switched_off(query.uncommitted, settings.uncommitted),
-        };
+        let counted = self.counted(Some(query));
         let status = match read.status {
             // A run needs it again, for the safeguards.
             Ok(ref files) => files.clone(),
@@ -248,20 +276,20 @@ impl Loaded {
             }
         };
         let host: Vec<(String, String)> = host_environment().collect();
-        let changes = change::find(
-            &self.project,
-            &self.listing,
-            &read.repository,
-            base,
-            UncommittedChanges {
-                status,
-                counted,
-                same: BTreeSet::new(),
-            },
-            &host,
-            problems,
-        )
-        .context("failed to find what has changed")?;
+        let uncommitted = UncommittedChanges {
+            status,
+            counted,
+            same: BTreeSet::new(),
+        };
+        let present = Present {
+            project: &self.project,
+            listing: &self.listing,
+            repository: &read.repository,
+            uncommitted: &uncommitted,
+            host: &host,
+        };
+        let changes =
+            change::find(present, base, problems).context("failed to find what has changed")?;
         self.read = Some(read);
         Ok(changes)
     }

@@ -65,7 +65,7 @@ pub(crate) struct EvalArgs {
 
 pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     let document = args.format.document(Document::Evaluation);
-    let mut loaded = Loaded::new(chdir, document, Reads::Configuration)?;
+    let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
     if let Some(status) = loaded.check(None)? {
         return Ok(status);
     }

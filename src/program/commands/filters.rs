@@ -1,18 +1,18 @@
 //! The selection flags, parsed, and what they select.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use orch::change::shared_data;
-use orch::path::{KeyFilter, ProjectPath};
+use orch::change::{Status, shared_data};
+use orch::path::KeyFilter;
 use orch::printable::{command_line, printable};
 use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
 use orch::report::Refusal;
 use orch::selection::select::{
-    DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query, Reach, Selection, select,
+    DirectoryMatch, NamedStacks, PathFilter, Query, Reach, Selection, select,
 };
 use tracing::info;
 
@@ -28,6 +28,11 @@ const MAX_BAD_LINES: usize = 10;
 /// The selection flags, parsed as far as that is possible without the project.
 pub(super) struct Filters {
     change: Option<ChangeQuery>,
+    statuses: BTreeSet<Status>,
+    /// Whether the command also shows stacks that are on record and not here.
+    shows_missing: bool,
+    /// Whether the command says which file makes a stack differ from what was applied.
+    explains: bool,
     tags: Vec<TagFilter>,
     no_tags: Vec<String>,
     scope: DirectoryMatch,
@@ -49,11 +54,18 @@ impl Filters {
     /// Parses the flags, and reads the list of stacks, if there is one. The list is read before
     /// anything else: its writer may take a while, and the project is to be read after that.
     pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
+        if args.fetch && !args.changed {
+            return Err(without_changed("--fetch"));
+        }
+        Filters::of_run(chdir, args)
+    }
+
+    /// Does what [`Self::new`] does for a run, which may fetch without `--changed`, too.
+    pub(super) fn of_run(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
         let change = if args.changed {
             Some(ChangeQuery::new(args)?)
         } else if let Some(flag) = args.flag_of_changed() {
-            let message = format!("`{flag}` has no effect without `--changed`; add `--changed`");
-            return Err(ProgramError::usage(message));
+            return Err(without_changed(flag));
         } else {
             None
         };
@@ -65,6 +77,9 @@ impl Filters {
         };
         Ok(Filters {
             change,
+            statuses: args.status.iter().map(|word| word.status()).collect(),
+            shows_missing: false,
+            explains: false,
             tags,
             no_tags,
             scope,
@@ -76,6 +91,33 @@ impl Filters {
             },
             neighbours: args.neighbours.reaches(),
         })
+    }
+
+    /// Makes the statuses count that only stacks have that are not here.
+    pub(super) fn showing_missing(mut self) -> Self {
+        self.shows_missing = true;
+        self
+    }
+
+    /// Makes git tell which file makes a stack differ from what was applied, if `explains` is set.
+    pub(super) fn explaining(mut self, explains: bool) -> Self {
+        self.explains = explains;
+        self
+    }
+
+    /// Checks the statuses.
+    fn check_statuses(&self) -> Result<()> {
+        let mut missing = [Status::Removed, Status::Absent].into_iter();
+        match missing.find(|status| self.statuses.contains(status)) {
+            Some(status) if !self.shows_missing => {
+                let word = status.word();
+                let message = format!(
+                    "a stack whose status is `{word}` is not here: only `orch list --status {word}` shows it"
+                );
+                Err(ProgramError::usage(message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the request for change detection, with `--changed`.
@@ -102,6 +144,12 @@ impl NameList {
         read.with_context(|| format!("failed to read the list of stacks from {source}"))?;
         Ok(NameList { source, text })
     }
+}
+
+/// Returns the error of a flag that has a meaning only with `--changed`.
+fn without_changed(flag: &str) -> ProgramError {
+    let message = format!("`{flag}` has no effect without `--changed`; add `--changed`");
+    ProgramError::usage(message)
 }
 
 /// Parses `--tags` and `--no-tags`.
@@ -163,6 +211,7 @@ fn no_tag(flag: &str, value: &str) -> ProgramError {
 impl Loaded {
     /// Resolves the flags in the project, and asks git what has changed, if that is wanted.
     pub(super) fn query(&mut self, filters: Filters) -> Result<Query> {
+        filters.check_statuses()?;
         let is_stack = self.project.stacks.at(self.directory.as_str()).len() > 0;
         if filters.scope == DirectoryMatch::Exact && !is_stack {
             let message = format!(
@@ -178,12 +227,23 @@ impl Loaded {
             Some(list) => Some(self.named(list)?),
             None => None,
         };
-        let changed = match filters.change {
-            Some(query) => Some(self.changes(&query)?),
+        let change = filters.change.as_ref();
+        let (applied, change) = match change {
+            Some(query) if self.is_applied(query) => (Some(query), None),
+            change => (None, change),
+        };
+        let changed = match change {
+            Some(query) => Some(self.changes(query)?),
             None => None,
+        };
+        let recorded = if applied.is_some() || !filters.statuses.is_empty() {
+            Some(self.recorded(applied, filters.statuses, filters.explains)?)
+        } else {
+            None
         };
         Ok(Query {
             changed,
+            recorded,
             directory: self.directory.clone(),
             scope: filters.scope,
             globs,
@@ -250,8 +310,8 @@ impl Loaded {
 
     /// Selects stacks, if there are any.
     pub(super) fn select_any(&self, query: &Query) -> Selection {
-        if let Some(changes) = &query.changed {
-            note_unselectable(&changes.since);
+        if let Some(since) = query.since() {
+            note_unselectable(&since);
         }
         self.warn_of_idle(query);
         let selection = select(&self.project.stacks, &self.references, &self.graph, query);
@@ -341,136 +401,5 @@ impl Loaded {
             ));
         }
         Ok(NamedStacks { source, lines })
-    }
-
-    /// Explains that the quotes around a key are missing, if the path names a stack once they are added.
-    pub(super) fn without_quotes(&self, written: &str) -> Option<String> {
-        let quoted = quoted_key(written)?;
-        let found = self.project.stacks.written(&self.directory, &quoted).ok()?;
-        (found.len() > 0).then(|| missing_quotes(quoted))
-    }
-
-    /// Explains why a path names no stack. `written` is the path as the user wrote it.
-    pub(super) fn why_no_stack(&self, path: &ProjectPath, written: &str) -> String {
-        let stacks = &self.project.stacks;
-        if let (directory, Some(key)) = KeyFilter::split(written)
-            && let Ok(directory) = self.directory.resolve(directory)
-            && let Some(first) = stacks.at(directory.as_str()).first()
-        {
-            return match (stacks[first].path.key(), key) {
-                (Some(_), KeyFilter::One(key)) => format!("no instance has the key `{key}`"),
-                _ => "this stack has no instances".to_owned(),
-            };
-        }
-        if let Some((directory, key)) = KeyFilter::split_unquoted(written)
-            && let Ok(directory) = self.directory.resolve(directory)
-            && let Some(first) = stacks.at(directory.as_str()).first()
-            && stacks[first].path.key().is_some()
-        {
-            return format!("no instance has the key `{key}`");
-        }
-        let directory = self.directory.resolve(KeyFilter::split(written).0).ok();
-        let mut empty = self.project.without_instances.iter();
-        if empty.any(|it| Some(&it.directory) == directory.as_ref()) {
-            return "its `for_each` is empty, so there is no stack".to_owned();
-        }
-        let below = stacks.at_or_below(path).count();
-        if below > 0 {
-            let verb = if below == 1 { "lies" } else { "lie" };
-            return format!("not a stack, but {} {verb} below it", count(below, "stack"));
-        }
-        if !path.to_host(&self.project.root).exists() {
-            return "does not exist".to_owned();
-        }
-        match self.stack_around(path) {
-            Some(above) => format!("not a stack, but inside of the stack `{above}`"),
-            None => "not a stack".to_owned(),
-        }
-    }
-
-    /// Returns the nearest directory above a path that is a stack, made printable.
-    pub(super) fn stack_around(&self, path: &ProjectPath) -> Option<String> {
-        let stacks = &self.project.stacks;
-        let above = stacks.nearest_above(path).first()?;
-        Some(printable(stacks[above].path.directory().as_str()).into_owned())
-    }
-
-    /// Explains an empty selection.
-    fn why_nothing(&self, query: &Query, selection: &Selection) -> String {
-        let stacks = &self.project.stacks;
-        let directory = &query.directory;
-        let shown = printable(directory.as_str());
-        let place = match query.scope {
-            DirectoryMatch::Recursive => format!("at or below `{shown}`"),
-            DirectoryMatch::Exact => format!("at `{shown}`"),
-        };
-        if stacks.is_empty() {
-            let mut message = format!("there are no stacks in `{}`", self.project.root.display());
-            if let Some(nested) = self.project.nested_projects.first() {
-                message += &format!("; `{nested}` is a project of its own, change into it");
-            }
-            return message;
-        }
-        let dropped = stacks
-            .iter()
-            .filter_map(|(stack, _)| selection.dropped(stack));
-        let flags = dropped.filter_map(|obstacle| match obstacle {
-            Obstacle::Only(reach) | Obstacle::Neighbour(reach, _) => Some(format!("`{reach}`")),
-            _ => None,
-        });
-        let mut flags: Vec<String> = flags.collect();
-        if !flags.is_empty() {
-            let would_be = count(flags.len(), "stack");
-            flags.sort_unstable();
-            flags.dedup();
-            let verb = if flags.len() == 1 { "leaves" } else { "leave" };
-            let flags = flags.join(" and ");
-            return format!("{would_be} would be selected, but {flags} {verb} none");
-        }
-        if stacks.at_or_below(directory).next().is_some() {
-            let flags = [
-                ("--match", !query.globs.is_empty()),
-                ("--stacks-from", query.named.is_some()),
-                (
-                    "the tag filters",
-                    !query.tags.is_empty() || !query.no_tags.is_empty(),
-                ),
-                ("--exclude", !query.exclude.is_empty()),
-            ];
-            let flags: Vec<&str> = flags
-                .into_iter()
-                .filter_map(|(flag, is_given)| is_given.then_some(flag))
-                .collect();
-            let passes = match flags.split_last() {
-                None => String::new(),
-                Some((last, [])) => format!(" passes {last}"),
-                Some((last, others)) => format!(" passes {} and {last}", others.join(", ")),
-            };
-            let Some(changes) = &query.changed else {
-                return format!("no stack {place}{passes}");
-            };
-            let since = changes.since.base.commit.short();
-            return match changes.count() {
-                0 => match changes.uncounted.count() {
-                    0 => format!("no stack has changed since {since}"),
-                    1 => format!(
-                        "no stack has changed since {since}; 1 file differs that does not count"
-                    ),
-                    n => format!(
-                        "no stack has changed since {since}; {n} files differ that do not count"
-                    ),
-                },
-                1 => format!("1 stack has changed since {since}, but none {place}{passes}"),
-                n => format!("{n} stacks have changed since {since}, but none {place}{passes}"),
-            };
-        }
-        let mut message = format!(
-            "the project has {}, none of them {place}",
-            count(stacks.len(), "stack")
-        );
-        if let Some(above) = self.stack_around(directory) {
-            message += &format!("; it lies inside the stack `{above}`");
-        }
-        message
     }
 }

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use orch::change::MissingStack;
+use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::report::{Document, List, Matrix, reason_text, write_list, write_matrix, write_removed};
@@ -79,7 +81,10 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if args.removed {
         return list_removed(chdir, args);
     }
-    let filters = Filters::new(chdir, &args.select)?;
+    let explains = args.why || args.format == ListFormat::Json;
+    let filters = Filters::new(chdir, &args.select)?
+        .showing_missing()
+        .explaining(explains);
     let mut loaded = Loaded::new(
         chdir,
         args.format.document(),
@@ -89,7 +94,16 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         return Ok(status);
     }
     let query = loaded.query(filters)?;
-    let selection = loaded.select(&query);
+    let missing: Vec<(&str, &MissingStack)> = query.missing().collect();
+    if !missing.is_empty() && !matches!(args.format, ListFormat::Text | ListFormat::Json) {
+        let message = "stacks that are not here cannot be jobs: with `--status removed` or `absent`, the format must be `text` or `json`";
+        return Err(ProgramError::usage(message));
+    }
+    let selection = if missing.is_empty() {
+        loaded.select(&query)
+    } else {
+        loaded.select_any(&query)
+    };
     loaded.check_cycles(if args.order {
         CyclesAre::ErrorsWithin(&selection)
     } else {
@@ -98,7 +112,9 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
-    loaded.check_not_empty(&selection, args.fail_if_empty)?;
+    if missing.is_empty() {
+        loaded.check_not_empty(&selection, args.fail_if_empty)?;
+    }
     let listed: Vec<StackIndex> = if args.order {
         Order::new(&loaded.graph, &selection).sequence
     } else {
@@ -117,6 +133,8 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
                 graph: &loaded.graph,
                 selection: &selection,
                 listed: &listed,
+                standings: query.recorded.as_ref().map(|it| &it.standings),
+                missing: &missing,
             };
             write_list(&mut out, project, &loaded.problems, &list)?;
         }
@@ -134,6 +152,19 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
                 }
                 writeln!(out)?;
             }
+            for (key, stack) in missing {
+                let path = StackPath::parse(key);
+                let path = path.map_or_else(
+                    || key.to_owned(),
+                    |path| path.relative_to(&loaded.directory),
+                );
+                let why = if args.why {
+                    format!("  # {}", stack.standing.status().word())
+                } else {
+                    String::new()
+                };
+                writeln!(out, "{}{why}", printable(&path))?;
+            }
         }
     }
     out.flush()?;
@@ -148,13 +179,17 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         return Err(ProgramError::usage(message));
     }
     let query = ChangeQuery::new(&args.select)?;
-    let mut loaded = Loaded::new(chdir, args.format.document(), Reads::Changes)?;
+    let mut loaded = Loaded::new(chdir, args.format.document(), Reads::CHANGES)?;
     if let Some(status) = loaded.check(Some(&query))? {
         return Ok(status);
     }
     let globs = loaded.path_filters("--match", &args.select.globs)?;
     let exclude = loaded.path_filters("--exclude", &args.select.exclude)?;
-    let mut since = loaded.changes(&query)?.since;
+    let mut since = if loaded.is_applied(&query) {
+        loaded.since_applied(&query)?
+    } else {
+        loaded.changes(&query)?.since
+    };
     since.removed.retain(|path| {
         let is_meant = globs.is_empty() || globs.iter().any(|filter| filter.matches(path));
         is_meant && !exclude.iter().any(|filter| filter.matches(path))
@@ -163,13 +198,13 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         return Ok(status);
     }
     if since.removed.is_empty() {
-        let commit = since.base.commit.short();
+        let base = &since.base;
         let such = if globs.is_empty() && exclude.is_empty() && loaded.directory.is_root() {
             ""
         } else {
             "such "
         };
-        console::note(&format!("no {such}stack was removed since {commit}"));
+        console::note(&format!("no {such}stack was removed since {base}"));
     }
     let mut out = console::stdout();
     match args.format {

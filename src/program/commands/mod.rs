@@ -17,10 +17,12 @@ mod list;
 mod man;
 mod moving;
 mod neighbour_flags;
+mod nothing;
 mod reports;
 mod run;
 mod runs;
 mod selection_flags;
+mod standings;
 mod state;
 mod terramate;
 mod trigger;
@@ -52,6 +54,8 @@ pub(crate) use self::completions::answer as answer_completion;
 use self::filters::Filters;
 pub(crate) use self::run::flag_on_record;
 use self::selection_flags::SelectArgs;
+use self::standings::Digested;
+use self::state::Opened;
 pub(crate) use self::version::version;
 use crate::program::commands::command_line::Cli;
 use crate::program::console;
@@ -171,39 +175,61 @@ fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
     })
 }
 
-/// What a command reads.
+/// What a command reads besides the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reads {
-    /// The configuration.
-    Configuration,
-    /// The configuration, and what git knows.
-    Status,
-    /// The configuration, and roughly what git knows, for the journal alone.
-    Record,
-    /// The configuration, and the listing that inputs are found by.
-    Inputs,
-    /// All of these.
-    Changes,
+struct Reads {
+    status: ReadStatus,
+    /// Whether the listing that inputs are found by is read.
+    listing: bool,
+}
+
+/// What is read of what git knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ReadStatus {
+    Nothing,
+    /// What is not committed, roughly: for the journal alone.
+    Rough,
+    /// What is not committed.
+    Exact,
 }
 
 impl Reads {
+    const CONFIGURATION: Reads = Reads {
+        status: ReadStatus::Nothing,
+        listing: false,
+    };
+    const INPUTS: Reads = Reads {
+        status: ReadStatus::Nothing,
+        listing: true,
+    };
+    const CHANGES: Reads = Reads {
+        status: ReadStatus::Exact,
+        listing: true,
+    };
+
     /// Returns what a selection needs.
     fn for_selection(args: &SelectArgs) -> Self {
-        if args.changed {
-            Reads::Changes
+        if args.changed || !args.status.is_empty() {
+            Reads::CHANGES
         } else {
-            Reads::Configuration
+            Reads::CONFIGURATION
         }
     }
 
-    /// Returns whether git is read.
-    fn git(self) -> bool {
-        matches!(self, Reads::Status | Reads::Record | Reads::Changes)
+    /// Adds the listing.
+    fn with_listing(self) -> Self {
+        Reads {
+            listing: true,
+            ..self
+        }
     }
 
-    /// Returns whether the listing that inputs are found by is read.
-    fn listing(self) -> bool {
-        matches!(self, Reads::Inputs | Reads::Changes)
+    /// Adds what git knows.
+    fn with_status(self, status: ReadStatus) -> Self {
+        Reads {
+            status: self.status.max(status),
+            ..self
+        }
     }
 }
 
@@ -222,6 +248,10 @@ struct Loaded {
     /// The state of git once it has been read.
     read: Option<GitState>,
     listing: Listing,
+    /// The state, once it has been opened.
+    state: Option<Opened>,
+    /// The digests of all stacks, once they have been made.
+    digested: Option<Digested>,
     /// The working directory.
     directory: ProjectPath,
     /// How the root was found.
@@ -249,12 +279,11 @@ impl Loaded {
             rule,
             directory,
         } = found;
-        let reading = reads
-            .git()
-            .then(|| PendingGitState::start(&root, reads == Reads::Record));
+        let reading = (reads.status != ReadStatus::Nothing)
+            .then(|| PendingGitState::start(&root, reads.status == ReadStatus::Rough));
         let what = "failed to start the threads that read files";
         let mut problems = Problems::default();
-        let (project, listing) = if reads.listing() {
+        let (project, listing) = if reads.listing {
             Project::load_with_listing(&root, &mut problems).context(what)?
         } else {
             let project = Project::load(&root, &mut problems).context(what)?;
@@ -275,16 +304,19 @@ impl Loaded {
             reading,
             read: None,
             listing,
+            state: None,
+            digested: None,
             directory,
             rule,
             document,
-            is_about_changes: reads == Reads::Changes,
+            is_about_changes: false,
         })
     }
 
     /// Ends the command and shows the problems if any of them is an error. `change` says what the
     /// command asks of change detection, if anything.
     fn check(&mut self, change: Option<&ChangeQuery>) -> Result<Option<ExitStatus>> {
+        self.is_about_changes = change.is_some();
         if self.problems.has_errors() {
             if let Some(query) = change {
                 self.explain_references(query);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use orch::change::Status;
 
 use super::neighbour_flags::NeighbourArgs;
 
@@ -26,6 +27,9 @@ pub(crate) struct SelectArgs {
     pub(crate) changed: bool,
 
     /// With --changed, compare with exactly this revision, not with a merge base
+    ///
+    /// In a project that keeps a state, `applied` means what each stack was last applied from. See `orch
+    /// help state`.
     #[arg(
         short = 'B',
         long,
@@ -46,6 +50,13 @@ pub(crate) struct SelectArgs {
     /// With --changed, do not let these files count, whatever the configuration says
     #[arg(long, value_enum, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) disable_change_detection: Vec<ChangeSource>,
+
+    /// Only stacks with one of these statuses, according to the state
+    ///
+    /// `pending`: never applied, or changed since. `failed`: the last attempt failed, or was interrupted.
+    /// `running`: a run is at it. `applied`: it is as it was applied. See `orch help state`.
+    #[arg(long, value_enum, value_name = "WORD,…", value_delimiter = ',')]
+    pub(crate) status: Vec<StatusWord>,
 
     /// Only stacks with these tags: `a:b` both, `a,b` either (can be repeated: either)
     #[arg(long, value_name = "FILTER")]
@@ -86,11 +97,10 @@ pub(crate) struct SelectArgs {
 }
 
 impl SelectArgs {
-    /// Returns the first flag that has a meaning only with `--changed`.
+    /// Returns the first flag that has a meaning only with `--changed`, besides `--fetch`.
     pub(crate) fn flag_of_changed(&self) -> Option<&'static str> {
         let flags = [
             ("--base", self.base.is_some()),
-            ("--fetch", self.fetch),
             (
                 "--enable-change-detection",
                 !self.enable_change_detection.is_empty(),
@@ -102,6 +112,36 @@ impl SelectArgs {
         ];
         let mut given = flags.into_iter().filter(|(_, is_given)| *is_given);
         given.next().map(|(flag, _)| flag)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusWord {
+    /// A run is at it
+    Running,
+    /// The last attempt failed or was interrupted
+    Failed,
+    /// It was never applied, or has changed since
+    Pending,
+    /// It is as it was applied
+    Applied,
+    /// Only with `list`: on record, and removed from HEAD since
+    Removed,
+    /// Only with `list`: on record, and neither here nor known to be removed
+    Absent,
+}
+
+impl StatusWord {
+    /// Returns the status that it means.
+    pub(crate) fn status(self) -> Status {
+        match self {
+            StatusWord::Running => Status::Running,
+            StatusWord::Failed => Status::Failed,
+            StatusWord::Pending => Status::Pending,
+            StatusWord::Applied => Status::Applied,
+            StatusWord::Removed => Status::Removed,
+            StatusWord::Absent => Status::Absent,
+        }
     }
 }
 

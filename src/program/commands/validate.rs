@@ -37,7 +37,7 @@ pub(super) fn validate(
     let mut loaded = Loaded::new(
         chdir,
         args.format.document(Document::Stacks),
-        Reads::Configuration,
+        Reads::CONFIGURATION,
     )?;
     loaded.check_cycles(CyclesAre::Errors);
     let all: Vec<StackIndex> = loaded

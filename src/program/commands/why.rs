@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::change::{ChangeError, Changes, Input, add_computed, add_uncounted, inputs_of};
+use orch::change::{
+    ChangeError, Changes, Input, Since, SinceBase, add_computed, add_uncounted, inputs_of,
+};
 use orch::diagnostic::closest;
 use orch::path::StackPath;
 use orch::printable::{command_line, printable};
@@ -53,7 +55,8 @@ pub(crate) struct WhyArgs {
 }
 
 /// The flags of a selection, which conflict with `--after`: order does not depend on the selection.
-const WITHOUT_SELECTION: [&str; 13] = [
+const WITHOUT_SELECTION: [&str; 14] = [
+    "status",
     "changed",
     "tags",
     "no_tags",
@@ -84,18 +87,15 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     if let Some(earlier) = &args.after {
         return why_after(chdir, args, earlier);
     }
-    let filters = Filters::new(chdir, &args.select)?;
-    let reads = match Reads::for_selection(&args.select) {
-        Reads::Configuration => Reads::Inputs,
-        reads => reads,
-    };
+    let filters = Filters::new(chdir, &args.select)?.explaining(true);
+    let reads = Reads::for_selection(&args.select).with_listing();
     let document = args.format.document(Document::Why);
     let mut loaded = Loaded::new(chdir, document, reads)?;
     if let Some(status) = loaded.check(filters.change())? {
         return Ok(status);
     }
     let query = loaded.query(filters)?;
-    let stacks = loaded.stacks(&args.stack, query.changed.as_ref())?;
+    let stacks = loaded.stacks(&args.stack, query.since().as_ref())?;
     let selection = loaded.select_any(&query);
     loaded.check_cycles(CyclesAre::Warnings);
     let failed = "failed to read the inputs of the stack";
@@ -151,7 +151,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
 /// Explains why the stack runs after another one.
 fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitStatus> {
     let document = args.format.document(Document::WhyAfter);
-    let mut loaded = Loaded::new(chdir, document, Reads::Configuration)?;
+    let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
     if let Some(status) = loaded.check(None)? {
         return Ok(status);
     }
@@ -218,8 +218,8 @@ impl Loaded {
 
     /// Returns the stacks at the path that the user gives: one, or the instances in a directory. If
     /// there are none, the document says so.
-    fn stacks(&mut self, written: &str, changes: Option<&Changes>) -> Result<Vec<StackIndex>> {
-        let found = self.find_stacks(written, changes);
+    fn stacks(&mut self, written: &str, since: Option<&Since>) -> Result<Vec<StackIndex>> {
+        let found = self.find_stacks(written, since);
         self.refuse(found)
     }
 
@@ -243,7 +243,7 @@ impl Loaded {
     }
 
     /// Writes the document of a command if there is an error instead of an answer.
-    fn refuse<T>(&mut self, found: Result<T>) -> Result<T> {
+    pub(super) fn refuse<T>(&mut self, found: Result<T>) -> Result<T> {
         if let Err(error) = &found {
             self.settle_problems();
             self.write_problems(Some(Refusal {
@@ -254,7 +254,7 @@ impl Loaded {
         found
     }
 
-    fn find_stacks(&self, written: &str, changes: Option<&Changes>) -> Result<Vec<StackIndex>> {
+    fn find_stacks(&self, written: &str, since: Option<&Since>) -> Result<Vec<StackIndex>> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
             return Err(ProgramError::usage(format!(
@@ -267,11 +267,17 @@ impl Loaded {
         {
             return Ok(found.collect());
         }
-        let since = changes.map(|changes| &changes.since);
         let is_meant = |removed: &StackPath| removed.as_str() == path.as_str();
         if let Some(since) = since.filter(|since| since.removed.iter().any(is_meant)) {
-            let base = since.base.commit.short();
-            let message = format!("`{shown}` is no longer a stack; it was one in the base {base}");
+            let message = match &since.base {
+                SinceBase::Commit(base) => format!(
+                    "`{shown}` is no longer a stack; it was one in the base {}",
+                    base.commit.short()
+                ),
+                SinceBase::Applied(_) => {
+                    format!("`{shown}` is no longer a stack; it is on record, and was removed")
+                }
+            };
             return Err(ProgramError::usage(message));
         }
         if let Some(why) = self.without_quotes(written) {

@@ -155,8 +155,8 @@ pub struct TagLimitRecord {
 /// What changes were measured from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BaseRecord {
-    /// The commit.
-    pub commit: String,
+    /// The commit; none if it was the document of what was applied.
+    pub commit: Option<String>,
     /// Why it was this one.
     pub reason: String,
 }

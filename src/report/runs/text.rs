@@ -187,7 +187,8 @@ pub(in crate::report) fn facts(run: &ShownRun) -> Vec<(&'static str, String)> {
         DirectionRecord::Other(word) => lines.push(("order", shown(word))),
     }
     if let Some(base) = &header.base {
-        lines.push(("base", shown(&format!("{}: {}", base.commit, base.reason))));
+        let commit = base.commit.as_deref().unwrap_or("applied");
+        lines.push(("base", shown(&format!("{commit}: {}", base.reason))));
     }
     if let Some(head) = &header.head {
         lines.push(("HEAD", shown(head)));

@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{ShownState, columns, json, or_dash, short};
-use crate::change::{Pending, Standing};
+use crate::change::Standing;
 use crate::printable::printable;
 use crate::report::runs::local_time;
+use crate::report::standing::why_text;
 use crate::state::document::{Document, Entry};
 
 /// Writes the stacks on record: path, standing, commit, time and run of what is there.
@@ -35,7 +36,7 @@ pub fn write_recorded(
         let run = run.or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
         [
             printable(key).into_owned(),
-            or_dash(standings.get(key).map(Standing::word)),
+            or_dash(standings.get(key).map(|it| it.status().word())),
             commit,
             at.map_or_else(|| "-".to_owned(), local_time),
             or_dash(run),
@@ -43,24 +44,6 @@ pub fn write_recorded(
     };
     let lines: Vec<[String; 5]> = document.stacks.iter().map(line).collect();
     columns(out, &lines)
-}
-
-/// Returns why a stack stands as it does, where there is more to say than the word.
-fn standing_text(standing: &Standing) -> Option<String> {
-    match standing {
-        Standing::Failed(why) => Some((*why).to_owned()),
-        Standing::Pending(Pending::NeverApplied) => Some("never applied".to_owned()),
-        Standing::Pending(Pending::Differs(parts)) => {
-            Some(format!("differs: {}", parts.join(", ")))
-        }
-        Standing::Pending(Pending::OtherRules) => {
-            Some("recorded by other rules of what counts".to_owned())
-        }
-        Standing::Pending(Pending::Triggered(file)) => {
-            Some(format!("triggered: {}", file.relative()))
-        }
-        Standing::Running | Standing::Applied | Standing::Removed | Standing::Absent => None,
-    }
 }
 
 /// Writes the stacks on record as JSON.
@@ -95,8 +78,8 @@ pub fn write_recorded_json(
         let standing = standings.get(path);
         StackJson {
             path,
-            status: standing.map(Standing::word),
-            why: standing.and_then(standing_text),
+            status: standing.map(|it| it.status().word()),
+            why: standing.and_then(why_text),
             entry,
         }
     });

@@ -56,13 +56,11 @@ impl<'a> Story<'a> {
     fn obstacle_text(&self, obstacle: &Obstacle) -> String {
         match obstacle {
             Obstacle::Unchanged => match self.changes() {
-                Some(changes) => format!(
-                    "has not changed since {}",
-                    changes.since.base.commit.short()
-                ),
-                None => "has not changed".to_owned(),
+                Some(changes) => format!("has not changed since {}", changes.since.base),
+                None => "is as it was applied".to_owned(),
             },
             Obstacle::Dismissed(triggers) => self.dismissed_text(triggers),
+            Obstacle::Status(status) => format!("its status is {}", status.word()),
             Obstacle::Directory(directory, scope) => {
                 format!("not {}", directory_text(directory, *scope))
             }
@@ -158,12 +156,14 @@ impl<'a> Story<'a> {
         let flag = match obstacle {
             Obstacle::Globs => self.exact_glob().map(|glob| ("--match", glob)),
             Obstacle::Tags => self.all_tags().map(|tags| ("--tags", tags)),
+            Obstacle::Status(status) => Some(("--status", status.word().to_owned())),
             _ => None,
         };
         let typed =
             |(flag, value): &(&str, String)| format!("{flag} {}", shell_words::quote(value));
         let detail = match obstacle {
             Obstacle::Unchanged => change,
+            Obstacle::Status(status) => format!("--status {}", status.word()),
             Obstacle::Dismissed(triggers) => {
                 let files = triggers.iter().map(|trigger| trigger.file.relative());
                 let none: Vec<String> = files.map(|file| format!("no trigger {file}")).collect();
@@ -276,6 +276,7 @@ fn obstacle_kind(obstacle: &Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Unchanged => "changed",
         Obstacle::Dismissed(_) => "ignore_change",
+        Obstacle::Status(_) => "status",
         Obstacle::Directory(..) => "directory",
         Obstacle::Globs => "match",
         Obstacle::Unnamed(_) => "named",

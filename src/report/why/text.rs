@@ -78,13 +78,14 @@ fn lines(out: &mut impl Write, lines: impl Iterator<Item = SectionLine>) -> io::
 fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     let inputs = &story.why.inputs;
     match story.changes() {
+        None if story.question.query.recorded.is_some() => writeln!(out, "\nits inputs")?,
         None => writeln!(
             out,
             "\nits inputs (add --changed to see which have changed)"
         )?,
         Some(changes) => {
             let n_changed = inputs.iter().filter(|input| input.change.is_some()).count();
-            let (all, since) = (inputs.len(), changes.since.base.commit.short());
+            let (all, since) = (inputs.len(), &changes.since.base);
             writeln!(
                 out,
                 "\nits inputs, {n_changed} of {all} changed since {since}"

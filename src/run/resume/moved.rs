@@ -6,7 +6,7 @@ use std::path::Path;
 use super::earlier::EarlierRun;
 use crate::change::base::{Base, BaseRule};
 use crate::change::{
-    self, ChangeError, Changes, Counted, HostEnvironment, SwitchedOff, UncommittedChanges,
+    self, ChangeError, Changes, Counted, HostEnvironment, Present, SwitchedOff, UncommittedChanges,
 };
 use crate::git::{
     ChangedFile, CommitId, FileChange, FileState, GitError, Repository, blob_id, is_executable,
@@ -163,22 +163,19 @@ impl EarlierRun {
             rule: BaseRule::Named,
             reason: format!("HEAD of run {}", header.run),
         };
-        let repository = tree.repository;
         let uncommitted = UncommittedChanges {
             status,
             counted,
             same,
         };
-        let host = tree.host;
-        let changes = change::find(
+        let present = Present {
             project,
             listing,
-            repository,
-            base,
-            uncommitted,
-            host,
-            problems,
-        );
+            repository: tree.repository,
+            uncommitted: &uncommitted,
+            host: tree.host,
+        };
+        let changes = change::find(present, base, problems);
         let changes = changes.map_err(UnknownChanges::Changes)?;
         moved.files = !changes.files.is_empty();
         moved.stacks = self.stacks_of(&changes, &project.stacks);

@@ -1,11 +1,11 @@
 //! What the user asks for, and which stacks pass the filters: the steps before `wants`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use super::{Reach, Reason};
-use crate::change::Changes;
 use crate::change::trigger::Trigger;
+use crate::change::{Changes, MissingStack, Since, SinceBase, Standing, Standings, Status};
 use crate::path::{KeyFilter, LeavesProject, ProjectPath, StackPath};
 use crate::pattern::{BadPattern, Pattern};
 use crate::project::stack::{Stack, StackIndex};
@@ -17,6 +17,8 @@ use crate::selection::graph::NeighbourStep;
 pub struct Query {
     /// The stacks that have changed, where only those are wanted.
     pub changed: Option<Changes>,
+    /// What the document of applied stacks says, where that is asked.
+    pub recorded: Option<RecordedQuery>,
     /// The directory that limits the selection.
     pub directory: ProjectPath,
     /// How the directory limits the selection.
@@ -33,6 +35,17 @@ pub struct Query {
     pub neighbours: Vec<Reach>,
     /// No stack that matches one of these, whatever wants it.
     pub exclude: Vec<PathFilter>,
+}
+
+/// How the stacks stand according to the document, and what is wanted of that.
+#[derive(Debug, Clone)]
+pub struct RecordedQuery {
+    /// How the stacks stand.
+    pub standings: Standings,
+    /// Whether only stacks are wanted that are not as they were applied.
+    pub changed: bool,
+    /// Only stacks with one of these statuses; any stack if there are none.
+    pub statuses: BTreeSet<Status>,
 }
 
 /// How a directory limits the selection.
@@ -145,6 +158,8 @@ pub enum Obstacle {
     Unchanged,
     /// These triggers ask for it not to count as changed.
     Dismissed(Vec<Trigger>),
+    /// It has this status, which is not wanted.
+    Status(Status),
     /// It does not lie at or below the directory, or is not the stack at it.
     Directory(ProjectPath, DirectoryMatch),
     /// It matches none of the globs.
@@ -183,6 +198,7 @@ impl Query {
     pub fn at_or_below(directory: ProjectPath) -> Self {
         Query {
             changed: None,
+            recorded: None,
             directory,
             scope: DirectoryMatch::Recursive,
             globs: Vec::new(),
@@ -203,9 +219,11 @@ impl Query {
     ) -> impl Iterator<Item = Result<Vec<Reason>, Obstacle>> + 'a {
         let checks = [
             Self::check_changed,
+            Self::check_applied,
             Self::check_directory,
             Self::check_globs,
             Self::check_named,
+            Self::check_status,
             Self::check_tags,
             Self::check_no_tags,
             Self::check_exclude,
@@ -253,6 +271,84 @@ impl Query {
             return Err(Obstacle::Unchanged);
         }
         Ok(reasons)
+    }
+
+    fn check_applied(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        let Some((standing, recorded)) = self.standing(index) else {
+            return Ok(Vec::new());
+        };
+        match standing {
+            _ if !recorded.changed => Ok(Vec::new()),
+            Standing::Applied => Err(Obstacle::Unchanged),
+            standing => Ok(vec![Reason::Standing(standing.clone())]),
+        }
+    }
+
+    fn check_status(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        let Some((standing, recorded)) = self.standing(index) else {
+            return Ok(Vec::new());
+        };
+        let status = standing.status();
+        if recorded.statuses.is_empty() {
+            Ok(Vec::new())
+        } else if !recorded.statuses.contains(&status) {
+            Err(Obstacle::Status(status))
+        } else if recorded.changed {
+            // That it has changed has said so.
+            Ok(Vec::new())
+        } else {
+            Ok(vec![Reason::Standing(standing.clone())])
+        }
+    }
+
+    /// Returns how a stack stands, where that is asked.
+    fn standing(&self, index: StackIndex) -> Option<(&Standing, &RecordedQuery)> {
+        let recorded = self.recorded.as_ref()?;
+        Some((recorded.standings.stacks.get(&index)?, recorded))
+    }
+
+    /// Returns the stacks that are on record and not here, if their status is wanted and their path and tags
+    /// pass the filters.
+    pub fn missing(&self) -> impl Iterator<Item = (&str, &MissingStack)> {
+        let recorded = self.recorded.as_ref();
+        let recorded = recorded.filter(|_| self.changed.is_none() && self.named.is_none());
+        let missing = recorded.into_iter().flat_map(|recorded| {
+            let missing = recorded.standings.missing.iter();
+            missing.filter(|(_, stack)| recorded.statuses.contains(&stack.standing.status()))
+        });
+        let missing = missing.filter(|(key, stack)| {
+            let Some(path) = StackPath::parse(key) else {
+                // Whatever that is, it is not hidden from who looks at everything.
+                return self.directory.is_root() && self.globs.is_empty();
+            };
+            let has = |tag: &str| stack.tags.iter().any(|it| it == tag);
+            let is_here = match self.scope {
+                DirectoryMatch::Recursive => path.directory().is_at_or_below(&self.directory),
+                DirectoryMatch::Exact => *path.directory() == self.directory,
+            };
+            is_here
+                && (self.globs.is_empty() || self.globs.iter().any(|it| it.matches(&path)))
+                && (self.tags.is_empty() || self.tags.iter().any(|it| it.matches(has)))
+                && !self.no_tags.iter().any(|tag| has(tag))
+                && !self.exclude.iter().any(|it| it.matches(&path))
+        });
+        missing.map(|(key, stack)| (key.as_str(), stack))
+    }
+
+    /// Returns what changes are measured from, if only changed stacks are wanted.
+    pub fn since(&self) -> Option<Since> {
+        if let Some(changes) = &self.changed {
+            return Some(changes.since.clone());
+        }
+        let recorded = self.recorded.as_ref().filter(|it| it.changed)?;
+        let standings = &recorded.standings;
+        let here = |path: &StackPath| path.directory().is_at_or_below(&self.directory);
+        let removed = standings.removed().into_iter().filter(here);
+        Some(Since {
+            base: SinceBase::Applied(standings.base.clone()),
+            removed: removed.collect(),
+            outside: false,
+        })
     }
 
     fn check_directory(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {

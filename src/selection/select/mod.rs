@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-pub use self::filter::{DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query};
+pub use self::filter::{DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query, RecordedQuery};
 use self::wants::Wants;
 use crate::change::trigger::Trigger;
-use crate::change::{ChangeCause, Since};
+use crate::change::{ChangeCause, Since, Standing};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::project::tag::TagFilter;
@@ -71,6 +71,8 @@ pub enum Reason {
     Changed(ChangeCause),
     /// A trigger makes it count as changed.
     Triggered(Trigger),
+    /// It stands like this according to the document of applied stacks.
+    Standing(Standing),
     /// It lies at or below the directory, or is the stack at it.
     Directory(ProjectPath, DirectoryMatch),
     /// It matches this argument of `--match`.
@@ -153,7 +155,7 @@ pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Q
     let mut selection = Selection {
         stacks: passing.collect(),
         dropped: BTreeMap::new(),
-        since: query.changed.as_ref().map(|changes| changes.since.clone()),
+        since: query.since(),
     };
     let wants = Wants::new(stacks, references);
     wants.close(query, &mut selection);

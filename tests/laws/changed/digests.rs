@@ -5,7 +5,6 @@ use std::path::Path;
 
 use orch::change::digests;
 use orch::git;
-use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -27,8 +26,7 @@ fn digests_at(root: &Path) -> Digests {
     let (project, listing) = Project::load_with_listing(root, &mut problems).unwrap();
     let repository = git::Repository::open(root).unwrap();
     let status = repository.status().unwrap();
-    let all: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
-    let found = digests(&project, &listing, &repository, &status, &all).unwrap();
+    let found = digests(&project, &listing, &repository, &status, &mut problems).unwrap();
     let stacks = found.stacks.into_iter().map(|(stack, input)| {
         let path = project.stacks[stack].path.to_string();
         (path, (input.digest, input.is_dirty))

@@ -58,7 +58,16 @@ fn nothing_is_confirmed_that_whoever_takes_the_lock_away_does_not_see() {
     let author = author();
     init(&own(), &binding(), &edit("init", &author), &clock).unwrap();
     let zero = Duration::ZERO;
-    let locked = lock::lock(&own(), "run", &Action::Apply, &author, zero, &clock).unwrap();
+    let locked = lock::lock(
+        &own(),
+        "run",
+        &Action::Apply,
+        &author,
+        zero,
+        &clock,
+        &|_| {},
+    )
+    .unwrap();
     let code = locked.document.lock.as_ref().unwrap().code.clone();
     let time = Box::new(clock.clone());
     let mut holder = Core::new(own(), locked, None, Pauses::REMOTE, time);

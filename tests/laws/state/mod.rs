@@ -188,7 +188,15 @@ impl World {
         let backend = self.backend();
         let zero = Duration::ZERO;
         let clock = &self.clock;
-        let Ok(locked) = lock::lock(&backend, &id, &Action::Apply, &author(), zero, clock) else {
+        let Ok(locked) = lock::lock(
+            &backend,
+            &id,
+            &Action::Apply,
+            &author(),
+            zero,
+            clock,
+            &|_| {},
+        ) else {
             return;
         };
         let code = locked.document.lock.as_ref().unwrap().code.clone();

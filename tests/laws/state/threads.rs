@@ -56,7 +56,15 @@ impl Project {
 
     fn lock(&self, run: &str) -> Result<Locked, LockError> {
         let (backend, zero) = (self.backend(), Duration::ZERO);
-        lock::lock(&backend, run, &Action::Apply, &author(), zero, &self.clock)
+        lock::lock(
+            &backend,
+            run,
+            &Action::Apply,
+            &author(),
+            zero,
+            &self.clock,
+            &|_| {},
+        )
     }
 
     fn copy(&self) -> LocalCopy {

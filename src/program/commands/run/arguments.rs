@@ -12,8 +12,8 @@ use orch::project::tag::tag_problem;
 
 use super::events::EventArgs;
 use super::exit_codes::ExitCodeArgs;
+use super::record_flags::RecordArgs;
 use super::recorded::RECORDED;
-use super::state::RecordArgs;
 use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 
@@ -434,7 +434,10 @@ mod tests {
         let is_neighbour = |id: &clap::Id| neighbours.contains(&id);
         for arg in all.get_arguments() {
             let id = arg.get_id();
-            assert!(RECORDED.contains(&id.as_str()) || is_neighbour(id), "{id}");
+            // It also gets what the state names.
+            let is_fetch = id.as_str() == "fetch";
+            let is_known = RECORDED.contains(&id.as_str()) || is_neighbour(id) || is_fetch;
+            assert!(is_known, "{id}");
         }
     }
 }

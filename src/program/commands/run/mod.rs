@@ -6,9 +6,11 @@ mod events;
 mod exit_codes;
 mod holder;
 mod output;
+mod record_flags;
 mod recorded;
 mod report;
 mod resume;
+mod rollback;
 mod safeguards;
 mod settings;
 mod state;
@@ -16,11 +18,14 @@ mod state;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use orch::change::SinceBase;
 use orch::folder::GuardedFolder;
 use orch::printable::{command_line, printable};
+use orch::project::Problems;
 use orch::project::config::Safeguard;
 use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
@@ -36,7 +41,8 @@ use orch::run::request::{
 use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
-use orch::selection::select::Selection;
+use orch::run::state::StatePlan;
+use orch::selection::select::{Query, Selection, select};
 
 pub(crate) use self::arguments::RunArgs;
 use self::command::CommandLines;
@@ -45,15 +51,18 @@ use self::output::{How, Output, Shown, advertise_colour};
 pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
 use self::state::KeptState;
+use super::changed::ChangeQuery;
 use super::reports::Reports;
-use super::{CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, Reads, find_project};
+use super::{
+    CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, ReadStatus, Reads, find_project,
+};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 use crate::program::github::Github;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
-    let filters = Filters::new(chdir, &args.select)?;
+    let filters = Filters::of_run(chdir, &args.select)?;
     check_command(args)?;
     let descriptor = args.events.descriptor()?;
     let events = args.events.file(chdir)?;
@@ -64,64 +73,67 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let disabled = safeguards::disabled(args)?;
     let found = find(chdir, args)?;
     let mut loaded = Loaded::of(found, None, reads(args, &disabled))?;
-    if let Some(status) = loaded.check(filters.change())? {
+    let change = filters.change().cloned();
+    if let Some(status) = loaded.check(change.as_ref())? {
         return Ok(status);
     }
     let resumed = resume::resumed(&mut loaded, args)?;
-    let selection = if let Some(resumed) = &resumed {
-        resumed.run.selection()
+    let (selection, query) = if let Some(resumed) = &resumed {
+        (resumed.run.selection(), None)
     } else {
         let query = loaded.query(filters)?;
-        loaded.select(&query)
+        (loaded.select(&query), Some(query))
     };
-    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
-    let (environments, command) =
-        command::prepared(&mut loaded, args, &selection, resumed.as_ref())?;
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
-    loaded.check_not_empty(&selection, args.fail_if_empty)?;
-    if selection.is_empty() {
-        return Ok(nothing_to_do(
-            &loaded, args, &selection, command, resumed, &reports,
-        ));
-    }
-    settings::check_limits(&loaded, &args.limit)?;
-    let request = RunRequest {
-        environments,
-        ..request(&loaded, args, &selection, command.clone(), resumed)
+    let ready = match Ready::new(&mut loaded, args, &selection, resumed, &reports, None)? {
+        ControlFlow::Continue(ready) => ready,
+        ControlFlow::Break(status) => return Ok(status),
     };
-    let jobs = request.settings.jobs();
-    let mut run = match request.prepare(&loaded.project) {
-        Ok(run) => run,
-        Err(PrepareError::Settings(error)) => return Err(settings::explained(&loaded, error)),
-        Err(PrepareError::Programs(missing)) => {
-            show_missing(&loaded, &missing);
-            return Ok(ExitStatus::External);
-        }
-    };
-    let how = How::new(args, jobs, &run.attempts)?;
+    let Ready { run, command } = &ready;
+    let how = How::new(args, run.jobs(), &run.attempts)?;
     if args.dry_run {
-        show(&loaded, &run.sequence, &command, &reports)?;
-        return Ok(report::planned(&loaded, &run, &reports));
+        show(&loaded, &run.sequence, command, &reports)?;
+        return Ok(report::planned(&loaded, run, &reports));
     }
-    let read_only = &loaded.project.settings.read_only;
-    let is_guarded = |words: &[OsString]| guards(words, &disabled, read_only);
-    if command.any(&run.sequence, is_guarded) && !loaded.is_safe(&disabled) {
+    if !ready.is_safe(&mut loaded, &disabled) {
         return Ok(ExitStatus::Refused);
     }
+    how.note_reports(args);
+    let kept = state::take(&mut loaded, args, run, command)?;
+    let (ready, kept) = match (kept, query) {
+        (Some(kept), Some(query)) => {
+            let again = Again {
+                args,
+                query,
+                change,
+                reports: &reports,
+                disabled: &disabled,
+            };
+            match again.select(&mut loaded, &kept, &selection, ready) {
+                Ok(ControlFlow::Continue(ready)) => (ready, Some(kept)),
+                ended => {
+                    kept.release();
+                    let status = ended?.break_value();
+                    return Ok(status.unwrap_or(ExitStatus::Success));
+                }
+            }
+        }
+        (kept, _) => (ready, kept),
+    };
+    let Ready { mut run, command } = ready;
     if how.has_colours() {
         run.tasks.iter_mut().for_each(advertise_colour);
     }
-    how.note_reports(args);
-    let (run_id, sequence) = (run.id.clone(), run.sequence.clone());
-    let kept = state::take(&loaded, &args.record, &run, &command)?;
+    let (run_id, sequence, jobs) = (run.id.clone(), run.sequence.clone(), run.jobs());
     let circumstances = Circumstances {
         is_recorded: loaded.rule != RootRule::WorkingDirectory,
         allow_concurrent: args.resume.allow_concurrent,
         uncommitted: loaded.uncommitted(),
         is_reported: !reports.is_empty(),
         events: EventArgs::stream(descriptor, events)?,
+    };
+    let kept = match kept {
+        Some(kept) => Some((kept.plan(&loaded, args, &run, &command)?, kept)),
+        None => None,
     };
     let begun = begin(&loaded, run, circumstances, kept)?;
     begun.notes.iter().for_each(holder::show);
@@ -152,18 +164,119 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     Ok(report::status(status, are_written))
 }
 
+/// A run that has been prepared, and its command.
+struct Ready {
+    run: PreparedRun,
+    command: RunCommand,
+}
+
+impl Ready {
+    /// Prepares a run of the selected stacks; breaks with the exit status if there is nothing to run, or if
+    /// something is wrong. `id` is the id that it has already.
+    fn new(
+        loaded: &mut Loaded,
+        args: &RunArgs,
+        selection: &Selection,
+        resumed: Option<Resumed>,
+        reports: &Reports,
+        id: Option<String>,
+    ) -> Result<ControlFlow<ExitStatus, Self>> {
+        loaded.check_cycles(CyclesAre::ErrorsWithin(selection));
+        let (environments, command) = command::prepared(loaded, args, selection, resumed.as_ref())?;
+        if let Some(status) = loaded.report()? {
+            return Ok(ControlFlow::Break(status));
+        }
+        loaded.check_not_empty(selection, args.fail_if_empty)?;
+        if selection.is_empty() {
+            let status = nothing_to_do(loaded, args, selection, command, resumed, reports);
+            return Ok(ControlFlow::Break(status));
+        }
+        settings::check_limits(loaded, &args.limit)?;
+        let request = RunRequest {
+            environments,
+            id,
+            ..request(loaded, args, selection, command.clone(), resumed)
+        };
+        match request.prepare(&loaded.project) {
+            Ok(run) => Ok(ControlFlow::Continue(Ready { run, command })),
+            Err(PrepareError::Settings(error)) => Err(settings::explained(loaded, error)),
+            Err(PrepareError::Programs(missing)) => {
+                show_missing(loaded, &missing);
+                Ok(ControlFlow::Break(ExitStatus::External))
+            }
+        }
+    }
+
+    /// Returns whether no safeguard forbids the run; says which does.
+    fn is_safe(&self, loaded: &mut Loaded, disabled: &Disabled) -> bool {
+        let read_only = &loaded.project.settings.read_only;
+        let is_guarded = |words: &[OsString]| guards(words, disabled, read_only);
+        !self.command.any(&self.run.sequence, is_guarded) || loaded.is_safe(disabled)
+    }
+}
+
+/// What it takes to select anew once the lock of the state is held: another run may have written meanwhile.
+struct Again<'a> {
+    args: &'a RunArgs,
+    query: Query,
+    change: Option<ChangeQuery>,
+    reports: &'a Reports,
+    disabled: &'a Disabled,
+}
+
+impl Again<'_> {
+    /// Returns the run of what the document selects now that the lock is held; the same as before if that
+    /// is the same.
+    fn select(
+        self,
+        loaded: &mut Loaded,
+        kept: &KeptState,
+        before: &Selection,
+        ready: Ready,
+    ) -> Result<ControlFlow<ExitStatus, Ready>> {
+        let change = self.change.as_ref();
+        let Some(query) = loaded.by_document(&self.query, change, kept.document())? else {
+            return Ok(ControlFlow::Continue(ready));
+        };
+        let project = &loaded.project;
+        let selection = select(&project.stacks, &loaded.references, &loaded.graph, &query);
+        if selection.stacks().eq(before.stacks()) {
+            return Ok(ControlFlow::Continue(ready));
+        }
+        console::note(&format!(
+            "another run has written the state meanwhile: {} now selected",
+            match selection.len() {
+                1 => "1 stack is".to_owned(),
+                stacks => format!("{stacks} stacks are"),
+            }
+        ));
+        // These have been shown.
+        loaded.problems = Problems::default();
+        let id = Some(ready.run.id);
+        let again = Ready::new(loaded, self.args, &selection, None, self.reports, id)?;
+        Ok(match again {
+            ControlFlow::Continue(ready) if !ready.is_safe(loaded, self.disabled) => {
+                ControlFlow::Break(ExitStatus::Refused)
+            }
+            again => again,
+        })
+    }
+}
+
 /// Begins a run. If it does not begin, the lock of the state is free again.
 fn begin(
     loaded: &Loaded,
     run: PreparedRun,
     circumstances: Circumstances,
-    kept: Option<KeptState>,
+    kept: Option<(StatePlan, KeptState)>,
 ) -> Result<BegunRun> {
     let id = run.id.clone();
     let begun = match run.begin(&loaded.project, &loaded.references, circumstances) {
         Ok(begun) => begun,
         Err(error) => {
-            kept.into_iter().for_each(KeptState::release);
+            if let Some((_, kept)) = kept {
+                kept.release();
+            }
             return Err(match error {
                 BeginError::Files(error) => anyhow::Error::new(error).into(),
                 BeginError::Signals(error) => anyhow::Error::new(error)
@@ -174,7 +287,7 @@ fn begin(
         }
     };
     match kept {
-        Some(kept) => kept.begin(begun, &loaded.project, &id),
+        Some((plan, kept)) => kept.begin(begun, plan, &loaded.project, &id),
         None => Ok(begun),
     }
 }
@@ -206,20 +319,26 @@ fn nothing_to_do(
 fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
     if args.resume.is_wanted() {
         // What has changed since decides whether the run can be resumed.
-        return Reads::Changes;
+        return Reads::CHANGES;
+    }
+    let reads = Reads::for_selection(&args.select);
+    if args.dry_run {
+        return reads;
     }
     let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
-    match Reads::for_selection(&args.select) {
-        Reads::Configuration if args.dry_run => Reads::Configuration,
-        // The journal names what is not committed, whether or not safeguards are off.
-        Reads::Configuration
-            if safeguards::OF_STATUS.iter().all(is_off)
-                || !args.eval && !guards(&args.command, disabled, &[]) =>
-        {
-            Reads::Record
-        }
-        Reads::Configuration => Reads::Status,
-        reads => reads,
+    let is_unguarded = safeguards::OF_STATUS.iter().all(is_off)
+        || !args.eval && !guards(&args.command, disabled, &[]);
+    // The journal names what is not committed, whether or not safeguards are off.
+    let reads = reads.with_status(if is_unguarded {
+        ReadStatus::Rough
+    } else {
+        ReadStatus::Exact
+    });
+    if args.record.no_record {
+        reads
+    } else {
+        // A run on record has the digests of inputs.
+        reads.with_listing()
     }
 }
 
@@ -243,9 +362,15 @@ fn request(
     command: RunCommand,
     resumed: Option<Resumed>,
 ) -> RunRequest {
-    let base = selection.since().map(|since| BaseRecord {
-        commit: since.base.commit.to_string(),
-        reason: since.base.reason.clone(),
+    let base = selection.since().map(|since| match &since.base {
+        SinceBase::Commit(base) => BaseRecord {
+            commit: Some(base.commit.to_string()),
+            reason: base.reason.clone(),
+        },
+        SinceBase::Applied(base) => BaseRecord {
+            commit: None,
+            reason: base.to_string(),
+        },
     });
     let forward = || Order::new(&loaded.graph, selection);
     let (order, direction, settings, earlier) = match resumed {
@@ -269,6 +394,7 @@ fn request(
             arguments: std::env::args_os().skip(1).collect(),
             directory: loaded.directory.clone(),
         },
+        id: None,
     }
 }
 

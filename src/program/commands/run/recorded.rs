@@ -15,7 +15,7 @@ pub(super) const RECORDED: [&str; 14] = [
     "eval",
     "changed",
     "base",
-    "fetch",
+    "status",
     "enable_change_detection",
     "disable_change_detection",
     "tags",

@@ -82,7 +82,9 @@ impl Loaded {
         };
         let known = read.and_then(|read| match read {
             None => Ok(None),
-            Some(GitState { repository, status }) => match status {
+            Some(GitState {
+                repository, status, ..
+            }) => match status {
                 Ok(files) => Ok(Some((repository, files))),
                 Err(error) => Err(UnknownChanges::Status(error)),
             },
@@ -108,6 +110,7 @@ impl Loaded {
         self.read = known.map(|(repository, files)| GitState {
             repository,
             status: Ok(files),
+            is_rough: false,
         });
         moved
     }

@@ -99,7 +99,11 @@ impl Loaded {
             return Ok(Vec::new());
         }
         let mut violations = Vec::new();
-        let GitState { repository, status } = match self.read() {
+        let GitState {
+            repository,
+            status,
+            is_rough,
+        } = match self.read() {
             // Outside of a repository there are no safeguards.
             Err(GitError::NoRepository(_)) => return Ok(Vec::new()),
             read => read?,
@@ -125,7 +129,11 @@ impl Loaded {
             violations.extend(self.out_of_sync(&repository, is_demanded));
         }
         // The journal names what is not committed.
-        self.read = Some(GitState { repository, status });
+        self.read = Some(GitState {
+            repository,
+            status,
+            is_rough,
+        });
         Ok(violations)
     }
 

@@ -1,17 +1,17 @@
 //! Whether and how a run is put on record in the state.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::time::Duration;
+use std::rc::Rc;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
-use orch::change::{InputDigests, digests, trigger};
-use orch::diagnostic::Diagnostic;
+use orch::change::{InputDigests, Pairs, trigger};
 use orch::folder::GuardedFolder;
-use orch::project::config::{BackendConfig, RecordPatterns, Recorded};
-use orch::project::discover::RootRule;
-use orch::project::stack::StackIndex;
-use orch::project::{Problems, Project};
+use orch::git::CommitId;
+use orch::printable::printable;
+use orch::project::Project;
+use orch::project::config::{BackendConfig, Recorded};
+use orch::project::stack::{StackIndex, Stacks};
 use orch::run::request::{BegunRun, PreparedRun};
 use orch::run::run_command::RunCommand;
 use orch::run::state::{StackRecord, StatePlan};
@@ -21,54 +21,23 @@ use orch::state::document::{Action, Document};
 use orch::state::lock::{Locked, lock};
 use orch::state::writer::{Ended, LocalCopy, Loss, Pauses, StateWriter};
 
-use crate::program::commands::state::errors::{from_lock, from_read, missing};
-use crate::program::commands::state::evidence::{declared, inputs, is_published};
-use crate::program::commands::state::{Opened, check_binding, check_stacks};
-use crate::program::commands::{Loaded, MARK_ROOT};
+use super::RunArgs;
+use super::record_flags::{RecordArgs, RecordAs};
+use crate::program::commands::Loaded;
+use crate::program::commands::state::errors::from_lock;
+use crate::program::commands::state::evidence::{Published, declared, inputs};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
-/// Whether a run is put on record.
-#[derive(Debug, Args)]
-pub(crate) struct RecordArgs {
-    /// Put the run on record in the state, whatever its command is: as an apply, or as a destroy
-    ///
-    /// By default, the patterns of `record` in the configuration of the state decide. See `orch help
-    /// state`.
-    #[arg(
-        long,
-        value_enum,
-        value_name = "ACTION",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "apply"
-    )]
-    pub(crate) record: Option<RecordAs>,
-
-    /// Do not put the run on record in the state
-    #[arg(long, conflicts_with = "record")]
-    pub(crate) no_record: bool,
-
-    /// How long to wait for the lock of the state while another run holds it
-    #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
-    pub(crate) lock_timeout: Option<Duration>,
-}
-
-/// What a run is recorded as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RecordAs {
-    /// It brings about what the configuration says
-    Apply,
-    /// It removes what is there
-    Destroy,
-}
+/// The way out where the state is in the way.
+const NO_RECORD: &str = "to run without putting it on record, add `--no-record`";
 
 /// A run that holds the lock of the state.
 pub(super) struct KeptState {
     backend: Backend,
     locked: Locked,
     pauses: Pauses,
-    plan: StatePlan,
+    evidence: Evidence,
 }
 
 /// What each turn is recorded as: the action, and the pattern or program that it is recorded by.
@@ -76,64 +45,52 @@ type Actions = Vec<Option<(Action, String)>>;
 
 /// Takes the lock of the state, if a command of the run is recorded.
 pub(super) fn take(
-    loaded: &Loaded,
-    args: &RecordArgs,
+    loaded: &mut Loaded,
+    args: &RunArgs,
     run: &PreparedRun,
     command: &RunCommand,
 ) -> Result<Option<KeptState>> {
-    let Some(block) = loaded.project.settings.state.clone() else {
-        if args.record.is_some() {
-            return Err(ProgramError::refused(
-                "`--record` is given, and this project keeps no state",
-            )
-            .hint("see `orch help state`"));
+    let Some(actions) = actions(loaded, &args.record, run, command)? else {
+        if args.select.fetch && !args.select.changed {
+            return Err(ProgramError::usage(
+                "`--fetch` has no effect without `--changed` in a run that is not put on record in a state",
+            ));
         }
         return Ok(None);
     };
-    if args.no_record {
-        return Ok(None);
-    }
-    let project = &loaded.project;
-    let host = |name: &str| std::env::var(name).ok();
-    let wrong = |problems: Vec<Diagnostic>| {
-        console::diagnostics(problems.iter(), &project.sources);
-        let error = anyhow::anyhow!("the configuration of the state is wrong");
-        ProgramError::new(ErrorKind::Configuration, error)
-            .hint("to run without putting it on record, add `--no-record`")
+    let what = |error: ProgramError| match error.kind() {
+        ErrorKind::Configuration => error.hint(NO_RECORD),
+        _ => error,
     };
-    let patterns = block.patterns(&host).map_err(wrong)?;
-    let actions = actions(args, &patterns, run, command);
-    if actions.iter().all(Option::is_none) {
-        return Ok(None);
-    }
-    if loaded.rule == RootRule::WorkingDirectory {
-        let what = "nothing marks the root of a project here, so there is no state";
-        return Err(ProgramError::refused(what).hint(MARK_ROOT));
-    }
-    let config = block.evaluate(&host).map_err(wrong)?;
-    let opened = Opened::new(project, &config)?;
-    let check = |opened: &Opened, document: &Document| {
-        check_binding(&opened.backend, &opened.binding, document)?;
-        check_stacks(&opened.backend, project, document)
-    };
+    let document = loaded.read_document().map_err(what)?;
+    let recorded = run.sequence.iter().zip(&actions);
+    let recorded = recorded.filter(|(_, action)| action.is_some());
+    let stacks: Vec<StackIndex> = recorded.map(|(&stack, _)| stack).collect();
     // What is refused needs no lock.
-    let read = opened.backend.read().map_err(from_read)?;
-    let read = read.ok_or_else(|| missing(&opened.backend.address()))?;
-    check(&opened, &read.document)?;
-    let evidence = Evidence::new(loaded, &opened, run, &actions)?;
+    let allows = args.record.allow_rollback;
+    loaded.check_rollback(&document, &stacks, allows, args.select.fetch)?;
+    let evidence = Evidence::new(loaded, &document)?;
     let mut recorded = actions.iter().flatten();
     let action = if recorded.any(|(action, _)| *action == Action::Apply) {
         Action::Apply
     } else {
         Action::Destroy
     };
+    let stacks_here = &loaded.project.stacks;
+    let amend = |document: &mut Document| {
+        let moved = Pairs::new(stacks_here, document).moved(stacks_here);
+        document.rename(moved);
+        evidence.move_seen(stacks_here, document);
+    };
+    let opened = loaded.state.as_ref().context("the state was opened")?;
     let locked = lock(
         &opened.backend,
         &run.id,
         &action,
         &opened.author,
-        args.lock_timeout.unwrap_or_default(),
+        args.record.lock_timeout.unwrap_or_default(),
         &SystemClock::default(),
+        &amend,
     );
     let locked = locked.map_err(from_lock)?;
     if let Some(dead) = &locked.taken_over {
@@ -142,15 +99,19 @@ pub(super) fn take(
             dead.run
         ));
     }
-    let records = evidence.records(project, run, actions, &locked.document);
-    let checked = check(&opened, &locked.document);
+    let checked = opened.check(&loaded.project, &locked.document);
+    let checked =
+        checked.and_then(|()| loaded.check_rollback(&locked.document, &stacks, allows, false));
+    let checked =
+        checked.and_then(|()| check_keys(&loaded.project.stacks, &locked.document, &stacks));
+    let opened = loaded.state.take().context("the state was opened")?;
     let kept = KeptState {
-        pauses: match config.backend {
+        pauses: match opened.config.backend {
             BackendConfig::Local(_) => Pauses::LOCAL,
             _ => Pauses::REMOTE,
         },
         backend: opened.backend,
-        plan: StatePlan::new(records),
+        evidence,
         locked,
     };
     match checked {
@@ -162,13 +123,49 @@ pub(super) fn take(
     }
 }
 
-/// Returns what each turn is recorded as.
+/// Checks that no other stack is on record at the paths of some stacks.
+fn check_keys(stacks: &Stacks, document: &Document, recorded: &[StackIndex]) -> Result<()> {
+    let pairs = Pairs::new(stacks, document);
+    let taken = recorded.iter().find(|&&stack| {
+        let path = stacks[stack].path.as_str();
+        document.stacks.contains_key(path) && pairs.key(stack) != Some(path)
+    });
+    let Some(&taken) = taken else { return Ok(()) };
+    let path = printable(stacks[taken].path.as_str());
+    Err(ProgramError::refused(format!(
+        "another stack is on record at `{path}`: it has another id, and is not in this project"
+    ))
+    .hint(format!(
+        "if it still exists, give it a key of its own with `orch state move {path} NEW`; if nothing of it exists any more, run `orch state forget {path}`"
+    )))
+}
+
+/// Returns what each turn is recorded as; `None` if no turn is recorded.
 fn actions(
+    loaded: &Loaded,
     args: &RecordArgs,
-    patterns: &RecordPatterns,
     run: &PreparedRun,
     command: &RunCommand,
-) -> Actions {
+) -> Result<Option<Actions>> {
+    let project = &loaded.project;
+    let Some(block) = &project.settings.state else {
+        if args.record.is_some() {
+            return Err(ProgramError::refused(
+                "`--record` is given, and this project keeps no state",
+            )
+            .hint("see `orch help state`"));
+        }
+        return Ok(None);
+    };
+    if args.no_record {
+        return Ok(None);
+    }
+    let host = |name: &str| std::env::var(name).ok();
+    let patterns = block.patterns(&host).map_err(|problems| {
+        console::diagnostics(problems.iter(), &project.sources);
+        let error = anyhow::anyhow!("the configuration of the state is wrong");
+        ProgramError::new(ErrorKind::Configuration, error).hint(NO_RECORD)
+    })?;
     let of_turn = |(turn, &stack): (usize, &StackIndex)| {
         let words: &[OsString] = command.of(stack);
         let forced = args.record.map(|record| match record {
@@ -193,46 +190,89 @@ fn actions(
         };
         Some((action, pattern.to_owned()))
     };
-    run.sequence.iter().enumerate().map(of_turn).collect()
+    let actions: Actions = run.sequence.iter().enumerate().map(of_turn).collect();
+    Ok(actions.iter().any(Option::is_some).then_some(actions))
 }
 
-/// What is known of the stacks of a run before its first command.
+/// What is known of the stacks before the first command of a run.
 struct Evidence {
-    digests: InputDigests,
-    head: Option<String>,
+    digests: Rc<InputDigests>,
+    head: Option<CommitId>,
+    /// Whether the default branch of the remote has HEAD.
     is_published: bool,
     triggers: Vec<trigger::AskingTrigger>,
+    /// The commits on record from which HEAD moves on: it is not older.
+    outdated: BTreeSet<CommitId>,
 }
 
 impl Evidence {
-    fn new(loaded: &Loaded, opened: &Opened, run: &PreparedRun, actions: &Actions) -> Result<Self> {
-        let project = &loaded.project;
-        let Some(repository) = &opened.repository else {
-            return Err(ProgramError::refused(
-                "the state needs a git repository: what is applied is recorded by its commit",
-            )
-            .hint("to run without the state, add `--no-record`"));
-        };
-        let recorded = run.sequence.iter().zip(actions);
-        let recorded = recorded.filter(|(_, action)| action.is_some());
-        let mut stacks: Vec<StackIndex> = recorded.map(|(&stack, _)| stack).collect();
-        stacks.sort_unstable();
-        let failed = "failed to read the inputs of the stacks";
-        let (_, listing) =
-            Project::load_with_listing(&project.root, &mut Problems::default()).context(failed)?;
-        let status = repository.status().context(failed)?;
-        let digests = digests(project, &listing, repository, &status, &stacks).context(failed)?;
+    fn new(loaded: &mut Loaded, document: &Document) -> Result<Self> {
+        let failed = "failed to ask git";
+        let digests = loaded.digests_on_disk()?;
+        let repository = loaded.opened()?.repository.as_ref();
+        let repository = repository.context("digests come from a repository")?;
         let head = repository.commit("HEAD").context(failed)?;
-        let is_published = match &head {
-            Some(head) => is_published(repository, head).context(failed)?,
-            None => false,
+        let published = match &head {
+            Some(head) => Published::of(repository, head).context(failed)?,
+            None => Published::No,
         };
+        let mut outdated = BTreeSet::new();
+        if let (Some(head), true) = (&head, published != Published::No) {
+            let applied = document
+                .stacks
+                .values()
+                .filter_map(|entry| entry.applied.as_ref());
+            let seen = applied.filter_map(|applied| CommitId::new(applied.seen.as_deref()?));
+            for seen in seen.collect::<BTreeSet<CommitId>>() {
+                let is_here =
+                    repository.commit(seen.as_str()).context(failed)?.as_ref() == Some(&seen);
+                let is_outdated = if is_here {
+                    !repository.is_ancestor(head, &seen).context(failed)?
+                } else {
+                    published == Published::Tip
+                };
+                if is_outdated {
+                    outdated.insert(seen);
+                }
+            }
+        }
         Ok(Evidence {
             digests,
-            head: head.map(|head| head.to_string()),
-            is_published,
-            triggers: trigger::asking(&project.root),
+            is_published: published != Published::No,
+            head,
+            triggers: trigger::asking(&loaded.project.root),
+            outdated,
         })
+    }
+
+    /// Says of all stacks whose inputs are those on record that HEAD has them.
+    fn move_seen(&self, stacks: &Stacks, document: &mut Document) {
+        let Some(head) = self.head.as_ref().filter(|_| self.is_published) else {
+            return;
+        };
+        let pairs = Pairs::new(stacks, document);
+        let pairs: Vec<(StackIndex, String)> = pairs
+            .iter()
+            .map(|(stack, key)| (stack, key.to_owned()))
+            .collect();
+        for (stack, key) in pairs {
+            let is_dirty = self
+                .digests
+                .stacks
+                .get(&stack)
+                .is_none_or(|now| now.is_dirty);
+            let applied = document.stacks.get_mut(&key);
+            let Some(applied) = applied.and_then(|entry| entry.applied.as_mut()) else {
+                continue;
+            };
+            let is_same = applied.inputs.as_ref();
+            let is_same = is_same.is_some_and(|inputs| self.digests.are(stack, inputs));
+            let seen = applied.seen.as_deref().and_then(CommitId::new);
+            let moves_on = seen.is_none_or(|seen| self.outdated.contains(&seen));
+            if is_same && !is_dirty && moves_on {
+                applied.seen = Some(head.to_string());
+            }
+        }
     }
 
     fn records(
@@ -242,6 +282,7 @@ impl Evidence {
         actions: Actions,
         document: &Document,
     ) -> Vec<Option<StackRecord>> {
+        let head = self.head.as_ref().map(CommitId::to_string);
         let record = |(stack, action): (&StackIndex, Option<(Action, String)>)| {
             let (action, command) = action?;
             let digest = self.digests.stacks.get(stack)?;
@@ -252,8 +293,8 @@ impl Evidence {
             Some(StackRecord {
                 action,
                 command,
-                commit: self.head.clone(),
-                seen: self.head.clone().filter(|_| is_seen),
+                commit: head.clone(),
+                seen: head.clone().filter(|_| is_seen),
                 is_dirty: digest.is_dirty,
                 inputs: inputs(&self.digests.rules, digest),
                 triggers: asking.map(|it| it.file.to_string()).collect(),
@@ -267,15 +308,41 @@ impl Evidence {
 }
 
 impl KeptState {
+    /// Returns the document as it was when the lock was taken.
+    pub(super) fn document(&self) -> &Document {
+        &self.locked.document
+    }
+
+    /// Returns what is put on record of each turn.
+    pub(super) fn plan(
+        &self,
+        loaded: &Loaded,
+        args: &RunArgs,
+        run: &PreparedRun,
+        command: &RunCommand,
+    ) -> Result<StatePlan> {
+        let actions = actions(loaded, &args.record, run, command)?;
+        let actions = actions.unwrap_or_else(|| vec![None; run.sequence.len()]);
+        let document = self.document();
+        let records = (self.evidence).records(&loaded.project, run, actions, document);
+        Ok(StatePlan::new(records))
+    }
+
     /// Makes a run that has begun keep the state.
-    pub(super) fn begin(self, begun: BegunRun, project: &Project, run: &str) -> Result<BegunRun> {
+    pub(super) fn begin(
+        self,
+        begun: BegunRun,
+        plan: StatePlan,
+        project: &Project,
+        run: &str,
+    ) -> Result<BegunRun> {
         let folder = GuardedFolder::find(&project.root).ok().flatten();
         let copy = folder.map(|folder| LocalCopy::of(folder, run));
         let KeptState {
             backend,
             locked,
             pauses,
-            plan,
+            evidence: _,
         } = self;
         let begun = begun.keep_state(plan, |reports| {
             let report = move |report| reports.take(report);

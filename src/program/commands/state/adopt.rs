@@ -7,11 +7,12 @@ use anyhow::Context as _;
 use clap::Args;
 use orch::change::digests;
 use orch::change::trigger;
+use orch::project::Problems;
 use orch::project::stack::StackIndex;
 use orch::state::document::{Action, Applied, Attempt, Entry, Outcome, UNMERGED};
 use serde_json::Map;
 
-use super::evidence::{declared, inputs, is_published};
+use super::evidence::{Published, declared, inputs};
 use super::{Format, State, WriteArgs};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
@@ -37,10 +38,7 @@ pub(crate) struct AdoptArgs {
 
 pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
-    let reads = match Reads::for_selection(&args.select) {
-        Reads::Configuration => Reads::Inputs,
-        reads => reads,
-    };
+    let reads = Reads::for_selection(&args.select).with_listing();
     let mut state = match State::open(chdir, args.format, reads)? {
         Ok(state) => state,
         Err(status) => return Ok(status),
@@ -95,7 +93,8 @@ impl State {
             .context(failed)?
             .ok_or_else(no_commit)?;
         let status = repository.status().context(failed)?;
-        let digests = digests(project, &self.loaded.listing, repository, &status, stacks);
+        let unheeded = &mut Problems::default();
+        let digests = digests(project, &self.loaded.listing, repository, &status, unheeded);
         let digests = digests.context("failed to read the inputs of stacks")?;
         let is_dirty = |stack: &&StackIndex| digests.stacks[stack].is_dirty;
         let dirty: Vec<StackIndex> = stacks.iter().filter(is_dirty).copied().collect();
@@ -106,9 +105,8 @@ impl State {
             return Err(ProgramError::refused(message)
                 .hint("commit them, or leave these stacks out with `--exclude`"));
         }
-        let seen = is_published(repository, &head)
-            .context(failed)?
-            .then(|| head.to_string());
+        let published = Published::of(repository, &head).context(failed)?;
+        let seen = (published != Published::No).then(|| head.to_string());
         let triggers = trigger::asking(&project.root);
         let entry = |&stack: &StackIndex| {
             let digest = &digests.stacks[&stack];

@@ -8,27 +8,43 @@ use orch::source::Spanned;
 use orch::state::document::{Entry, Inputs};
 use serde_json::Map;
 
-/// Returns whether the default branch of the remote has a commit; any commit if there is no remote.
-pub(in crate::program::commands) fn is_published(
-    repository: &Repository,
-    commit: &CommitId,
-) -> Result<bool, GitError> {
-    let remotes = repository.remotes()?;
-    if remotes.is_empty() {
-        return Ok(true);
-    }
-    for remote in &remotes {
-        let Some(branch) = repository.remote_head(remote)? else {
-            continue;
-        };
-        let tip = repository.commit(&format!("refs/remotes/{remote}/{branch}"))?;
-        if let Some(tip) = tip
-            && repository.is_ancestor(commit, &tip)?
-        {
-            return Ok(true);
+/// Whether the default branch of a remote has a commit; if there is no remote, any commit counts as
+/// published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::program::commands) enum Published {
+    /// It does not.
+    No,
+    /// It does.
+    Yes,
+    /// The branch is at the commit.
+    Tip,
+}
+
+impl Published {
+    pub(in crate::program::commands) fn of(
+        repository: &Repository,
+        commit: &CommitId,
+    ) -> Result<Self, GitError> {
+        let remotes = repository.remotes()?;
+        if remotes.is_empty() {
+            return Ok(Published::Yes);
         }
+        for remote in &remotes {
+            let Some(branch) = repository.remote_head(remote)? else {
+                continue;
+            };
+            let tip = repository.commit(&format!("refs/remotes/{remote}/{branch}"))?;
+            if tip.as_ref() == Some(commit) {
+                return Ok(Published::Tip);
+            }
+            if let Some(tip) = tip
+                && repository.is_ancestor(commit, &tip)?
+            {
+                return Ok(Published::Yes);
+            }
+        }
+        Ok(Published::No)
     }
-    Ok(false)
 }
 
 /// Returns the inputs of a stack as they are on record.

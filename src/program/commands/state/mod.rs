@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use orch::author::Author;
+use orch::change::Pairs;
 use orch::git::{GitError, Repository};
 use orch::path::{KeyFilter, StackPath};
 use orch::project::Project;
@@ -132,8 +133,8 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
         return adopt::adopt(chdir, args);
     }
     let reads = match command {
-        StateCommand::List(_) => Reads::Inputs,
-        _ => Reads::Configuration,
+        StateCommand::List(_) => Reads::INPUTS,
+        _ => Reads::CONFIGURATION,
     };
     let state = match State::open(chdir, format, reads)? {
         Ok(state) => state,
@@ -199,11 +200,12 @@ impl State {
         }
         let config = config.expect("what is wrong is an error");
         let Opened {
+            config,
             backend,
             binding,
             repository,
             author,
-        } = Opened::new(&loaded.project, &config)?;
+        } = Opened::new(&loaded.project, config)?;
         Ok(Ok(State {
             loaded,
             config,
@@ -269,6 +271,7 @@ impl State {
 
 /// The document of a project, and who would change it.
 pub(super) struct Opened {
+    pub(super) config: StateConfig,
     pub(super) backend: Backend,
     pub(super) binding: Binding,
     pub(super) repository: Option<Repository>,
@@ -277,7 +280,7 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Opens the backend; nothing is read, and nobody asked.
-    pub(super) fn new(project: &Project, config: &StateConfig) -> Result<Self> {
+    pub(super) fn new(project: &Project, config: StateConfig) -> Result<Self> {
         let root = &project.root;
         let repository = match Repository::open(root) {
             Ok(repository) => Some(repository),
@@ -289,7 +292,7 @@ impl Opened {
         };
         let prefix = repository.as_ref().map_or("", Repository::prefix);
         Ok(Opened {
-            backend: open(config, root).map_err(from_store)?,
+            backend: open(&config, root).map_err(from_store)?,
             binding: Binding {
                 project: config.project.clone(),
                 namespace: config.namespace.clone(),
@@ -297,12 +300,27 @@ impl Opened {
             },
             author: Author::new(repository.as_ref()),
             repository,
+            config,
         })
+    }
+
+    /// Reads the document, and checks that it is about a project.
+    pub(super) fn read(&self, project: &Project) -> Result<document::Document> {
+        let read = self.backend.read().map_err(from_read)?;
+        let read = read.ok_or_else(|| errors::missing(&self.backend.address()))?;
+        self.check(project, &read.document)?;
+        Ok(read.document)
+    }
+
+    /// Checks that a document is about a project.
+    pub(super) fn check(&self, project: &Project, document: &document::Document) -> Result<()> {
+        check_binding(&self.backend, &self.binding, document)?;
+        check_stacks(&self.backend, project, document)
     }
 }
 
 /// Checks that a document is about a project.
-pub(super) fn check_binding(
+fn check_binding(
     backend: &Backend,
     binding: &Binding,
     document: &document::Document,
@@ -325,13 +343,8 @@ pub(super) fn check_binding(
 }
 
 /// Checks that a document has something in common with a tree.
-pub(super) fn check_stacks(
-    backend: &Backend,
-    project: &Project,
-    document: &document::Document,
-) -> Result<()> {
-    let mut keys = document.stacks.keys();
-    if document.stacks.is_empty() || keys.any(|key| project.stacks.named(key).is_some()) {
+fn check_stacks(backend: &Backend, project: &Project, document: &document::Document) -> Result<()> {
+    if document.stacks.is_empty() || !Pairs::new(&project.stacks, document).is_empty() {
         return Ok(());
     }
     let address = backend.address();

@@ -1,22 +1,22 @@
 //! `orch state list`, `show`, `history` and `backups`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::change::{Standing, digests, removed_since_applied, trigger};
-use orch::path::ProjectPath;
-use orch::project::stack::StackIndex;
+use orch::change::{Pairs, Present, Standing, UncommittedChanges, digests, standings};
+use orch::project::Problems;
 use orch::report::{
     ShownState, write_backups_json, write_entry, write_entry_json, write_history,
     write_history_json, write_recorded, write_recorded_json, write_state, write_state_json,
 };
 
-use orch::state::document::{Document, Entry};
+use orch::state::document::Document;
 
 use super::errors::{from_read, from_store};
 use super::{Format, State};
+use crate::program::commands::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -70,7 +70,7 @@ pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
     if document.stacks.is_empty() {
         console::note("no stack is on record");
     }
-    let standings = standings(state, &document)?;
+    let standings = by_key(state, &document)?;
     let address = state.backend.address();
     let mut out = console::stdout();
     match args.format {
@@ -89,53 +89,39 @@ pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Returns how each stack on record stands.
-fn standings(state: &State, document: &Document) -> Result<BTreeMap<String, Standing>> {
+/// Returns how each stack on record stands, by its key.
+fn by_key(state: &State, document: &Document) -> Result<BTreeMap<String, Standing>> {
     let Some(repository) = &state.repository else {
         return Ok(BTreeMap::new());
     };
-    let project = &state.loaded.project;
-    let here: BTreeMap<StackIndex, &str> = document
-        .stacks
-        .keys()
-        .filter_map(|key| Some((project.stacks.named(key)?, key.as_str())))
-        .collect();
-    let stacks: Vec<StackIndex> = here.keys().copied().collect();
+    let Loaded {
+        project, listing, ..
+    } = &state.loaded;
     let failed = "failed to compare the stacks with what is on record";
-    let status = repository.status().context(failed)?;
-    let digests = digests(project, &state.loaded.listing, repository, &status, &stacks);
-    let digests = digests.context(failed)?;
-    let asking = trigger::asking(&project.root);
-    let mut standings = BTreeMap::new();
-    for (stack, key) in here {
-        let path = &project.stacks[stack].path;
-        let triggers = asking.iter().filter(|trigger| trigger.concerns(path));
-        let triggers: Vec<ProjectPath> = triggers.map(|trigger| trigger.file.clone()).collect();
-        let (entry, lock) = (document.stacks.get(key), document.lock.as_ref());
-        let now = &digests.stacks[&stack];
-        let standing = Standing::new(entry, lock, &digests.rules, now, &triggers);
-        standings.insert(key.to_owned(), standing);
-    }
-    let missing = document.stacks.iter();
-    let missing = missing.filter(|(key, _)| !standings.contains_key(*key));
-    let missing: Vec<(&str, &Entry)> = missing.map(|(key, entry)| (key.as_str(), entry)).collect();
-    let head = repository.commit("HEAD").context(failed)?;
-    let removed = match &head {
-        Some(head) => {
-            let missing = missing.iter().copied();
-            removed_since_applied(project, repository, head, missing).context(failed)?
-        }
-        None => BTreeSet::new(),
+    let uncommitted = UncommittedChanges {
+        status: repository.status().context(failed)?,
+        ..UncommittedChanges::default()
     };
-    for (key, _) in missing {
-        let standing = if removed.contains(key) {
-            Standing::Removed
-        } else {
-            Standing::Absent
-        };
-        standings.insert(key.to_owned(), standing);
-    }
-    Ok(standings)
+    let unheeded = &mut Problems::default();
+    let digests = digests(project, listing, repository, &uncommitted.status, unheeded);
+    let digests = digests.context(failed)?;
+    let host: Vec<(String, String)> = host_environment().collect();
+    let present = Present {
+        project,
+        listing,
+        repository,
+        uncommitted: &uncommitted,
+        host: &host,
+    };
+    let address = state.backend.address();
+    let standings = standings(present, &digests, document, address, false).context(failed)?;
+    let pairs = Pairs::new(&project.stacks, document);
+    let here = pairs
+        .iter()
+        .map(|(stack, key)| (key.to_owned(), standings.stacks[&stack].clone()));
+    let missing = standings.missing.into_iter();
+    let missing = missing.map(|(key, stack)| (key, stack.standing));
+    Ok(here.chain(missing).collect())
 }
 
 pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {

@@ -1,16 +1,66 @@
 //! How what is on record of a stack compares with what is here.
 //!
 //! Digests decide, so no history is asked: the answer is the same in a shallow clone, after a squash, and
-//! when what was applied is committed later.
+//! when what was applied is committed later. Only where digests cannot be compared, git is asked what has
+//! changed since the commit that was applied.
 
-use std::collections::BTreeSet;
+mod compare;
+mod pairs;
+mod removed;
 
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use self::compare::standings;
+pub use self::pairs::Pairs;
+use super::cause::ChangeCause;
 use super::digest::InputDigest;
-use super::error::ChangeError;
-use crate::git::{CommitId, CommitTree, Repository};
+use super::since::AppliedBase;
+use crate::git::CommitId;
 use crate::path::{ProjectPath, StackPath};
-use crate::project::{self, Project};
+use crate::project::stack::StackIndex;
 use crate::state::document::{Applied, Entry, Lock, Outcome};
+
+/// How the stacks of a project stand, according to the document.
+#[derive(Debug, Clone)]
+pub struct Standings {
+    /// The document.
+    pub base: AppliedBase,
+    /// The stacks of the project.
+    pub stacks: BTreeMap<StackIndex, Standing>,
+    /// What is on record and not here, by key: removed or absent.
+    pub missing: BTreeMap<String, MissingStack>,
+}
+
+/// A stack on record that is not here.
+#[derive(Debug, Clone)]
+pub struct MissingStack {
+    /// Whether it was removed.
+    pub standing: Standing,
+    /// Its id.
+    pub id: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+impl Standings {
+    /// Returns the stacks that were removed, by path.
+    pub fn removed(&self) -> Vec<StackPath> {
+        let missing = self.missing.iter();
+        let removed = missing.filter(|(_, stack)| stack.standing == Standing::Removed);
+        removed
+            .filter_map(|(key, _)| StackPath::parse(key))
+            .collect()
+    }
+
+    /// Returns the stacks that are not as they were applied.
+    pub fn changed(&self) -> impl Iterator<Item = StackIndex> {
+        let stacks = self.stacks.iter();
+        let changed = stacks.filter(|(_, standing)| **standing != Standing::Applied);
+        changed.map(|(&stack, _)| stack)
+    }
+}
 
 /// Whether a stack is as it was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,35 +79,78 @@ pub enum Standing {
     Absent,
 }
 
+/// The word for a standing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// See [`Standing::Running`].
+    Running,
+    /// See [`Standing::Failed`].
+    Failed,
+    /// See [`Standing::Pending`].
+    Pending,
+    /// See [`Standing::Applied`].
+    Applied,
+    /// See [`Standing::Removed`].
+    Removed,
+    /// See [`Standing::Absent`].
+    Absent,
+}
+
 /// Why a stack is to be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pending {
     /// Nothing is on record.
     NeverApplied,
-    /// These parts of its inputs differ.
-    Differs(Vec<String>),
-    /// It was recorded by other rules of what counts, so that digests cannot be compared.
+    /// Its inputs differ.
+    Differs(Difference),
+    /// It was recorded by other rules of what counts, so that digests cannot be compared, and what was
+    /// applied is not a commit in this clone.
     OtherRules,
     /// This trigger asks for it.
     Triggered(ProjectPath),
 }
 
+/// How the inputs of a stack differ from what was applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// The commit that was applied.
+    pub since: Option<CommitId>,
+    /// The parts that differ, by name; none if only git could tell.
+    pub parts: Vec<String>,
+    /// A file that has changed since, where that commit was asked.
+    pub cause: Option<ChangeCause>,
+}
+
+impl Status {
+    /// Returns the word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Failed => "failed",
+            Status::Pending => "pending",
+            Status::Applied => "applied",
+            Status::Removed => "removed",
+            Status::Absent => "absent",
+        }
+    }
+}
+
 impl Standing {
     /// Returns the word for it.
-    pub fn word(&self) -> &'static str {
+    pub fn status(&self) -> Status {
         match self {
-            Standing::Running => "running",
-            Standing::Failed(_) => "failed",
-            Standing::Pending(_) => "pending",
-            Standing::Applied => "applied",
-            Standing::Removed => "removed",
-            Standing::Absent => "absent",
+            Standing::Running => Status::Running,
+            Standing::Failed(_) => Status::Failed,
+            Standing::Pending(_) => Status::Pending,
+            Standing::Applied => Status::Applied,
+            Standing::Removed => Status::Removed,
+            Standing::Absent => Status::Absent,
         }
     }
 
     /// Returns the standing of a stack: what is on record of it, the lock of the document, the rules and the
     /// digest of its inputs now, and the triggers that ask for it.
-    pub fn new(
+    fn new(
         entry: Option<&Entry>,
         lock: Option<&Lock>,
         rules: &str,
@@ -70,16 +163,9 @@ impl Standing {
         let Some(applied) = entry.and_then(|entry| entry.applied.as_ref()) else {
             return Standing::Pending(Pending::NeverApplied);
         };
-        let differs = difference(applied, rules, now);
-        let triggered = || {
-            let answered: BTreeSet<&str> = applied.triggers.iter().map(String::as_str).collect();
-            let mut new = triggers.iter();
-            let new = new.find(|trigger| !answered.contains(trigger.as_str()));
-            new.cloned().map(Pending::Triggered)
-        };
-        match differs.or_else(triggered) {
+        match difference(applied, rules, now) {
             Some(pending) => Standing::Pending(pending),
-            None => Standing::Applied,
+            None => Self::of_triggers(applied, triggers),
         }
     }
 
@@ -100,41 +186,16 @@ impl Standing {
         let has_failed = last.outcome != Outcome::Succeeded;
         has_failed.then_some(Standing::Failed("the last attempt failed"))
     }
-}
 
-/// Returns which of some stacks on record, none of which is here, were removed: HEAD does not have them
-/// either, and its history has the commit that was last seen to have them. The others are only absent.
-///
-/// # Errors
-///
-/// If git cannot answer.
-pub fn removed_since_applied<'e>(
-    project: &Project,
-    repository: &Repository,
-    head: &CommitId,
-    missing: impl Iterator<Item = (&'e str, &'e Entry)>,
-) -> Result<BTreeSet<&'e str>, ChangeError> {
-    let seen = missing.filter_map(|(key, entry)| {
-        let seen = entry.applied.as_ref()?.seen.as_deref();
-        Some((key, CommitId::new(seen?)?))
-    });
-    let seen: Vec<(&str, CommitId)> = seen.collect();
-    if seen.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let tree = CommitTree::new(Repository::open(&project.root)?, head.clone());
-    let committed = project::stacks_of_tree(&project.root, &tree)?;
-    let stacks: BTreeSet<&str> = committed.stacks.iter().map(StackPath::as_str).collect();
-    let mut removed = BTreeSet::new();
-    for (key, seen) in seen {
-        if stacks.contains(key) || repository.commit(seen.as_str())?.is_none() {
-            continue;
-        }
-        if repository.is_ancestor(&seen, head)? {
-            removed.insert(key);
+    /// Returns the standing of a stack whose inputs are those that were applied.
+    fn of_triggers(applied: &Applied, triggers: &[ProjectPath]) -> Self {
+        let answered: BTreeSet<&str> = applied.triggers.iter().map(String::as_str).collect();
+        let mut new = triggers.iter();
+        match new.find(|trigger| !answered.contains(trigger.as_str())) {
+            Some(new) => Standing::Pending(Pending::Triggered(new.clone())),
+            None => Standing::Applied,
         }
     }
-    Ok(removed)
 }
 
 /// Returns how the inputs differ from those that were applied, if they do.
@@ -152,7 +213,11 @@ fn difference(applied: &Applied, rules: &str, now: &InputDigest) -> Option<Pendi
     let differing = names
         .into_iter()
         .filter(|name| inputs.parts.get(*name) != now.parts.get(*name));
-    Some(Pending::Differs(differing.cloned().collect()))
+    Some(Pending::Differs(Difference {
+        since: applied.commit.as_deref().and_then(CommitId::new),
+        parts: differing.cloned().collect(),
+        cause: None,
+    }))
 }
 
 #[cfg(test)]
@@ -229,7 +294,7 @@ mod tests {
         for (text, expected) in table {
             let entry = entry(text);
             let standing = Standing::new(Some(&entry), Some(&lock), "1:a", &now, &[]);
-            assert_eq!(standing.word(), expected, "{entry:?}");
+            assert_eq!(standing.status().word(), expected, "{entry:?}");
         }
         let never = Standing::new(None, None, "1:a", &now, &[]);
         assert_eq!(never, Standing::Pending(Pending::NeverApplied));
@@ -253,11 +318,14 @@ mod tests {
         );
         assert_eq!(
             pending("1:a", &[("own", "9"), ("read /y", "3")], &[]),
-            Standing::Pending(Pending::Differs(vec![
-                "own".to_owned(),
-                "read /y".to_owned(),
-                "watch /x".to_owned()
-            ]))
+            Standing::Pending(Pending::Differs(Difference {
+                parts: vec![
+                    "own".to_owned(),
+                    "read /y".to_owned(),
+                    "watch /x".to_owned()
+                ],
+                ..Difference::default()
+            }))
         );
         assert_eq!(
             pending("2:a", &same, &[]),

@@ -1,0 +1,163 @@
+//! Compares all stacks of a project with what is on record of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::pairs::Pairs;
+use super::removed::removed_since_applied;
+use super::{Difference, MissingStack, Pending, Standing, Standings};
+use crate::change::digest::InputDigests;
+use crate::change::error::ChangeError;
+use crate::change::find::causes_since;
+use crate::change::present::Present;
+use crate::change::since::AppliedBase;
+use crate::change::trigger::{self, AskingTrigger};
+use crate::git::CommitId;
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::project::stack::StackIndex;
+use crate::state::document::{Applied, Document, Entry};
+
+/// Returns how the stacks stand, given the digests of all stacks and the document at an address.
+///
+/// Where the digests of a stack differ, git can tell which file has changed; it is asked if `explains` is
+/// set, once for each commit that was applied.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub fn standings(
+    present: Present<'_>,
+    digests: &InputDigests,
+    document: &Document,
+    address: String,
+    explains: bool,
+) -> Result<Standings, ChangeError> {
+    let Present {
+        project,
+        repository,
+        ..
+    } = present;
+    let pairs = Pairs::new(&project.stacks, document);
+    let triggers = Triggers::read(project);
+    let entry = |stack: StackIndex| pairs.key(stack).map(|key| &document.stacks[key]);
+    let mut stacks: BTreeMap<StackIndex, Standing> = BTreeMap::new();
+    for (stack, digest) in &digests.stacks {
+        let asking = triggers.of(project, *stack);
+        let lock = document.lock.as_ref();
+        let standing = Standing::new(entry(*stack), lock, &digests.rules, digest, &asking);
+        stacks.insert(*stack, standing);
+    }
+    // By the commit that was applied.
+    let mut asked: BTreeMap<CommitId, Vec<StackIndex>> = BTreeMap::new();
+    for (&stack, standing) in &stacks {
+        let is_asked = match standing {
+            Standing::Pending(Pending::OtherRules) => true,
+            Standing::Pending(Pending::Differs(_)) => explains,
+            _ => false,
+        };
+        let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
+        if let Some(commit) = applied.filter(|_| is_asked).and_then(clean_commit) {
+            asked.entry(commit).or_default().push(stack);
+        }
+    }
+    for (commit, of_commit) in asked {
+        if repository.commit(commit.as_str())?.as_ref() != Some(&commit) {
+            continue;
+        }
+        let mut causes = causes_since(present, &commit, &of_commit)?;
+        for stack in of_commit {
+            let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
+            let Some((standing, applied)) = stacks.get_mut(&stack).zip(applied) else {
+                continue;
+            };
+            let cause = causes.remove(&stack);
+            match standing {
+                Standing::Pending(Pending::Differs(difference)) => difference.cause = cause,
+                _ if cause.is_some() => {
+                    *standing = Standing::Pending(Pending::Differs(Difference {
+                        since: Some(commit.clone()),
+                        parts: Vec::new(),
+                        cause,
+                    }));
+                }
+                _ => *standing = Standing::of_triggers(applied, &triggers.of(project, stack)),
+            }
+        }
+    }
+    let here: Vec<&str> = pairs.iter().map(|(_, key)| key).collect();
+    Ok(Standings {
+        missing: missing(present, document, here)?,
+        base: AppliedBase {
+            address,
+            lineage: document.lineage.clone(),
+            serial: document.serial,
+        },
+        stacks,
+    })
+}
+
+/// Returns the commit whose inputs were applied as they are there.
+fn clean_commit(applied: &Applied) -> Option<CommitId> {
+    let commit = applied.commit.as_deref().filter(|_| !applied.dirty);
+    CommitId::new(commit.or(applied.seen.as_deref())?)
+}
+
+/// Returns the entries that belong to no stack, given the keys of those that do.
+fn missing(
+    present: Present<'_>,
+    document: &Document,
+    mut here: Vec<&str>,
+) -> Result<BTreeMap<String, MissingStack>, ChangeError> {
+    let Present {
+        project,
+        repository,
+        ..
+    } = present;
+    here.sort_unstable();
+    let missing = document.stacks.iter().map(|(key, entry)| (&**key, entry));
+    let missing = missing.filter(|(key, _)| here.binary_search(key).is_err());
+    let missing: Vec<(&str, &Entry)> = missing.collect();
+    if missing.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let removed = match repository.commit("HEAD")? {
+        Some(head) => removed_since_applied(project, repository, &head, missing.iter().copied())?,
+        None => BTreeSet::new(),
+    };
+    let stack = |(key, entry): (&str, &Entry)| {
+        let stack = MissingStack {
+            standing: if removed.contains(key) {
+                Standing::Removed
+            } else {
+                Standing::Absent
+            },
+            id: entry.id.clone(),
+            name: entry.name.clone(),
+            tags: entry.tags.clone(),
+        };
+        (key.to_owned(), stack)
+    };
+    Ok(missing.into_iter().map(stack).collect())
+}
+
+/// The triggers of a project that ask for stacks to count as changed, by directory.
+struct Triggers(HashMap<ProjectPath, Vec<AskingTrigger>>);
+
+impl Triggers {
+    fn read(project: &Project) -> Self {
+        let mut triggers: HashMap<ProjectPath, Vec<AskingTrigger>> = HashMap::new();
+        for trigger in trigger::asking(&project.root) {
+            let directory = trigger.directory().clone();
+            triggers.entry(directory).or_default().push(trigger);
+        }
+        Triggers(triggers)
+    }
+
+    /// Returns the files of the triggers that ask for a stack, by path.
+    fn of(&self, project: &Project, stack: StackIndex) -> Vec<ProjectPath> {
+        let path = &project.stacks[stack].path;
+        let here = self.0.get(path.directory()).into_iter().flatten();
+        let asking = here.filter(|trigger| trigger.concerns(path));
+        asking.map(|trigger| trigger.file.clone()).collect()
+    }
+}

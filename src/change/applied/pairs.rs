@@ -1,0 +1,72 @@
+//! Which entry of the document belongs to which stack.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::project::stack::{StackIndex, Stacks};
+use crate::state::document::Document;
+
+/// The keys of the entries that belong to stacks of the project.
+///
+/// An entry belongs to the stack with its id. Any other entry belongs to the stack at its path, unless both
+/// have an id: then they are two stacks, one after the other at the same path.
+#[derive(Debug)]
+pub struct Pairs<'d>(BTreeMap<StackIndex, &'d str>);
+
+impl<'d> Pairs<'d> {
+    /// Finds the entry of each stack.
+    pub fn new(stacks: &Stacks, document: &'d Document) -> Self {
+        let mut by_id: HashMap<String, &'d str> = HashMap::new();
+        for (key, entry) in &document.stacks {
+            if let Some(id) = &entry.id {
+                by_id.entry(id.to_ascii_lowercase()).or_insert(key);
+            }
+        }
+        let mut pairs = BTreeMap::new();
+        let mut taken: HashSet<&str> = HashSet::new();
+        for (index, stack) in stacks.iter() {
+            let id = stack.id.as_ref().map(|id| id.value.to_ascii_lowercase());
+            if let Some(&key) = id.and_then(|id| by_id.get(&id)) {
+                pairs.insert(index, key);
+                taken.insert(key);
+            }
+        }
+        for (index, stack) in stacks.iter() {
+            if pairs.contains_key(&index) {
+                continue;
+            }
+            let Some((key, entry)) = document.stacks.get_key_value(stack.path.as_str()) else {
+                continue;
+            };
+            let is_other = stack.id.is_some() && entry.id.is_some();
+            if !is_other && !taken.contains(key.as_str()) {
+                pairs.insert(index, key);
+            }
+        }
+        Pairs(pairs)
+    }
+
+    /// Returns the key of the entry of a stack.
+    pub fn key(&self, stack: StackIndex) -> Option<&'d str> {
+        self.0.get(&stack).copied()
+    }
+
+    /// Returns the stacks that have an entry, in path order, with its key.
+    pub fn iter(&self) -> impl Iterator<Item = (StackIndex, &'d str)> {
+        self.0.iter().map(|(&stack, &key)| (stack, key))
+    }
+
+    /// Returns whether no entry belongs to a stack of the project.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the entries whose stacks lie elsewhere now: from the key on record to the path of the stack.
+    pub fn moved(&self, stacks: &Stacks) -> BTreeMap<String, String> {
+        let pairs = self.iter();
+        let moved = pairs.filter_map(|(stack, key)| {
+            let path = stacks[stack].path.as_str();
+            (path != key).then(|| (key.to_owned(), path.to_owned()))
+        });
+        moved.collect()
+    }
+}

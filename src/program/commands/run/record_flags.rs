@@ -1,0 +1,44 @@
+//! The flags that say whether a run is put on record in the state.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+/// Whether a run is put on record.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Put the run on record in the state, whatever its command is: as an apply, or as a destroy
+    ///
+    /// By default, the patterns of `record` in the configuration of the state decide. See `orch help
+    /// state`.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ACTION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "apply"
+    )]
+    pub(crate) record: Option<RecordAs>,
+
+    /// Do not put the run on record in the state
+    #[arg(long, conflicts_with = "record")]
+    pub(crate) no_record: bool,
+
+    /// Apply HEAD even where a later commit was applied, which this puts back
+    #[arg(long, conflicts_with = "no_record")]
+    pub(crate) allow_rollback: bool,
+
+    /// How long to wait for the lock of the state while another run holds it
+    #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
+    pub(crate) lock_timeout: Option<Duration>,
+}
+
+/// What a run is recorded as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RecordAs {
+    /// It brings about what the configuration says
+    Apply,
+    /// It removes what is there
+    Destroy,
+}

@@ -1,0 +1,283 @@
+//! How stacks stand according to the document of applied stacks, for the flags and commands that ask.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use anyhow::Context as _;
+use orch::change::{
+    Counted, InputDigests, Present, Since, SinceBase, Standing, Standings, Status,
+    UncommittedChanges, digests, standings,
+};
+use orch::git::GitError;
+use orch::printable::printable;
+use orch::project::config::StateConfig;
+use orch::project::discover::RootRule;
+use orch::project::{Problems, Project, stack};
+use orch::selection::select::{Query, RecordedQuery};
+use orch::state::document::Document;
+
+use super::changed::ChangeQuery;
+use super::state::Opened;
+use super::{Loaded, MARK_ROOT, host_environment};
+use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+
+/// The base that is the document, unless the project keeps no state.
+const APPLIED: &str = "applied";
+
+/// How many stacks a note names.
+const MAX_NAMED: usize = 3;
+
+/// Digests of all stacks.
+pub(super) struct Digested {
+    digests: Rc<InputDigests>,
+    /// Whether all changes count that are not committed.
+    is_complete: bool,
+}
+
+/// Returns the configuration of the state.
+///
+/// # Errors
+///
+/// If there is none, or if it is wrong.
+pub(super) fn state_config(project: &Project) -> Result<StateConfig> {
+    let Some(block) = &project.settings.state else {
+        let what = "this project keeps no state";
+        return Err(ProgramError::refused(what)
+            .hint("add a block `orch { config { state { project = \"…\" } } }` to its root; see `orch help state`"));
+    };
+    block
+        .evaluate(&|name| std::env::var(name).ok())
+        .map_err(|problems| {
+            console::diagnostics(problems.iter(), &project.sources);
+            let error = anyhow::anyhow!("the configuration of the state is wrong");
+            ProgramError::new(ErrorKind::Configuration, error)
+        })
+}
+
+impl Loaded {
+    /// Returns whether the user means the document by the base.
+    pub(super) fn is_applied(&self, query: &ChangeQuery) -> bool {
+        query.base() == Some(APPLIED) && self.project.settings.state.is_some()
+    }
+
+    /// Returns how the stacks stand, and what is wanted of that.
+    pub(super) fn recorded(
+        &mut self,
+        change: Option<&ChangeQuery>,
+        statuses: BTreeSet<Status>,
+        explains: bool,
+    ) -> Result<RecordedQuery> {
+        let found = self.read_standings(change, explains);
+        let standings = self.refuse(found)?;
+        Ok(RecordedQuery {
+            standings,
+            changed: change.is_some(),
+            statuses,
+        })
+    }
+
+    /// Returns what changes are measured from if that is the document.
+    pub(super) fn since_applied(&mut self, query: &ChangeQuery) -> Result<Since> {
+        let found = self.read_standings(Some(query), false);
+        let standings = self.refuse(found)?;
+        Ok(Since {
+            removed: standings.removed(),
+            base: SinceBase::Applied(standings.base),
+            outside: false,
+        })
+    }
+
+    fn read_standings(
+        &mut self,
+        change: Option<&ChangeQuery>,
+        explains: bool,
+    ) -> Result<Standings> {
+        let document = self.read_document()?;
+        if change.is_some() {
+            self.note_namesake()?;
+        }
+        let counted = self.counted(change);
+        let standings = self.standings_in(&document, counted, explains)?;
+        if change.is_some() {
+            console::base(&SinceBase::Applied(standings.base.clone()));
+            note_absent(&standings);
+        }
+        Ok(standings)
+    }
+
+    /// Returns the state of the project, opened once.
+    pub(super) fn opened(&mut self) -> Result<&mut Opened> {
+        if self.state.is_none() {
+            let config = state_config(&self.project)?;
+            if self.rule == RootRule::WorkingDirectory {
+                let what = "nothing marks the root of a project here, so there is no state";
+                return Err(ProgramError::refused(what).hint(MARK_ROOT));
+            }
+            self.state = Some(Opened::new(&self.project, config)?);
+        }
+        Ok(self.state.as_mut().expect("it has just been opened"))
+    }
+
+    /// Reads the document of this project.
+    pub(super) fn read_document(&mut self) -> Result<Document> {
+        self.opened()?;
+        let opened = self.state.as_ref().context("it has just been opened")?;
+        opened.read(&self.project)
+    }
+
+    /// Notes that a branch or tag has the name that means the document.
+    fn note_namesake(&mut self) -> Result<()> {
+        let Some(repository) = &self.opened()?.repository else {
+            return Ok(());
+        };
+        for (what, name) in [
+            ("branch", "refs/heads/applied"),
+            ("tag", "refs/tags/applied"),
+        ] {
+            if repository
+                .commit(name)
+                .context("failed to ask git")?
+                .is_some()
+            {
+                console::note(&format!(
+                    "`--base applied` means the state; for the {what} of that name, write `--base {name}`"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how the stacks stand according to a document.
+    pub(super) fn standings_in(
+        &mut self,
+        document: &Document,
+        counted: Counted,
+        explains: bool,
+    ) -> Result<Standings> {
+        self.digest(counted)?;
+        let failed = "failed to compare the stacks with what is on record";
+        let address = self.opened()?.backend.address();
+        let read = self.read.as_ref().context("git was read")?;
+        let status = read.status.as_ref().map(Vec::clone).unwrap_or_default();
+        let host: Vec<(String, String)> = host_environment().collect();
+        let uncommitted = UncommittedChanges {
+            status,
+            counted,
+            same: BTreeSet::new(),
+        };
+        let present = Present {
+            project: &self.project,
+            listing: &self.listing,
+            repository: &read.repository,
+            uncommitted: &uncommitted,
+            host: &host,
+        };
+        let digests = &self.digested.as_ref().context("digests were made")?.digests;
+        let standings = standings(present, digests, document, address, explains);
+        Ok(standings.context(failed)?)
+    }
+
+    /// Makes the digests of all stacks, unless that has been done.
+    fn digest(&mut self, counted: Counted) -> Result<()> {
+        let is_complete = counted.untracked.is_none() && counted.uncommitted.is_none();
+        let done = self.digested.as_ref();
+        if done.is_some_and(|done| done.is_complete == is_complete) {
+            return Ok(());
+        }
+        let mut read = self.read().map_err(|error| match error {
+            GitError::NoRepository(_) | GitError::NoWorkingTree(_) => ProgramError::refused(
+                "the state needs a git repository: what is applied is recorded by its commit",
+            ),
+            error => anyhow::Error::new(error).into(),
+        })?;
+        let failed = "failed to read the inputs of the stacks";
+        if read.is_rough {
+            read.status = read.repository.status();
+            read.is_rough = false;
+        }
+        let mut problems = Problems::default();
+        let made = match &read.status {
+            Ok(status) => {
+                let counts = status
+                    .iter()
+                    .filter(|file| counted.off(file.state).is_none());
+                let counts: Vec<_> = counts.cloned().collect();
+                digests(
+                    &self.project,
+                    &self.listing,
+                    &read.repository,
+                    &counts,
+                    &mut problems,
+                )
+                .map_err(anyhow::Error::new)
+            }
+            Err(_) => Err(anyhow::anyhow!(
+                "failed to read the status of the working tree"
+            )),
+        };
+        self.read = Some(read);
+        let digests = made.context(failed)?;
+        let warnings = stack::unmatched(&self.project.stacks, &self.project.root);
+        problems.diagnostics.extend(warnings);
+        if self.digested.is_none() {
+            self.problems.diagnostics.append(&mut problems.diagnostics);
+            self.problems.errors.append(&mut problems.errors);
+        }
+        self.digested = Some(Digested {
+            digests: Rc::new(digests),
+            is_complete,
+        });
+        Ok(())
+    }
+
+    /// Returns the digests of all stacks as they are on disk.
+    pub(super) fn digests_on_disk(&mut self) -> Result<Rc<InputDigests>> {
+        self.digest(Counted::default())?;
+        let digested = self.digested.as_ref().context("digests were made")?;
+        Ok(Rc::clone(&digested.digests))
+    }
+
+    /// Returns a query that depends on the document, by another version of it.
+    pub(super) fn by_document(
+        &mut self,
+        query: &Query,
+        change: Option<&ChangeQuery>,
+        document: &Document,
+    ) -> Result<Option<Query>> {
+        if query.recorded.is_none() {
+            return Ok(None);
+        }
+        let counted = self.counted(change);
+        let standings = self.standings_in(document, counted, false)?;
+        let mut query = query.clone();
+        if let Some(recorded) = &mut query.recorded {
+            recorded.standings = standings;
+        }
+        Ok(Some(query))
+    }
+}
+
+/// Notes the stacks that are on record and not here, without evidence that they were removed.
+fn note_absent(standings: &Standings) {
+    let missing = standings.missing.iter();
+    let absent = missing.filter(|(_, missing)| missing.standing == Standing::Absent);
+    let absent: Vec<String> = absent
+        .map(|(key, _)| format!("`{}`", printable(key)))
+        .collect();
+    let Some(first) = absent
+        .get(..absent.len().min(MAX_NAMED))
+        .filter(|it| !it.is_empty())
+    else {
+        return;
+    };
+    let mut named = first.join(", ");
+    if absent.len() > MAX_NAMED {
+        named += &format!(" and {} more", absent.len() - MAX_NAMED);
+    }
+    let verb = if absent.len() == 1 { "is" } else { "are" };
+    console::note(&format!(
+        "{named} {verb} on record and not here, and nothing shows that somebody removed {}; see `orch list --status absent`",
+        if absent.len() == 1 { "it" } else { "them" }
+    ));
+}

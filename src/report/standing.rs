@@ -1,0 +1,95 @@
+//! How a stack stands according to the document of applied stacks: the words of text and JSON.
+
+use serde::Serialize;
+
+use super::changes::{CauseJson, cause_text};
+use crate::change::{ChangeCause, Difference, Pending, Standing};
+use crate::git::CommitId;
+
+/// How many parts that differ are named; JSON has all.
+const MAX_PARTS: usize = 5;
+
+/// Returns how a stack stands, and why.
+pub(super) fn standing_text(standing: &Standing) -> String {
+    let word = standing.status().word();
+    match why_text(standing) {
+        Some(why) => format!("{word}: {why}"),
+        None => word.to_owned(),
+    }
+}
+
+/// Returns why a stack stands as it does, where there is more to say than the word.
+pub(super) fn why_text(standing: &Standing) -> Option<String> {
+    match standing {
+        Standing::Failed(why) => Some((*why).to_owned()),
+        Standing::Pending(pending) => Some(match pending {
+            Pending::NeverApplied => "never applied".to_owned(),
+            Pending::Differs(difference) => difference_text(difference),
+            Pending::OtherRules => {
+                "what counts as an input has changed since it was applied".to_owned()
+            }
+            Pending::Triggered(file) => format!("triggered ({})", file.relative()),
+        }),
+        Standing::Running | Standing::Applied | Standing::Removed | Standing::Absent => None,
+    }
+}
+
+fn difference_text(difference: &Difference) -> String {
+    let Difference {
+        since,
+        parts,
+        cause,
+    } = difference;
+    let mut texts = Vec::new();
+    if !parts.is_empty() {
+        let mut named = parts[..parts.len().min(MAX_PARTS)].join(", ");
+        if parts.len() > MAX_PARTS {
+            named += &format!(" and {} more", parts.len() - MAX_PARTS);
+        }
+        let verb = if parts.len() == 1 {
+            "differs"
+        } else {
+            "differ"
+        };
+        let since = since.as_ref();
+        let since = since.map_or_else(String::new, |commit| format!(" from {}", commit.short()));
+        texts.push(format!("{named} {verb}{since}"));
+    }
+    texts.extend(cause.as_ref().map(cause_text));
+    if texts.is_empty() {
+        texts.push("its inputs differ".to_owned());
+    }
+    texts.join("; ")
+}
+
+/// How a stack stands.
+#[derive(Serialize)]
+pub(super) struct StandingJson<'a> {
+    status: &'static str,
+    /// The commit that was applied, if its inputs differ from that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<&'a str>,
+    /// The parts of its inputs that differ.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    parts: &'a [String],
+    /// A file that has changed, where git can tell.
+    #[serde(flatten)]
+    cause: Option<CauseJson<'a>>,
+}
+
+impl<'a> StandingJson<'a> {
+    pub(super) fn new(standing: &'a Standing) -> Self {
+        let difference = match standing {
+            Standing::Pending(Pending::Differs(difference)) => Some(difference),
+            _ => None,
+        };
+        let cause: Option<&ChangeCause> = difference.and_then(|it| it.cause.as_ref());
+        let applied = difference.and_then(|it| it.since.as_ref());
+        StandingJson {
+            status: standing.status().word(),
+            applied: applied.map(CommitId::as_str),
+            parts: difference.map_or(&[], |it| &it.parts),
+            cause: cause.map(CauseJson::new),
+        }
+    }
+}
