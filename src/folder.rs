@@ -158,6 +158,15 @@ impl GuardedFolder {
         Ok(directory)
     }
 
+    /// Creates a directory of the folder that only its owner can look into, if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created.
+    pub fn private_directory(&self, path: &str) -> Result<PathBuf, Unusable> {
+        self.make_directory(path)
+    }
+
     /// Opens a file of the folder; only its owner can read a new one. The caller has checked the
     /// directory that it lies in.
     pub(crate) fn open(&self, path: &str, options: &mut OpenOptions) -> Result<File, Unusable> {

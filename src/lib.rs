@@ -30,6 +30,8 @@
 //! | step | one command of a turn |
 //! | outcome | how a turn ended: succeeded, failed, skipped, cancelled, with the cause |
 //! | journal | the record of a run on disk, from which it can be resumed |
+//! | driver | how a kind of stack is planned, applied, destroyed |
+//! | plan | what an apply would do: an entry for each stack |
 //! | state | the document of what was applied, from which commit and inputs |
 //! | intent | what is about to be done to a stack, on record before it is |
 //!
@@ -44,12 +46,14 @@
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
 //! | [`git`] | which files have changed, and in which state the repository is |
+//! | [`driver`] | how a kind of stack is planned and applied |
 //! | [`author`] | who runs `orch`, and where |
 //! | [`state`] | what was applied: a document that machines share |
 //! | [`change`] | changed files to changed stacks |
 //! | [`selection`] | which stacks, which before which, and why |
 //! | [`record`] | journals and logs of runs |
 //! | [`run`] | in which order, whether at all, and how commands run |
+//! | [`plan`] | what an apply would do |
 //! | [`report`] | all of that as text, JSON and drawings |
 //!
 //! The program itself (command line, terminal, exit status) is the other target of the package, and
@@ -58,12 +62,14 @@
 pub mod author;
 pub mod change;
 pub mod diagnostic;
+pub mod driver;
 pub mod duration;
 pub mod folder;
 pub mod git;
 pub mod language;
 pub mod path;
 pub mod pattern;
+pub mod plan;
 pub mod printable;
 pub mod project;
 pub mod record;

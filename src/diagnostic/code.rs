@@ -72,6 +72,7 @@ codes! {
     UnknownImport, "unknown-import", "An import matches no file.";
     InvalidImport, "invalid-import", "A file cannot be imported here.";
     DuplicateId, "duplicate-id", "Two stacks have the same id.";
+    UnknownDriver, "unknown-driver", "There is no driver of that name.";
     ReservedVariable, "reserved-variable", "`run.env` sets a variable that `orch` sets itself.";
 
     // References and the order.

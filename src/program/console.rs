@@ -43,6 +43,18 @@ pub(crate) fn writers() -> StreamWriters {
     )
 }
 
+/// Returns stderr for the output of commands, whichever stream they printed to.
+pub(crate) fn writers_to_stderr() -> StreamWriters {
+    let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let stderr = || {
+        let stderr = io::stderr();
+        let filter = Filter::new(stderr.is_terminal(), no_color);
+        StreamWriter::new(stderr, filter)
+    };
+    let has_colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
+    StreamWriters::new(stderr(), stderr(), has_colours)
+}
+
 /// Returns whether stdout and stderr are the same pipe or file, as with `2>&1`.
 #[cfg(unix)]
 pub(crate) fn is_one_stream() -> bool {

@@ -78,6 +78,49 @@ impl CommandTemplate {
     }
 }
 
+/// Returns the words of a command that is written as a list, for the stack that the namespaces are of.
+///
+/// # Errors
+///
+/// If it cannot be evaluated, or is not a list of strings with a program.
+pub fn words_of_list(
+    expr: &Expr,
+    namespaces: &StackNamespaces<'_, '_>,
+) -> Result<Vec<OsString>, Vec<Diagnostic>> {
+    let answer = match namespaces.evaluate(expr) {
+        Ok(answer) => answer,
+        Err(none) => {
+            return Err(vec![needed_at(
+                none.into_diagnostic(),
+                expr.span,
+                expr.span,
+            )]);
+        }
+    };
+    let wrong = |label: String| {
+        let message = "a command must be a list of strings";
+        let diagnostic = Diagnostic::error(Code::WrongType, message).label(expr.span, label);
+        vec![diagnostic.help("write it as in `[\"make\", \"apply\"]`")]
+    };
+    let Some(items) = answer.value.sequence() else {
+        return Err(wrong(format!("this is {}", answer.value.type_name())));
+    };
+    let mut words = Vec::with_capacity(items.len());
+    for item in items.iter() {
+        match item {
+            Value::String(text) if text.contains('\0') => {
+                return Err(wrong("a word has a NUL character".to_owned()));
+            }
+            Value::String(text) => words.push(OsString::from(&*text.to_string())),
+            other => return Err(wrong(format!("an element is {}", other.type_name()))),
+        }
+    }
+    match words.first() {
+        Some(program) if !program.is_empty() => Ok(words),
+        _ => Err(vec![empty_name(expr)]),
+    }
+}
+
 fn word(expr: &Expr, namespaces: &StackNamespaces<'_, '_>) -> Result<OsString, Diagnostic> {
     if let ExprKind::String(text) = &expr.kind
         && !text.contains('\0')

@@ -13,16 +13,17 @@ use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::language::syntax::{Block, Body};
-use crate::path::{ProjectPath, StackPath};
+use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, ConfigLevel, EnvDefinition, LetDefinition, ProjectSettings};
 use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
+use crate::project::driver::{self, DRIVER, DriverBlock};
 use crate::project::globals::Globals;
 use crate::project::ids::check_ids;
 use crate::project::import::{Imported, Imports};
 use crate::project::problems::Problems;
-use crate::project::stack::{self, AttributeRead, Declared, FOR_EACH, StackIndex, Stacks, Watch};
+use crate::project::stack::{self, AttributeRead, Declared, StackIndex, Stacks, Watch};
 use crate::project::{globals, import, top_level};
 use crate::source::{Sources, Span, Spanned};
 
@@ -46,6 +47,8 @@ pub struct Project {
     pub scopes: HashMap<ProjectPath, DirectoryScope>,
     /// What the configuration says about the project as a whole.
     pub settings: ProjectSettings,
+    /// The `driver` blocks, by name.
+    pub drivers: BTreeMap<String, DriverBlock>,
     /// The files that a directory imports, and the patterns by which it does; only directories that
     /// import any.
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
@@ -96,6 +99,8 @@ pub struct DirectoryScope {
     pub ignore: Vec<Ignore>,
     /// The `run` block of the stack, and `config.run` for what it does not set.
     pub attempts: AttemptSettings,
+    /// `config.driver`: how stacks are planned and applied.
+    pub driver: Option<Spanned<String>>,
 }
 
 /// An entry of `config.change_detection.ignore`.
@@ -113,6 +118,7 @@ impl DirectoryScope {
             && self.globals.is_empty()
             && self.ignore.is_empty()
             && self.attempts.is_empty()
+            && self.driver.is_none()
     }
 }
 
@@ -194,6 +200,7 @@ impl Project {
             declared,
             scope,
             settings,
+            drivers,
             diagnostics,
             unused,
         } in evaluated
@@ -221,6 +228,7 @@ impl Project {
             problems.diagnostics.extend(diagnostics);
             if path.is_root() {
                 project.settings = settings;
+                project.drivers = drivers;
             }
             if !scope.is_empty() {
                 project.scopes.insert(path, scope);
@@ -243,6 +251,12 @@ impl Project {
         project.stacks = Stacks::new(stacks);
         project.check_names(&mut problems.diagnostics);
         project.check_limits(&mut problems.diagnostics);
+        let of_stacks = project.stacks.iter();
+        let of_stacks = of_stacks.filter_map(|(_, stack)| stack.driver.as_ref());
+        let of_scopes = project.scopes.values();
+        let of_scopes = of_scopes.filter_map(|scope| scope.driver.as_ref());
+        let chosen = of_stacks.chain(of_scopes);
+        driver::check(chosen, &project.drivers, &mut problems.diagnostics);
         project
     }
 
@@ -295,6 +309,15 @@ impl Project {
             .filter_map(|directory| self.scopes.get(directory))
     }
 
+    /// Returns the name of the driver that the configuration chooses for a stack: its own, or that of the
+    /// nearest directory.
+    pub fn driver_of(&self, stack: StackIndex) -> Option<&Spanned<String>> {
+        let stack = &self.stacks[stack];
+        let mut scopes = self.scopes_of(stack.path.directory());
+        let inherited = || scopes.find_map(|scope| scope.driver.as_ref());
+        stack.driver.as_ref().or_else(inherited)
+    }
+
     /// Returns the `timeout` and `retry` of a stack, each from the nearest directory that sets it.
     pub fn attempts_of(&self, stack: StackIndex) -> Attempts {
         let mut settings = AttemptSettings::default();
@@ -315,53 +338,13 @@ pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
     build(processors.max(MIN_THREADS)).or_else(|_| build(1))
 }
 
-/// The stacks of a tree.
-pub(crate) struct StacksOfTree {
-    /// Their paths, in any order.
-    pub(crate) stacks: Vec<StackPath>,
-    /// The directories whose `for_each` has no value, or one that depends on files: these may be
-    /// missing if only part of the tree was read.
-    pub(crate) unknown: Vec<ProjectPath>,
-}
-
-/// Returns the stacks of a tree. Problems in the files do not matter: a directory that could not be read
-/// then was not a stack then.
-pub(crate) fn stacks_of_tree(
-    root: &Path,
-    tree: &dyn FileTree,
-) -> Result<StacksOfTree, LoadTreeError> {
-    pool()?.install(|| {
-        let files = Files::of_tree(root, tree)?;
-        let found = discover::read(&files, &mut Problems::default());
-        let mut all = StacksOfTree {
-            stacks: Vec::new(),
-            unknown: Vec::new(),
-        };
-        for directory in found.directories {
-            let (path, parsed) = (directory.path, directory.files);
-            match stack::declared_with(&parsed, &[FOR_EACH], &path, &files) {
-                None => {}
-                Some(Declared::Stack(stack)) => all.stacks.push(stack.path),
-                Some(Declared::Instances { stacks, reads, .. }) => {
-                    all.stacks
-                        .extend(stacks.into_iter().map(|stack| stack.path));
-                    if !reads.is_empty() {
-                        all.unknown.push(path);
-                    }
-                }
-                Some(Declared::Unknown) => all.unknown.push(path),
-            }
-        }
-        Ok(all)
-    })
-}
-
 /// What the configuration of one directory says.
 struct Evaluated {
     path: ProjectPath,
     declared: Option<Declared>,
     scope: DirectoryScope,
     settings: ProjectSettings,
+    drivers: BTreeMap<String, DriverBlock>,
     diagnostics: Vec<Diagnostic>,
     /// The keywords of blocks that only Terramate uses.
     unused: Vec<String>,
@@ -405,6 +388,14 @@ impl Evaluated {
             block.map(|block| stack::from_block(block, &path, project_files, &mut problems));
         let attempts = block.map(|block| stack::attempts(block, &mut problems));
         let attempts = attempts.unwrap_or_default().or(&config.attempts);
+        let is_driver = |block: &&Block| &*block.kind.text == DRIVER;
+        let drivers = local().chain(imported()).filter(is_driver);
+        let drivers = if level == ConfigLevel::Root {
+            driver::read(drivers, &mut problems)
+        } else {
+            problems.extend(drivers.map(driver::misplaced));
+            BTreeMap::new()
+        };
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,
@@ -415,8 +406,10 @@ impl Evaluated {
                 globals,
                 ignore,
                 attempts,
+                driver: config.driver,
             },
             settings: config.settings,
+            drivers,
             diagnostics: problems,
             unused: unused.map(str::to_owned).collect(),
         }

@@ -2,13 +2,15 @@
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body};
+use crate::project::driver::DRIVER;
 
 /// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
-const TOP_LEVEL: [&str; 18] = [
+const TOP_LEVEL: [&str; 19] = [
     "assert",
     "bundle",
     "component",
     "define",
+    DRIVER,
     "environment",
     "generate_file",
     "generate_hcl",
@@ -26,7 +28,7 @@ const TOP_LEVEL: [&str; 18] = [
 ];
 
 /// Those that `orch` uses.
-const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
+const USED: [&str; 6] = [DRIVER, "globals", "import", "orch", "stack", "terramate"];
 
 /// Returns the parts of a file that Terramate uses and `orch` does not: the keyword of each such
 /// block, and `cloud` for that block of `terramate.config`.

@@ -16,6 +16,7 @@ mod json;
 mod junit;
 mod markdown;
 mod matrix;
+mod plan;
 mod quote;
 mod reasons;
 mod resources;
@@ -35,6 +36,7 @@ pub use html::write_html;
 pub use json::{List, ShownEnvironment, write_environments, write_list, write_removed};
 pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
+pub use plan::{write_plan, write_plan_json};
 pub use reasons::reason_text;
 pub use run::{
     Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,

@@ -49,6 +49,7 @@ pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<Journa
     entry.turn = Some(turns.position_at_stack(*turn)).filter(|&position| position > 1);
     entry.operation = match turns[*turn].operation {
         Operation::Run => None,
+        Operation::Ask => Some("ask".to_owned()),
         Operation::Apply => Some("apply".to_owned()),
         Operation::Destroy => Some("destroy".to_owned()),
     };

@@ -4,6 +4,7 @@
 //! their steps, and what happens is told as [`event`]s. One sink of these, the [`recording`], is part of
 //! every run; what else shows or keeps them is not known here.
 
+pub mod begun;
 pub mod event;
 pub mod event_stream;
 pub mod execute;

@@ -4,13 +4,10 @@
 //! [`PreparedRun::begin`] takes the lock and begins the journal, and [`BegunRun::carry_out`] runs.
 //! What is shown, and to whom, is the caller's affair.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,22 +26,15 @@ use crate::project::stack::StackIndex;
 use crate::record::journal::{
     BaseRecord, FORMAT, Header, RunRecord, Runs, UncommittedFile, arguments,
 };
-use crate::run::event::{RunEvent, RunSummary, Sink};
-use crate::run::event_stream::EventStream;
-use crate::run::execute::{
-    Commands, Execution, Inbox, LookupError, ProgramFinder, Streams, Task, TooFewFiles, execute,
-    make_room,
-};
+use crate::run::begun::{BeginError, BegunRun, Circumstances};
+use crate::run::execute::{Execution, LookupError, ProgramFinder, Task};
 use crate::run::order::{Direction, Order};
-use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
 use crate::run::resume::ResumedRun;
 use crate::run::run_command::RunCommand;
 use crate::run::settings::{RunSettings, SettingsError};
-use crate::run::state::{Confirming, Reports, RunState, StatePlan};
-use crate::run::turn::{Step, Turn, TurnIndex};
+use crate::run::turn::{Step, Turn};
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
-use crate::state::writer::{Ended, StateWriter};
 
 /// What to run, in which stacks, and how.
 #[derive(Debug)]
@@ -157,6 +147,7 @@ impl RunRequest {
                     arguments: arguments.to_vec(),
                     directory,
                     environment,
+                    answer: None,
                 }),
                 Err(error) => missing.entry(error).or_default().push(stack),
             }
@@ -170,46 +161,6 @@ impl RunRequest {
             Err(missing)
         }
     }
-}
-
-/// Under which circumstances a run begins.
-#[derive(Debug)]
-pub struct Circumstances {
-    /// Whether the run is recorded, and locked against others. A project without a marked root keeps
-    /// nothing.
-    pub is_recorded: bool,
-    /// Whether another run may be in progress.
-    pub allow_concurrent: bool,
-    /// What was not committed, if that is known.
-    pub uncommitted: Option<Vec<UncommittedFile>>,
-    /// Whether a report will be written.
-    pub is_reported: bool,
-    /// Where else the lines of its journal go.
-    pub events: Option<EventStream>,
-}
-
-/// Why a run does not begin.
-#[derive(Debug)]
-pub enum BeginError {
-    /// Too few files may be open.
-    Files(TooFewFiles),
-    /// Signals cannot be received.
-    Signals(io::Error),
-    /// Another run is in progress.
-    Busy(Busy),
-}
-
-/// A run whose first command is about to start.
-#[derive(Debug)]
-pub struct BegunRun {
-    execution: Execution,
-    tasks: Vec<Task>,
-    inbox: Inbox,
-    recording: Recording,
-    id: String,
-    state: Option<RunState>,
-    /// What is worth telling about how the run is recorded.
-    pub notes: Vec<RecordingNote>,
 }
 
 impl PreparedRun {
@@ -226,34 +177,6 @@ impl PreparedRun {
         circumstances: Circumstances,
     ) -> Result<BegunRun, BeginError> {
         let settings = &self.request.settings;
-        let jobs = settings.jobs();
-        make_room(jobs.get().min(self.sequence.len())).map_err(BeginError::Files)?;
-        let inbox = Inbox::with_signals().map_err(BeginError::Signals)?;
-        let Circumstances {
-            is_recorded,
-            allow_concurrent,
-            uncommitted,
-            is_reported,
-            events: mut stream,
-        } = circumstances;
-        let is_followed = is_reported || stream.is_some();
-        let header =
-            (is_recorded || is_followed).then(|| self.header(project, references, uncommitted));
-        let (mut recording, notes) = match &header {
-            Some(header) if is_recorded => {
-                Recording::begin(&project.root, header, allow_concurrent)
-                    .map_err(BeginError::Busy)?
-            }
-            _ => (Recording::default(), Vec::new()),
-        };
-        if let Some((stream, header)) = stream.as_mut().zip(header.as_ref()) {
-            // If there is no reader, the first event fails.
-            _ = stream.write(header);
-        }
-        recording.follow(Followers {
-            record: header.filter(|_| is_reported).map(RunRecord::new),
-            stream,
-        });
         let schedule = self
             .request
             .order
@@ -261,27 +184,32 @@ impl PreparedRun {
         let steps: Arc<[Step]> = [Step::Command("command".into())].into();
         let turn =
             |stack: &StackIndex| Turn::of_command(project.stacks[*stack].path.clone(), &steps);
-        Ok(BegunRun {
-            execution: Execution {
-                schedule: schedule.at_once(jobs, &settings.limits(project)),
-                turns: self.sequence.iter().map(turn).collect(),
-                attempts: self.attempts,
-                timeout: settings.run_timeout,
-                grace: settings.grace(),
-                detailed_exit_code: settings.detailed_exit_code,
-                had_changes: self
-                    .request
-                    .resumes
-                    .as_ref()
-                    .is_some_and(|run| run.had_changes),
-            },
-            tasks: self.tasks,
-            inbox,
-            recording,
-            id: self.id,
-            state: None,
-            notes,
-        })
+        let jobs = settings.jobs();
+        let execution = Execution {
+            schedule: schedule.at_once(jobs, &settings.limits(project)),
+            turns: self.sequence.iter().map(turn).collect(),
+            attempts: self.attempts.clone(),
+            timeout: settings.run_timeout,
+            grace: settings.grace(),
+            detailed_exit_code: settings.detailed_exit_code,
+            had_changes: self
+                .request
+                .resumes
+                .as_ref()
+                .is_some_and(|run| run.had_changes),
+        };
+        let uncommitted = circumstances.uncommitted.clone();
+        let header = || self.header(project, references, uncommitted);
+        let tasks = self.tasks.iter().map(|task| vec![task.clone()]).collect();
+        BegunRun::begin(
+            &project.root,
+            &self.id,
+            execution,
+            tasks,
+            jobs,
+            header,
+            circumstances,
+        )
     }
 
     /// Returns how many commands run at the same time.
@@ -324,6 +252,7 @@ impl PreparedRun {
             directory: request.typed.directory.to_string(),
             resumes: earlier.map(|earlier| earlier.run.clone()),
             command: arguments(request.command.given()),
+            purpose: None,
             eval: request.command.is_evaluated(),
             edges: request.order.edges(request.direction, &order),
             order: paths(&order),
@@ -342,92 +271,8 @@ impl PreparedRun {
     }
 }
 
-/// A run that is over.
-#[derive(Debug)]
-pub struct EndedRun {
-    /// How it went.
-    pub summary: Arc<RunSummary>,
-    /// Its record, if a report needs it.
-    pub record: Option<RunRecord>,
-    /// Why its last events did not reach the stream.
-    pub problem: Option<io::Error>,
-    /// What came of what was to be on record in the state, if anything was.
-    pub state: Option<Ended>,
-}
-
-impl BegunRun {
-    /// Returns the folder of the run, if it has one.
-    pub fn folder(&self) -> Option<&Path> {
-        self.recording.folder()
-    }
-
-    /// Makes the run keep the state. `start` starts the writer, which tells these reports.
-    ///
-    /// # Errors
-    ///
-    /// If the writer cannot be started.
-    pub fn keep_state(
-        mut self,
-        plan: StatePlan,
-        start: impl FnOnce(Reports) -> io::Result<StateWriter>,
-    ) -> io::Result<Self> {
-        let writer = start(plan.reports(&self.inbox))?;
-        let steps: Arc<[Step]> = [Step::Confirmation, Step::Command("command".into())].into();
-        for (number, turn) in self.execution.turns.iter_mut().enumerate() {
-            if plan.records(number) {
-                turn.steps = steps.clone();
-            }
-        }
-        self.state = Some(plan.begin(self.id.clone(), writer));
-        Ok(self)
-    }
-
-    /// Runs the commands with these streams, and returns the result. The sinks receive every event;
-    /// what is about to start is on record before it starts.
-    pub fn carry_out(mut self, streams: Streams<'_>, sinks: &mut [&mut dyn Sink]) -> EndedRun {
-        let tasks = self.tasks;
-        let task = |turn: TurnIndex, _| tasks[turn.get()].clone();
-        let mut commands = Commands::new(task, streams);
-        let recording = &mut self.recording;
-        let state = self.state.map(|state| Rc::new(RefCell::new(state)));
-        let mut on_event = |event: &RunEvent| {
-            if let (Some(state), RunEvent::Ended(ending)) = (&state, event) {
-                state.borrow().ended(ending);
-            }
-            let mut problems = recording.event(event);
-            for sink in &mut *sinks {
-                problems.extend(sink.event(event).err());
-            }
-            for problem in problems {
-                let not_kept = RunEvent::NotKept(problem.to_string());
-                for sink in &mut *sinks {
-                    // A sink that fails twice has nothing new to say.
-                    _ = sink.event(&not_kept);
-                }
-            }
-        };
-        let summary = match &state {
-            None => execute(self.execution, &mut commands, &self.inbox, &mut on_event),
-            Some(state) => {
-                let state = state.clone();
-                let mut confirming = Confirming { commands, state };
-                execute(self.execution, &mut confirming, &self.inbox, &mut on_event)
-            }
-        };
-        let state = state.and_then(Rc::into_inner).map(RefCell::into_inner);
-        let state = state.map(RunState::finish);
-        let (record, ended) = self.recording.end();
-        EndedRun {
-            summary,
-            record,
-            problem: ended.err(),
-            state,
-        }
-    }
-}
-
 /// Returns the id of a run that is to begin: greater than that of every run on record.
-fn new_id(root: &Path) -> String {
+pub fn new_id(root: &Path) -> String {
     let folder = GuardedFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
     runs.map_or_else(|| Uuid::now_v7().to_string(), |runs| runs.new_id())
@@ -455,7 +300,7 @@ fn path_of(environment: &Environment) -> Option<&Option<String>> {
 
 /// Returns the names of the variables that commands get, sorted; of different environments, those
 /// that any of them has.
-fn names<'e>(environments: impl Iterator<Item = &'e Environment>) -> Vec<String> {
+pub(crate) fn names<'e>(environments: impl Iterator<Item = &'e Environment>) -> Vec<String> {
     let host: BTreeSet<String> = std::env::vars_os()
         .map(|(name, _)| name.to_string_lossy().into_owned())
         .collect();
@@ -477,7 +322,7 @@ fn names<'e>(environments: impl Iterator<Item = &'e Environment>) -> Vec<String>
 }
 
 /// Returns the commit of HEAD; nothing outside of git and before the first commit.
-fn head(root: &Path) -> Result<Option<String>, GitError> {
+pub(crate) fn head(root: &Path) -> Result<Option<String>, GitError> {
     let head = Repository::open(root).and_then(|repository| repository.commit("HEAD"));
     match head {
         Ok(head) => Ok(head.map(|head| head.to_string())),

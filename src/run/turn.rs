@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::path::StackPath;
+use crate::project::attempt::ExitCodes;
 
 /// The number of a turn in its run, from 0: first those that the run began with, in the sequence of a
 /// serial run, then those that were added.
@@ -50,6 +51,8 @@ pub struct Turn {
 pub enum Operation {
     /// The command of `orch run`.
     Run,
+    /// A tool is asked what it would do.
+    Ask,
     /// What the stack stands for is brought forward.
     Apply,
     /// What the stack stands for is destroyed.
@@ -61,6 +64,8 @@ pub enum Operation {
 pub enum Step {
     /// A command, with its name among the steps.
     Command(Arc<str>),
+    /// A command whose exit statuses mean something else than those of the turn.
+    CommandWith(Arc<str>, Arc<ExitCodes>),
     /// Somebody outside is asked whether to go on. Until the answer comes the turn holds its slot, and
     /// once nothing new starts it is as if it had never started.
     Confirmation,
@@ -80,7 +85,7 @@ impl Turn {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Step::Command(name) => name,
+            Step::Command(name) | Step::CommandWith(name, _) => name,
             Step::Confirmation => "confirmation",
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::Project;
-use crate::project::stack::{Stack, Stacks};
+use crate::project::stack::{Stack, StackMode, Stacks};
 use crate::selection::graph::{Graph, Towards};
 use crate::selection::reference::References;
 use crate::source::{FileId, SourceFile, Span, Spanned};
@@ -74,6 +74,8 @@ fn stack(path: StackPath, entry: &Entry, file: FileId) -> Stack {
         wants: Vec::new(),
         wanted_by: Vec::new(),
         watch: Vec::new(),
+        driver: None,
+        mode: StackMode::Manage,
         reads: Vec::new(),
         span,
     }

@@ -307,7 +307,7 @@ fn a_stack_block_has_no_nested_blocks() {
     2 |   config {
       |   ^^^^^^ the only block in a `stack` block is `run`
       |
-      = help: attributes are: id, name, description, tags, after, before, wants, wanted_by, watch, for_each
+      = help: attributes are: id, name, description, tags, after, before, wants, wanted_by, watch, for_each, driver, mode
 
     [exit status 3]
     ");

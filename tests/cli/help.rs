@@ -5,8 +5,9 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 35] = [
+const COMMANDS: [&str; 36] = [
     "list",
+    "plan",
     "run",
     "runs",
     "runs list",

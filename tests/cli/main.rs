@@ -39,6 +39,8 @@ mod matrix; // `orch list` as the jobs of a CI pipeline
 mod moving; // what comes from Terraform, Terragrunt and Terramate
 mod neighbours; // `--include-…`, `--only-…`, `--exclude-…` over the graph
 mod order; // what runs before what
+#[cfg(unix)]
+mod plan; // `orch plan`, and the drivers that it asks
 mod readme; // the README and the examples tell the truth
 mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names
 #[cfg(target_os = "linux")]

@@ -24,7 +24,7 @@ use crate::language::syntax::{Block, Body, DeferredBlock, Expr, TemplatePart};
 use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
-const USED: [&str; 5] = ["globals", "import", "orch", "stack", "terramate"];
+const USED: [&str; 6] = ["driver", "globals", "import", "orch", "stack", "terramate"];
 
 /// Parses a configuration file.
 ///

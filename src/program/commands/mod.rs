@@ -18,6 +18,7 @@ mod man;
 mod moving;
 mod neighbour_flags;
 mod nothing;
+mod plan;
 mod reports;
 mod run;
 mod runs;
@@ -67,6 +68,7 @@ use crate::program::github::Github;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     List(list::ListArgs),
+    Plan(Box<plan::PlanArgs>),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
     State(state::StateArgs),
@@ -96,6 +98,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     let is_verbose = cli.verbose > 0;
     match cli.command {
         Command::List(args) => list::list(&chdir, &args),
+        Command::Plan(args) => plan::plan(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
         Command::State(args) => state::state(&chdir, &args.command),
@@ -398,6 +401,17 @@ impl Loaded {
             let note = format!("evaluated for {}", self.names(&stacks));
             self.problems.diagnostics.push(diagnostic.note(note));
         }
+    }
+
+    /// Shows problems of stacks that end the command.
+    fn show_shared(&self, problems: Vec<SharedProblem>) {
+        let told = problems
+            .into_iter()
+            .map(|SharedProblem { diagnostic, stacks }| {
+                diagnostic.note(format!("evaluated for {}", self.names(&stacks)))
+            });
+        let told: Vec<Diagnostic> = told.collect();
+        console::diagnostics(&told, &self.project.sources);
     }
 
     /// Returns the path of the first stack and the number of the others.

@@ -2,7 +2,7 @@
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
 //! hold for the project and belong in its root; only `config.run.env` with `lets`, what is said of
-//! attempts in `config.run`, and `config.change_detection.ignore` are allowed in every directory. Keys that
+//! attempts in `config.run`, `config.driver` and `config.change_detection.ignore` are allowed in every directory. Keys that
 //! concern code generation, cloud or telemetry are checked but not used.
 
 mod pattern;
@@ -20,7 +20,7 @@ pub(crate) use self::run::STACK_KEY;
 pub use self::run::{EnvDefinition, LetDefinition, TagLimit};
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{
-    CHANGE_DETECTION, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema, Type,
+    CHANGE_DETECTION, DRIVER, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema, Type,
 };
 pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
@@ -47,6 +47,8 @@ pub struct Config {
     pub ignore: Vec<Spanned<String>>,
     /// What `config.run` says about attempts.
     pub attempts: AttemptSettings,
+    /// `config.driver`.
+    pub driver: Option<Spanned<String>>,
     /// What holds for the whole project; the defaults in every directory but the root.
     pub settings: ProjectSettings,
 }
@@ -270,7 +272,9 @@ impl ConfigReader<'_> {
             }
         }
         let is_ignore = (schema.name, name) == (CHANGE_DETECTION, "ignore");
-        if self.level == ConfigLevel::Below && name != "root" && !is_ignore {
+        let is_driver = (schema.name, name) == ("config", DRIVER);
+        let may_stay = name == "root" || is_ignore || is_driver;
+        if self.level == ConfigLevel::Below && !may_stay {
             self.misplaced.push(attribute.name.span);
         }
         if (schema.name, name) == (RUN, "concurrency") {
@@ -286,7 +290,13 @@ impl ConfigReader<'_> {
         let Some(value) = self.value(attribute, wanted) else {
             return;
         };
-        if is_ignore {
+        if is_driver {
+            let chosen = value.as_str().filter(|name| !name.is_empty());
+            self.config.driver = chosen.map(|name| Spanned {
+                value: name.to_owned(),
+                span: attribute.value.span,
+            });
+        } else if is_ignore {
             self.config.ignore = spanned_strings(attribute, &value);
         } else if (schema.name, name) == (RUN, "read_only") {
             self.read_only(&spanned_strings(attribute, &value));
@@ -455,7 +465,7 @@ impl ConfigReader<'_> {
             for &span in rest {
                 diagnostic = diagnostic.label(span, "ignored too");
             }
-            let help = "move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, and `config.change_detection.ignore` may stay";
+            let help = "move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver` and `config.change_detection.ignore` may stay";
             self.problems.push(diagnostic.help(help));
         }
         self.config

@@ -48,6 +48,9 @@ const fn open_block(name: &'static str) -> Schema {
     }
 }
 
+/// The attribute of `config` that chooses a driver.
+pub(super) const DRIVER: &str = "driver";
+
 pub(super) const RUN: &str = "config.run";
 
 /// The block whose content is checked where it is read.
@@ -83,6 +86,7 @@ pub(super) static SCHEMA: Schema = block(
                 Type::StringsOf(&[SafeguardKeyword::GitOutOfSync.name()]),
             ),
             ("references", Type::OneOf(&["strict", "warn"])),
+            (DRIVER, Type::String),
         ],
         &[
             block(

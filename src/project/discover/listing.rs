@@ -39,10 +39,37 @@ pub(crate) struct DirectoryListing {
     pub(crate) links: Vec<OsString>,
 }
 
+/// Of which tools a directory has files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ToolFiles {
+    /// `terragrunt.hcl`.
+    pub terragrunt: bool,
+    /// `.tf` and `.tf.json`.
+    pub terraform: bool,
+    /// `.tofu` and `.tofu.json`.
+    pub tofu: bool,
+}
+
 impl Listing {
     /// Returns what a directory has; `None` if the walk did not go through it.
     pub(crate) fn get(&self, directory: &str) -> Option<&DirectoryListing> {
         self.directories.get(directory)
+    }
+
+    /// Returns of which tools a directory has files.
+    pub fn tool_files(&self, directory: &ProjectPath) -> ToolFiles {
+        let mut found = ToolFiles::default();
+        let files = self.get(directory.as_str());
+        for (name, _) in files.into_iter().flat_map(|listed| &listed.files) {
+            let name = name.as_encoded_bytes();
+            let is_tofu = name.ends_with(b".tofu") || name.ends_with(b".tofu.json");
+            let is_unit = [TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE];
+            let is_unit = is_unit.iter().any(|unit| name == unit.as_bytes());
+            found.terragrunt |= is_unit;
+            found.tofu |= is_tofu;
+            found.terraform |= !is_unit && !is_tofu;
+        }
+        found
     }
 
     /// Returns how many directories are Terragrunt units, and how many others have Terraform files.

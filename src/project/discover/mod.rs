@@ -25,10 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use files::{FileKind, Files, TreeIndex};
 pub use files::{FileTree, TreeEntry};
-pub use listing::Listing;
 pub(crate) use listing::{
     DirectoryListing, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform,
 };
+pub use listing::{Listing, ToolFiles};
 pub(crate) use names::SKIP_MARKS;
 pub use names::{is_configuration, is_skip_mark};
 pub use root::{RootRule, RootUnknown, find_root};

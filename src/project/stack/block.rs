@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::instances::{Instance, instances};
 use super::names::BlockNames;
 use super::watch::watched;
-use super::{AttributeRead, Stack};
+use super::{AttributeRead, Stack, StackMode};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, ExprKind};
@@ -17,7 +17,7 @@ use crate::project::tag::tag_problem;
 use crate::source::{Span, Spanned};
 
 /// The attributes of a `stack` block. The last two belong to Terramate's bundles and mean nothing here.
-const ATTRIBUTES: [&str; 12] = [
+const ATTRIBUTES: [&str; 14] = [
     "id",
     "name",
     "description",
@@ -28,6 +28,8 @@ const ATTRIBUTES: [&str; 12] = [
     "wanted_by",
     "watch",
     FOR_EACH,
+    "driver",
+    "mode",
     "from_bundle_file",
     "from_bundle_label",
 ];
@@ -119,7 +121,7 @@ fn check_shape(block: &Block, problems: &mut Vec<Diagnostic>) {
                 "the only block in a `stack` block is `run`",
             )
             .label(block.kind.span, "in this block");
-        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..10].join(", "))));
+        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..12].join(", "))));
     }
     for attribute in &block.body.attributes {
         let name = &*attribute.name.text;
@@ -165,6 +167,8 @@ fn one(
         wants: Vec::new(),
         wanted_by: Vec::new(),
         watch: Vec::new(),
+        driver: None,
+        mode: StackMode::Manage,
         reads: Vec::new(),
         span: block.kind.span,
     };
@@ -196,6 +200,11 @@ fn one(
                     .iter()
                     .filter_map(|entry| watched(entry, &directory, files, problems))
                     .collect();
+            }
+            "driver" => stack.driver = string(attribute, &names, problems),
+            "mode" => {
+                let written = string(attribute, &names, problems);
+                stack.mode = written.map_or(StackMode::Manage, |it| mode(&it, problems));
             }
             "from_bundle_file" | "from_bundle_label" => _ = string(attribute, &names, problems),
             _ => {} // see `check_shape` and `from_block`
@@ -348,6 +357,22 @@ fn check_id(id: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
     let message = format!("`{}` cannot be the id of a stack", id.value);
     problems.push(Diagnostic::error(Code::InvalidValue, message).label(id.span, problem));
     false
+}
+
+fn mode(written: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> StackMode {
+    match written.value.as_str() {
+        "manage" => StackMode::Manage,
+        "read" => StackMode::Read,
+        other => {
+            let message = format!("`{other}` is not a mode of a stack");
+            let diagnostic = Diagnostic::error(Code::InvalidValue, message)
+                .label(written.span, "expected `\"manage\"` or `\"read\"`");
+            problems.push(diagnostic.help(
+                "`read` is for stacks that own nothing: they are only read, for the outputs that others use",
+            ));
+            StackMode::Manage
+        }
+    }
 }
 
 fn check_tag(tag: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {

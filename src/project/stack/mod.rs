@@ -25,6 +25,16 @@ use crate::project::function_files::FileRead;
 use crate::project::tag::TagFilter;
 use crate::source::{Span, Spanned};
 
+/// What `orch` does with a stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StackMode {
+    /// It owns what exists.
+    #[default]
+    Manage,
+    /// It only reads, for others.
+    Read,
+}
+
 /// What a `stack` block describes.
 #[derive(Debug, Clone)]
 pub struct Stack {
@@ -50,6 +60,10 @@ pub struct Stack {
     pub wanted_by: Vec<Spanned<String>>,
     /// `watch`, resolved.
     pub watch: Vec<Spanned<Watch>>,
+    /// `driver`.
+    pub driver: Option<Spanned<String>>,
+    /// `mode`.
+    pub mode: StackMode,
     /// The files that functions in the block have read or looked for.
     pub reads: Vec<AttributeRead>,
     /// The word `stack` that opens the block.

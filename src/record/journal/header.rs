@@ -32,6 +32,9 @@ pub struct Header {
     pub resumes: Option<String>,
     /// The command and its arguments, as given.
     pub command: Vec<Argument>,
+    /// What the run is for, if that is not its command alone: `plan`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
     /// Whether they are templates. Their values in each stack are not recorded, since they may be
     /// secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -18,6 +18,7 @@ fn header(run: &str, command: &str) -> Header {
         directory: "/".to_owned(),
         resumes: None,
         command: vec![Argument(command.into())],
+        purpose: None,
         eval: false,
         order: ["/a", "/b", "/größe"].map(str::to_owned).to_vec(),
         edges: Vec::new(),

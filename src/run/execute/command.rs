@@ -4,6 +4,7 @@
 //! tells the loop.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -36,6 +37,9 @@ pub struct Task {
     pub directory: PathBuf,
     /// Changes to our own environment.
     pub environment: Environment,
+    /// The file that its standard output goes to, instead of where the run shows it: an answer, which may
+    /// hold secrets.
+    pub answer: Option<PathBuf>,
 }
 
 /// What takes the output of one attempt, in a thread of its own.
@@ -135,6 +139,14 @@ impl Executor for Commands<'_> {
                 (true, Some((pipes, recording)))
             }
         };
+        if let Some(file) = &task.answer {
+            // Its folder is private.
+            let file = File::create(file);
+            let file = file.map_err(|error| {
+                Failure::NotStarted(format!("its answer cannot be kept: {error}"))
+            })?;
+            command.stdout(file);
+        }
         if has_own_group {
             os::set_own_group(&mut command);
         }

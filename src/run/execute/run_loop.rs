@@ -15,7 +15,7 @@ use crate::project::attempt::Attempts;
 use crate::run::event::{CancelCause, Ending, Failure, Outcome, RunEvent, RunSummary};
 use crate::run::schedule::{Schedule, Skipped};
 use crate::run::terraform::summary::ChangeSummary;
-use crate::run::turn::{Turn, TurnIndex};
+use crate::run::turn::{Step, Turn, TurnIndex};
 
 /// Runs turns until nothing is left to do. That a command fails is data in the summary.
 pub fn execute<E: Executor>(
@@ -250,7 +250,10 @@ impl<E: Executor> RunLoop<'_, E> {
             Some(failure) => Err(failure),
             None => end.result,
         };
-        let exit_codes = &self.attempts[turn.get()].exit_codes;
+        let exit_codes = match self.turns[turn.get()].steps.get(active.stage.step) {
+            Some(Step::CommandWith(_, exit_codes)) => exit_codes,
+            _ => &self.attempts[turn.get()].exit_codes,
+        };
         let status = match result {
             Ok(()) => 0,
             Err(Failure::Exited(status)) if exit_codes.is_success(status) => status,

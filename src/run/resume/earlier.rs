@@ -71,6 +71,14 @@ pub enum ResumeError {
         #[source]
         error: ReadError,
     },
+    /// It was not one of `orch run`.
+    #[error("run {run} cannot be resumed: it was one of `orch {purpose}`")]
+    Other {
+        /// The run.
+        run: String,
+        /// What it was for.
+        purpose: String,
+    },
     /// Its journal has no command.
     #[error("the journal of run {0} is damaged: it has no command")]
     NoCommand(String),
@@ -104,6 +112,12 @@ impl EarlierRun {
                 error => ResumeError::Unreadable { run, error },
             }
         })?;
+        if let Some(purpose) = &record.header.purpose {
+            return Err(ResumeError::Other {
+                run: run.to_owned(),
+                purpose: purpose.clone(),
+            });
+        }
         let command = record.header.command.first();
         if command.is_none_or(|name| name.0.is_empty()) {
             return Err(ResumeError::NoCommand(run.to_owned()));

@@ -324,7 +324,7 @@ impl ResumeArgs {
 }
 
 /// Parses how many commands run at once.
-fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
+pub(in crate::program::commands) fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
     if text == "auto" {
         let one = NonZeroUsize::MIN;
         return Ok(std::thread::available_parallelism().unwrap_or(one));

@@ -52,7 +52,7 @@ pub(super) fn prepared(
 }
 
 /// The command of each turn as text, made printable.
-pub(super) struct CommandLines {
+pub(in crate::program::commands) struct CommandLines {
     /// The command of all turns, if it is the same in all.
     same: String,
     /// The command of each turn, if they differ.
@@ -61,7 +61,7 @@ pub(super) struct CommandLines {
 
 impl CommandLines {
     /// Makes it from the stacks of the turns.
-    pub(super) fn new(command: &RunCommand, sequence: &[StackIndex]) -> Self {
+    pub(in crate::program::commands) fn new(command: &RunCommand, sequence: &[StackIndex]) -> Self {
         let evaluated = if command.is_evaluated() {
             sequence
         } else {
@@ -77,7 +77,7 @@ impl CommandLines {
     }
 
     /// Returns the command of the turn at a position.
-    pub(super) fn of(&self, turn: usize) -> &str {
+    pub(in crate::program::commands) fn of(&self, turn: usize) -> &str {
         self.by_turn.get(turn).unwrap_or(&self.same)
     }
 }

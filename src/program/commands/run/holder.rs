@@ -15,7 +15,7 @@ use crate::program::error::ProgramError;
 const MAX_NAMED: usize = 5;
 
 /// Shows what is worth telling about how a run is recorded.
-pub(super) fn show(note: &RecordingNote) {
+pub(in crate::program::commands) fn show(note: &RecordingNote) {
     let unprotected = "nothing keeps a second run from starting";
     let warning = match note {
         RecordingNote::Killed(killed) => {
@@ -54,7 +54,7 @@ fn described(holder: &Holder) -> String {
 }
 
 /// Explains what blocks a run.
-pub(super) fn explained(busy: Busy) -> ProgramError {
+pub(in crate::program::commands) fn explained(busy: Busy) -> ProgramError {
     let wait = "wait until it has ended, or run beside it with `--allow-concurrent`";
     let (holder, killed, is_elsewhere) = match busy {
         Busy::Resumed { run, by } => {

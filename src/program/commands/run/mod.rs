@@ -1,11 +1,11 @@
 //! `orch run`
 
 mod arguments;
-mod command;
+pub(super) mod command;
 mod events;
 mod exit_codes;
-mod holder;
-mod output;
+pub(super) mod holder;
+pub(super) mod output;
 mod record_flags;
 mod recorded;
 mod report;
@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use orch::change::SinceBase;
+use orch::change::{Since, SinceBase};
 use orch::folder::GuardedFolder;
 use orch::printable::{command_line, printable};
 use orch::project::Problems;
@@ -31,13 +31,11 @@ use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
 use orch::record::journal::BaseRecord;
 use orch::report::failure_text;
+use orch::run::begun::{BeginError, BegunRun, Circumstances};
 use orch::run::event::RunSummary;
 use orch::run::execute::LookupError;
 use orch::run::order::{Direction, Order};
-use orch::run::request::{
-    BeginError, BegunRun, Circumstances, PrepareError, PreparedRun, RunRequest, Typed,
-    past_durations,
-};
+use orch::run::request::{PrepareError, PreparedRun, RunRequest, Typed, past_durations};
 use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
@@ -45,6 +43,7 @@ use orch::run::state::StatePlan;
 use orch::selection::select::{Query, Selection, select};
 
 pub(crate) use self::arguments::RunArgs;
+pub(super) use self::arguments::jobs;
 use self::command::CommandLines;
 use self::events::EventArgs;
 use self::output::{How, Output, Shown, advertise_colour};
@@ -362,16 +361,7 @@ fn request(
     command: RunCommand,
     resumed: Option<Resumed>,
 ) -> RunRequest {
-    let base = selection.since().map(|since| match &since.base {
-        SinceBase::Commit(base) => BaseRecord {
-            commit: Some(base.commit.to_string()),
-            reason: base.reason.clone(),
-        },
-        SinceBase::Applied(base) => BaseRecord {
-            commit: None,
-            reason: base.to_string(),
-        },
-    });
+    let base = base_record(selection.since());
     let forward = || Order::new(&loaded.graph, selection);
     let (order, direction, settings, earlier) = match resumed {
         Some(Resumed { run, settings, .. }) => {
@@ -396,6 +386,20 @@ fn request(
         },
         id: None,
     }
+}
+
+/// Returns what changes are measured from, as a journal has it.
+pub(super) fn base_record(since: Option<&Since>) -> Option<BaseRecord> {
+    Some(match &since?.base {
+        SinceBase::Commit(base) => BaseRecord {
+            commit: Some(base.commit.to_string()),
+            reason: base.reason.clone(),
+        },
+        SinceBase::Applied(base) => BaseRecord {
+            commit: None,
+            reason: base.to_string(),
+        },
+    })
 }
 
 /// Checks that there is a command, and only one: that of an earlier run cannot be said anew.
@@ -460,7 +464,7 @@ fn exit_status(
 }
 
 /// Shows which programs are missing, and where.
-fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
+pub(super) fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
     for (error, stacks) in missing {
         console::error(error);
         console::note(&format!(

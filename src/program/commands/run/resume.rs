@@ -137,6 +137,10 @@ fn explained(error: ResumeError) -> ProgramError {
             let hint = format!("resume it with orch {orch}, which wrote its journal");
             (ErrorKind::Refused, Some(hint))
         }
+        ResumeError::Other { .. } => {
+            let hint = "`orch runs list` lists all runs".to_owned();
+            (ErrorKind::Refused, Some(hint))
+        }
         ResumeError::Unreadable { .. } | ResumeError::NoCommand(_) | ResumeError::Unusable(_) => {
             (ErrorKind::External, None)
         }

@@ -39,7 +39,7 @@ use crate::program::error::{ProgramError, Result};
 
 /// What is shown of what commands print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(in crate::program::commands) enum How {
     /// Commands have our own streams.
     Live,
     /// It is captured.
@@ -53,7 +53,7 @@ pub(super) enum How {
 
 /// What is shown of captured output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Show {
+pub(in crate::program::commands) enum Show {
     /// All, each stack in one piece.
     Grouped,
     /// All, line by line.
@@ -62,18 +62,20 @@ pub(super) enum Show {
     Errors,
     /// Nothing.
     None,
+    /// Nothing, nor how the run goes: its caller says what came of it.
+    Silent,
 }
 
 impl How {
     /// Returns whether commands should use colours although they do not print to a terminal.
-    pub(super) fn has_colours(self) -> bool {
+    pub(in crate::program::commands) fn has_colours(self) -> bool {
         self != How::Live
             && AutoStream::choice(&io::stdout()) != ColorChoice::Never
             && AutoStream::choice(&io::stderr()) != ColorChoice::Never
     }
 
     /// Says that reports will lack something, if nothing is captured.
-    pub(super) fn note_reports(self, args: &RunArgs) {
+    pub(in crate::program::commands) fn note_reports(self, args: &RunArgs) {
         if self == How::Live && args.reports.are_wanted() {
             console::note(
                 "output is not captured, so the reports have no logs and no summaries; use `--output grouped`",
@@ -88,7 +90,11 @@ impl How {
     /// # Errors
     ///
     /// If the command line contradicts itself.
-    pub(super) fn new(args: &RunArgs, jobs: NonZeroUsize, attempts: &[Attempts]) -> Result<Self> {
+    pub(in crate::program::commands) fn new(
+        args: &RunArgs,
+        jobs: NonZeroUsize,
+        attempts: &[Attempts],
+    ) -> Result<Self> {
         // Retries may depend on the output of commands.
         let watches_output = attempts.iter().any(Attempts::needs_output);
         let outlet = if args.pty {
@@ -141,21 +147,21 @@ fn is_nobody_there() -> bool {
 }
 
 /// What is to be known of a run to show it.
-pub(super) struct Shown<'a> {
-    pub(super) how: How,
+pub(in crate::program::commands) struct Shown<'a> {
+    pub(in crate::program::commands) how: How,
     /// The command of each turn.
-    pub(super) commands: CommandLines,
-    pub(super) is_quiet: bool,
-    pub(super) jobs: NonZeroUsize,
-    pub(super) run_id: &'a str,
+    pub(in crate::program::commands) commands: CommandLines,
+    pub(in crate::program::commands) is_quiet: bool,
+    pub(in crate::program::commands) jobs: NonZeroUsize,
+    pub(in crate::program::commands) run_id: &'a str,
     /// Where the logs go; without it the run is not on record, and they are gone when it is over.
-    pub(super) logs: Option<PathBuf>,
+    pub(in crate::program::commands) logs: Option<PathBuf>,
     /// Looks up how long stacks took in the past, if the display shows it.
-    pub(super) past: &'a dyn Fn() -> HashMap<String, Duration>,
+    pub(in crate::program::commands) past: &'a dyn Fn() -> HashMap<String, Duration>,
 }
 
 /// Shows a run.
-pub(super) enum Output {
+pub(in crate::program::commands) enum Output {
     Live {
         turns: Turns,
         commands: CommandLines,
@@ -167,7 +173,7 @@ pub(super) enum Output {
 }
 
 /// Shows a run whose commands print to us.
-pub(super) struct Captured {
+pub(in crate::program::commands) struct Captured {
     show: Show,
     outlet: Outlet,
     logs: Arc<RunLogs>,
@@ -180,9 +186,9 @@ pub(super) struct Captured {
 }
 
 /// The output of a run that is over.
-pub(super) struct EndedOutput {
+pub(in crate::program::commands) struct EndedOutput {
     /// Its logs, if it was captured.
-    pub(super) logs: Option<Logs>,
+    pub(in crate::program::commands) logs: Option<Logs>,
     /// Their temporary location, if they are not kept.
     _temporary: Option<TempDir>,
 }
@@ -193,7 +199,7 @@ impl Output {
     /// # Errors
     ///
     /// If there is no room for logs, or no thread can be started.
-    pub(super) fn new(root: &Path, shown: Shown) -> Result<Self> {
+    pub(in crate::program::commands) fn new(root: &Path, shown: Shown) -> Result<Self> {
         let (show, outlet) = match shown.how {
             How::Live => {
                 return Ok(Output::Live {
@@ -266,7 +272,7 @@ impl Output {
     }
 
     /// Returns where the streams of commands lead.
-    pub(super) fn streams(&self) -> Streams<'static> {
+    pub(in crate::program::commands) fn streams(&self) -> Streams<'static> {
         let Output::Captured(captured) = self else {
             return Streams::Live;
         };
@@ -284,7 +290,7 @@ impl Output {
     }
 
     /// Ends: everything has been printed.
-    pub(super) fn end(self) -> EndedOutput {
+    pub(in crate::program::commands) fn end(self) -> EndedOutput {
         let Output::Captured(captured) = self else {
             return EndedOutput {
                 logs: None,
@@ -339,7 +345,7 @@ impl Sink for Output {
 
 /// Tells a command that colours are welcome although it does not print to a terminal itself, unless
 /// somebody else has told it something about that.
-pub(super) fn advertise_colour(task: &mut Task) {
+pub(in crate::program::commands) fn advertise_colour(task: &mut Task) {
     let no_color = task.environment.get("NO_COLOR").and_then(Option::as_ref);
     if no_color.is_none_or(String::is_empty) {
         for name in ["CLICOLOR_FORCE", "FORCE_COLOR"] {

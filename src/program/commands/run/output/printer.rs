@@ -109,13 +109,16 @@ impl Printer {
                 let title = RunText::new(&self.turns).ended(ending);
                 self.aside(|_, _, _, writers| writers.say(&format!("{title}\n")));
             }
-            Show::Prefixed | Show::None => {}
+            Show::Prefixed | Show::None | Show::Silent => {}
         }
     }
 
     fn over(mut self, summary: &RunSummary) {
         let is_quiet = self.is_quiet;
         let turns = self.turns.clone();
+        if self.show == Show::Silent {
+            return self.aside(|_, _, _, _| {});
+        }
         self.aside(|groups, text, logs, writers| {
             groups.print_failures(text, logs, writers);
             if !(is_quiet && summary.is_success()) {

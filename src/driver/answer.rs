@@ -1,0 +1,134 @@
+//! What a driver answers when it is asked what would change.
+
+use serde::Deserialize;
+
+use super::OutputDigests;
+
+/// What would change in a stack.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// Whether anything exists, if that is known.
+    pub exists: Option<bool>,
+    /// What the driver makes of the action that it was asked for.
+    pub action: Option<AnswerAction>,
+    /// Why, in its own words.
+    pub reason: Option<String>,
+    /// Whether there are changes, of outputs too.
+    pub has_changes: bool,
+    /// How many resources change, if that is known.
+    pub counts: Option<Counts>,
+    /// A digest of the changes, if that is known: equal changes have equal digests.
+    pub changes: Option<String>,
+    /// Whether the plan has everything.
+    pub is_complete: bool,
+    /// What changes, one by one, if that is known.
+    pub resources: Vec<ResourceChange>,
+    /// The digests of the outputs as they will be, where known.
+    pub outputs: OutputDigests,
+}
+
+/// A change of one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceChange {
+    /// Its address.
+    pub address: String,
+    /// What is done, in order: `delete`, `create`.
+    pub actions: Vec<String>,
+    /// A digest of the values that are known before and after.
+    pub values: String,
+}
+
+/// How many resources change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct Counts {
+    /// How many are added.
+    #[serde(default)]
+    pub add: u64,
+    /// How many are changed in place.
+    #[serde(default)]
+    pub change: u64,
+    /// How many are removed.
+    #[serde(default)]
+    pub remove: u64,
+}
+
+/// An action that a driver may answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerAction {
+    /// Nothing is to be done.
+    NoOp,
+    /// What exists is brought forward.
+    Update,
+    /// What exists is destroyed and made anew.
+    Replace,
+}
+
+/// Why an answer cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadAnswer {
+    /// It is not such an object.
+    #[error("the answer is not a JSON object as expected: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The action may not be answered.
+    #[error("the driver answers `{0}`, which it may not")]
+    NotAllowed(&'static str),
+}
+
+/// The answer of a driver's `plan`, as it writes it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Written {
+    exists: Option<bool>,
+    action: Option<AnswerAction>,
+    reason: Option<String>,
+    add: Option<u64>,
+    change: Option<u64>,
+    remove: Option<u64>,
+    changes: Option<String>,
+}
+
+impl AnswerAction {
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            AnswerAction::NoOp => "no-op",
+            AnswerAction::Update => "update",
+            AnswerAction::Replace => "replace",
+        }
+    }
+}
+
+impl Answer {
+    /// Returns the answer of a driver whose `plan` says by its exit status whether there are changes, and may
+    /// have written more.
+    ///
+    /// # Errors
+    ///
+    /// If what it has written is malformed.
+    pub fn written(has_changes: bool, text: &[u8]) -> Result<Self, BadAnswer> {
+        let mut answer = Answer {
+            has_changes,
+            is_complete: true,
+            ..Answer::default()
+        };
+        if text.trim_ascii().is_empty() {
+            return Ok(answer);
+        }
+        let written: Written = serde_json::from_slice(text)?;
+        let numbers = [written.add, written.change, written.remove];
+        if numbers.iter().any(Option::is_some) {
+            let [add, change, remove] = numbers.map(Option::unwrap_or_default);
+            answer.counts = Some(Counts {
+                add,
+                change,
+                remove,
+            });
+        }
+        answer.exists = written.exists;
+        answer.action = written.action;
+        answer.reason = written.reason;
+        answer.changes = written.changes;
+        Ok(answer)
+    }
+}

@@ -1,0 +1,169 @@
+//! The commands of a driver: which steps an operation has, and the words of each.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::{Driver, Tool};
+use crate::language::syntax::Expr;
+use crate::project::attempt::ExitCodes;
+use crate::project::driver::DriverStep;
+
+/// With these statuses `plan` says that there are changes, unless the driver says otherwise.
+const CHANGES: [i32; 1] = [2];
+
+/// What a plan is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanKind {
+    /// To bring about what the configuration says.
+    Normal,
+    /// To remove what is there.
+    Destroy,
+    /// To see how what is there differs from what the tool knows.
+    RefreshOnly,
+}
+
+/// What a driver is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Find what would change.
+    Ask(PlanKind),
+    /// Bring it about as planned.
+    Apply,
+    /// Remove it as planned.
+    Destroy,
+}
+
+/// One command of a driver.
+#[derive(Debug, Clone)]
+pub struct StepPlan<'p> {
+    /// Its name, for people.
+    pub name: &'static str,
+    /// Its words.
+    pub words: Words<'p>,
+    /// What its exit statuses mean.
+    pub exit_codes: ExitCodes,
+    /// Whether its output is an answer, which is kept from logs: it may hold secrets.
+    pub is_answer: bool,
+}
+
+/// The words of a command.
+#[derive(Debug, Clone)]
+pub enum Words<'p> {
+    /// Of a built-in driver.
+    BuiltIn(Vec<OsString>),
+    /// A list that is evaluated for each stack, and words to add.
+    Written(&'p Expr, Vec<OsString>),
+}
+
+impl<'p> Driver<'p> {
+    /// Returns the commands for a purpose, in order. `plan_file` is where a plan is written to or read from,
+    /// `extra` are words of the user for `plan`. None if the driver cannot do it.
+    pub fn steps(
+        &self,
+        purpose: Purpose,
+        needs_init: bool,
+        plan_file: &Path,
+        extra: &[OsString],
+    ) -> Vec<StepPlan<'p>> {
+        let mut steps = Vec::new();
+        if needs_init {
+            let init = |tool: Tool| words(tool, &["init", "-input=false"]);
+            steps.extend(self.step(DriverStep::Init, init, &[]));
+        }
+        match purpose {
+            Purpose::Ask(kind) => {
+                let step = match kind {
+                    PlanKind::RefreshOnly if self.tool.is_none() => DriverStep::Read,
+                    _ => DriverStep::Plan,
+                };
+                let plan = |tool: Tool| {
+                    let mut words = words(tool, &["plan", "-input=false", "-detailed-exitcode"]);
+                    let mut out = OsString::from("-out=");
+                    out.push(plan_file);
+                    words.push(out);
+                    match kind {
+                        PlanKind::Normal => {}
+                        PlanKind::Destroy => words.push("-destroy".into()),
+                        PlanKind::RefreshOnly => words.push("-refresh-only".into()),
+                    }
+                    words.extend(extra.iter().cloned());
+                    words
+                };
+                let plan = self.step(step, plan, extra);
+                steps.extend(plan.map(|step| StepPlan {
+                    exit_codes: ExitCodes {
+                        success: None,
+                        changes: Some(self.changes_on_exit().into()),
+                    },
+                    ..step
+                }));
+                if let Some(tool) = self.tool {
+                    let mut words = words(tool, &["show", "-json"]);
+                    words.push(plan_file.into());
+                    steps.push(StepPlan {
+                        name: "show",
+                        words: Words::BuiltIn(words),
+                        exit_codes: ExitCodes::default(),
+                        is_answer: true,
+                    });
+                }
+            }
+            Purpose::Apply | Purpose::Destroy => {
+                let apply = |tool: Tool| {
+                    let mut words = words(tool, &["apply", "-input=false"]);
+                    words.push(plan_file.into());
+                    words
+                };
+                let step = match purpose {
+                    Purpose::Destroy => DriverStep::Destroy,
+                    _ => DriverStep::Apply,
+                };
+                steps.extend(self.step(step, apply, &[]));
+            }
+        }
+        steps
+    }
+
+    /// Returns a command of the driver: that of its block, else that of its tool.
+    fn step(
+        &self,
+        step: DriverStep,
+        built_in: impl FnOnce(Tool) -> Vec<OsString>,
+        extra: &[OsString],
+    ) -> Option<StepPlan<'p>> {
+        let written = self.block.and_then(|block| block.commands.get(&step));
+        let words = match (written, self.tool) {
+            (Some(expr), _) => Words::Written(expr, extra.to_vec()),
+            (None, Some(tool)) => Words::BuiltIn(built_in(tool)),
+            (None, None) => return None,
+        };
+        Some(StepPlan {
+            name: step.name(),
+            words,
+            exit_codes: ExitCodes::default(),
+            is_answer: false,
+        })
+    }
+
+    fn changes_on_exit(&self) -> Vec<i32> {
+        let written = self.block.and_then(|it| it.changes_on_exit.clone());
+        written.unwrap_or_else(|| CHANGES.to_vec())
+    }
+
+    /// Returns the path in the stack directory that exists once `init` has run, if there is one; `data` is
+    /// where the tool keeps its data.
+    pub fn initialized(&self, data: Option<&str>) -> Option<String> {
+        let written = self.block.and_then(|block| block.initialized.clone());
+        let of_tool = || match self.tool? {
+            Tool::Terraform | Tool::OpenTofu => Some(data.unwrap_or(".terraform").to_owned()),
+            // Terragrunt initialises by itself.
+            Tool::Terragrunt => None,
+        };
+        written.or_else(of_tool)
+    }
+}
+
+fn words(tool: Tool, arguments: &[&str]) -> Vec<OsString> {
+    let all = std::iter::once(tool.program()).chain(arguments.iter().copied());
+    all.map(OsString::from).collect()
+}

@@ -1,0 +1,152 @@
+//! Drivers: which one a stack has, which commands it runs, and what their answers mean.
+//!
+//! A driver says how a kind of stack is planned, applied and destroyed. Three are built in and recognised by
+//! the files of a stack; others are `driver` blocks. This module runs nothing, and does not know what is on
+//! record: it only makes commands and reads answers.
+
+mod answer;
+mod command;
+mod outputs;
+mod terraform;
+
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::project::discover::Listing;
+use crate::project::driver::{DriverBlock, DriverStep, NONE};
+use crate::project::stack::StackIndex;
+
+pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
+pub use self::command::{PlanKind, Purpose, StepPlan, Words};
+pub use self::outputs::OutputDigests;
+pub use self::terraform::{BadPlan, read_plan};
+
+/// A tool that `orch` knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// Terraform.
+    Terraform,
+    /// `OpenTofu`.
+    OpenTofu,
+    /// Terragrunt.
+    Terragrunt,
+}
+
+impl Tool {
+    const ALL: [Tool; 3] = [Tool::Terraform, Tool::OpenTofu, Tool::Terragrunt];
+
+    /// Returns the name of its driver.
+    pub fn driver(self) -> &'static str {
+        match self {
+            Tool::Terraform => "terraform",
+            Tool::OpenTofu => "opentofu",
+            Tool::Terragrunt => "terragrunt",
+        }
+    }
+
+    /// Returns its program.
+    pub fn program(self) -> &'static str {
+        match self {
+            Tool::Terraform => "terraform",
+            Tool::OpenTofu => "tofu",
+            Tool::Terragrunt => "terragrunt",
+        }
+    }
+}
+
+/// How a stack is planned, applied and destroyed.
+#[derive(Debug, Clone, Copy)]
+pub struct Driver<'p> {
+    /// Its name.
+    pub name: &'p str,
+    /// The tool, if it is built in.
+    pub tool: Option<Tool>,
+    /// Its block, if it has one.
+    pub block: Option<&'p DriverBlock>,
+}
+
+/// Why a driver is that of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChosenBy {
+    /// The configuration names it.
+    Configuration,
+    /// The files of the stack are those of its tool.
+    Files,
+    /// It is on record.
+    Record,
+}
+
+impl<'p> Driver<'p> {
+    /// Returns the driver of a name; `None` if there is none.
+    pub fn named(project: &'p Project, name: &str) -> Option<Self> {
+        let block = project.drivers.get_key_value(name);
+        let tool = Tool::ALL.into_iter().find(|tool| tool.driver() == name);
+        let name = match (tool, block) {
+            (Some(tool), _) => tool.driver(),
+            (None, Some((name, _))) => name,
+            (None, None) if name == NONE => NONE,
+            (None, None) => return None,
+        };
+        Some(Driver {
+            name,
+            tool,
+            block: block.map(|(_, block)| block),
+        })
+    }
+
+    /// Returns whether it only puts stacks on record.
+    pub fn is_none(&self) -> bool {
+        self.name == NONE
+    }
+
+    /// Returns whether it can do something.
+    pub fn has(&self, step: DriverStep) -> bool {
+        let is_written = self.block.is_some_and(|it| it.commands.contains_key(&step));
+        is_written || self.tool.is_some()
+    }
+}
+
+/// Which tools are on the `PATH`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ToolsOnPath {
+    /// `terraform`.
+    pub terraform: bool,
+    /// `tofu`.
+    pub tofu: bool,
+}
+
+/// Returns the driver of a stack: the one that the configuration names; else Terragrunt's, if it has such a
+/// file; else the one on record; else that of its Terraform files. `None` if it has none.
+pub fn driver_of<'p>(
+    project: &'p Project,
+    listing: &Listing,
+    stack: StackIndex,
+    recorded: Option<&str>,
+    on_path: ToolsOnPath,
+) -> Option<(Driver<'p>, ChosenBy)> {
+    if let Some(chosen) = project.driver_of(stack) {
+        let driver = Driver::named(project, &chosen.value)?;
+        return Some((driver, ChosenBy::Configuration));
+    }
+    let directory: &ProjectPath = project.stacks[stack].path.directory();
+    let files = listing.tool_files(directory);
+    let of_tool = |tool: Tool| Driver::named(project, tool.driver());
+    if files.terragrunt {
+        return Some((of_tool(Tool::Terragrunt)?, ChosenBy::Files));
+    }
+    // What is on record may have been removed from the configuration since.
+    let recorded = recorded.and_then(|name| Driver::named(project, name));
+    if let Some(recorded) = recorded.filter(|driver| {
+        let is_tool = driver.tool.is_some();
+        !is_tool || files.terraform || files.tofu
+    }) {
+        return Some((recorded, ChosenBy::Record));
+    }
+    let tool = if files.tofu || files.terraform && on_path.tofu && !on_path.terraform {
+        Tool::OpenTofu
+    } else if files.terraform {
+        Tool::Terraform
+    } else {
+        return None;
+    };
+    Some((of_tool(tool)?, ChosenBy::Files))
+}

@@ -1,0 +1,412 @@
+//! Entries: what is to be done with each stack, and why.
+//!
+//! What is on record decides first whether the tools have to be asked; their answers decide the rest. This
+//! module asks nobody and knows no order.
+
+use crate::change::{Pending, Standing};
+use crate::driver::{Answer, AnswerAction, Counts, Driver, PlanKind, ResourceChange};
+use crate::path::StackPath;
+use crate::project::driver::DriverStep;
+use crate::project::stack::StackMode;
+
+/// What a plan is made for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PlanMode {
+    /// To bring about what the configuration says.
+    #[default]
+    Normal,
+    /// To delete all that exists.
+    Destroy,
+    /// To see what has drifted; nothing is changed.
+    RefreshOnly,
+}
+
+impl PlanMode {
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PlanMode::Normal => "normal",
+            PlanMode::Destroy => "destroy",
+            PlanMode::RefreshOnly => "refresh-only",
+        }
+    }
+}
+
+/// What is done with a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// Nothing.
+    NoOp,
+    /// What does not exist is made.
+    Create,
+    /// What exists is put on record.
+    Adopt,
+    /// What exists is brought forward.
+    Update,
+    /// What exists is destroyed and made anew.
+    Replace,
+    /// What exists is destroyed.
+    Delete,
+    /// What exists is read, for others.
+    Read,
+}
+
+impl Action {
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Action::NoOp => "no-op",
+            Action::Create => "create",
+            Action::Adopt => "adopt",
+            Action::Update => "update",
+            Action::Replace => "replace",
+            Action::Delete => "delete",
+            Action::Read => "read",
+        }
+    }
+
+    /// Returns whether commands run for it that change something.
+    pub fn is_work(self) -> bool {
+        matches!(
+            self,
+            Action::Create | Action::Update | Action::Replace | Action::Delete
+        )
+    }
+}
+
+/// Who says that something is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReasonSource {
+    /// The configuration: files of the tree.
+    Config,
+    /// A flag.
+    Option,
+    /// The driver.
+    Driver,
+    /// What is on record.
+    State,
+}
+
+impl ReasonSource {
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            ReasonSource::Config => "config",
+            ReasonSource::Option => "option",
+            ReasonSource::Driver => "driver",
+            ReasonSource::State => "state",
+        }
+    }
+}
+
+/// Why something is to be done with a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// Who says it.
+    pub source: ReasonSource,
+    /// What is said.
+    pub text: String,
+}
+
+impl Reason {
+    /// Returns a reason.
+    pub fn new(source: ReasonSource, text: impl Into<String>) -> Self {
+        Reason {
+            source,
+            text: text.into(),
+        }
+    }
+}
+
+/// What is to be done with a stack.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanEntry {
+    /// The stack.
+    pub stack: StackPath,
+    /// What is done.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+    /// How many resources change, if that is known.
+    pub counts: Option<Counts>,
+    /// What changes, if that is known.
+    pub resources: Vec<ResourceChange>,
+    /// Whether the tool's plan has everything.
+    pub is_complete: bool,
+    /// The stacks with work that it runs after: it is decided when they have ended.
+    pub after: Vec<StackPath>,
+    /// Why nothing is done, although something should be.
+    pub blocked: Option<String>,
+}
+
+impl PlanEntry {
+    /// Returns whether it is decided only during the apply: it has no work of its own yet, and runs after
+    /// stacks that have.
+    pub fn is_undecided(&self) -> bool {
+        !self.action.is_work() && self.blocked.is_none() && !self.after.is_empty()
+    }
+}
+
+/// What is known of a stack before its tool is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// How it stands according to the document; none if there is no document.
+    pub standing: Option<&'a Standing>,
+    /// Its driver.
+    pub driver: Driver<'a>,
+    /// What `orch` does with it.
+    pub mode: StackMode,
+    /// Whether `--replace` names it.
+    pub is_replaced: bool,
+}
+
+/// What has to be found out about a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: this is to be done.
+    Settled(Action, Reason),
+    /// Its tool is asked, for this action as far as is known.
+    Ask(PlanKind, Asked),
+}
+
+/// The action that a driver is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing is on record.
+    Create,
+    /// Something is on record, or it is not known whether anything is.
+    Update,
+    /// It is to go.
+    Delete,
+    /// It is looked at for drift.
+    Refresh,
+    /// It is read for others.
+    Read,
+}
+
+impl Asked {
+    /// Returns the word that the driver gets.
+    pub fn word(self) -> &'static str {
+        match self {
+            Asked::Create => "create",
+            Asked::Update => "update",
+            Asked::Delete => "delete",
+            Asked::Refresh => "refresh",
+            Asked::Read => "read",
+        }
+    }
+}
+
+/// Why an answer cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("its driver answers `{answer}` when asked for `{asked}`; {hint}")]
+pub struct NotAllowed {
+    answer: &'static str,
+    asked: &'static str,
+    hint: &'static str,
+}
+
+/// What is wanted of all stacks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlanOptions {
+    /// The mode.
+    pub mode: PlanMode,
+    /// Whether tools are asked although what is on record says that nothing has changed.
+    pub is_full: bool,
+}
+
+impl Known<'_> {
+    /// Returns what has to be found out.
+    pub fn need(&self, options: PlanOptions) -> Need {
+        let asks = |kind: PlanKind| match kind {
+            PlanKind::RefreshOnly => {
+                self.driver.tool.is_some() || self.driver.has(DriverStep::Read)
+            }
+            _ => self.driver.has(DriverStep::Plan),
+        };
+        if options.mode == PlanMode::RefreshOnly || self.mode == StackMode::Read {
+            let (action, asked, text) = match self.mode {
+                StackMode::Read => (Action::Read, Asked::Read, "it is only read"),
+                StackMode::Manage => (Action::NoOp, Asked::Refresh, "--refresh-only"),
+            };
+            if options.mode != PlanMode::Destroy && asks(PlanKind::RefreshOnly) {
+                return Need::Ask(PlanKind::RefreshOnly, asked);
+            }
+            return Need::Settled(action, Reason::new(ReasonSource::Config, text));
+        }
+        if options.mode == PlanMode::Destroy {
+            if self.driver.is_none() {
+                let reason = "the driver `none` destroys nothing";
+                return Need::Settled(Action::NoOp, Reason::new(ReasonSource::Driver, reason));
+            }
+            if asks(PlanKind::Destroy) {
+                return Need::Ask(PlanKind::Destroy, Asked::Delete);
+            }
+            let reason = Reason::new(ReasonSource::Option, "--destroy");
+            return Need::Settled(Action::Delete, reason);
+        }
+        let asked = match self.standing {
+            Some(Standing::Pending(Pending::NeverApplied)) => Asked::Create,
+            _ => Asked::Update,
+        };
+        if let Some(reason) = self.replaces() {
+            let is_there = asked != Asked::Create;
+            if is_there && asks(PlanKind::Destroy) {
+                return Need::Ask(PlanKind::Destroy, Asked::Delete);
+            }
+            if is_there {
+                return Need::Settled(Action::Replace, reason);
+            }
+        }
+        if self.standing == Some(&Standing::Applied) && !options.is_full {
+            return Need::Settled(Action::NoOp, unchanged());
+        }
+        if asks(PlanKind::Normal) {
+            return Need::Ask(PlanKind::Normal, asked);
+        }
+        let reason = self.because();
+        Need::Settled(
+            match (asked, self.driver.is_none(), self.standing) {
+                (_, _, Some(Standing::Applied)) => Action::NoOp,
+                (Asked::Create, true, Some(_)) => Action::Adopt,
+                (_, true, _) => Action::NoOp,
+                (Asked::Create, false, _) => Action::Create,
+                (_, false, _) => Action::Update,
+            },
+            reason,
+        )
+    }
+
+    /// Returns why the stack is to be replaced, if it is.
+    fn replaces(&self) -> Option<Reason> {
+        if self.is_replaced {
+            return Some(Reason::new(ReasonSource::Option, "--replace"));
+        }
+        let is_tainted = matches!(self.standing, Some(Standing::Failed("tainted")));
+        is_tainted.then(|| Reason::new(ReasonSource::State, "tainted"))
+    }
+
+    /// Returns why anything might have to be done, according to what is on record.
+    fn because(&self) -> Reason {
+        use ReasonSource::{Config, State};
+        match self.standing {
+            None => Reason::new(Config, "the project keeps no state"),
+            Some(Standing::Pending(pending)) => match pending {
+                Pending::NeverApplied => Reason::new(State, "not recorded"),
+                Pending::Differs(difference) => {
+                    let file = difference.cause.as_ref();
+                    let what = file.map(|cause| cause.file.path.relative().to_owned());
+                    let what = what.or_else(|| difference.parts.first().cloned());
+                    let what = what.unwrap_or_else(|| "an input".to_owned());
+                    Reason::new(Config, format!("{what} differs"))
+                }
+                Pending::OtherRules => Reason::new(State, "what counts as an input has changed"),
+                Pending::Triggered(file) => {
+                    Reason::new(Config, format!("triggered by {}", file.relative()))
+                }
+            },
+            Some(Standing::Failed(why)) => Reason::new(State, *why),
+            Some(Standing::Running) => Reason::new(State, "a run is at it"),
+            Some(Standing::Applied | Standing::Removed | Standing::Absent) => unchanged(),
+        }
+    }
+
+    /// Returns what is to be done according to the answer of the driver.
+    ///
+    /// # Errors
+    ///
+    /// If the driver answers what it may not.
+    pub fn decide(&self, asked: Asked, answer: &Answer) -> Result<(Action, Reason), NotAllowed> {
+        self.check(asked, answer)?;
+        let because = self.because();
+        let says = |text: &str| {
+            let own = answer.reason.clone();
+            Reason::new(ReasonSource::Driver, own.unwrap_or_else(|| text.to_owned()))
+        };
+        let has_changes = match answer.action {
+            Some(AnswerAction::NoOp) => false,
+            Some(AnswerAction::Update | AnswerAction::Replace) => true,
+            None => answer.has_changes,
+        };
+        Ok(match asked {
+            Asked::Read => (
+                Action::Read,
+                Reason::new(ReasonSource::Config, "it is only read"),
+            ),
+            Asked::Refresh if has_changes => (Action::NoOp, says("has drifted")),
+            Asked::Refresh => (Action::NoOp, says("has not drifted")),
+            Asked::Delete if self.replaces().is_some() => {
+                let reason = self.replaces().unwrap_or(because);
+                match (has_changes, answer.exists) {
+                    (false, _) | (_, Some(false)) => (Action::Create, reason),
+                    _ => (Action::Replace, reason),
+                }
+            }
+            Asked::Delete if has_changes => (
+                Action::Delete,
+                Reason::new(ReasonSource::Option, "--destroy"),
+            ),
+            Asked::Delete => (Action::NoOp, says("nothing exists")),
+            Asked::Create | Asked::Update if answer.action == Some(AnswerAction::Replace) => {
+                (Action::Replace, says("the driver asks for it"))
+            }
+            Asked::Create => match (answer.exists, has_changes) {
+                (Some(true), true) => (Action::Update, because),
+                (_, true) => (Action::Create, because),
+                (Some(false), false) => (Action::Adopt, says("there is nothing to create")),
+                (_, false) => (Action::Adopt, says("exists, and is not recorded")),
+            },
+            Asked::Update if self.standing.is_none() => match (answer.exists, has_changes) {
+                (Some(false), true) => (Action::Create, says("nothing exists")),
+                (_, true) => (Action::Update, says("has changes")),
+                (_, false) => (Action::NoOp, says("has no changes")),
+            },
+            Asked::Update => match (answer.exists, has_changes) {
+                (Some(false), true) => {
+                    let text = "recorded, and nothing exists any more";
+                    (Action::Update, Reason::new(ReasonSource::Driver, text))
+                }
+                (_, true) => (Action::Update, because),
+                (_, false) if self.standing == Some(&Standing::Applied) => {
+                    (Action::NoOp, unchanged())
+                }
+                (_, false) if matches!(self.standing, Some(Standing::Failed(_))) => {
+                    (Action::NoOp, because)
+                }
+                (_, false) => (Action::NoOp, says("normalised")),
+            },
+        })
+    }
+
+    /// Checks that the driver only modifies the action that it was asked for.
+    fn check(&self, asked: Asked, answer: &Answer) -> Result<(), NotAllowed> {
+        let Some(action) = answer.action else {
+            return Ok(());
+        };
+        let may_replace = self.driver.block.is_some_and(|block| block.may_replace);
+        let (is_allowed, hint) = match (asked, action) {
+            (_, AnswerAction::NoOp) | (Asked::Create | Asked::Update, AnswerAction::Update) => {
+                (true, "")
+            }
+            (Asked::Update, AnswerAction::Replace) => {
+                (may_replace, "it may do so only with `may_replace = true`")
+            }
+            _ => (
+                false,
+                "a driver modifies an action, and does not choose another one",
+            ),
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        Err(NotAllowed {
+            answer: action.word(),
+            asked: asked.word(),
+            hint,
+        })
+    }
+}
+
+fn unchanged() -> Reason {
+    Reason::new(ReasonSource::State, "unchanged")
+}

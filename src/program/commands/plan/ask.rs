@@ -1,0 +1,252 @@
+//! Asking the tools: a run of its own, whose output is shown only where a tool fails.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::IsTerminal as _;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use orch::driver::Answer;
+use orch::folder::GuardedFolder;
+use orch::git::Repository;
+use orch::path::StackPath;
+use orch::plan::ask::{self, AskOptions, Asking, CannotAsk, Question};
+use orch::plan::{AskRun, begin};
+use orch::printable::printable;
+use orch::project::discover::RootRule;
+use orch::project::environment::Environments;
+use orch::project::stack::StackIndex;
+use orch::report::failure_text;
+use orch::run::begun::{BeginError, Circumstances};
+use orch::run::event::{Outcome, RunSummary};
+use orch::run::execute::{Outlet, ProgramFinder};
+use orch::run::request::{Typed, new_id};
+use orch::run::run_command::RunCommand;
+use orch::selection::select::Query;
+use tempfile::TempDir;
+
+use super::PlanArgs;
+use super::entries::Needed;
+use crate::program::commands::run::command::CommandLines;
+use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
+use crate::program::commands::run::{base_record, holder, show_missing};
+use crate::program::commands::{Loaded, host_environment};
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// The folder of `.orch` for answers and plans while they are made: both may hold secrets.
+const FOLDER: &str = "plans";
+
+const NO_ROOM: &str = "failed to make room for the plans";
+
+/// What the tools have answered.
+pub(super) struct AskedTools {
+    /// The id of the run.
+    pub(super) id: String,
+    /// The commit of HEAD.
+    pub(super) head: Option<String>,
+    /// The answers, or why there is none.
+    pub(super) answers: BTreeMap<StackIndex, std::result::Result<Answer, String>>,
+    /// What the tools have printed, and of each stack its turn and its last attempt.
+    output: Option<EndedOutput>,
+    attempts: BTreeMap<StackPath, (usize, u32)>,
+    /// Where the plans are, until this is dropped.
+    folder: Option<TempDir>,
+}
+
+impl AskedTools {
+    /// Shows on stderr what the tool of a stack has printed.
+    pub(super) fn show_output(&self, stack: &StackPath, why: &str) -> Result<()> {
+        let mut writers = console::writers_to_stderr();
+        writers.say(&format!("orch: {}: {why}\n", printable(stack.as_str())));
+        let logs = self.output.as_ref().and_then(|output| output.logs.as_ref());
+        let Some((logs, &(turn, attempt))) = logs.zip(self.attempts.get(stack)) else {
+            return Ok(());
+        };
+        let failed = "failed to read what a tool has printed";
+        let log = logs
+            .reader(turn + 1, stack.as_str(), attempt)
+            .context(failed)?;
+        if let Some(log) = log {
+            writers.log(log).context(failed)?;
+            writers.end_text();
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a program is on our `PATH`.
+pub(super) fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH");
+    let nowhere = Path::new("/");
+    ProgramFinder::new(program)
+        .find(nowhere, path.as_deref())
+        .is_ok()
+}
+
+/// Asks the tools of all stacks that have to be asked; the exit status if that is not possible.
+pub(super) fn ask(
+    loaded: &Loaded,
+    args: &PlanArgs,
+    query: &Query,
+    needs: &[Needed<'_, '_>],
+) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+    let project = &loaded.project;
+    let questions = needs.iter().filter_map(|needed| {
+        let (kind, asked) = needed.question()?;
+        Some(Question {
+            stack: needed.subject.stack,
+            driver: needed.subject.driver,
+            kind,
+            asked,
+        })
+    });
+    let questions: Vec<Question<'_>> = questions.collect();
+    let repository = Repository::open(&project.root).ok();
+    let head = repository.and_then(|repository| repository.commit("HEAD").ok().flatten());
+    let mut asked = AskedTools {
+        id: new_id(&project.root),
+        head: head.map(|head| head.to_string()),
+        answers: BTreeMap::new(),
+        output: None,
+        attempts: BTreeMap::new(),
+        folder: None,
+    };
+    if questions.is_empty() {
+        return Ok(Ok(asked));
+    }
+    let folder = private_folder(loaded)?;
+    let environments = Environments::new(project, host_environment());
+    let options = AskOptions {
+        run: &asked.id,
+        folder: folder.path(),
+        init: args.init,
+        extra: &args.extra,
+        jobs: args.parallel.unwrap_or(NonZeroUsize::MIN),
+    };
+    let asking = match ask::prepare(project, &environments, &questions, &options) {
+        Ok(asking) => asking,
+        Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
+    };
+    let (summary, output) = carry_out(loaded, args, query, &asked.id, asking)?;
+    if summary.signal.is_some() {
+        return Ok(Err(ExitStatus::Run(summary.exit_status())));
+    }
+    for ending in &summary.endings {
+        let number = ending.turn.get();
+        let question = &questions[number];
+        let path = &project.stacks[question.stack].path;
+        (asked.attempts).insert(path.clone(), (number, ending.attempts));
+        let answer = if ending.outcome == Outcome::Succeeded {
+            let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
+            ask::answer(question, folder.path(), number, has_changes)
+                .map_err(|problem| problem.to_string())
+        } else {
+            Err(failure_text(ending).unwrap_or_else(|| "its tool was not asked".to_owned()))
+        };
+        asked.answers.insert(question.stack, answer);
+    }
+    asked.output = Some(output);
+    asked.folder = Some(folder);
+    Ok(Ok(asked))
+}
+
+/// Says why nobody can be asked.
+fn cannot_ask(loaded: &Loaded, cannot: CannotAsk) -> Result<ExitStatus> {
+    match cannot {
+        CannotAsk::Problems(shared) => {
+            loaded.show_shared(shared);
+            Ok(ExitStatus::Configuration)
+        }
+        CannotAsk::Programs(missing) => {
+            show_missing(loaded, &missing);
+            Ok(ExitStatus::External)
+        }
+        CannotAsk::Folder(error) => Err(anyhow::Error::new(error).context(NO_ROOM).into()),
+    }
+}
+
+/// Runs the tools; shows only how far they are, on a terminal.
+fn carry_out(
+    loaded: &Loaded,
+    args: &PlanArgs,
+    query: &Query,
+    id: &str,
+    asking: Asking,
+) -> Result<(Arc<RunSummary>, EndedOutput)> {
+    let root = &loaded.project.root;
+    let jobs = args.parallel.unwrap_or(NonZeroUsize::MIN);
+    let run = AskRun {
+        id,
+        jobs,
+        typed: Typed {
+            arguments: std::env::args_os().skip(1).collect(),
+            directory: loaded.directory.clone(),
+        },
+        base: base_record(query.since().as_ref()),
+    };
+    let circumstances = Circumstances {
+        is_recorded: loaded.rule != RootRule::WorkingDirectory,
+        allow_concurrent: false,
+        uncommitted: None,
+        is_reported: false,
+        events: None,
+    };
+    let begun = begin(
+        asking,
+        &run,
+        &loaded.project,
+        &loaded.references,
+        circumstances,
+    );
+    let begun = begun.map_err(|error| match error {
+        BeginError::Files(error) => anyhow::Error::new(error).into(),
+        BeginError::Signals(error) => anyhow::Error::new(error)
+            .context("failed to receive signals")
+            .into(),
+        BeginError::Busy(busy) => holder::explained(busy),
+    })?;
+    begun.notes.iter().for_each(holder::show);
+    let command = RunCommand::plain(vec!["plan".into()]);
+    let mut output = Output::new(
+        root,
+        Shown {
+            how: How::Captured {
+                show: Show::Silent,
+                outlet: Outlet::Pipes,
+            },
+            commands: CommandLines::new(&command, &[]),
+            // Only a terminal shows how far it is.
+            is_quiet: !std::io::stderr().is_terminal(),
+            jobs,
+            run_id: id,
+            logs: begun.folder().map(|folder| folder.join("logs")),
+            past: &HashMap::new,
+        },
+    )?;
+    let ended = begun.carry_out(output.streams(), &mut [&mut output]);
+    let output = output.end();
+    if let Some(problem) = ended.problem {
+        console::warning(&problem.to_string());
+    }
+    Ok((ended.summary, output))
+}
+
+/// Makes a folder that only its owner can look into, and that goes with the plan.
+fn private_folder(loaded: &Loaded) -> Result<TempDir> {
+    let place: Option<PathBuf> = if loaded.rule == RootRule::WorkingDirectory {
+        None
+    } else {
+        let folder = GuardedFolder::create(&loaded.project.root).context(NO_ROOM)?;
+        Some(folder.private_directory(FOLDER).context(NO_ROOM)?)
+    };
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.prefix("orch-plan-");
+    let folder = match place {
+        Some(place) => builder.tempdir_in(place),
+        None => builder.tempdir(),
+    };
+    Ok(folder.context(NO_ROOM)?)
+}

@@ -1,0 +1,170 @@
+//! From what is on record and what the tools have answered to the entries of a plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::driver::{Answer, PlanKind};
+use orch::plan::FailedAsk;
+use orch::plan::entry::{Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason};
+use orch::project::Project;
+use orch::project::stack::StackIndex;
+
+use super::{OnRecord, Subject, Subjects};
+use crate::program::commands::Loaded;
+
+/// A stack, and what has to be found out about it.
+pub(super) struct Needed<'s, 'p> {
+    pub(super) subject: &'s Subject<'p>,
+    pub(super) need: Need,
+}
+
+impl Needed<'_, '_> {
+    /// Returns what its tool is asked, if it is.
+    pub(super) fn question(&self) -> Option<(PlanKind, Asked)> {
+        match self.need {
+            Need::Ask(kind, asked) => Some((kind, asked)),
+            Need::Settled(..) => None,
+        }
+    }
+}
+
+fn known<'a>(
+    loaded: &'a Loaded,
+    subject: &Subject<'a>,
+    recorded: Option<&'a OnRecord>,
+) -> Known<'a> {
+    Known {
+        standing: recorded.and_then(|recorded| recorded.standings.stacks.get(&subject.stack)),
+        driver: subject.driver,
+        mode: loaded.project.stacks[subject.stack].mode,
+        is_replaced: subject.is_replaced,
+    }
+}
+
+/// Returns what has to be found out about each stack, by path.
+pub(super) fn needs<'s, 'p>(
+    loaded: &'p Loaded,
+    subjects: &'s Subjects<'p>,
+    recorded: Option<&'p OnRecord>,
+    options: PlanOptions,
+) -> Vec<Needed<'s, 'p>> {
+    let all = subjects.all.iter();
+    let need = |subject: &'s Subject<'p>| Needed {
+        subject,
+        need: known(loaded, subject, recorded).need(options),
+    };
+    all.map(need).collect()
+}
+
+/// What is to be done with each stack, before it is known what runs after what.
+pub(super) struct Settled(Vec<(StackIndex, Result<Decided, String>)>);
+
+struct Decided {
+    action: Action,
+    reason: Reason,
+    answer: Answer,
+}
+
+/// Decides what is to be done, given what the tools have answered.
+pub(super) fn settle(
+    loaded: &Loaded,
+    subjects: &Subjects<'_>,
+    recorded: Option<&OnRecord>,
+    needs: &[Needed<'_, '_>],
+    answers: &BTreeMap<StackIndex, Result<Answer, String>>,
+) -> Settled {
+    debug_assert_eq!(subjects.all.len(), needs.len());
+    let settled = needs.iter().map(|needed| {
+        let stack = needed.subject.stack;
+        let decided = match &needed.need {
+            Need::Settled(action, reason) => Ok(Decided {
+                action: *action,
+                reason: reason.clone(),
+                answer: Answer {
+                    is_complete: true,
+                    ..Answer::default()
+                },
+            }),
+            Need::Ask(_, asked) => match answers.get(&stack) {
+                Some(Ok(answer)) => known(loaded, needed.subject, recorded)
+                    .decide(*asked, answer)
+                    .map(|(action, reason)| Decided {
+                        action,
+                        reason,
+                        answer: answer.clone(),
+                    })
+                    .map_err(|problem| problem.to_string()),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("its tool was not asked".to_owned()),
+            },
+        };
+        (stack, decided)
+    });
+    Settled(settled.collect())
+}
+
+impl Settled {
+    /// Returns the stacks with work.
+    pub(super) fn working(&self) -> BTreeSet<StackIndex> {
+        let settled = self.0.iter();
+        let is_working = |decided: &Result<Decided, String>| {
+            decided
+                .as_ref()
+                .is_ok_and(|decided| decided.action.is_work())
+        };
+        settled
+            .filter(|(_, decided)| is_working(decided))
+            .map(|(stack, _)| *stack)
+            .collect()
+    }
+
+    /// Returns the entries and the stacks whose tools failed, given the stacks with work that each runs
+    /// after. A tool that fails there may succeed once these have been applied.
+    pub(super) fn entries(
+        self,
+        project: &Project,
+        after: &BTreeMap<StackIndex, Vec<StackIndex>>,
+    ) -> (Vec<PlanEntry>, Vec<FailedAsk>) {
+        let mut entries = Vec::with_capacity(self.0.len());
+        let mut failed = Vec::new();
+        let path = |stack: &StackIndex| project.stacks[*stack].path.clone();
+        for (stack, decided) in self.0 {
+            let waits = after.get(&stack);
+            let after = waits.map(|waits| waits.iter().map(path).collect());
+            let after: Vec<_> = after.unwrap_or_default();
+            match decided {
+                Ok(Decided {
+                    action,
+                    reason,
+                    answer,
+                }) => entries.push(PlanEntry {
+                    stack: path(&stack),
+                    action,
+                    reason,
+                    counts: answer.counts,
+                    resources: answer.resources,
+                    is_complete: answer.is_complete,
+                    after,
+                    blocked: None,
+                }),
+                Err(why) if !after.is_empty() => entries.push(PlanEntry {
+                    stack: path(&stack),
+                    action: Action::NoOp,
+                    reason: Reason::new(
+                        orch::plan::entry::ReasonSource::Driver,
+                        format!("cannot be planned yet: {why}"),
+                    ),
+                    counts: None,
+                    resources: Vec::new(),
+                    is_complete: false,
+                    after,
+                    blocked: None,
+                }),
+                Err(why) => failed.push(FailedAsk {
+                    stack: path(&stack),
+                    why,
+                }),
+            }
+        }
+        (entries, failed)
+    }
+}

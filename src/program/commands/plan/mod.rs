@@ -1,0 +1,290 @@
+//! `orch plan`
+
+mod ask;
+mod entries;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use orch::change::{Pairs, Standings};
+use orch::driver::{Driver, ToolsOnPath, driver_of};
+use orch::plan::entry::{PlanMode, PlanOptions};
+use orch::plan::{Plan, conditions};
+use orch::project::stack::StackIndex;
+use orch::project::tag::TagFilter;
+use orch::report::{Document, write_plan, write_plan_json};
+use orch::selection::select::{PathFilter, Query, Selection};
+use orch::state::document;
+
+use super::format::Format;
+use super::run::jobs;
+use super::selection_flags::{SEE_SELECTION, SelectArgs};
+use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  orch plan                                  what an apply of all stacks would do
+  orch plan -j 8 --changed                   only of those that have changed
+  orch plan --match prod/network --full      whatever the state says
+  orch plan --refresh-only                   what has drifted
+  orch plan --match sandbox --destroy        what a destroy would delete
+  orch plan --format json
+  orch plan -- -target=aws_instance.web      words for each `terraform plan`";
+
+/// Show what an apply would do, over all stacks
+///
+/// Asks the tool of each stack (Terraform, `OpenTofu`, Terragrunt, or that of a `driver` block) what it would change,
+/// and prints one plan. In a project that keeps a state, only stacks are asked that are not as they were
+/// applied. Nothing is changed.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[command(after_help = PLAN_EXAMPLES, after_long_help = format!("{PLAN_EXAMPLES}\n\n{SEE_SELECTION}"))]
+pub(crate) struct PlanArgs {
+    /// Words for the `plan` of every stack
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub(crate) extra: Vec<OsString>,
+
+    /// Plan to delete all that exists
+    #[arg(long, conflicts_with = "refresh_only")]
+    pub(crate) destroy: bool,
+
+    /// Change nothing, and show what has drifted
+    #[arg(long)]
+    pub(crate) refresh_only: bool,
+
+    /// Ask the tool of every selected stack, also where the state says that nothing has changed
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// Destroy these stacks and make them anew: a path or `tag:…` (can be repeated)
+    #[arg(long, value_name = "REF", conflicts_with_all = ["destroy", "refresh_only"])]
+    pub(crate) replace: Vec<String>,
+
+    /// Run `init` in every stack that is asked, not only where it has never run
+    #[arg(long)]
+    pub(crate) init: bool,
+
+    /// Ask up to N tools at once; `auto` is one for each processor [default: 1]
+    #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]
+    pub(crate) parallel: Option<NonZeroUsize>,
+
+    /// Exit with status 2 if an apply would do anything
+    #[arg(long)]
+    pub(crate) detailed_exitcode: bool,
+
+    /// The format of the plan
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+impl PlanArgs {
+    fn options(&self) -> PlanOptions {
+        PlanOptions {
+            mode: match (self.destroy, self.refresh_only) {
+                (true, _) => PlanMode::Destroy,
+                (_, true) => PlanMode::RefreshOnly,
+                _ => PlanMode::Normal,
+            },
+            is_full: self.full,
+        }
+    }
+}
+
+pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
+    let filters = Filters::new(chdir, &args.select)?;
+    let reads = Reads::for_selection(&args.select)
+        .with_listing()
+        .with_status(ReadStatus::Exact);
+    let document = args.format.document(Document::Stacks);
+    let mut loaded = Loaded::new(chdir, document, reads)?;
+    if let Some(status) = loaded.check(filters.change())? {
+        return Ok(status);
+    }
+    let query = loaded.query(filters)?;
+    let selection = loaded.select(&query);
+    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
+    let replaced = loaded.named_by(&args.replace)?;
+    let recorded = loaded.on_record()?;
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced)?;
+    let plan = loaded.plan(args, &query, &subjects, recorded.as_ref())?;
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(status) => return Ok(status),
+    };
+    let mut out = console::stdout();
+    match args.format {
+        Format::Text => write_plan(&mut out, &plan)?,
+        Format::Json => write_plan_json(&mut out, &plan, &loaded.project, &loaded.problems)?,
+    }
+    out.flush()?;
+    Ok(if !plan.failed.is_empty() {
+        ExitStatus::Run(1)
+    } else if args.detailed_exitcode && plan.has_changes() {
+        ExitStatus::Run(2)
+    } else {
+        ExitStatus::Success
+    })
+}
+
+/// What is on record, and how the stacks stand according to it.
+pub(super) struct OnRecord {
+    document: document::Document,
+    standings: Standings,
+}
+
+/// A stack that is planned.
+pub(super) struct Subject<'p> {
+    stack: StackIndex,
+    driver: Driver<'p>,
+    is_replaced: bool,
+}
+
+/// The stacks that are planned.
+pub(super) struct Subjects<'p> {
+    /// By path.
+    all: Vec<Subject<'p>>,
+    /// How many selected stacks have no driver.
+    without_driver: usize,
+}
+
+impl Loaded {
+    /// Returns the stacks that references on the command line name.
+    fn named_by(&self, written: &[String]) -> Result<BTreeSet<StackIndex>> {
+        let mut named = BTreeSet::new();
+        for text in written {
+            let wrong = |problem: &dyn std::fmt::Display| {
+                ProgramError::usage(format!("in --replace: `{text}`: {problem}"))
+            };
+            let stacks = self.project.stacks.iter();
+            let found: Vec<StackIndex> = if let Some(tags) = text.strip_prefix("tag:") {
+                let filter = TagFilter::parse(tags).map_err(|bad| wrong(&bad))?;
+                let found = stacks.filter(|(_, stack)| filter.matches(|tag| stack.has_tag(tag)));
+                found.map(|(stack, _)| stack).collect()
+            } else {
+                let filter = PathFilter::new(&self.directory, text).map_err(|bad| wrong(&bad))?;
+                let found = stacks.filter(|(_, stack)| filter.matches(&stack.path));
+                found.map(|(stack, _)| stack).collect()
+            };
+            if found.is_empty() {
+                return Err(ProgramError::usage(format!(
+                    "in --replace: `{text}` names no stack"
+                )));
+            }
+            named.extend(found);
+        }
+        Ok(named)
+    }
+
+    /// Returns what is on record, if the project keeps a state.
+    fn on_record(&mut self) -> Result<Option<OnRecord>> {
+        if self.project.settings.state.is_none() {
+            console::note(
+                "the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed",
+            );
+            return Ok(None);
+        }
+        let document = self.read_document();
+        let document = self.refuse(document)?;
+        let counted = orch::change::Counted::default();
+        let standings = self.standings_in(&document, counted, true)?;
+        Ok(Some(OnRecord {
+            document,
+            standings,
+        }))
+    }
+
+    /// Returns the selected stacks that have a driver.
+    fn subjects(
+        &self,
+        selection: &Selection,
+        recorded: Option<&OnRecord>,
+        replaced: &BTreeSet<StackIndex>,
+    ) -> Result<Subjects<'_>> {
+        let outside: Vec<StackIndex> = replaced
+            .iter()
+            .filter(|stack| !selection.contains(**stack))
+            .copied()
+            .collect();
+        if !outside.is_empty() {
+            return Err(ProgramError::usage(format!(
+                "in --replace: {} is not selected",
+                self.names(&outside)
+            )));
+        }
+        let on_path = ToolsOnPath {
+            terraform: ask::is_on_path("terraform"),
+            tofu: ask::is_on_path("tofu"),
+        };
+        let document = recorded.map(|recorded| &recorded.document);
+        let pairs = document.map(|document| Pairs::new(&self.project.stacks, document));
+        let driver_on_record = |stack: StackIndex| {
+            let entry = document?.stacks.get(pairs.as_ref()?.key(stack)?)?;
+            entry.other.get("driver")?.as_str()
+        };
+        let mut subjects = Subjects {
+            all: Vec::new(),
+            without_driver: 0,
+        };
+        for stack in selection.stacks() {
+            let known = driver_on_record(stack);
+            let found = driver_of(&self.project, &self.listing, stack, known, on_path);
+            match found {
+                Some((driver, _)) => subjects.all.push(Subject {
+                    stack,
+                    driver,
+                    is_replaced: replaced.contains(&stack),
+                }),
+                None => subjects.without_driver += 1,
+            }
+        }
+        Ok(subjects)
+    }
+
+    /// Asks the tools and returns the plan; the exit status if that was not possible.
+    fn plan(
+        &self,
+        args: &PlanArgs,
+        query: &Query,
+        subjects: &Subjects<'_>,
+        recorded: Option<&OnRecord>,
+    ) -> Result<std::result::Result<Plan, ExitStatus>> {
+        let needs = entries::needs(self, subjects, recorded, args.options());
+        let asked = match ask::ask(self, args, query, &needs)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        let settled = entries::settle(self, subjects, recorded, &needs, &asked.answers);
+        let working: BTreeSet<StackIndex> = settled.working();
+        let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
+        let after: BTreeMap<StackIndex, Vec<StackIndex>> = match args.options().mode {
+            PlanMode::Normal => conditions(&self.graph, &stacks, &working),
+            PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
+        };
+        let (entries, failed) = settled.entries(&self.project, &after);
+        for failed in &failed {
+            asked.show_output(&failed.stack, &failed.why)?;
+        }
+        Ok(Ok(Plan {
+            id: asked.id,
+            mode: args.options().mode,
+            commit: asked.head,
+            state: recorded.map(|recorded| recorded.standings.base.clone()),
+            entries,
+            failed,
+            without_driver: subjects.without_driver,
+        }))
+    }
+}

@@ -1,0 +1,282 @@
+//! `driver` blocks and who chooses one: how a kind of stack is planned, applied and destroyed, as written.
+//!
+//! This module does not know what the built-in drivers do, nor how one is recognised by the files of a stack.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
+use crate::language::syntax::{Attribute, Block, Expr, ExprKind};
+use crate::language::value::Value;
+use crate::project::attempt::block::exit_codes;
+use crate::source::Spanned;
+
+/// The block.
+pub(crate) const DRIVER: &str = "driver";
+
+/// The drivers that are there without a block. A block of the same name replaces what it says.
+pub const BUILT_IN: [&str; 4] = ["terraform", "opentofu", "terragrunt", NONE];
+
+/// The driver of stacks that are only recorded.
+pub const NONE: &str = "none";
+
+/// What a driver does at one point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DriverStep {
+    /// Gets ready for the other steps.
+    Init,
+    /// Finds what an apply would change.
+    Plan,
+    /// Brings about what the configuration says.
+    Apply,
+    /// Removes what is there.
+    Destroy,
+    /// Reads what is there, and changes nothing.
+    Read,
+    /// Prints the outputs as a JSON object.
+    Outputs,
+}
+
+impl DriverStep {
+    /// All steps.
+    pub const ALL: [DriverStep; 6] = [
+        DriverStep::Init,
+        DriverStep::Plan,
+        DriverStep::Apply,
+        DriverStep::Destroy,
+        DriverStep::Read,
+        DriverStep::Outputs,
+    ];
+
+    /// Returns the attribute that holds its command.
+    pub fn name(self) -> &'static str {
+        match self {
+            DriverStep::Init => "init",
+            DriverStep::Plan => "plan",
+            DriverStep::Apply => "apply",
+            DriverStep::Destroy => "destroy",
+            DriverStep::Read => "read",
+            DriverStep::Outputs => "outputs",
+        }
+    }
+}
+
+/// A `driver` block.
+#[derive(Debug, Clone)]
+pub struct DriverBlock {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// The commands, each a list of words that is evaluated for each stack.
+    pub commands: BTreeMap<DriverStep, Expr>,
+    /// `initialized`: the path in the stack directory that `init` creates.
+    pub initialized: Option<String>,
+    /// `changes_on_exit`: the statuses with which `plan` says that there are changes.
+    pub changes_on_exit: Option<Vec<i32>>,
+    /// `may_replace`: the answer of `plan` may turn an update into a replace.
+    pub may_replace: bool,
+    /// `backend`: where the tool keeps its own state, evaluated for each stack.
+    pub backend: Option<Expr>,
+}
+
+const ATTRIBUTES: [&str; 10] = [
+    "init",
+    "plan",
+    "apply",
+    "destroy",
+    "read",
+    "outputs",
+    "initialized",
+    "changes_on_exit",
+    "may_replace",
+    "backend",
+];
+
+/// Reads the `driver` blocks of the project root, by name.
+pub(crate) fn read<'a>(
+    blocks: impl Iterator<Item = &'a Block>,
+    problems: &mut Vec<Diagnostic>,
+) -> BTreeMap<String, DriverBlock> {
+    let mut drivers: BTreeMap<String, DriverBlock> = BTreeMap::new();
+    for block in blocks {
+        let Some(driver) = one(block, problems) else {
+            continue;
+        };
+        if let Some(first) = drivers.get(&driver.name.value) {
+            let message = format!("there are two drivers `{}`", driver.name.value);
+            let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
+                .label(driver.name.span, "again here")
+                .label(first.name.span, "first here");
+            problems.push(diagnostic.help("remove or rename one of them"));
+            continue;
+        }
+        drivers.insert(driver.name.value.clone(), driver);
+    }
+    drivers
+}
+
+/// Reports a `driver` block outside of the root.
+pub(crate) fn misplaced(block: &Block) -> Diagnostic {
+    let message = "drivers are defined at the root of the project";
+    Diagnostic::error(Code::Misplaced, message)
+        .label(block.kind.span, "not at the root")
+        .help("move the block there; to choose a driver here, set `driver = \"NAME\"` in the block `config` of `orch`")
+}
+
+fn one(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<DriverBlock> {
+    let [label] = block.labels.as_slice() else {
+        let message = "a `driver` block has one label: its name";
+        let span = block.labels.get(1).map_or(block.kind.span, |it| it.span);
+        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
+            .label(span, "in this block")
+            .help("write `driver \"make\" { … }`");
+        problems.push(diagnostic);
+        return None;
+    };
+    let name = label.text.to_string();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let problem = if name.is_empty() || !name.chars().all(is_name) {
+        Some("a name has only ASCII letters, digits, `-` and `_`")
+    } else if name == NONE {
+        Some("the driver `none` does nothing")
+    } else {
+        None
+    };
+    if let Some(problem) = problem {
+        let message = format!("`{name}` cannot be the name of a driver");
+        problems.push(Diagnostic::error(Code::InvalidValue, message).label(label.span, problem));
+        return None;
+    }
+    for inner in &block.body.blocks {
+        let message = format!("unknown block `{}` in `driver`", inner.kind.text);
+        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
+            .label(inner.kind.span, "a driver has only attributes");
+        problems.push(diagnostic);
+    }
+    let mut driver = DriverBlock {
+        name: Spanned {
+            value: name,
+            span: label.span,
+        },
+        commands: BTreeMap::new(),
+        initialized: None,
+        changes_on_exit: None,
+        may_replace: false,
+        backend: None,
+    };
+    for attribute in &block.body.attributes {
+        driver.attribute(attribute, block, problems);
+    }
+    let is_new = !BUILT_IN.contains(&driver.name.value.as_str());
+    let is_written = |step: DriverStep| block.body.attribute(step.name()).is_some();
+    if is_new && !is_written(DriverStep::Apply) {
+        let message = format!("the driver `{}` has no `apply`", driver.name.value);
+        let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
+            .label(label.span, "it cannot do anything")
+            .help("write the command as a list of words: `apply = [\"make\", \"apply\"]`");
+        problems.push(diagnostic);
+    }
+    Some(driver)
+}
+
+impl DriverBlock {
+    fn attribute(&mut self, attribute: &Attribute, block: &Block, problems: &mut Vec<Diagnostic>) {
+        let name = &*attribute.name.text;
+        if let Some(step) = DriverStep::ALL.into_iter().find(|step| step.name() == name) {
+            if let ExprKind::List(words) = &attribute.value.kind
+                && words.is_empty()
+            {
+                let message = format!("`{name}` is empty");
+                problems.push(
+                    Diagnostic::error(Code::InvalidValue, message)
+                        .label(attribute.value.span, "a command has at least a program")
+                        .help("leave it out, or name the program"),
+                );
+            }
+            self.commands.insert(step, attribute.value.clone());
+            return;
+        }
+        match name {
+            "initialized" => self.initialized = path(attribute, problems),
+            "changes_on_exit" => {
+                let codes = exit_codes(attribute, problems);
+                self.changes_on_exit = codes.map(|codes| codes.to_vec());
+            }
+            "may_replace" => match value(attribute, problems) {
+                Some(Value::Bool(may)) => self.may_replace = may,
+                Some(other) => problems.push(wrong(attribute, "`true` or `false`", &other)),
+                None => {}
+            },
+            "backend" => self.backend = Some(attribute.value.clone()),
+            _ => {
+                let message = format!("unknown attribute `{name}` in `driver`");
+                let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
+                    .label(attribute.name.span, "not an attribute of `driver`")
+                    .label(block.kind.span, "in this block");
+                problems.push(diagnostic.did_you_mean(name, ATTRIBUTES));
+            }
+        }
+    }
+}
+
+fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
+    let found = evaluate(
+        &attribute.value,
+        &NoNamespaces("this attribute of a driver"),
+    );
+    found.map_err(|problem| problems.push(*problem)).ok()
+}
+
+fn wrong(attribute: &Attribute, expected: &str, found: &Value) -> Diagnostic {
+    let message = format!("`{}` must be {expected}", attribute.name.text);
+    let label = format!("this is {}", found.type_name());
+    Diagnostic::error(Code::WrongType, message).label(attribute.value.span, label)
+}
+
+/// Reads a path that stays in the stack directory.
+fn path(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<String> {
+    let text = match value(attribute, problems)? {
+        Value::String(text) => text.to_string(),
+        other => {
+            problems.push(wrong(attribute, "a path", &other));
+            return None;
+        }
+    };
+    let mut parts = text.split('/');
+    if text.is_empty() || text.starts_with('/') || parts.any(|part| part == "..") {
+        let message = format!("`{text}` is not a path in the directory of a stack");
+        problems.push(
+            Diagnostic::error(Code::InvalidValue, message)
+                .label(attribute.value.span, "it must not leave that directory"),
+        );
+        return None;
+    }
+    Some(text)
+}
+
+/// Checks that every driver that is chosen exists.
+pub(crate) fn check<'a>(
+    chosen: impl Iterator<Item = &'a Spanned<String>>,
+    drivers: &BTreeMap<String, DriverBlock>,
+    problems: &mut Vec<Diagnostic>,
+) {
+    let known: Vec<&str> = BUILT_IN
+        .into_iter()
+        .chain(drivers.keys().map(String::as_str))
+        .collect();
+    let mut unknown: BTreeMap<_, &Spanned<String>> = BTreeMap::new();
+    for chosen in chosen {
+        if !known.contains(&chosen.value.as_str()) {
+            // The instances of a directory share the place.
+            let place = (chosen.span.file, chosen.span.range().start);
+            unknown.entry(place).or_insert(chosen);
+        }
+    }
+    for chosen in unknown.into_values() {
+        let message = format!("there is no driver `{}`", chosen.value);
+        let diagnostic =
+            Diagnostic::error(Code::UnknownDriver, message).label(chosen.span, "chosen here");
+        let diagnostic = diagnostic.did_you_mean(&chosen.value, known.iter().copied());
+        problems.push(diagnostic.help("define it at the root: `driver \"NAME\" { … }`"));
+    }
+}

@@ -1,0 +1,150 @@
+//! A plan as JSON, without values.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::is_shown;
+use crate::path::StackPath;
+use crate::plan::Plan;
+use crate::plan::entry::{Action, PlanEntry};
+use crate::project::{Problems, Project};
+use crate::report::document::{FORMAT, PathJson, ProblemsJson};
+
+#[derive(Serialize)]
+struct PlanJson<'a> {
+    format: u32,
+    id: &'a str,
+    mode: &'static str,
+    commit: Option<&'a str>,
+    state: Option<StateJson<'a>>,
+    /// Whether there is anything to apply.
+    applyable: bool,
+    /// Whether nothing failed, is blocked or was left out.
+    complete: bool,
+    /// Whether a tool failed.
+    errored: bool,
+    stacks: Vec<EntryJson<'a>>,
+    failed: Vec<FailedJson<'a>>,
+    without_driver: usize,
+    #[serde(flatten)]
+    problems: ProblemsJson<'a>,
+}
+
+#[derive(Serialize)]
+struct StateJson<'a> {
+    address: &'a str,
+    lineage: &'a str,
+    serial: u64,
+}
+
+#[derive(Serialize)]
+struct EntryJson<'a> {
+    #[serde(flatten)]
+    path: PathJson<'a>,
+    /// As in Terraform: a replace is two.
+    actions: Vec<&'static str>,
+    reason: ReasonJson<'a>,
+    /// The stacks with work that it is decided after; `null` if it is decided.
+    conditional: Option<Vec<&'a str>>,
+    blocked: Option<&'a str>,
+    changes: Option<CountsJson>,
+    resources: Vec<ResourceJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReasonJson<'a> {
+    source: &'static str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct CountsJson {
+    add: u64,
+    change: u64,
+    remove: u64,
+}
+
+#[derive(Serialize)]
+struct ResourceJson<'a> {
+    address: &'a str,
+    actions: &'a [String],
+}
+
+#[derive(Serialize)]
+struct FailedJson<'a> {
+    #[serde(flatten)]
+    path: PathJson<'a>,
+    why: &'a str,
+}
+
+/// Writes a plan as JSON: all of its entries, also those where nothing is done.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_plan_json(
+    out: &mut impl Write,
+    plan: &Plan,
+    project: &Project,
+    problems: &Problems,
+) -> io::Result<()> {
+    let document = PlanJson {
+        format: FORMAT,
+        id: &plan.id,
+        mode: plan.mode.word(),
+        commit: plan.commit.as_deref(),
+        state: plan.state.as_ref().map(|state| StateJson {
+            address: &state.address,
+            lineage: &state.lineage,
+            serial: state.serial,
+        }),
+        applyable: plan.is_applyable(),
+        complete: plan.is_complete(),
+        errored: !plan.failed.is_empty(),
+        stacks: plan.entries.iter().map(entry_json).collect(),
+        failed: plan
+            .failed
+            .iter()
+            .map(|failed| FailedJson {
+                path: PathJson::new(&failed.stack),
+                why: &failed.why,
+            })
+            .collect(),
+        without_driver: plan.without_driver,
+        problems: ProblemsJson::new(problems, project),
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
+    let conditional = entry.is_undecided() || entry.action.is_work() && !entry.after.is_empty();
+    EntryJson {
+        path: PathJson::new(&entry.stack),
+        actions: match entry.action {
+            Action::Replace => vec!["delete", "create"],
+            action => vec![action.word()],
+        },
+        reason: ReasonJson {
+            source: entry.reason.source.word(),
+            text: &entry.reason.text,
+        },
+        conditional: (conditional && is_shown(entry))
+            .then(|| entry.after.iter().map(StackPath::as_str).collect()),
+        blocked: entry.blocked.as_deref(),
+        changes: entry.counts.map(|counts| CountsJson {
+            add: counts.add,
+            change: counts.change,
+            remove: counts.remove,
+        }),
+        resources: entry
+            .resources
+            .iter()
+            .map(|resource| ResourceJson {
+                address: &resource.address,
+                actions: &resource.actions,
+            })
+            .collect(),
+    }
+}

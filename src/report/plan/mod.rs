@@ -1,0 +1,85 @@
+//! A plan as text, JSON and Markdown.
+
+mod json;
+mod text;
+
+pub use json::write_plan_json;
+pub use text::write_plan;
+
+use crate::driver::Counts;
+use crate::plan::Plan;
+use crate::plan::entry::{Action, PlanEntry};
+
+/// Returns the sign of an entry.
+fn sign(entry: &PlanEntry) -> &'static str {
+    if entry.blocked.is_some() {
+        return "!";
+    }
+    if entry.is_undecided() {
+        return "?";
+    }
+    match entry.action {
+        Action::NoOp => " ",
+        Action::Create => "+",
+        Action::Adopt => "=",
+        Action::Update => "~",
+        Action::Replace => "-/+",
+        Action::Delete => "-",
+        Action::Read => "<",
+    }
+}
+
+/// Returns numbers of resources: `+4 ~0 -0`.
+fn counts_text(counts: &Counts) -> String {
+    let Counts {
+        add,
+        change,
+        remove,
+    } = counts;
+    format!("+{add} ~{change} -{remove}")
+}
+
+/// Returns whether an entry is worth a line: something is done, cannot be done, or was found.
+fn is_shown(entry: &PlanEntry) -> bool {
+    let has_drifted = || {
+        let counts = entry.counts.as_ref();
+        counts.is_some_and(|counts| *counts != Counts::default())
+    };
+    entry.action != Action::NoOp || entry.blocked.is_some() || entry.is_undecided() || has_drifted()
+}
+
+/// Returns the sentence that sums a plan up.
+fn summary(plan: &Plan) -> String {
+    let count = |action: Action| plan.count(action);
+    let blocked = plan.entries.iter().filter(|it| it.blocked.is_some());
+    let undecided = plan.entries.iter().filter(|it| it.is_undecided()).count();
+    let mut parts = vec![
+        format!("{} to create", count(Action::Create)),
+        format!("{} to update", count(Action::Update)),
+        format!("{} to replace", count(Action::Replace)),
+        format!("{} to delete", count(Action::Delete)),
+    ];
+    for (number, what) in [
+        (count(Action::Adopt), "to put on record"),
+        (count(Action::Read), "to read"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{number} {what}"));
+        }
+    }
+    let mut others = Vec::new();
+    for (number, what) in [
+        (undecided, "to decide"),
+        (blocked.count(), "blocked"),
+        (plan.failed.len(), "failed"),
+    ] {
+        if number > 0 {
+            others.push(format!("{number} {what}"));
+        }
+    }
+    others.push(format!("{} unchanged", count(Action::NoOp)));
+    if plan.without_driver > 0 {
+        others.push(format!("{} without a driver", plan.without_driver));
+    }
+    format!("Plan: {}; {}.", parts.join(", "), others.join(", "))
+}

@@ -1,0 +1,85 @@
+//! A plan as text.
+
+use std::io::{self, Write};
+
+use super::{counts_text, is_shown, sign, summary};
+use crate::plan::Plan;
+use crate::plan::entry::PlanEntry;
+use crate::printable::printable;
+
+/// How many stacks a condition names.
+const MAX_NAMED: usize = 3;
+
+/// Writes what would be done: a line for each stack, and a sentence that sums it up.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
+    let shown = plan.entries.iter().filter(|entry| is_shown(entry));
+    let lines: Vec<[String; 5]> = shown.map(line).collect();
+    let width = |column: usize| {
+        let widths = lines.iter().map(|line| line[column].chars().count());
+        widths.max().unwrap_or_default()
+    };
+    let widths: [usize; 4] = std::array::from_fn(width);
+    for [sign, path, action, reason, counts] in &lines {
+        let [w_sign, w_path, w_action, w_reason] = widths;
+        let line = format!(
+            "  {sign:>w_sign$} {path:<w_path$}  {action:<w_action$}  {reason:<w_reason$}  {counts}"
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    if !lines.is_empty() {
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", summary(plan))
+}
+
+fn line(entry: &PlanEntry) -> [String; 5] {
+    let path = printable(entry.stack.as_str()).into_owned();
+    let reason = |text: &str| printable(text).into_owned();
+    if let Some(why) = &entry.blocked {
+        let text = format!("blocked: {why}");
+        return [
+            sign(entry).to_owned(),
+            path,
+            reason(&text),
+            String::new(),
+            String::new(),
+        ];
+    }
+    if entry.is_undecided() {
+        let text = format!("decided after {}", named(entry));
+        return [
+            sign(entry).to_owned(),
+            path,
+            reason(&text),
+            String::new(),
+            String::new(),
+        ];
+    }
+    [
+        sign(entry).to_owned(),
+        path,
+        entry.action.word().to_owned(),
+        reason(&entry.reason.text),
+        entry.counts.as_ref().map(counts_text).unwrap_or_default(),
+    ]
+}
+
+/// Names the stacks that an entry waits for.
+fn named(entry: &PlanEntry) -> String {
+    let first = entry.after.iter().take(MAX_NAMED);
+    let mut names: Vec<&str> = first.map(crate::path::StackPath::as_str).collect();
+    let more = entry.after.len() - names.len();
+    let more = format!("{more} more");
+    if entry.after.len() > MAX_NAMED {
+        names.push(&more);
+    }
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, first)) => format!("{} and {last}", first.join(", ")),
+        None => String::new(),
+    }
+}

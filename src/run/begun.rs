@@ -1,0 +1,200 @@
+//! A run from its first moment to its last, whatever its turns do: the lock, the journal, the commands.
+
+use std::cell::RefCell;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::record::journal::{Header, RunRecord, UncommittedFile};
+use crate::run::event::{RunEvent, RunSummary, Sink};
+use crate::run::event_stream::EventStream;
+use crate::run::execute::{
+    Commands, Execution, Inbox, Streams, Task, TooFewFiles, execute, make_room,
+};
+use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
+use crate::run::state::{Confirming, Reports, RunState, StatePlan};
+use crate::run::turn::{Step, TurnIndex};
+use crate::state::writer::{Ended, StateWriter};
+
+/// Under which circumstances a run begins.
+#[derive(Debug)]
+pub struct Circumstances {
+    /// Whether the run is recorded, and locked against others. A project without a marked root keeps
+    /// nothing.
+    pub is_recorded: bool,
+    /// Whether another run may be in progress.
+    pub allow_concurrent: bool,
+    /// What was not committed, if that is known.
+    pub uncommitted: Option<Vec<UncommittedFile>>,
+    /// Whether a report will be written.
+    pub is_reported: bool,
+    /// Where else the lines of its journal go.
+    pub events: Option<EventStream>,
+}
+
+/// Why a run does not begin.
+#[derive(Debug)]
+pub enum BeginError {
+    /// Too few files may be open.
+    Files(TooFewFiles),
+    /// Signals cannot be received.
+    Signals(io::Error),
+    /// Another run is in progress.
+    Busy(Busy),
+}
+
+/// A run whose first command is about to start.
+#[derive(Debug)]
+pub struct BegunRun {
+    execution: Execution,
+    /// The commands of each turn, without what needs no process.
+    tasks: Vec<Vec<Task>>,
+    inbox: Inbox,
+    recording: Recording,
+    id: String,
+    state: Option<RunState>,
+    /// What is worth telling about how the run is recorded.
+    pub notes: Vec<RecordingNote>,
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub struct EndedRun {
+    /// How it went.
+    pub summary: Arc<RunSummary>,
+    /// Its record, if a report needs it.
+    pub record: Option<RunRecord>,
+    /// Why its last events did not reach the stream.
+    pub problem: Option<io::Error>,
+    /// What came of what was to be on record in the state, if anything was.
+    pub state: Option<Ended>,
+}
+
+impl BegunRun {
+    /// Makes room for the commands, takes the lock and begins the journal. From now on signals reach
+    /// the run, whose journal records them. Each turn has a command for each of its steps that is one.
+    ///
+    /// # Errors
+    ///
+    /// If I/O or the operating system fails, or another run is in progress.
+    pub fn begin(
+        root: &Path,
+        id: &str,
+        execution: Execution,
+        tasks: Vec<Vec<Task>>,
+        jobs: NonZeroUsize,
+        header: impl FnOnce() -> Header,
+        circumstances: Circumstances,
+    ) -> Result<Self, BeginError> {
+        make_room(jobs.get().min(execution.turns.len())).map_err(BeginError::Files)?;
+        let inbox = Inbox::with_signals().map_err(BeginError::Signals)?;
+        let Circumstances {
+            is_recorded,
+            allow_concurrent,
+            uncommitted: _,
+            is_reported,
+            events: mut stream,
+        } = circumstances;
+        let is_followed = is_reported || stream.is_some();
+        let header = (is_recorded || is_followed).then(header);
+        let (mut recording, notes) = match &header {
+            Some(header) if is_recorded => {
+                Recording::begin(root, header, allow_concurrent).map_err(BeginError::Busy)?
+            }
+            _ => (Recording::default(), Vec::new()),
+        };
+        if let Some((stream, header)) = stream.as_mut().zip(header.as_ref()) {
+            // If there is no reader, the first event fails.
+            _ = stream.write(header);
+        }
+        recording.follow(Followers {
+            record: header.filter(|_| is_reported).map(RunRecord::new),
+            stream,
+        });
+        Ok(BegunRun {
+            execution,
+            tasks,
+            inbox,
+            recording,
+            id: id.to_owned(),
+            state: None,
+            notes,
+        })
+    }
+
+    /// Returns the folder of the run, if it has one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.recording.folder()
+    }
+
+    /// Makes the run keep the state. `start` starts the writer, which tells these reports.
+    ///
+    /// # Errors
+    ///
+    /// If the writer cannot be started.
+    pub fn keep_state(
+        mut self,
+        plan: StatePlan,
+        start: impl FnOnce(Reports) -> io::Result<StateWriter>,
+    ) -> io::Result<Self> {
+        let writer = start(plan.reports(&self.inbox))?;
+        let steps: Arc<[Step]> = [Step::Confirmation, Step::Command("command".into())].into();
+        for (number, turn) in self.execution.turns.iter_mut().enumerate() {
+            if plan.records(number) {
+                turn.steps = steps.clone();
+            }
+        }
+        self.state = Some(plan.begin(self.id.clone(), writer));
+        Ok(self)
+    }
+
+    /// Runs the commands with these streams, and returns the result. The sinks receive every event;
+    /// what is about to start is on record before it starts.
+    pub fn carry_out(mut self, streams: Streams<'_>, sinks: &mut [&mut dyn Sink]) -> EndedRun {
+        let tasks = self.tasks;
+        let turns = self.execution.turns.clone();
+        let task = |turn: TurnIndex, step: usize| {
+            let before = turns[turn.get()].steps[..step].iter();
+            let number = before.filter(|step| !matches!(step, Step::Confirmation));
+            tasks[turn.get()][number.count()].clone()
+        };
+        let mut commands = Commands::new(task, streams);
+        let recording = &mut self.recording;
+        let state = self.state.map(|state| Rc::new(RefCell::new(state)));
+        let mut on_event = |event: &RunEvent| {
+            if let (Some(state), RunEvent::Ended(ending)) = (&state, event) {
+                state.borrow().ended(ending);
+            }
+            let mut problems = recording.event(event);
+            for sink in &mut *sinks {
+                problems.extend(sink.event(event).err());
+            }
+            for problem in problems {
+                let not_kept = RunEvent::NotKept(problem.to_string());
+                for sink in &mut *sinks {
+                    // A sink that fails twice has nothing new to say.
+                    _ = sink.event(&not_kept);
+                }
+            }
+        };
+        let summary = match &state {
+            None => execute(self.execution, &mut commands, &self.inbox, &mut on_event),
+            Some(state) => {
+                let state = state.clone();
+                let mut confirming = Confirming { commands, state };
+                execute(self.execution, &mut confirming, &self.inbox, &mut on_event)
+            }
+        };
+        let state = state.and_then(Rc::into_inner).map(RefCell::into_inner);
+        let state = state.map(RunState::finish);
+        let (record, ended) = self.recording.end();
+        EndedRun {
+            summary,
+            record,
+            problem: ended.err(),
+            state,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What the tools answer, and what becomes of it.
+
+use insta::assert_snapshot;
+
+use super::project;
+use crate::support::Repository;
+
+const CHANGES: &str = "echo '{\"add\":1,\"change\":2}' > \"$ORCH_ANSWER\"; exit 2";
+
+#[test]
+fn a_plan_has_a_line_for_each_stack_with_something_to_do() {
+    let sandbox = project(&[("/a", CHANGES), ("/b", "exit 0"), ("/c", "exit 2")]);
+    let output = sandbox.orch("plan");
+    assert_eq!(output.code(), 0, "{output:?}");
+    assert_snapshot!(output.stdout, @"
+      ~ /a  update  has changes  +1 ~2 -0
+      ~ /c  update  has changes
+
+    Plan: 0 to create, 2 to update, 0 to replace, 0 to delete; 1 unchanged.
+    ");
+    assert!(output.stderr.contains("keeps no state"), "{output:?}");
+    assert_eq!(sandbox.orch("plan --detailed-exitcode").code(), 2);
+    assert_eq!(sandbox.orch("plan --detailed-exitcode --match b").code(), 0);
+}
+
+#[test]
+fn what_runs_after_work_is_decided_after_it() {
+    let sandbox = project(&[("/a", CHANGES), ("/b", "exit 0"), ("/c", "exit 1")]);
+    let after = |it: &str| format!("stack {{\n  driver = \"fake\"\n  after = [\"{it}\"]\n}}\n");
+    sandbox.write("/b/stack.orch.hcl", after("/a"));
+    sandbox.write("/c/stack.orch.hcl", after("/b"));
+    // The tool of `/c` fails, perhaps because `/a` is not there yet.
+    let output = sandbox.orch("plan");
+    assert_eq!(output.code(), 0, "{output:?}");
+    assert_snapshot!(output.stdout, @"
+      ~ /a  update            has changes  +1 ~2 -0
+      ? /b  decided after /a
+      ? /c  decided after /a
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 2 to decide, 0 unchanged.
+    ");
+}
+
+#[test]
+fn a_tool_that_fails_fails_the_plan_and_is_heard_on_stderr() {
+    let sandbox = project(&[
+        ("/a", "echo on stdout; echo on stderr >&2; exit 1"),
+        ("/b", CHANGES),
+    ]);
+    let output = sandbox.orch("plan --format json");
+    assert_eq!(output.code(), 1, "{output:?}");
+    let plan = output.data();
+    assert_eq!(plan["errored"], true);
+    assert_eq!(plan["applyable"], false);
+    assert_eq!(plan["failed"][0]["path"], "/a");
+    assert_eq!(plan["stacks"][0]["path"], "/b");
+    assert_eq!(plan["stacks"][0]["changes"]["change"], 2);
+    for line in ["orch: /a: exit status 1", "on stdout", "on stderr"] {
+        assert!(output.stderr.contains(line), "{line}: {output:?}");
+    }
+}
+
+#[test]
+fn a_driver_modifies_an_action_and_chooses_none() {
+    let says = |action: &str, status: u8| {
+        format!("echo '{{\"action\":\"{action}\"}}' > \"$ORCH_ANSWER\"; exit {status}")
+    };
+    let replace = says("replace", 0);
+    let no_op = says("no-op", 2);
+    let sandbox = project(&[("/a", &*replace), ("/b", &*no_op)]);
+    assert_snapshot!(sandbox.orch("plan").stdout, @"
+      -/+ /a  replace  the driver asks for it
+
+    Plan: 0 to create, 0 to update, 1 to replace, 0 to delete; 1 unchanged.
+    ");
+    let without = sandbox
+        .read("/orch.orch.hcl")
+        .replace("  may_replace = true\n", "");
+    sandbox.write("/orch.orch.hcl", without);
+    let output = sandbox.orch("plan --match a");
+    assert_eq!(output.code(), 1);
+    assert!(output.stderr.contains("`may_replace = true`"), "{output:?}");
+    sandbox.write("/a/says", "echo '{\"actoin\":1}' > \"$ORCH_ANSWER\"");
+    let output = sandbox.orch("plan --match a");
+    assert_eq!(output.code(), 1);
+    assert!(output.stderr.contains("actoin"), "{output:?}");
+}
+
+#[test]
+fn a_driver_knows_what_it_is_asked_for() {
+    let says = "echo \"$ORCH_ACTION $1 $2\" > asked";
+    let sandbox = project(&[("/a", says)]);
+    let asked = |arguments: &str| {
+        assert_eq!(sandbox.orch(arguments).code(), 0, "{arguments}");
+        sandbox.read("/a/asked").trim().to_owned()
+    };
+    assert_eq!(asked("plan"), "update");
+    assert_eq!(asked("plan --destroy"), "delete");
+    assert_eq!(asked("plan -- one two"), "update one two");
+    assert_eq!(asked("plan --replace a"), "delete");
+    let conflict = sandbox.orch("plan --replace nowhere");
+    assert_eq!(conflict.code(), 64);
+    assert!(conflict.stderr.contains("names no stack"), "{conflict:?}");
+    assert_eq!(sandbox.orch("plan --destroy --refresh-only").code(), 64);
+}
+
+#[test]
+fn a_plan_is_a_run_on_record_that_cannot_be_resumed() {
+    let sandbox = project(&[("/a", "echo from the tool; exit 1")]);
+    assert_eq!(sandbox.orch("plan").code(), 1);
+    assert!(sandbox.orch("runs list").stdout.contains("orch plan"));
+    let logs = sandbox.orch("runs logs last");
+    assert!(logs.stdout.contains("from the tool"), "{logs:?}");
+    let resumed = sandbox.orch("run --resume");
+    assert_eq!(resumed.code(), 4);
+    assert!(resumed.stderr.contains("`orch plan`"), "{resumed:?}");
+    // What the tools answer may be secret.
+    let left = std::fs::read_dir(sandbox.path("/.orch/plans")).unwrap();
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn with_a_state_only_what_is_not_as_applied_is_asked() {
+    let sandbox = project(&[
+        ("/a", "touch ../asked-a; exit 2"),
+        ("/b", "touch ../asked-b"),
+    ]);
+    let state = "orch {\n  config {\n    state {\n      project = \"acme\"\n    }\n  }\n}\n";
+    sandbox.write("/state.orch.hcl", state);
+    sandbox.write("/.gitignore", "asked-*\n");
+    let sandbox = Repository::of(sandbox);
+    assert_eq!(sandbox.orch("state init").code(), 0);
+    assert_snapshot!(sandbox.orch("plan").stdout, @"
+      + /a  create  not recorded
+      = /b  adopt   exists, and is not recorded
+
+    Plan: 1 to create, 0 to update, 0 to replace, 0 to delete, 1 to put on record; 0 unchanged.
+    ");
+    assert_eq!(sandbox.orch("state adopt").code(), 0);
+    std::fs::remove_file(sandbox.path("/asked-a")).unwrap();
+    std::fs::remove_file(sandbox.path("/asked-b")).unwrap();
+    assert_snapshot!(sandbox.orch("plan").stdout, @"Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 2 unchanged.");
+    assert!(
+        !sandbox.path("/asked-a").exists(),
+        "its inputs are those on record"
+    );
+    assert_eq!(sandbox.orch("plan --full").code(), 0);
+    assert!(sandbox.path("/asked-a").exists());
+    sandbox.write("/a/more", "");
+    assert_eq!(sandbox.orch("state taint b").code(), 0);
+    assert_snapshot!(sandbox.orch("plan").stdout, @"
+      ~ /a  update  a/more differs
+      + /b  create  tainted
+
+    Plan: 1 to create, 1 to update, 0 to replace, 0 to delete; 0 unchanged.
+    ");
+}

@@ -1,0 +1,65 @@
+//! Plans of real Terraform.
+
+use crate::support::{Sandbox, skipped};
+
+const MAIN: &str = r#"variable "x" {
+  default = 1
+}
+
+resource "terraform_data" "a" {
+  input = var.x
+}
+
+output "fixed" {
+  value = "known before anything exists"
+}
+"#;
+
+#[test]
+fn terraform_is_recognised_and_its_plan_is_read() {
+    let is_there = std::process::Command::new("terraform")
+        .arg("version")
+        .output();
+    if is_there.is_err() {
+        return skipped("there is no terraform on the PATH");
+    }
+    let sandbox = Sandbox::new("");
+    sandbox.write("/net/stack.orch.hcl", "stack {\n}\n");
+    sandbox.write("/net/main.tf", MAIN);
+    let planned = |arguments: &str| {
+        let output = sandbox.orch(&format!("plan --format json {arguments}"));
+        assert_eq!(output.code(), 0, "{output:?}");
+        let plan = output.json();
+        let stack = &plan["stacks"][0];
+        (stack["actions"].to_string(), stack["changes"].to_string())
+    };
+    let counts = |add: u8, change: u8, remove: u8| {
+        format!(r#"{{"add":{add},"change":{change},"remove":{remove}}}"#)
+    };
+    assert_eq!(planned(""), (r#"["create"]"#.to_owned(), counts(1, 0, 0)));
+    let applied = sandbox.orch("run -- terraform apply -auto-approve -input=false");
+    assert_eq!(applied.code(), 0, "{applied:?}");
+    assert_eq!(planned(""), (r#"["no-op"]"#.to_owned(), counts(0, 0, 0)));
+    assert_eq!(
+        planned("-- -var x=2"),
+        (r#"["update"]"#.to_owned(), counts(0, 1, 0))
+    );
+    assert_eq!(
+        planned("--destroy"),
+        (r#"["delete"]"#.to_owned(), counts(0, 0, 1))
+    );
+    assert_eq!(
+        planned("--refresh-only"),
+        (r#"["no-op"]"#.to_owned(), counts(0, 0, 0))
+    );
+    assert_eq!(
+        planned("--replace net"),
+        (r#"["delete","create"]"#.to_owned(), counts(0, 0, 1))
+    );
+    // A change of outputs alone is a change.
+    sandbox.write(
+        "/net/more.tf",
+        "output \"more\" {\n  value = terraform_data.a.id\n}\n",
+    );
+    assert_eq!(planned(""), (r#"["update"]"#.to_owned(), counts(0, 0, 0)));
+}
