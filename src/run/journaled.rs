@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::project::attempt::ExitCodes;
-use crate::project::config::TagLimit;
+use crate::project::config::{Recorded, TagLimit};
 use crate::record::journal::{
     self, ChangesRecord, Counts, Ended, Event, Finished, JournalEntry, ResourcesRecord,
 };
@@ -242,13 +242,14 @@ impl From<&RunSettings> for journal::SettingsRecord {
             success_exit_codes: settings.exit_codes.success.as_deref().map(<[i32]>::to_vec),
             changes_exit_codes: settings.exit_codes.changes.as_deref().map(<[i32]>::to_vec),
             detailed_exit_code: settings.detailed_exit_code,
+            recording: settings.recording.map(Into::into),
         }
     }
 }
 
 impl RunSettings {
-    /// Returns the settings that a journal names. `on_error` is not among them: a word that only a
-    /// later `orch` knows matters only where nothing else is said.
+    /// Returns the settings that a journal names. `on_error` and `recording` are not among them: a word
+    /// that only a later `orch` knows matters only where nothing else is said.
     pub fn recorded(settings: &journal::SettingsRecord) -> Self {
         let limits = settings.limits.iter().filter_map(|limit| {
             Some(TagLimit {
@@ -272,6 +273,33 @@ impl RunSettings {
                 changes: settings.changes_exit_codes.as_deref().map(Arc::from),
             },
             detailed_exit_code: settings.detailed_exit_code,
+            recording: None,
+        }
+    }
+}
+
+impl From<Recorded> for journal::RecordingRecord {
+    fn from(recording: Recorded) -> Self {
+        match recording {
+            Recorded::Apply => journal::RecordingRecord::Apply,
+            Recorded::Destroy => journal::RecordingRecord::Destroy,
+            Recorded::Never => journal::RecordingRecord::Never,
+        }
+    }
+}
+
+impl Recorded {
+    /// Returns what a journal names.
+    ///
+    /// # Errors
+    ///
+    /// The word, if only a later `orch` knows it.
+    pub fn recorded(recording: &journal::RecordingRecord) -> Result<Self, &str> {
+        match recording {
+            journal::RecordingRecord::Apply => Ok(Recorded::Apply),
+            journal::RecordingRecord::Destroy => Ok(Recorded::Destroy),
+            journal::RecordingRecord::Never => Ok(Recorded::Never),
+            journal::RecordingRecord::Other(word) => Err(word),
         }
     }
 }

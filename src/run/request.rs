@@ -21,6 +21,7 @@ use crate::git::{GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::attempt::Attempts;
+use crate::project::config::Recorded;
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{
@@ -215,6 +216,11 @@ impl PreparedRun {
     /// Returns how many commands run at the same time.
     pub fn jobs(&self) -> NonZeroUsize {
         self.request.settings.jobs()
+    }
+
+    /// Returns what the state records the run as, if that is given explicitly.
+    pub fn recording(&self) -> Option<Recorded> {
+        self.request.settings.recording
     }
 
     /// Returns the record that the run would begin with.

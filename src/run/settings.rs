@@ -10,7 +10,7 @@ use regex::bytes::RegexSet;
 
 use crate::project::Project;
 use crate::project::attempt::{Attempts, DEFAULT_BACKOFF, ExitCodes, Retry, patterns};
-use crate::project::config::TagLimit;
+use crate::project::config::{Recorded, TagLimit};
 use crate::project::stack::StackIndex;
 use crate::run::run_command::RunCommand;
 use crate::run::schedule::{Limit, OnError};
@@ -47,6 +47,8 @@ pub struct RunSettings {
     pub exit_codes: ExitCodes,
     /// Whether the exit status of the run shows whether there are changes.
     pub detailed_exit_code: bool,
+    /// What the state records the run as, whatever its command is.
+    pub recording: Option<Recorded>,
 }
 
 /// Why settings cannot be applied.
@@ -95,6 +97,7 @@ impl RunSettings {
         }
         self.exit_codes = self.exit_codes.or(&earlier.exit_codes);
         self.detailed_exit_code |= earlier.detailed_exit_code;
+        self.recording = self.recording.or(earlier.recording);
         self
     }
 

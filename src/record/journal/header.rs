@@ -144,6 +144,24 @@ pub struct SettingsRecord {
     /// Whether the exit status of the run shows whether there are changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detailed_exit_code: bool,
+    /// Whether the state records the run, if a flag says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingRecord>,
+}
+
+/// Whether the state records a run, whatever its command is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordingRecord {
+    /// As an apply.
+    Apply,
+    /// As a destroy.
+    Destroy,
+    /// It does not.
+    Never,
+    /// A word that this version does not know.
+    #[serde(untagged)]
+    Other(String),
 }
 
 /// At most this many stacks with a tag run at once.

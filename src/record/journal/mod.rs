@@ -30,8 +30,8 @@ pub use self::entry::{
     OutcomeRecord, ReactionRecord, ResourcesRecord,
 };
 pub use self::header::{
-    Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, SettingsRecord,
-    TagLimitRecord, UncommittedFile, arguments,
+    Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, RecordingRecord,
+    SettingsRecord, TagLimitRecord, UncommittedFile, arguments,
 };
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::read::ReadError;

@@ -38,6 +38,7 @@ fn header(run: &str, command: &str) -> Header {
             success_exit_codes: None,
             changes_exit_codes: None,
             detailed_exit_code: false,
+            recording: None,
         },
         base: None,
         head: None,

@@ -201,6 +201,70 @@ fn only_commands_that_match_are_recorded_unless_flags_say_otherwise() {
 }
 
 #[test]
+fn a_resumed_run_is_recorded_as_the_run_that_it_resumes() {
+    let repository = project();
+    let fails = |it: bool| does(&repository, if it { "exit 7\n" } else { "" });
+    let statuses = || statuses(&repository);
+    let run = |arguments: &str, code: i32| {
+        let (found, stderr) = deploy(&repository, arguments);
+        assert_eq!(found, code, "{arguments}: {stderr}");
+    };
+    fails(true);
+    run("--match a --record ../../deploy status", 1);
+    assert_eq!(statuses(), "/a failed");
+    run("--resume", 1);
+    fails(false);
+    run("--resume", 0);
+    assert_eq!(statuses(), "/a applied", "through two runs");
+    // As a destroy too.
+    fails(true);
+    run("--match a --record=destroy ../../deploy status", 1);
+    fails(false);
+    run("--only-failed", 0);
+    assert_eq!(statuses(), "");
+    // What is said anew counts, and so does it from then on.
+    fails(true);
+    run("--match a --no-record ../../deploy up", 1);
+    run("--resume", 1);
+    assert_eq!(statuses(), "");
+    run("--resume --record=apply", 1);
+    assert_eq!(statuses(), "/a failed");
+    run("--resume --no-record", 1);
+    fails(false);
+    run("--resume", 0);
+    assert_eq!(statuses(), "/a failed", "nobody has recorded the success");
+    // Where no flag said anything, the patterns decide once more.
+    fails(true);
+    run("--match b ../../deploy up", 1);
+    fails(false);
+    run("--resume", 0);
+    assert_eq!(statuses(), "/a failed, /b applied");
+}
+
+#[test]
+fn a_resumed_run_that_a_later_orch_records_in_another_way_has_to_say_how() {
+    let repository = project();
+    does(&repository, "exit 7\n");
+    assert_eq!(deploy(&repository, "--no-record ../../deploy up").0, 1);
+    let runs = repository.path("/.orch/runs");
+    let folders = std::fs::read_dir(runs).unwrap();
+    let mut journals = folders.map(|folder| folder.unwrap().path().join("journal.jsonl"));
+    let journal = journals.find(|path| path.exists()).unwrap();
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let later = text.replace("\"recording\":\"never\"", "\"recording\":\"half\"");
+    assert_ne!(text, later);
+    std::fs::write(&journal, later).unwrap();
+    let (code, stderr) = deploy(&repository, "--resume");
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("`half`"), "{stderr}");
+    assert!(
+        stderr.contains("with `--record` or `--no-record`"),
+        "{stderr}"
+    );
+    assert_eq!(deploy(&repository, "--resume --no-record").0, 1);
+}
+
+#[test]
 fn a_backend_is_asked_only_for_commands_that_are_recorded() {
     let repository = project();
     let files = repository.read("/state.orch.hcl");
@@ -233,7 +297,7 @@ fn a_backend_is_asked_only_for_commands_that_are_recorded() {
     repository.write("/state.orch.hcl", "");
     assert_snapshot!(repository.orch("run -q -X --record true"), @"
     [stderr]
-    error: `--record` is given, and this project keeps no state
+    error: `--record` was given, and this project keeps no state
       = help: see `orch help state`
     [exit status 4]
     ");

@@ -131,7 +131,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         events: EventArgs::stream(descriptor, events)?,
     };
     let kept = match kept {
-        Some(kept) => Some((kept.plan(&loaded, args, &run, &command)?, kept)),
+        Some(kept) => Some((kept.plan(&loaded, &run, &command)?, kept)),
         None => None,
     };
     let begun = begin(&loaded, run, circumstances, kept)?;

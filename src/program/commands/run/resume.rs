@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use orch::git::GitError;
 use orch::printable::printable;
+use orch::project::config::Recorded;
 use orch::project::stack::Stacks;
 use orch::record::journal::Header;
 use orch::run::resume::{
@@ -301,6 +302,15 @@ fn earlier_settings(args: &RunArgs, header: &Header) -> Result<RunSettings> {
                 .hint("say what to do after a failure with `--on-error`")
         })?;
         settings.on_error = Some(on_error);
+    }
+    if args.settings().recording.is_none() {
+        let recording = header.settings.recording.as_ref();
+        let recording = recording.map(Recorded::recorded).transpose();
+        settings.recording = recording.map_err(|word| {
+            let unknown = ResumeError::unknown_word(header, "`--record`", word);
+            ProgramError::refused(unknown.to_string())
+                .hint("say whether to record the run with `--record` or `--no-record`")
+        })?;
     }
     Ok(settings)
 }

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use orch::diagnostic::closest;
-use orch::project::config::TagLimit;
+use orch::project::config::{Recorded, TagLimit};
 use orch::run::schedule::OnError;
 use orch::run::settings::{RunSettings, SettingsError};
 
 use super::arguments::{OnErrorArg, RunArgs};
+use super::record_flags::RecordAs;
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -37,6 +38,11 @@ impl RunArgs {
             retry_backoff: attempts.retry_backoff,
             exit_codes: self.exit_codes.exit_codes(),
             detailed_exit_code: self.exit_codes.detailed_exitcode,
+            recording: match self.record.record {
+                Some(RecordAs::Apply) => Some(Recorded::Apply),
+                Some(RecordAs::Destroy) => Some(Recorded::Destroy),
+                None => self.record.no_record.then_some(Recorded::Never),
+            },
         }
     }
 }

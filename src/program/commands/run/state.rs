@@ -23,7 +23,6 @@ use orch::state::lock::{Locked, lock};
 use orch::state::writer::{Ended, LocalCopy, Loss, Pauses, StateWriter};
 
 use super::RunArgs;
-use super::record_flags::{RecordArgs, RecordAs};
 use crate::program::commands::Loaded;
 use crate::program::commands::state::errors::from_lock;
 use crate::program::commands::state::evidence::{Published, declared, inputs};
@@ -51,7 +50,7 @@ pub(super) fn take(
     run: &PreparedRun,
     command: &RunCommand,
 ) -> Result<Option<KeptState>> {
-    let Some(actions) = actions(loaded, &args.record, run, command)? else {
+    let Some(actions) = actions(loaded, run, command)? else {
         if args.select.fetch && !args.select.changed {
             return Err(ProgramError::usage(
                 "`--fetch` has no effect without `--changed` in a run that is not put on record in a state",
@@ -142,25 +141,23 @@ fn check_keys(stacks: &Stacks, document: &Document, recorded: &[StackIndex]) -> 
 }
 
 /// Returns what each turn is recorded as; `None` if no turn is recorded.
-fn actions(
-    loaded: &Loaded,
-    args: &RecordArgs,
-    run: &PreparedRun,
-    command: &RunCommand,
-) -> Result<Option<Actions>> {
+fn actions(loaded: &Loaded, run: &PreparedRun, command: &RunCommand) -> Result<Option<Actions>> {
     let project = &loaded.project;
+    let forced = match run.recording() {
+        Some(Recorded::Apply) => Some(Action::Apply),
+        Some(Recorded::Destroy) => Some(Action::Destroy),
+        Some(Recorded::Never) => return Ok(None),
+        None => None,
+    };
     let Some(block) = &project.settings.state else {
-        if args.record.is_some() {
+        if forced.is_some() {
             return Err(ProgramError::refused(
-                "`--record` is given, and this project keeps no state",
+                "`--record` was given, and this project keeps no state",
             )
             .hint("see `orch help state`"));
         }
         return Ok(None);
     };
-    if args.no_record {
-        return Ok(None);
-    }
     let host = |name: &str| std::env::var(name).ok();
     let patterns = block.patterns(&host).map_err(|problems| {
         console::diagnostics(problems.iter(), &project.sources);
@@ -169,11 +166,7 @@ fn actions(
     })?;
     let of_turn = |(turn, &stack): (usize, &StackIndex)| {
         let words: &[OsString] = command.of(stack);
-        let forced = args.record.map(|record| match record {
-            RecordAs::Apply => Action::Apply,
-            RecordAs::Destroy => Action::Destroy,
-        });
-        if let Some(action) = forced {
+        if let Some(action) = forced.clone() {
             // Never its arguments, which may hold secrets.
             let program = std::path::Path::new(words.first()?).file_name()?;
             return Some((action, program.to_string_lossy().into_owned()));
@@ -318,11 +311,10 @@ impl KeptState {
     pub(super) fn plan(
         &self,
         loaded: &Loaded,
-        args: &RunArgs,
         run: &PreparedRun,
         command: &RunCommand,
     ) -> Result<StatePlan> {
-        let actions = actions(loaded, &args.record, run, command)?;
+        let actions = actions(loaded, run, command)?;
         let actions = actions.unwrap_or_else(|| vec![None; run.sequence.len()]);
         let document = self.document();
         let records = (self.evidence).records(&loaded.project, run, actions, document);
