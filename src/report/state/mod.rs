@@ -2,6 +2,7 @@
 
 mod recorded;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
@@ -353,6 +354,44 @@ pub fn write_backups_json(out: &mut impl Write, serials: &[u64]) -> io::Result<(
     let backups = serials.iter().map(|&serial| BackupJson { serial });
     let backups = backups.collect();
     json(out, &BackupsJson { backups })
+}
+
+/// Writes as JSON the graph of the stacks on record, given what each runs right after.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_recorded_graph_json(
+    out: &mut impl Write,
+    address: &str,
+    document: &Document,
+    dependencies: &BTreeMap<&str, Vec<&str>>,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct StackJson<'a> {
+        path: &'a str,
+        name: &'a str,
+        after: &'a [&'a str],
+    }
+    #[derive(Serialize)]
+    struct GraphJson<'a> {
+        address: &'a str,
+        lineage: &'a str,
+        serial: u64,
+        stacks: Vec<StackJson<'a>>,
+    }
+    let stacks = document.stacks.iter().map(|(key, entry)| StackJson {
+        path: key,
+        name: &entry.name,
+        after: dependencies.get(key.as_str()).map_or(&[], Vec::as_slice),
+    });
+    let graph = GraphJson {
+        address,
+        lineage: &document.lineage,
+        serial: document.serial,
+        stacks: stacks.collect(),
+    };
+    json(out, &graph)
 }
 
 /// Writes as JSON what a command has written.

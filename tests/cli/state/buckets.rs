@@ -37,7 +37,7 @@ fn the_commands_work_with_each_kind_of_bucket() {
             ("state list", 4),
             ("state init", 0),
             ("state init", 4),
-            ("state import --format cfngin graph.json", 0),
+            ("state import graph.json", 0),
             ("state taint a --reason x", 0),
             ("state list", 0),
             ("state show", 0),
@@ -63,7 +63,7 @@ fn a_request_or_an_answer_that_is_lost_loses_and_repeats_nothing() {
         let sandbox = in_bucket(&server);
         let orch = |arguments: &str| orch(&sandbox, &server, arguments);
         assert_eq!(orch("state init").code(), 0);
-        assert_eq!(orch("state import --format cfngin graph.json").code(), 0);
+        assert_eq!(orch("state import graph.json").code(), 0);
         let before = server.requests();
         assert_eq!(orch("state taint a").code(), 0);
         let requests = server.requests() - before;

@@ -240,7 +240,7 @@ fn a_dry_run_writes_nothing() {
         "forget a",
         "move a x",
         "restore 1",
-        "import --format cfngin more.json",
+        "import more.json",
     ] {
         sandbox.write("/more.json", r#"{"more": []}"#);
         let output = sandbox.orch(&format!("state {command} --dry-run"));
@@ -255,7 +255,7 @@ fn each_write_is_one_more_and_keeps_the_document_before() {
     let sandbox = project("backups = 3");
     assert_eq!(sandbox.orch("state init").code(), 0);
     sandbox.write("/graph.json", r#"{"a": []}"#);
-    let imported = sandbox.orch("state import --format cfngin graph.json");
+    let imported = sandbox.orch("state import graph.json");
     assert_eq!(imported.code(), 0);
     for _ in 0..3 {
         assert_eq!(sandbox.orch("state taint a").code(), 0);
@@ -399,11 +399,11 @@ fn a_graph_of_cfngin_comes_and_goes() {
     sandbox.write("/graph.json", r#"{"gone": ["a"], "a": []}"#);
     sandbox.git_init();
     sandbox.git_at("/").run("commit --allow-empty -m first");
-    let imported = sandbox.orch("state import --format cfngin graph.json --commit HEAD");
+    let imported = sandbox.orch("state import graph.json --commit HEAD");
     assert_snapshot!(imported, @"
     imported /gone
     [stderr]
-    note: `/a` is on record already, and stays as it is
+    note: `/a` is already on record and stays as it is
     ");
     let entry = document(&sandbox)["stacks"]["/gone"].clone();
     assert_eq!(entry["applied"]["seen"].as_str().unwrap().len(), 40);
@@ -412,18 +412,70 @@ fn a_graph_of_cfngin_comes_and_goes() {
 }
 
 #[test]
+fn a_graph_comes_and_goes_as_json() {
+    let sandbox = recorded();
+    let serial = document(&sandbox)["serial"].clone();
+    // Two stacks of one name, which CFNgin could not tell apart.
+    change_document(&sandbox, |document| {
+        document["stacks"]["/c"]["name"] = json!("a");
+    });
+    let exported = sandbox.orch("state export --format json").json();
+    assert_eq!(exported["serial"], serial);
+    assert_eq!(
+        exported["stacks"],
+        json!([
+            { "path": "/a", "name": "a", "after": [] },
+            { "path": "/a/b", "name": "b", "after": ["/a"] },
+            { "path": "/c", "name": "a", "after": ["/a", "/a/b"] },
+        ])
+    );
+    sandbox.write("/graph.json", r#"{"gone": ["b"]}"#);
+    let imported = sandbox.orch("state import graph.json --format json").json();
+    assert_eq!(imported["stacks"], json!(["/gone"]));
+    assert_eq!(imported["serial"], document(&sandbox)["serial"]);
+    sandbox.remove("/.orch/state/default.json");
+    for command in ["export", "import graph.json"] {
+        let refused = sandbox.orch(&format!("state {command} --format json"));
+        assert_eq!(refused.code(), 4, "{refused}");
+        let problem = refused.data()["refused"]["problem"].clone();
+        assert!(problem.as_str().unwrap().contains("there is no document"));
+    }
+}
+
+#[test]
+fn a_name_that_is_neither_that_of_a_stack_nor_a_path_is_refused() {
+    let sandbox = recorded();
+    for graph in [
+        r#"{"": []}"#,
+        r#"{"/": []}"#,
+        r#"{"../x": []}"#,
+        r#"{"x": [""]}"#,
+    ] {
+        sandbox.write("/graph.json", graph);
+        let refused = sandbox.orch("state import graph.json");
+        assert_eq!(refused.code(), 4, "{graph}: {refused}");
+        assert_eq!(document(&sandbox)["serial"], 2, "{graph}");
+    }
+    assert_snapshot!(sandbox.orch("state import graph.json"), @"
+    [stderr]
+    error: no stack here has the name ``, and it cannot be recorded as a path
+    [exit status 4]
+    ");
+}
+
+#[test]
 fn names_that_several_stacks_have_are_refused() {
     let sandbox = Sandbox::layout("x/net\n y/net");
     sandbox.write("/state.orch.hcl", super::block(""));
     assert_eq!(sandbox.orch("state init").code(), 0);
     sandbox.write("/graph.json", r#"{"net": []}"#);
-    assert_snapshot!(sandbox.orch("state import --format cfngin graph.json"), @"
+    assert_snapshot!(sandbox.orch("state import graph.json"), @"
     [stderr]
     error: several stacks have the name `net`: `/x/net`, `/y/net`
     [exit status 4]
     ");
     sandbox.write("/graph.json", "[]");
-    assert_snapshot!(sandbox.orch("state import --format cfngin graph.json"), @"
+    assert_snapshot!(sandbox.orch("state import graph.json"), @"
     [stderr]
     error: it is not the persistent graph of CFNgin, which is an object of lists of names: invalid type: sequence, expected a map at line 1 column 0
       = help: check whether `graph.json` is the file that you mean

@@ -35,12 +35,7 @@ fn of_many_writers_at_once_none_loses_a_write() {
     let sandbox = recorded();
     let graph: Vec<String> = (0..10).map(|stack| format!("\"s{stack}\": []")).collect();
     sandbox.write("/graph.json", format!("{{{}}}", graph.join(",")));
-    assert_eq!(
-        sandbox
-            .orch("state import --format cfngin graph.json")
-            .code(),
-        0
-    );
+    assert_eq!(sandbox.orch("state import graph.json").code(), 0);
     for _ in 0..5 {
         let start = |stack: u32| {
             let mut command = sandbox.command(&format!("state taint /s{stack}"));

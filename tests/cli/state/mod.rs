@@ -37,7 +37,7 @@ fn recorded() -> Sandbox {
     let sandbox = project("");
     assert_eq!(sandbox.orch("state init").code(), 0);
     sandbox.write("/graph.json", r#"{"a": [], "b": ["a"], "c": ["a", "b"]}"#);
-    let imported = sandbox.orch("state import --format cfngin graph.json");
+    let imported = sandbox.orch("state import graph.json");
     assert_eq!(imported.code(), 0, "{imported:?}");
     sandbox
 }

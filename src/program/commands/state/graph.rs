@@ -9,6 +9,9 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use orch::git::Repository;
+use orch::path::ProjectPath;
+use orch::printable::printable;
+use orch::report::write_recorded_graph_json;
 use orch::selection::recorded;
 use orch::state::cfngin::{self, CfnginError, Graph};
 use orch::state::document::{Applied, Document, Entry};
@@ -20,28 +23,18 @@ use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// The format of a graph of another tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GraphFormat {
-    /// The persistent graph of `CFNgin`: `{"stack": ["what it runs after"]}`, by name
-    Cfngin,
-}
-
-/// Record the stacks of another tool's graph as applied
+/// Record the stacks of a `CFNgin` persistent graph as applied
 ///
-/// Takes a file that was downloaded. `CFNgin` keeps its graph at
-/// `s3://BUCKET/persistent_graphs/NAMESPACE/KEY.json`, or, where its documentation is right, at
-/// `s3://BUCKET/NAMESPACE/persistent_graphs/NAMESPACE/KEY.json`. A name means the stack that has it; a
-/// name that no stack has is recorded as the path `/NAME`. What is on record already stays as it is.
+/// Download the graph first: `CFNgin` keeps it at `s3://BUCKET/persistent_graphs/NAMESPACE/KEY.json` or,
+/// according to its documentation, at
+/// `s3://BUCKET/NAMESPACE/persistent_graphs/NAMESPACE/KEY.json`. It lists by name what each stack runs
+/// after, as in `{"app": ["network"]}`. A name that no stack has is recorded as the path `/NAME`. What is
+/// already on record stays as it is.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// The file
+    /// The downloaded graph
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-
-    /// The format of the file
-    #[arg(long, value_enum)]
-    pub(super) format: GraphFormat,
 
     /// The commit that is known to be applied
     #[arg(long, value_name = "REV")]
@@ -49,11 +42,13 @@ pub(crate) struct ImportArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
 }
 
-/// Write the stacks on record and what they run after for another tool
-///
-/// Names must be unique among the stacks on record.
+/// Print the graph of the stacks on record, as they declared it when they were applied
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The format of the graph
@@ -61,24 +56,50 @@ pub(crate) struct ExportArgs {
     pub(super) format: GraphFormat,
 }
 
+/// The format of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// The persistent graph of `CFNgin`, by name: `{"app": ["network"]}`. No two stacks on record may
+    /// have the same name
+    Cfngin,
+    /// For other programs: the path and name of each stack, and the paths of what it runs after
+    Json,
+}
+
+impl GraphFormat {
+    /// Returns the format of a refusal.
+    pub(super) fn refusal(self) -> Format {
+        match self {
+            GraphFormat::Cfngin => Format::Text,
+            GraphFormat::Json => Format::Json,
+        }
+    }
+}
+
 fn refused(error: CfnginError) -> ProgramError {
     ProgramError::new(ErrorKind::Refused, error.into())
 }
 
-pub(super) fn export(state: &State) -> Result<ExitStatus> {
+pub(super) fn export(state: &State, args: &ExportArgs) -> Result<ExitStatus> {
     let document = state.read()?;
     state.check_stacks(&document)?;
     let dependencies = recorded::dependencies(&document);
-    let name = |key: &str| {
-        document
-            .stacks
-            .get(key)
-            .map_or_else(String::new, |entry| entry.name.clone())
-    };
-    let graph = cfngin::graph(&dependencies, name).map_err(refused)?;
     let mut out = console::stdout();
-    serde_json::to_writer_pretty(&mut out, &graph).map_err(std::io::Error::from)?;
-    writeln!(out)?;
+    match args.format {
+        GraphFormat::Cfngin => {
+            let name = |key: &str| {
+                let entry = document.stacks.get(key);
+                entry.map_or_else(String::new, |entry| entry.name.clone())
+            };
+            let graph = cfngin::graph(&dependencies, name).map_err(refused)?;
+            serde_json::to_writer_pretty(&mut out, &graph).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        GraphFormat::Json => {
+            let address = state.backend.address();
+            write_recorded_graph_json(&mut out, &address, &document, &dependencies)?;
+        }
+    }
     out.flush()?;
     Ok(ExitStatus::Success)
 }
@@ -108,7 +129,7 @@ pub(super) fn import(state: &State, args: &ImportArgs) -> Result<ExitStatus> {
         commit: commit.as_deref(),
     };
     let edit = state.edit("import", &args.write);
-    state.change(&edit, Format::Text, each("imported"), |document, now| {
+    state.change(&edit, args.format, each("imported"), |document, now| {
         imported.record(document, now)
     })
 }
@@ -135,22 +156,31 @@ struct Imported<'a> {
 }
 
 impl Imported<'_> {
-    fn key(&self, name: &str) -> String {
-        self.keys
-            .get(name)
-            .cloned()
-            .unwrap_or_else(|| format!("/{}", name.trim_matches('/')))
+    fn key(&self, name: &str) -> Result<String> {
+        if let Some(key) = self.keys.get(name) {
+            return Ok(key.clone());
+        }
+        let path = ProjectPath::root().resolve(name.trim_start_matches('/'));
+        match path {
+            Ok(path) if !path.is_root() => Ok(path.as_str().to_owned()),
+            _ => Err(ProgramError::refused(format!(
+                "no stack here has the name `{}`, and it cannot be recorded as a path",
+                printable(name)
+            ))),
+        }
     }
 
     fn record(&self, document: &mut Document, now: Timestamp) -> Result<Vec<String>> {
         let mut new = Vec::new();
         for (name, before) in self.graph {
-            let key = self.key(name);
-            if name.trim_matches('/').is_empty() {
-                return Err(ProgramError::refused("a stack has an empty name"));
-            }
+            let key = self.key(name)?;
+            let after: Vec<String> = before
+                .iter()
+                .map(|name| self.key(name))
+                .collect::<Result<_>>()?;
             if document.stacks.contains_key(&key) {
-                console::note(&format!("`{key}` is on record already, and stays as it is"));
+                let key = printable(&key);
+                console::note(&format!("`{key}` is already on record and stays as it is"));
                 continue;
             }
             let applied = Applied {
@@ -167,7 +197,7 @@ impl Imported<'_> {
             };
             let entry = Entry {
                 name: name.clone(),
-                after: before.iter().map(|name| self.key(name)).collect(),
+                after,
                 applied: Some(applied),
                 ..Entry::default()
             };

@@ -112,7 +112,8 @@ pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitSta
         StateCommand::Untaint(args) => args.format,
         StateCommand::Backups(args) => args.format,
         StateCommand::Restore(args) => args.format,
-        StateCommand::Import(_) | StateCommand::Export(_) => Format::Text,
+        StateCommand::Import(args) => args.format,
+        StateCommand::Export(args) => args.format.refusal(),
         StateCommand::Unlock(args) => args.format,
         StateCommand::Recover(args) => args.format,
     };
@@ -153,7 +154,7 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
         StateCommand::Backups(args) => read::backups(&state, args),
         StateCommand::Restore(args) => write::restore(&state, args),
         StateCommand::Import(args) => graph::import(&state, args),
-        StateCommand::Export(_) => graph::export(&state),
+        StateCommand::Export(args) => graph::export(&state, args),
         StateCommand::Unlock(args) => recover::unlock(&state, args),
         StateCommand::Recover(args) => recover::recover(&state, args),
     }
