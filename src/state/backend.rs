@@ -172,6 +172,13 @@ impl Backend {
         }
     }
 
+    /// Returns the name of the record of a run for people, and what is there, readable or not.
+    pub(super) fn record_object(&self, run: &str) -> Result<(String, Option<Object>), StoreError> {
+        let key = self.record_key(run);
+        let object = self.store.get(&key)?;
+        Ok((self.store.address(&key), object))
+    }
+
     /// Returns the serials of the backups, oldest first.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use super::backend::{Backend, Read, ReadError, Swap};
 use super::clock::Clock;
 use super::document::{Action, Document, Lock, Write};
 use super::run_record::{Broken, RunRecord, Tally};
+use super::salvage::{self, Damage, FoundRecord};
 use super::store::{Condition, Presence, StoreError, Version};
 use crate::author::Author;
 
@@ -46,6 +47,9 @@ pub enum LockError {
     /// Another run writes.
     #[error("the state is locked")]
     Held(Box<Held>),
+    /// The holder is dead, and what it has left is damaged.
+    #[error("the run record `{}` cannot be used: {}", .1.address, .1.why)]
+    Damaged(Box<Lock>, Damage),
     /// Somebody else was faster each time.
     #[error("`{0}` changes faster than it can be written")]
     Busy(String),
@@ -181,7 +185,7 @@ pub(super) fn read(backend: &Backend) -> Result<Read, LockError> {
 ///
 /// # Errors
 ///
-/// If another run holds the lock.
+/// If another run holds the lock, or what the dead one has left is damaged.
 pub(super) fn free(
     backend: &Backend,
     document: &mut Document,
@@ -199,7 +203,14 @@ pub(super) fn free(
     if !matches!(presence, Presence::Alone(_)) {
         return Err(held(backend, Some(lock))?);
     }
-    let record = backend.record(&lock.run)?.map(|(record, _)| record);
+    let found = salvage::find(backend, &lock.run)?;
+    let record = match found {
+        Some(FoundRecord {
+            damage: Some(damage),
+            ..
+        }) => return Err(LockError::Damaged(Box::new(lock), damage)),
+        found => found.and_then(|found| found.record),
+    };
     settle(document, &lock, record.as_ref(), author, now, None);
     Ok(Some((lock, presence)))
 }
@@ -215,11 +226,11 @@ pub(super) fn held_by_other(backend: &Backend, lock: Lock) -> Result<LockError, 
 
 /// Returns who holds a lock and when they were heard of.
 fn held(backend: &Backend, lock: Option<Lock>) -> Result<LockError, ReadError> {
-    let record = match &lock {
-        Some(lock) => backend.record(&lock.run)?,
+    let found = match &lock {
+        Some(lock) => salvage::find(backend, &lock.run)?,
         None => None,
     };
-    let heard = record.map(|(record, _)| record.at);
+    let heard = found.and_then(|found| found.record).map(|record| record.at);
     Ok(LockError::Held(Box::new(Held {
         heard: heard.or(lock.as_ref().map(|lock| lock.since)),
         lock,
@@ -283,6 +294,9 @@ pub enum UnlockError {
     /// The holder was heard of just now.
     #[error("the holder of the lock was heard of just now")]
     Alive(Box<Held>),
+    /// What the holder has recorded cannot all be read.
+    #[error("the run record `{}` cannot be used: {}", .1.address, .1.why)]
+    Damaged(Box<Lock>, Damage),
 }
 
 impl From<ReadError> for UnlockError {
@@ -302,7 +316,7 @@ impl From<StoreError> for UnlockError {
 pub struct Unlocking {
     /// The code of the lock.
     pub code: String,
-    /// Also from a holder who was heard of just now.
+    /// Also from a holder who was heard of just now, or whose run record is damaged.
     pub force: bool,
     /// Why, in the user's words.
     pub reason: Option<String>,
@@ -310,24 +324,44 @@ pub struct Unlocking {
     pub dry_run: bool,
 }
 
+/// A lock that was taken away.
+#[derive(Debug)]
+pub struct Unlocked {
+    /// The lock.
+    pub lock: Lock,
+    /// The document without it.
+    pub document: Document,
+    /// What could not be read of what the holder had recorded, and is lost.
+    pub damage: Option<Damage>,
+}
+
 /// Takes a lock away from its holder, who can write nothing from then on. What they have recorded is
-/// merged; what they have begun counts as interrupted. Returns the lock, and the document without it.
+/// merged; what they have begun counts as interrupted.
 ///
 /// # Errors
 ///
-/// If the lock has another code, if its holder may be alive, or if the document cannot be written.
+/// If the lock has another code, if its holder may be alive, if what they have recorded is damaged, or if
+/// the document cannot be written.
 pub fn unlock(
     backend: &Backend,
     unlocking: &Unlocking,
     author: &Author,
     clock: &dyn Clock,
-) -> Result<(Lock, Document), UnlockError> {
+) -> Result<Unlocked, UnlockError> {
+    let mut damage = None;
     for _ in 0..ATTEMPTS {
         let read = read(backend)?;
         let mut document = read.document.clone();
         let lock = document.lock.clone().ok_or(UnlockError::NotLocked)?;
-        let record = backend.record(&lock.run)?;
-        let heard = record.as_ref().map(|(record, _)| record.at);
+        let (record, version) = match salvage::find(backend, &lock.run)? {
+            None => (None, None),
+            Some(found) => {
+                // Once a tombstone has replaced the record, that is whole.
+                damage = found.damage.or(damage);
+                (found.record, Some(found.version))
+            }
+        };
+        let heard = record.as_ref().map(|record| record.at);
         let held = || {
             Box::new(Held {
                 lock: Some(lock.clone()),
@@ -341,23 +375,31 @@ pub fn unlock(
         let age = now.duration_since(heard.unwrap_or(lock.since));
         let is_broken = record
             .as_ref()
-            .is_some_and(|(record, _)| record.broken.is_some());
+            .is_some_and(|record| record.broken.is_some());
+        if !unlocking.force
+            && let Some(damage) = damage
+        {
+            return Err(UnlockError::Damaged(Box::new(lock), damage));
+        }
         if !unlocking.force && !is_broken && age < ALIVE {
             return Err(UnlockError::Alive(held()));
         }
-        if let Some((record, version)) = &record
-            && record.broken.is_none()
+        if let Some(version) = version
+            && !is_broken
             && !unlocking.dry_run
         {
+            let record = record.clone().unwrap_or_else(|| {
+                RunRecord::new(&document, lock.code.clone(), lock.run.clone(), now)
+            });
             let tombstone = RunRecord {
                 sequence: record.sequence + 1,
                 broken: Some(Broken {
                     by: author.by.clone(),
                     at: now,
                 }),
-                ..record.clone()
+                ..record
             };
-            let condition = Condition::Unchanged(version.clone());
+            let condition = Condition::Unchanged(version);
             match backend.swap_record(&tombstone, &condition)? {
                 Swap::Done(_) => {}
                 // The holder wrote at the same time.
@@ -365,17 +407,21 @@ pub fn unlock(
             }
         }
         document.serial += 1;
-        let record = record.map(|(record, _)| record);
         let reason = unlocking.reason.clone();
         settle(&mut document, &lock, record.as_ref(), author, now, reason);
+        let unlocked = |damage| Unlocked {
+            lock: lock.clone(),
+            document: document.clone(),
+            damage,
+        };
         if unlocking.dry_run {
-            return Ok((lock, document));
+            return Ok(unlocked(damage));
         }
         backend.back_up(&read)?;
         let condition = Condition::Unchanged(read.version);
         if let Swap::Done(_) = backend.swap(&document, &condition)? {
             backend.delete_record(&lock.run);
-            return Ok((lock, document));
+            return Ok(unlocked(damage));
         }
     }
     Err(LockError::Busy(backend.address()).into())

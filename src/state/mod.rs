@@ -17,5 +17,6 @@ pub mod lock;
 pub mod open;
 pub mod recover;
 pub mod run_record;
+pub mod salvage;
 pub mod store;
 pub mod writer;

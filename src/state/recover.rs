@@ -9,6 +9,7 @@ use super::clock::Clock;
 use super::document::{Document, Entry, Write};
 use super::lock::{ATTEMPTS, LockError, held_by_other, read};
 use super::run_record::{RunRecord, Tally};
+use super::salvage;
 use super::store::{Condition, StoreError};
 use crate::author::Author;
 
@@ -95,8 +96,10 @@ pub fn recover(
         };
         document.serial += 1;
         if was_locked
-            && let Some((beside, _)) = backend.record(&record.run).map_err(LockError::from)?
+            && let Some(found) = salvage::find(backend, &record.run).map_err(LockError::from)?
+            && let Some(beside) = found.record
         {
+            // What is damaged in it is in the record on this machine.
             document.merge(&beside.stacks);
         }
         let mut missing = BTreeMap::new();

@@ -117,6 +117,115 @@ fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
     assert_eq!(sandbox.orch("state unlock 6a1f --force").code(), 0);
 }
 
+/// Damages the run record: what it says of `/a` cannot be read.
+fn damage(sandbox: &Sandbox) {
+    let file = format!("/.orch/state/default.run-{RUN}.json");
+    let mut record: Value = serde_json::from_str(&sandbox.read(&file)).unwrap();
+    record["stacks"]["/a"]["tags"] = json!(1);
+    sandbox.write(&file, record.to_string());
+}
+
+#[test]
+fn a_damaged_record_gives_way_to_force_and_nothing_readable_is_lost() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    damage(&sandbox);
+    assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
+    [stderr]
+    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: invalid type: integer `1`, expected a sequence at line 1 column 607
+      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
+      = help: if that run is gone, add `--force`; what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost then
+    [exit status 5]
+    ");
+    assert_eq!(document(&sandbox)["lock"]["code"], "6a1f");
+    // Everybody else is told who holds the lock.
+    for command in ["taint a", "restore 1"] {
+        let refused = sandbox.orch(&format!("state {command}"));
+        assert_eq!(refused.code(), 4, "{refused}");
+    }
+    let shown = sandbox.orch("state show");
+    assert_eq!(shown.code(), 0, "{shown}");
+    assert!(shown.stdout.contains("code 6a1f"), "{shown}");
+    assert!(shown.stderr.contains("damaged"), "{shown}");
+    let before = document(&sandbox)["stacks"]["/a"].clone();
+    assert_snapshot!(sandbox.orch("state unlock 6a1f --force"), @"
+    took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001
+    [stderr]
+    warning: `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` was damaged: what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost
+    ");
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    assert_eq!(document["stacks"]["/a"], before);
+    assert_eq!(document["stacks"].get("/a/b"), None);
+    assert_eq!(document["stacks"]["/c"]["last"]["failure"], "interrupted");
+}
+
+#[test]
+fn a_record_that_nothing_can_be_read_of_gives_way_to_force_too() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    sandbox.write(&format!("/.orch/state/default.run-{RUN}.json"), "{\"for");
+    assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
+    [stderr]
+    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 5
+      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
+      = help: if that run is gone, add `--force`; what run 019a0000-0000-7000-8000-000000000001 recorded is lost then
+    [exit status 5]
+    ");
+    assert_snapshot!(sandbox.orch("state unlock 6a1f --force --dry-run"), @"
+    took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001
+    [stderr]
+    warning: `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` was damaged: what run 019a0000-0000-7000-8000-000000000001 recorded is lost
+    note: nothing was written: this is a dry run
+    ");
+    let before = document(&sandbox);
+    assert_eq!(sandbox.orch("state unlock 6a1f --force").code(), 0);
+    let after = document(&sandbox);
+    assert_eq!(after["lock"], json!(null));
+    assert_eq!(after["stacks"], before["stacks"]);
+    let left = sandbox.path(&format!("/.orch/state/default.run-{RUN}.json"));
+    assert!(!left.exists());
+}
+
+#[test]
+fn a_dead_run_whose_record_is_damaged_is_not_taken_over() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    damage(&sandbox);
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let Ok(host) = host else {
+        return crate::support::skipped("the name of this machine is not in /proc");
+    };
+    change_document(&sandbox, |document| {
+        document["lock"]["host"] = json!(host.trim());
+    });
+    let before = document(&sandbox);
+    let refused = sandbox.orch("state taint a").to_string();
+    assert_snapshot!(refused.replace(host.trim(), "[host]"), @"
+    [stderr]
+    error: run 019a0000-0000-7000-8000-000000000001 was killed, and its record is damaged
+      caused by: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: invalid type: integer `1`, expected a sequence at line 1 column 607
+      = help: on [host], where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
+      = help: take its lock away with `orch state unlock --force 6a1f`; what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost then
+    [exit status 5]
+    ");
+    assert_eq!(document(&sandbox), before);
+    assert_eq!(sandbox.orch("state unlock 6a1f --force").code(), 0);
+}
+
+#[test]
+fn what_is_damaged_beside_the_document_is_recovered_from_the_machine_of_the_run() {
+    let sandbox = recorded();
+    leave(&sandbox);
+    lock(&sandbox, LONG_AGO);
+    damage(&sandbox);
+    assert_eq!(sandbox.orch("state recover last").code(), 0);
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    assert_eq!(document["stacks"]["/a"]["applied"]["run"], RUN);
+    assert_eq!(document["stacks"]["/c"]["last"]["failure"], "interrupted");
+}
+
 #[test]
 fn a_lock_whose_run_died_on_this_machine_is_taken_over() {
     let sandbox = recorded();

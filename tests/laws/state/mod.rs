@@ -15,7 +15,7 @@ use orch::state::backend::Backend;
 use orch::state::clock::Clock;
 use orch::state::document::{Action, Attempt, Document, Entry, Intent, Outcome, Taint, UNMERGED};
 use orch::state::edit::{self, Binding, Edit};
-use orch::state::lock::{self, Unlocking};
+use orch::state::lock::{self, Unlocked, Unlocking};
 use orch::state::recover::{RecoverError, Recovery, recover};
 use orch::state::run_record::RunRecord;
 use orch::state::writer::{Change, Core, Ended, LocalCopy, Pauses, Report};
@@ -416,7 +416,7 @@ impl World {
             dry_run: false,
         };
         let unlocked = lock::unlock(&self.backend(), &unlocking, &author(), &self.clock);
-        let Ok((_, document)) = unlocked else {
+        let Ok(Unlocked { document, .. }) = unlocked else {
             return;
         };
         let runs = self.live.iter().flatten().chain(&self.gone);

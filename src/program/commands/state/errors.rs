@@ -1,9 +1,12 @@
 //! What the errors of the state mean for the exit status, and what the user can do.
 
+use orch::printable::printable;
 use orch::report::holder_text;
 use orch::state::backend::ReadError;
+use orch::state::document::Lock;
 use orch::state::edit::EditError;
 use orch::state::lock::{Held, LockError};
+use orch::state::salvage::Damage;
 use orch::state::store::StoreError;
 
 use crate::program::error::{ErrorKind, ProgramError};
@@ -35,8 +38,48 @@ pub(in crate::program::commands) fn from_lock(error: LockError) -> ProgramError 
         LockError::Read(error) => from_read(error),
         LockError::Missing(address) => missing(&address),
         LockError::Held(held) => locked(&held),
+        LockError::Damaged(ref lock, ref damage) => {
+            let what = format!(
+                "run {} was killed, and its record is damaged",
+                printable(&lock.run)
+            );
+            let force = format!(
+                "take its lock away with `orch state unlock --force {}`; {} then",
+                printable(&lock.code),
+                is_lost(damage, lock)
+            );
+            let elsewhere = where_else(lock);
+            ProgramError::from(anyhow::Error::new(error).context(what))
+                .hint(elsewhere)
+                .hint(force)
+        }
         LockError::Busy(_) => ProgramError::new(ErrorKind::External, error.into()),
     }
+}
+
+/// Says what is lost when a lock is taken away whose run record is damaged: a clause.
+pub(super) fn is_lost(damage: &Damage, lock: &Lock) -> String {
+    let run = printable(&lock.run);
+    match damage.lost.as_deref() {
+        None => format!("what run {run} recorded is lost"),
+        Some([]) => format!("nothing that run {run} recorded is lost"),
+        Some(stacks) => format!("what run {run} recorded of {} is lost", quoted(stacks)),
+    }
+}
+
+/// Returns where the run may have kept what is lost.
+pub(super) fn where_else(lock: &Lock) -> String {
+    format!(
+        "on {}, where that run was, `orch state recover {}` may still bring back all of it",
+        printable(&lock.host),
+        printable(&lock.run)
+    )
+}
+
+/// Names some stacks.
+pub(super) fn quoted(stacks: &[String]) -> String {
+    let stacks = stacks.iter().map(|stack| format!("`{}`", printable(stack)));
+    stacks.collect::<Vec<_>>().join(", ")
 }
 
 /// Explains an edit that was not made.

@@ -11,7 +11,7 @@ use orch::report::{
     ShownState, write_backups_json, write_entry, write_entry_json, write_history,
     write_history_json, write_recorded, write_recorded_json, write_state, write_state_json,
 };
-
+use orch::state::backend::ReadError;
 use orch::state::document::Document;
 
 use super::errors::{from_read, from_store};
@@ -138,7 +138,14 @@ pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {
         return Ok(ExitStatus::Success);
     }
     let record = match &document.lock {
-        Some(lock) => state.backend.record(&lock.run).map_err(from_read)?,
+        Some(lock) => match state.backend.record(&lock.run) {
+            Err(error @ ReadError::Damaged { .. }) => {
+                // The code of the lock is what takes it away.
+                console::warning(&error.to_string());
+                None
+            }
+            found => found.map_err(from_read)?,
+        },
         None => None,
     };
     let backups = state.backend.backups().map_err(from_store)?;

@@ -5,29 +5,30 @@ use orch::folder::GuardedFolder;
 use orch::printable::printable;
 use orch::record::journal::{Liveness, Runs};
 use orch::report::holder_text;
-use orch::state::lock::{self, UnlockError, Unlocking};
+use orch::state::lock::{self, UnlockError, Unlocked, Unlocking};
 use orch::state::recover::{self as recovery, RecoverError, Recovery};
 use orch::state::run_record::RunRecord;
 use orch::state::writer::LocalCopy;
 
-use super::errors::{from_lock, locked};
+use super::errors::{from_lock, is_lost, locked, quoted, where_else};
 use super::write::each;
 use super::{Format, State, WriteArgs};
 use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// Take the lock away from a run, which can record nothing from then on
 ///
 /// What the run has recorded is kept; what it has begun counts as interrupted. A run that was heard of
-/// within two minutes may be alive: see the address of its CI job first.
+/// within two minutes may be alive: see the address of its CI job first. If its record is damaged, what
+/// can be read of it is kept, and `--force` gives up the rest.
 #[derive(Debug, Args)]
 pub(crate) struct UnlockArgs {
     /// The code of the lock, which `orch state show` prints
     #[arg(value_name = "CODE")]
     pub(super) code: String,
 
-    /// Also if the run was heard of within two minutes
+    /// Also if the run was heard of within two minutes, or its record is damaged
     #[arg(long)]
     pub(super) force: bool,
 
@@ -74,7 +75,7 @@ pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
         dry_run: args.write.dry_run,
     };
     let unlocked = lock::unlock(&state.backend, &unlocking, &state.author, &state.clock);
-    let (lock, document) = unlocked.map_err(|error| match error {
+    let unlocked = unlocked.map_err(|error| match error {
         UnlockError::Lock(error) => from_lock(error),
         UnlockError::NotLocked => ProgramError::refused("the state is not locked"),
         UnlockError::WrongCode(held) => locked(&held),
@@ -83,7 +84,29 @@ pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
             holder_text(&held)
         ))
         .hint("end that run first; if it is gone, add `--force`"),
+        UnlockError::Damaged(ref lock, ref damage) => {
+            let force = format!(
+                "if that run is gone, add `--force`; {} then",
+                is_lost(damage, lock)
+            );
+            let elsewhere = where_else(lock);
+            ProgramError::new(ErrorKind::External, error.into())
+                .hint(elsewhere)
+                .hint(force)
+        }
     })?;
+    let Unlocked {
+        lock,
+        document,
+        damage,
+    } = unlocked;
+    if let Some(damage) = &damage {
+        console::warning(&format!(
+            "`{}` was damaged: {}",
+            damage.address,
+            is_lost(damage, &lock)
+        ));
+    }
     let (by, run) = (printable(&lock.by), printable(&lock.run));
     let text = format!("took the lock away from {by}, run {run}\n");
     state.say(args.write.dry_run, args.format, &text, &[], &document)
@@ -164,10 +187,6 @@ fn kept(state: &State, wanted: &str) -> Result<(String, LocalCopy, RunRecord)> {
 }
 
 fn explained(error: RecoverError, run: &str) -> ProgramError {
-    let list = |stacks: &[String]| {
-        let stacks: Vec<String> = stacks.iter().map(|stack| format!("`{stack}`")).collect();
-        stacks.join(", ")
-    };
     match error {
         RecoverError::Lock(error) => from_lock(error),
         RecoverError::Foreign => {
@@ -176,11 +195,11 @@ fn explained(error: RecoverError, run: &str) -> ProgramError {
         }
         RecoverError::Unknown(stacks) => ProgramError::usage(format!(
             "run {run} has recorded nothing about {}",
-            list(&stacks)
+            quoted(&stacks)
         )),
         RecoverError::Conflicts(stacks) => ProgramError::refused(format!(
             "others have written about {} since run {run}",
-            list(&stacks)
+            quoted(&stacks)
         ))
         .hint("write what the run has recorded with `--take STACK`, or keep what others have written with `--drop STACK`"),
     }

@@ -1,0 +1,134 @@
+//! What can still be read of a run record that is damaged.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::backend::{Backend, ReadError};
+use super::document::{Entry, Unreadable};
+use super::run_record::RunRecord;
+use super::store::Version;
+
+/// The damage of a run record.
+#[derive(Debug)]
+pub struct Damage {
+    /// Names the record for people.
+    pub address: String,
+    /// What is wrong with it.
+    pub why: Unreadable,
+    /// The stacks whose entries cannot be read; none if nobody knows which stacks the record is about.
+    pub lost: Option<Vec<String>>,
+}
+
+/// A run record as it was found.
+#[derive(Debug)]
+pub(super) struct FoundRecord {
+    /// What can be read.
+    pub(super) record: Option<RunRecord>,
+    /// What cannot.
+    pub(super) damage: Option<Damage>,
+    /// The version of the object.
+    pub(super) version: Version,
+}
+
+/// Reads the record of a run as far as it can be read, if it exists.
+///
+/// # Errors
+///
+/// If the store cannot be asked, or a later version of `orch` wrote the record.
+pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, ReadError> {
+    let (address, object) = backend.record_object(run)?;
+    let Some(object) = object else {
+        return Ok(None);
+    };
+    let version = object.version;
+    let (record, damage) = match RunRecord::parse(&object.bytes) {
+        Ok(record) => (Some(record), None),
+        Err(why @ Unreadable::Newer(_)) => return Err(ReadError::Newer { address, why }),
+        Err(why @ Unreadable::Damaged(_)) => {
+            let (record, lost) = readable(&object.bytes);
+            let damage = Damage { address, why, lost };
+            (record, Some(damage))
+        }
+    };
+    Ok(Some(FoundRecord {
+        record,
+        damage,
+        version,
+    }))
+}
+
+/// Returns a damaged record without the entries that cannot be read, and the stacks that those are
+/// about, as far as either is known.
+fn readable(bytes: &[u8]) -> (Option<RunRecord>, Option<Vec<String>>) {
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(bytes) else {
+        return (None, None);
+    };
+    let stacks = match fields.insert("stacks".to_owned(), Value::Object(Map::new())) {
+        Some(Value::Object(stacks)) => Some(stacks),
+        _ => None,
+    };
+    // Only the copy of a run on its own machine has these.
+    fields.remove("before");
+    let mut record: Option<RunRecord> = serde_json::from_value(Value::Object(fields)).ok();
+    let Some(stacks) = stacks else {
+        return (record, None);
+    };
+    let mut lost = Vec::new();
+    let mut whole: BTreeMap<String, Option<Entry>> = BTreeMap::new();
+    for (key, entry) in stacks {
+        match serde_json::from_value(entry) {
+            Ok(entry) if record.is_some() => _ = whole.insert(key, entry),
+            _ => lost.push(key),
+        }
+    }
+    if let Some(record) = &mut record {
+        record.stacks = whole;
+    }
+    (record, Some(lost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn record() -> Value {
+        json!({
+            "format": 1, "lineage": "l", "serial": 3, "code": "c", "run": "r", "sequence": 7,
+            "at": "2026-01-02T03:04:05Z",
+            "stacks": { "/a": null, "/b": { "name": 1 }, "/c": { "name": "c" } },
+        })
+    }
+
+    fn read(record: &Value) -> (Option<Vec<String>>, Option<Vec<String>>) {
+        let (record, lost) = readable(record.to_string().as_bytes());
+        let kept = record.map(|record| record.stacks.into_keys().collect());
+        (kept, lost)
+    }
+
+    fn keys(keys: &[&str]) -> Option<Vec<String>> {
+        Some(keys.iter().map(|&key| key.to_owned()).collect())
+    }
+
+    #[test]
+    fn entries_that_can_be_read_are_kept() {
+        assert_eq!(read(&record()), (keys(&["/a", "/c"]), keys(&["/b"])));
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_record_that_does_not_say_whose_it_is() {
+        let mut record = record();
+        record["code"] = json!(1);
+        assert_eq!(read(&record), (None, keys(&["/a", "/b", "/c"])));
+    }
+
+    #[test]
+    fn which_stacks_are_lost_may_be_unknown() {
+        let mut record = record();
+        record["stacks"] = json!([]);
+        assert_eq!(read(&record), (keys(&[]), None));
+        assert_eq!(read(&json!("x")), (None, None));
+        assert!(matches!(readable(b"{\"format\":1,"), (None, None)));
+    }
+}
