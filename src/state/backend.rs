@@ -114,13 +114,12 @@ impl Backend {
 
     /// Returns whether there is anything where the document belongs.
     pub(super) fn exists(&self) -> Result<bool, StoreError> {
-        Ok(self.version()?.is_some())
+        Ok(self.object()?.is_some())
     }
 
-    /// Returns the version of what is where the document belongs, readable or not.
-    pub(super) fn version(&self) -> Result<Option<Version>, StoreError> {
-        let object = self.store.get(&self.key())?;
-        Ok(object.map(|object| object.version))
+    /// Returns what is where the document belongs, readable or not.
+    pub(super) fn object(&self) -> Result<Option<Object>, StoreError> {
+        self.store.get(&self.key())
     }
 
     /// Reads what was found where the document belongs.

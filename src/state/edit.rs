@@ -1,10 +1,11 @@
 //! Changes of a document that nobody has locked: one write each.
 
 use jiff::Timestamp;
+use regex::bytes::Regex;
 use serde_json::Map;
 use uuid::Uuid;
 
-use super::backend::{Backend, Probe, ReadError, Swap};
+use super::backend::{Backend, Probe, Read, ReadError, Swap};
 use super::clock::Clock;
 use super::document::{Document, FORMAT, Write};
 use super::lock::{ATTEMPTS, LockError, free, read};
@@ -132,9 +133,11 @@ pub struct Created {
     pub document: Document,
     /// Whether the store numbers versions of an object.
     pub is_numbered: bool,
+    /// The newest backup of a document that was there before.
+    pub backup: Option<u64>,
 }
 
-/// Creates the document.
+/// Creates the document. Its serial is greater than any that an earlier document at its place has had.
 ///
 /// # Errors
 ///
@@ -164,14 +167,19 @@ pub fn init(
         history: Vec::new(),
         other: Map::new(),
     };
-    document.remember(edit.write(now));
     if backend.exists()? {
         return Err(InitError::Exists(backend.address()));
     }
+    let backup = backend.backups()?.last().copied();
+    if let Some(newest) = backup {
+        document.serial += newest + GAP;
+    }
+    document.remember(edit.write(now));
     if edit.dry_run {
         return Ok(Created {
             document,
             is_numbered: true,
+            backup,
         });
     }
     let is_numbered = match backend.probe(&document.lineage)? {
@@ -182,9 +190,20 @@ pub fn init(
         Swap::Done(_) => Ok(Created {
             document,
             is_numbered,
+            backup,
         }),
         Swap::Refused(_) => Err(InitError::Exists(backend.address())),
     }
+}
+
+/// Returns the highest serial in the text of a document that is damaged.
+fn highest_serial(text: &[u8]) -> u64 {
+    let serials = Regex::new(r#""serial"\s*:\s*([0-9]{1,15})\b"#).expect("the pattern is right");
+    let serials = serials.captures_iter(text).filter_map(|found| {
+        let digits = std::str::from_utf8(found.get(1)?.as_bytes()).ok()?;
+        digits.parse().ok()
+    });
+    serials.max().unwrap_or_default()
 }
 
 /// Why a backup was not restored.
@@ -198,8 +217,12 @@ pub enum RestoreError {
     Unknown(u64, Vec<u64>),
 }
 
+/// How many serials are left out when nobody knows which serial the document had that is replaced: more
+/// than one run gives the document after its backup.
+const GAP: u64 = 1000;
+
 /// Replaces the document, even one that is damaged or gone, by a backup, whose serial becomes greater than
-/// any before. Returns the new document.
+/// any that the document has had. Returns the new document.
 ///
 /// # Errors
 ///
@@ -218,24 +241,24 @@ pub fn restore(
             return Err(RestoreError::Unknown(serial, serials));
         };
         let newest = serials.last().copied().unwrap_or(serial);
-        let (condition, current) = match backend.read() {
-            Ok(Some(read)) => {
-                let mut current = read.document.clone();
-                free(backend, &mut current, edit.author, now)?;
-                (Condition::Unchanged(read.version.clone()), Some(read))
+        let found = backend.object().map_err(LockError::from)?;
+        let (condition, last, current) = match found {
+            None => (Condition::Absent, newest + GAP, None),
+            Some(object) => {
+                let condition = Condition::Unchanged(object.version.clone());
+                let written = highest_serial(&object.bytes);
+                match backend.understood(object) {
+                    Ok(read) => {
+                        let mut current = read.document.clone();
+                        free(backend, &mut current, edit.author, now)?;
+                        (condition, read.document.serial, Some(read))
+                    }
+                    Err(ReadError::Damaged { .. }) => (condition, written.max(newest) + GAP, None),
+                    Err(other) => return Err(LockError::from(other).into()),
+                }
             }
-            Ok(None) => (Condition::Absent, None),
-            Err(ReadError::Damaged { .. }) => {
-                let version = backend.version().map_err(LockError::from)?;
-                (
-                    version.map_or(Condition::Absent, Condition::Unchanged),
-                    None,
-                )
-            }
-            Err(other) => return Err(LockError::from(other).into()),
         };
-        let highest = current.as_ref().map_or(newest, |read| read.document.serial);
-        document.serial = highest.max(newest).max(document.serial) + 1;
+        document.serial = last.max(newest).max(document.serial) + 1;
         document.lock = None;
         if let Some(read) = &current {
             // What happened since the backup did happen.
@@ -251,7 +274,17 @@ pub fn restore(
         let swapped = backend
             .swap(&document, &condition)
             .map_err(LockError::from)?;
-        if let Swap::Done(_) = swapped {
+        if let Swap::Done(version) = swapped {
+            if current.is_none() {
+                // Should this one be lost too, its backup tells the serial.
+                let bytes = document.to_bytes();
+                let read = Read {
+                    document: document.clone(),
+                    bytes,
+                    version,
+                };
+                _ = backend.back_up(&read);
+            }
             return Ok(document);
         }
     }

@@ -309,6 +309,64 @@ fn a_damaged_document_is_never_reset() {
 }
 
 #[test]
+fn a_serial_is_never_given_twice() {
+    let sandbox = recorded();
+    let path = "/.orch/state/default.json";
+    let mut highest = document(&sandbox)["serial"].as_u64().unwrap();
+    let mut is_higher = |what: &str, command: &str| {
+        let output = sandbox.orch(&format!("state {command}"));
+        assert_eq!(output.code(), 0, "{what}: {output}");
+        let serial = document(&sandbox)["serial"].as_u64().unwrap();
+        assert!(serial > highest, "{what}: {serial} after {highest}");
+        highest = serial;
+        let history = document(&sandbox)["history"].clone();
+        assert_eq!(
+            history.as_array().unwrap().last().unwrap()["serial"],
+            serial
+        );
+    };
+    is_higher("whole", "restore 1");
+    sandbox.remove(path);
+    is_higher("gone", "restore 1");
+    sandbox.write(path, "{");
+    is_higher("damaged", "restore 1");
+    is_higher("an edit", "import graph.json");
+    // A damaged document may still tell, where backups do not.
+    let text = sandbox.read(path);
+    let text = text.replacen("\"serial\":", "\"serial\": 90000,\"serial\":", 1);
+    sandbox.write(path, text);
+    is_higher("damaged, with a serial", "restore 1");
+    assert!(document(&sandbox)["serial"].as_u64().unwrap() > 90_000);
+    is_higher("an edit", "import graph.json");
+    sandbox.remove(path);
+    is_higher("new", "init");
+}
+
+#[test]
+fn a_new_document_beside_backups_of_another_says_so() {
+    let sandbox = recorded();
+    sandbox.remove("/.orch/state/default.json");
+    assert_snapshot!(sandbox.orch("state init"), @"
+    created .orch/state/default.json
+    [stderr]
+    note: there are backups of an earlier document; `orch state restore 1` brings back the newest
+    ");
+    // What the new document was is kept too.
+    assert_eq!(sandbox.orch("state restore 1").code(), 0);
+    assert_snapshot!(sandbox.orch("state backups"), @"
+    1
+    1002
+    ");
+    sandbox.write("/.orch/state/default.backups/1.json", "{");
+    assert_snapshot!(sandbox.orch("state restore 1"), @"
+    [stderr]
+    error: `.orch/state/default.backups/1.json` cannot be used: it is damaged: EOF while parsing an object at line 1 column 1
+      = help: restore another one; `orch state backups` lists them
+    [exit status 5]
+    ");
+}
+
+#[test]
 fn a_document_of_a_later_version_is_left_alone() {
     let sandbox = recorded();
     change_document(&sandbox, |document| {

@@ -6,6 +6,7 @@ use clap::Args;
 use orch::printable::printable;
 use orch::project::config::BackendConfig;
 use orch::report::{Written, write_written_json};
+use orch::state::backend::ReadError;
 use orch::state::document::{Document, Taint};
 use orch::state::edit::{self, Edit, InitError, RestoreError};
 
@@ -187,6 +188,11 @@ pub(super) fn init(state: &State, args: &InitArgs) -> Result<ExitStatus> {
             "versioning seems to be off in this bucket; with it on, the store keeps every earlier version too",
         );
     }
+    if let Some(newest) = created.backup {
+        console::note(&format!(
+            "there are backups of an earlier document; `orch state restore {newest}` brings back the newest"
+        ));
+    }
     let text = format!("created {}\n", printable(&state.backend.address()));
     state.say(edit.dry_run, args.format, &text, &[], &created.document)
 }
@@ -281,9 +287,14 @@ pub(super) fn untaint(state: &State, args: &UntaintArgs) -> Result<ExitStatus> {
 
 pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
     let edit = state.edit("restore", &args.write);
-    let backup = state.backend.backup(args.serial);
-    if let Ok(Some(document)) = &backup {
-        state.check_binding(document)?;
+    match state.backend.backup(args.serial) {
+        Ok(Some(document)) => state.check_binding(&document)?,
+        Err(error @ ReadError::Damaged { .. }) => {
+            return Err(ProgramError::new(ErrorKind::External, error.into())
+                .hint("restore another one; `orch state backups` lists them"));
+        }
+        // That is found out once more.
+        Ok(None) | Err(_) => {}
     }
     let restored = edit::restore(&state.backend, args.serial, &edit, &state.clock);
     let document = restored.map_err(|error| match error {
