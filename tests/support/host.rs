@@ -49,7 +49,8 @@ pub(crate) fn isolate(command: &mut Command, home: &Path) {
         .env("HOME", home)
         .env("COLUMNS", "100")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null");
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("AWS_EC2_METADATA_DISABLED", "true");
 }
 
 /// Waits until a condition holds; fails the test if it never does.

@@ -157,3 +157,111 @@ fn credentials_of_a_profile_come_from_the_program_aws() {
         "{output:?}"
     );
 }
+
+/// Runs `orch` without credentials in its environment, and with no programs but those in `/bin`.
+#[cfg(unix)]
+fn without_credentials(sandbox: &Sandbox, arguments: &str, variables: &[(&str, &str)]) -> Output {
+    sandbox.orch_with(arguments, |orch| {
+        orch.env("PATH", sandbox.path("/bin"))
+            .envs(variables.iter().copied());
+    })
+}
+
+#[cfg(unix)]
+#[test]
+fn credentials_that_the_program_aws_finds_are_used() {
+    let server = BucketServer::new(Dialect::S3);
+    let sandbox = in_bucket(&server);
+    sandbox.write_program(
+        "/bin/aws",
+        "#!/bin/sh\necho \"$@\" > \"${0%/*}/said\"\necho '{\"AccessKeyId\":\"k\",\"SecretAccessKey\":\"s\"}'\n",
+    );
+    let orch = |arguments: &str, variables| {
+        let output = without_credentials(&sandbox, arguments, variables);
+        assert_eq!(output.code(), 0, "{output}");
+        sandbox.read("/bin/said")
+    };
+    let command = "configure export-credentials --format process";
+    assert_eq!(orch("state init", &[]), format!("{command}\n"));
+    assert_eq!(
+        orch("state show", &[("AWS_PROFILE", "ops")]),
+        format!("{command} --profile ops\n")
+    );
+    sandbox.write("/bin/said", "nothing");
+    let own = [
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_PROFILE", "ops"),
+    ];
+    assert_eq!(orch("state show", &own), "nothing");
+}
+
+#[cfg(unix)]
+#[test]
+fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() {
+    let server = BucketServer::new(Dialect::S3);
+    let sandbox = in_bucket(&server);
+    let orch = |variables| without_credentials(&sandbox, "state list", variables);
+    assert_snapshot!(orch(&[]), @"
+    [stderr]
+    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (there is no program `aws`), nor on this machine itself (`AWS_EC2_METADATA_DISABLED` is set)
+    [exit status 5]
+    ");
+    let machine = [
+        ("AWS_EC2_METADATA_DISABLED", "false"),
+        ("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1"),
+    ];
+    assert_snapshot!(orch(&machine), @"
+    [stderr]
+    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (there is no program `aws`), nor on this machine itself (its metadata service did not give any)
+    [exit status 5]
+    ");
+    sandbox.write_program(
+        "/bin/aws",
+        "#!/bin/sh\necho >&2\necho 'Unable to retrieve credentials: no credentials found' >&2\nexit 253\n",
+    );
+    assert_snapshot!(orch(&machine), @"
+    [stderr]
+    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (Unable to retrieve credentials: no credentials found), nor on this machine itself (`aws` has looked there too)
+    [exit status 5]
+    ");
+    assert_eq!(server.requests(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn credentials_of_the_machine_are_used_where_there_is_no_program_aws() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let server = BucketServer::new(Dialect::S3);
+    let sandbox = in_bucket(&server);
+    let metadata = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", metadata.local_addr().unwrap());
+    let answers = [
+        "token",
+        "role",
+        r#"{"AccessKeyId":"k","SecretAccessKey":"s","Token":"t","Expiration":"2999-01-01T00:00:00Z"}"#,
+    ];
+    let machine = std::thread::spawn(move || {
+        answers.map(|answer| {
+            let (mut stream, _) = metadata.accept().unwrap();
+            let mut lines = BufReader::new(&stream).lines();
+            let request = lines.next().unwrap().unwrap();
+            lines.find(|line| line.as_ref().unwrap().is_empty());
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
+                answer.len()
+            )
+            .unwrap();
+            request
+        })
+    });
+    let variables = [
+        ("AWS_EC2_METADATA_DISABLED", "false"),
+        ("AWS_METADATA_ENDPOINT", address.as_str()),
+    ];
+    let output = without_credentials(&sandbox, "state init", &variables);
+    assert_eq!(output.code(), 0, "{output}");
+    let requests = machine.join().unwrap();
+    assert!(requests[2].contains("/role "), "{requests:?}");
+}

@@ -3,30 +3,66 @@
 use std::env;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use object_store::aws::AwsCredential;
-use object_store::{CredentialProvider, Error, Result};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential, AwsCredentialProvider};
+use object_store::{ClientOptions, CredentialProvider, Error, Result, RetryConfig};
 use serde::Deserialize;
 
 /// Credentials that end so soon are asked for anew.
 const MARGIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// The credentials of a profile of `aws`, which knows all the ways to get them.
-pub(super) struct Profile {
-    name: String,
-    known: Mutex<Option<(Arc<AwsCredential>, Option<Timestamp>)>>,
+/// How long the machine may take to give credentials.
+const MACHINE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The exit statuses of an `aws` that does not know the command, or only stands in for the program.
+const NOT_LOOKED: [i32; 3] = [2, 127, 252];
+
+/// The credentials that the program `aws` gives: it knows all the ways to get them.
+pub(super) struct AwsProgram {
+    /// The profile; by default, the one that `aws` chooses.
+    profile: Option<String>,
+    /// What the machine knows, where there is no `aws`.
+    machine: Option<AwsCredentialProvider>,
+    known: Mutex<Option<Known>>,
 }
 
-impl fmt::Debug for Profile {
+/// Credentials, and when they end.
+type Known = (Arc<AwsCredential>, Option<Timestamp>);
+
+impl fmt::Debug for AwsProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Leaves out the credentials.
-        f.debug_struct("Profile")
-            .field("name", &self.name)
+        f.debug_struct("AwsProgram")
+            .field("profile", &self.profile)
             .finish_non_exhaustive()
+    }
+}
+
+/// Why there are no credentials.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoCredentials {
+    /// A profile is named, and gives none.
+    #[error("no credentials for the profile `{profile}`: {why}")]
+    Profile { profile: String, why: String },
+    /// No profile is named, and nobody has any.
+    #[error(
+        "no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` ({program}), nor on this machine itself ({machine})"
+    )]
+    Anywhere { program: String, machine: String },
+}
+
+impl From<NoCredentials> for Error {
+    fn from(error: NoCredentials) -> Self {
+        Error::Generic {
+            store: "S3",
+            source: error.into(),
+        }
     }
 }
 
@@ -40,13 +76,66 @@ struct Exported {
     expiration: Option<Timestamp>,
 }
 
+/// Why `aws` has given no credentials.
+struct NotExported {
+    why: String,
+    /// Whether it has looked for some.
+    has_looked: bool,
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// Returns the profile that the environment names, unless it has credentials itself.
 pub(super) fn profile_of_environment() -> Option<String> {
-    let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
     match variable("AWS_ACCESS_KEY_ID") {
         Some(_) => None,
         None => variable("AWS_PROFILE"),
     }
+}
+
+/// Returns whether the environment has credentials for S3, or says who gives them.
+pub(super) fn are_in_environment() -> bool {
+    let has = |names: &[&str]| names.iter().all(|name| variable(name).is_some());
+    has(&["AWS_ACCESS_KEY_ID"])
+        || has(&["AWS_SECRET_ACCESS_KEY"])
+        || has(&["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"])
+        || has(&["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"])
+        || has(&[
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+        ])
+}
+
+/// Returns who has the credentials of a machine in the cloud, unless that is not to be asked.
+pub(super) fn of_machine() -> Result<Option<AwsCredentialProvider>> {
+    let is_disabled = variable("AWS_EC2_METADATA_DISABLED");
+    if is_disabled.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Ok(None);
+    }
+    // Only its credentials are used. A machine elsewhere may leave every request without an answer.
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name("unused")
+        .with_client_options(ClientOptions::new().with_timeout(MACHINE_TIMEOUT))
+        .with_retry(RetryConfig {
+            max_retries: 1,
+            retry_timeout: MACHINE_TIMEOUT,
+            ..RetryConfig::default()
+        });
+    for (name, key) in [
+        (
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+            AmazonS3ConfigKey::MetadataEndpoint,
+        ),
+        ("AWS_METADATA_ENDPOINT", AmazonS3ConfigKey::MetadataEndpoint),
+        ("AWS_IMDSV1_FALLBACK", AmazonS3ConfigKey::ImdsV1Fallback),
+    ] {
+        if let Some(value) = variable(name) {
+            builder = builder.with_config(key, value.trim_end_matches('/'));
+        }
+    }
+    Ok(Some(Arc::clone(builder.build()?.credentials())))
 }
 
 /// Returns whether the environment has nothing that Azure accepts, so that `az` is asked.
@@ -59,27 +148,57 @@ pub(super) fn needs_azure_cli() -> bool {
     !names.any(|name| is_credential(&name))
 }
 
-impl Profile {
-    pub(super) fn new(name: String) -> Self {
-        let known = Mutex::default();
-        Profile { name, known }
+impl AwsProgram {
+    /// Credentials of a profile.
+    pub(super) fn of_profile(name: String) -> Self {
+        AwsProgram {
+            profile: Some(name),
+            machine: None,
+            known: Mutex::default(),
+        }
     }
 
-    fn export(&self) -> Result<(Arc<AwsCredential>, Option<Timestamp>)> {
-        let exported = Command::new("aws")
-            .args(["configure", "export-credentials", "--format", "process"])
-            .args(["--profile", &self.name])
-            .stdin(Stdio::null())
-            .output();
-        let output =
-            exported.map_err(|error| self.wrong(&format!("cannot start `aws`: {error}")))?;
+    /// Credentials that `aws` finds by itself, or if there is no such program, those of the machine.
+    pub(super) fn or_machine(machine: Option<AwsCredentialProvider>) -> Self {
+        AwsProgram {
+            profile: None,
+            machine,
+            known: Mutex::default(),
+        }
+    }
+
+    fn export(&self) -> std::result::Result<Known, NotExported> {
+        let mut aws = Command::new("aws");
+        aws.args(["configure", "export-credentials", "--format", "process"]);
+        if let Some(profile) = &self.profile {
+            aws.args(["--profile", profile]);
+        }
+        let output = aws.stdin(Stdio::null()).output();
+        let output = output.map_err(|error| NotExported {
+            why: match error.kind() {
+                io::ErrorKind::NotFound => "there is no program `aws`".to_owned(),
+                _ => format!("cannot start `aws`: {error}"),
+            },
+            has_looked: false,
+        })?;
+        let wrong = |why: &str| NotExported {
+            why: why.to_owned(),
+            has_looked: output
+                .status
+                .code()
+                .is_none_or(|code| !NOT_LOOKED.contains(&code)),
+        };
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            return Err(self.wrong(said.trim()));
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            return Err(wrong(match said.as_str() {
+                "" => "it failed without saying why",
+                said => said,
+            }));
         }
         // The text holds secrets, which an error would quote.
         let exported: Exported = serde_json::from_slice(&output.stdout)
-            .map_err(|_| self.wrong("`aws` wrote something that holds no credentials"))?;
+            .map_err(|_| wrong("`aws` wrote something that holds no credentials"))?;
         let credential = AwsCredential {
             key_id: exported.access_key_id,
             secret_key: exported.secret_access_key,
@@ -88,28 +207,40 @@ impl Profile {
         Ok((Arc::new(credential), exported.expiration))
     }
 
-    fn credential(&self) -> Result<Arc<AwsCredential>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((credential, expiration)) = &*known
-            && expiration.is_none_or(|end| end.duration_since(Timestamp::now()) > MARGIN)
-        {
-            return Ok(Arc::clone(credential));
+    async fn credential(&self) -> Result<Arc<AwsCredential>> {
+        let failure = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((credential, expiration)) = &*known
+                && expiration.is_none_or(|end| end.duration_since(Timestamp::now()) > MARGIN)
+            {
+                return Ok(Arc::clone(credential));
+            }
+            match self.export() {
+                Ok((credential, expiration)) => {
+                    *known = Some((Arc::clone(&credential), expiration));
+                    return Ok(credential);
+                }
+                Err(failure) => failure,
+            }
+        };
+        let NotExported { why, has_looked } = failure;
+        if let Some(profile) = self.profile.clone() {
+            return Err(NoCredentials::Profile { profile, why }.into());
         }
-        let (credential, expiration) = self.export()?;
-        *known = Some((Arc::clone(&credential), expiration));
-        Ok(credential)
-    }
-
-    fn wrong(&self, why: &str) -> Error {
-        let message = format!("no credentials for the profile `{}`: {why}", self.name);
-        Error::Generic {
-            store: "S3",
-            source: message.into(),
-        }
+        let machine = match &self.machine {
+            None => "`AWS_EC2_METADATA_DISABLED` is set".to_owned(),
+            Some(_) if has_looked => "`aws` has looked there too".to_owned(),
+            Some(machine) => match machine.get_credential().await {
+                Ok(credential) => return Ok(credential),
+                Err(_) => "its metadata service did not give any".to_owned(),
+            },
+        };
+        let program = why;
+        Err(NoCredentials::Anywhere { program, machine }.into())
     }
 }
 
-impl CredentialProvider for Profile {
+impl CredentialProvider for AwsProgram {
     type Credential = AwsCredential;
 
     fn get_credential<'s, 'f>(
@@ -119,6 +250,6 @@ impl CredentialProvider for Profile {
         's: 'f,
         Self: 'f,
     {
-        Box::pin(async { self.credential() })
+        Box::pin(self.credential())
     }
 }

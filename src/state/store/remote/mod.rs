@@ -18,6 +18,7 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use self::credentials::{AwsProgram, NoCredentials};
 use super::{Condition, Object, Presence, PutError, Store, StoreError, Version};
 use crate::project::config::{AzureBackend, GcsBackend, S3Backend};
 
@@ -60,13 +61,20 @@ pub(in crate::state) fn s3(backend: &S3Backend) -> Result<Box<dyn Store>, StoreE
         .profile
         .clone()
         .or_else(credentials::profile_of_environment);
-    if let Some(profile) = profile {
-        builder = builder.with_credentials(Arc::new(credentials::Profile::new(profile)));
-    }
     prepare();
-    let store = builder
-        .build()
-        .map_err(|error| cannot_open(&address, &error))?;
+    let cannot_open = |error: Error| cannot_open(&address, &error);
+    let program = match profile {
+        Some(profile) => Some(AwsProgram::of_profile(profile)),
+        None if credentials::are_in_environment() => None,
+        None => {
+            let machine = credentials::of_machine().map_err(cannot_open)?;
+            Some(AwsProgram::or_machine(machine))
+        }
+    };
+    if let Some(program) = program {
+        builder = builder.with_credentials(Arc::new(program));
+    }
+    let store = builder.build().map_err(cannot_open)?;
     RemoteStore::open(Arc::new(store), address)
 }
 
@@ -178,6 +186,7 @@ impl RemoteStore {
             Error::Unauthenticated { .. } => {
                 format!("the credentials are not accepted: {}", chain(error))
             }
+            Error::Generic { source, .. } if source.is::<NoCredentials>() => source.to_string(),
             error => chain(error),
         };
         StoreError {
