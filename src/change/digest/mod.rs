@@ -9,11 +9,13 @@
 
 mod places;
 mod present;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 
-use petgraph::algo::tarjan_scc;
+use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rayon::prelude::*;
 
@@ -159,7 +161,8 @@ impl Digester<'_> {
         let terragrunt = self.project.settings.terragrunt;
         let graph = InputGraph::new(self.tree, &directories, terragrunt);
         let nodes: Vec<PartDigest> = graph.nodes.par_iter().map(|node| self.node(node)).collect();
-        let modules = modules(&graph, &nodes);
+        let uses = |node: usize| graph.nodes[node].edges.iter().map(|edge| edge.target);
+        let modules = modules(&nodes, uses);
         let shared = (0..groups.len()).into_par_iter().map(|candidate| {
             let mut parts = Parts::new();
             if let Some(own) = own.get(&directories[candidate]) {
@@ -401,28 +404,31 @@ fn files_read<'u>(uses: &'u [Used<'_>], seen: &mut HashSet<Span>, reads: &mut Ve
     }
 }
 
-/// Returns for each node the digest of what it and all modules behind it use. Modules that use each other
-/// have one digest.
-fn modules(graph: &InputGraph<'_>, nodes: &[PartDigest]) -> Vec<PartDigest> {
-    let mut uses: DiGraph<(), (), usize> = DiGraph::default();
+/// Returns for each node the digest of what it and all modules behind it use, given what each uses by
+/// itself. Modules that use each other have one digest.
+fn modules<I>(nodes: &[PartDigest], uses: impl Fn(usize) -> I) -> Vec<PartDigest>
+where
+    I: Iterator<Item = usize>,
+{
+    let mut graph: DiGraph<(), (), usize> = DiGraph::default();
     for _ in nodes {
-        uses.add_node(());
+        graph.add_node(());
     }
-    for (user, node) in graph.nodes.iter().enumerate() {
-        for edge in &node.edges {
-            uses.add_edge(NodeIndex::new(user), NodeIndex::new(edge.target), ());
+    for user in 0..nodes.len() {
+        for used in uses(user) {
+            graph.add_edge(NodeIndex::new(user), NodeIndex::new(used), ());
         }
     }
     let nothing = PartHasher::default().finish();
     let mut modules = vec![nothing; nodes.len()];
-    // What is used comes first.
-    for knot in tarjan_scc(&uses) {
+    // What is used comes first. `tarjan_scc` would need a stack as deep as the longest chain.
+    for knot in kosaraju_scc(&graph) {
         let inside: BTreeSet<usize> = knot.iter().map(|node| node.index()).collect();
         let mut own: Vec<PartDigest> = inside.iter().map(|&node| nodes[node]).collect();
         own.sort_unstable();
-        let edges = inside.iter().flat_map(|&node| &graph.nodes[node].edges);
-        let leaving = edges.filter(|edge| !inside.contains(&edge.target));
-        let others: BTreeSet<PartDigest> = leaving.map(|edge| modules[edge.target]).collect();
+        let used = inside.iter().flat_map(|&node| uses(node));
+        let leaving = used.filter(|used| !inside.contains(used));
+        let others: BTreeSet<PartDigest> = leaving.map(|used| modules[used]).collect();
         let mut hasher = PartHasher::default();
         for part in &own {
             hasher.part(part);
