@@ -26,6 +26,9 @@ const ALIVE: SignedDuration = SignedDuration::from_mins(2);
 /// What the history calls it when a lock is taken away.
 const UNLOCK: &str = "unlock";
 
+/// The reason of one that gives up what the holder has recorded, unless there is another.
+const RECORD_LOST: &str = "the run record was damaged";
+
 /// A lock that another run holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
@@ -407,7 +410,8 @@ pub fn unlock(
             }
         }
         document.serial += 1;
-        let reason = unlocking.reason.clone();
+        let lost = || damage.as_ref().map(|_| RECORD_LOST.to_owned());
+        let reason = unlocking.reason.clone().or_else(lost);
         settle(&mut document, &lock, record.as_ref(), author, now, reason);
         let unlocked = |damage| Unlocked {
             lock: lock.clone(),

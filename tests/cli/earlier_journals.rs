@@ -95,7 +95,7 @@ fn what_stopped_a_run_is_shown() {
       command  sh -c 'echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/ran"'
       typed    orch run --on-error continue -- sh -c 'echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/ran"'
       in       /
-      began    <time>, last heard of <time>
+      began    <time>, last heard from <time>
       by       orch 0.1.0, process <number>
       stopped  <time> by SIGINT: commands were interrupted
       stopped  <time> by SIGINT: commands were terminated

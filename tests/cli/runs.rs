@@ -174,7 +174,7 @@ fn a_run_that_was_killed_is_shown_as_far_as_it_is_known() {
       command  $ROOT/script.sh
       typed    orch run -- $ROOT/script.sh
       in       /
-      began    <time>, last heard of <time>
+      began    <time>, last heard from <time>
       by       orch 0.1.0, process <number>
       kept in  $ROOT/.orch/runs/<run 1>
 

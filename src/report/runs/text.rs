@@ -159,7 +159,7 @@ pub(in crate::report) fn facts(run: &ShownRun) -> Vec<(&'static str, String)> {
             duration::show(Duration::from_millis(finished.elapsed_ms))
         ),
         None if run.state == RunState::Running => String::new(),
-        None => format!(", last heard of {}", local_time(run.record.last)),
+        None => format!(", last heard from {}", local_time(run.record.last)),
     };
     let shown = |text: &str| printable(text).into_owned();
     let mut lines = vec![

@@ -25,7 +25,7 @@ pub struct ShownState<'a> {
     pub address: &'a str,
     /// The document.
     pub document: &'a Document,
-    /// When the holder of the lock was heard of last, if it is locked.
+    /// When the holder of the lock was last heard from, if it is locked.
     pub heard: Option<Timestamp>,
     /// The serials of the backups, oldest first.
     pub backups: &'a [u64],
@@ -415,7 +415,7 @@ pub fn write_state_refusal_json(out: &mut impl Write, problem: &str) -> io::Resu
     )
 }
 
-/// Describes the holder of a lock: who, where, since when, and when they were heard of.
+/// Describes the holder of a lock: who, where, since when, and when they were heard from.
 pub fn holder_text(held: &Held) -> String {
     let Some(lock) = &held.lock else {
         return "another process of this machine".to_owned();
@@ -439,7 +439,7 @@ pub fn holder_text(held: &Held) -> String {
         local_time(*since)
     );
     if let Some(heard) = held.heard {
-        text += &format!(", last heard of at {}", local_time(heard));
+        text += &format!(", last heard from at {}", local_time(heard));
     }
     if let Some(ci) = ci {
         text += &format!(", {}", printable(ci));

@@ -54,7 +54,7 @@ fn a_document_that_is_missing_is_not_an_empty_one() {
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
     error: there is no document at `.orch/state/default.json`
-      = help: check the namespace and the key for a typing error, and whether somebody has removed the file (`git clean -fdx` removes `.orch`)
+      = help: check the namespace and the key for a typing error, and whether somebody has removed the document (`git clean -fdx` removes `.orch`)
       = help: `orch state init` creates a new document
     [exit status 4]
     ");
@@ -96,6 +96,8 @@ fn what_is_on_record_is_listed_and_shown() {
     /a    -  -  [local time]  -
     /a/b  -  -  [local time]  -
     /c    -  -  [local time]  -
+    [stderr]
+    note: the status of the stacks is unknown: this is not a git repository
     ");
     assert_snapshot!(said(&sandbox.orch_in("/a", "state show b")), @"
     stack    /a/b
@@ -197,12 +199,16 @@ fn a_doubt_is_recorded_and_taken_back() {
 fn entries_are_moved_and_forgotten() {
     let sandbox = recorded();
     let before = document(&sandbox)["stacks"]["/c"].clone();
-    assert_snapshot!(sandbox.orch("state move c /new/c"), @"moved /c to /new/c");
+    assert_snapshot!(sandbox.orch("state move c /new/c"), @"
+    moved /c to /new/c
+    [stderr]
+    note: there is no stack `/new/c` here
+    ");
     assert_eq!(document(&sandbox)["stacks"]["/new/c"], before);
     assert_snapshot!(sandbox.orch("state move a a/b"), @"
     [stderr]
-    error: `/a/b` is on record already
-      = help: forget it first: `orch state forget /a/b`
+    error: `/a/b` is already on record
+      = help: if that entry is wrong, forget it first: `orch state forget /a/b`
     [exit status 4]
     ");
     assert_snapshot!(sandbox.orch("state forget /new/c a"), @"
@@ -287,7 +293,7 @@ fn a_damaged_document_is_never_reset() {
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
     error: `.orch/state/default.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 20
-      = help: the newest backup is `.orch/state/default.backups/1.json`; `orch state restore SERIAL` brings it back
+      = help: the newest backup is `.orch/state/default.backups/1.json`; `orch state restore 1` brings it back
     [exit status 5]
     ");
     for command in [
@@ -467,6 +473,58 @@ fn a_graph_of_cfngin_comes_and_goes() {
     assert_eq!(entry["applied"]["seen"].as_str().unwrap().len(), 40);
     assert_eq!(entry["applied"]["commit"], json!(null));
     assert_eq!(entry["after"], json!(["/a"]));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_writes_nothing() {
+    let sandbox = recorded();
+    let before = document(&sandbox);
+    assert_snapshot!(sandbox.orch("state taint ''"), @"
+    [stderr]
+    error: the path of a stack is empty
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("state move a /a"), @"
+    [stderr]
+    error: FROM and TO are both `/a`
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("state move a c"), @"
+    [stderr]
+    error: `/c` is already on record
+      = help: if that entry is wrong, forget it first: `orch state forget /c`
+    [exit status 4]
+    ");
+    assert_snapshot!(sandbox.orch("state restore first"), @"
+    [stderr]
+    error: invalid value 'first' for '<SERIAL>': a serial is a number; `orch state backups` lists them
+
+    For more information, try '--help'.
+    [exit status 64]
+    ");
+    assert_snapshot!(sandbox.orch("state taint nowhere/at/all"), @"
+    [stderr]
+    error: no stack `/nowhere/at/all` is on record
+      = help: `orch state list` shows which are
+    [exit status 4]
+    ");
+    assert_eq!(document(&sandbox), before);
+    // A path that is no stack here may be right.
+    assert_snapshot!(sandbox.orch("state move c later"), @"
+    moved /c to /later
+    [stderr]
+    note: there is no stack `/later` here
+    ");
+}
+
+#[test]
+fn the_file_to_import_is_relative_to_the_directory_of_the_command() {
+    let sandbox = recorded();
+    sandbox.write("/a/more.json", r#"{"more": []}"#);
+    for arguments in ["state import a/more.json", "-C a state import more.json"] {
+        let output = sandbox.orch(&format!("{arguments} --dry-run"));
+        assert_eq!(output.stdout, "imported /more\n", "{arguments}: {output}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::support::Sandbox;
 
 const RUN: &str = "019a0000-0000-7000-8000-000000000001";
 
-/// Locks the document for a run on another machine that has recorded something and was heard of at
+/// Locks the document for a run on another machine that has recorded something and was heard from at
 /// this time.
 fn lock(sandbox: &Sandbox, heard: &str) {
     change_document(sandbox, |document| {
@@ -59,7 +59,7 @@ fn commands_that_read_do_not_wait_and_commands_that_write_are_refused() {
     let refused = sandbox.orch("state taint a");
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
-    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard of at [local time], https://ci.acme.dev/7
+    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
       = help: wait until it is free; if that run is gone, take the lock away with `orch state unlock 6a1f`
     [exit status 4]
     ");
@@ -110,7 +110,7 @@ fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
     let refused = sandbox.orch("state unlock 6a1f");
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
-    error: the holder of the lock may be alive: Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard of at [local time], https://ci.acme.dev/7
+    error: the holder of the lock may be alive: Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
       = help: end that run first; if it is gone, add `--force`
     [exit status 4]
     ");
@@ -157,6 +157,8 @@ fn a_damaged_record_gives_way_to_force_and_nothing_readable_is_lost() {
     assert_eq!(document["lock"], json!(null));
     assert_eq!(document["stacks"]["/a"], before);
     assert_eq!(document["stacks"].get("/a/b"), None);
+    let write = document["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(write["reason"], "the run record was damaged");
     assert_eq!(document["stacks"]["/c"]["last"]["failure"], "interrupted");
 }
 
@@ -337,4 +339,31 @@ fn what_others_have_written_since_is_a_conflict() {
     assert_eq!(after["stacks"]["/a"]["applied"]["run"], RUN);
     assert_eq!(after["stacks"].get("/a/b"), None);
     assert_eq!(after["stacks"]["/c"], before["stacks"]["/c"]);
+}
+
+#[test]
+fn a_stack_cannot_be_both_taken_and_dropped() {
+    let sandbox = recorded();
+    leave(&sandbox);
+    let before = document(&sandbox);
+    assert_snapshot!(sandbox.orch("state recover last --take a --drop /a"), @"
+    [stderr]
+    error: `--take` and `--drop` both name `/a`
+    [exit status 64]
+    ");
+    assert_eq!(document(&sandbox), before);
+}
+
+#[test]
+fn what_a_run_has_left_that_is_damaged_is_named() {
+    let sandbox = recorded();
+    leave(&sandbox);
+    sandbox.write(&format!("/.orch/runs/{RUN}/state.json"), "{");
+    assert_snapshot!(sandbox.orch("state recover last"), @"
+    [stderr]
+    error: what run 019a0000-0000-7000-8000-000000000001 has left cannot be used
+      caused by: it is damaged: EOF while parsing an object at line 1 column 1
+      = help: it is in `.orch/runs/019a0000-0000-7000-8000-000000000001/state.json`; to give it up, remove that file
+    [exit status 5]
+    ");
 }

@@ -19,10 +19,10 @@ use crate::program::commands::{Filters, Reads};
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// Put the selected stacks on record as applied at HEAD, whatever was on record of them
+/// Record the selected stacks as applied at HEAD
 ///
-/// Nothing is run, and nothing is asked of what exists: say this only of stacks that are what HEAD says.
-/// Stacks with inputs that are not committed are refused.
+/// This replaces what is on record of them. Nothing runs, and orch cannot check that it is true: adopt only
+/// stacks that are deployed as HEAD has them. orch refuses stacks with uncommitted inputs.
 #[derive(Debug, Args)]
 pub(crate) struct AdoptArgs {
     #[command(flatten)]
@@ -84,8 +84,10 @@ impl State {
     /// Returns what is to be on record of stacks that are as HEAD says.
     fn adopted(&self, stacks: &[StackIndex]) -> Result<BTreeMap<String, Entry>> {
         let project = &self.loaded.project;
-        let no_commit =
-            || ProgramError::refused("there is no commit that stacks could be adopted at");
+        let no_commit = || {
+            ProgramError::refused("there is no commit at which stacks could be adopted")
+                .hint("stacks are recorded with the commit of HEAD, so a git repository is needed")
+        };
         let repository = self.repository.as_ref().ok_or_else(no_commit)?;
         let failed = "failed to ask git";
         let head = repository

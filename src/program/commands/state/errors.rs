@@ -1,5 +1,7 @@
 //! What the errors of the state mean for the exit status, and what the user can do.
 
+use std::path::Path;
+
 use orch::printable::printable;
 use orch::report::holder_text;
 use orch::state::backend::ReadError;
@@ -22,9 +24,13 @@ pub(in crate::program::commands) fn from_read(error: ReadError) -> ProgramError 
             .hint("install the version of orch that the others use"),
         ReadError::Damaged { ref backup, .. } => {
             let hint = match backup {
-                Some(backup) => format!(
-                    "the newest backup is `{backup}`; `orch state restore SERIAL` brings it back"
-                ),
+                Some(backup) => {
+                    let serial = Path::new(backup).file_stem().unwrap_or_default();
+                    format!(
+                        "the newest backup is `{backup}`; `orch state restore {}` brings it back",
+                        serial.display()
+                    )
+                }
                 None => "there is no backup of it; look for an earlier version in the backend"
                     .to_owned(),
             };
@@ -92,7 +98,7 @@ pub(in crate::program::commands) fn from_edit(error: EditError<ProgramError>) ->
 
 pub(in crate::program::commands) fn missing(address: &str) -> ProgramError {
     ProgramError::refused(format!("there is no document at `{address}`"))
-        .hint("check the namespace and the key for a typing error, and whether somebody has removed the file (`git clean -fdx` removes `.orch`)")
+        .hint("check the namespace and the key for a typing error, and whether somebody has removed the document (`git clean -fdx` removes `.orch`)")
         .hint("`orch state init` creates a new document")
 }
 

@@ -19,6 +19,7 @@ use serde_json::Map;
 
 use super::write::each;
 use super::{Format, State, WriteArgs};
+use crate::program::commands::working_directory;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -48,7 +49,10 @@ pub(crate) struct ImportArgs {
     pub(super) format: Format,
 }
 
-/// Print the graph of the stacks on record, as they declared it when they were applied
+/// Print the graph of the stacks on record
+///
+/// It shows what each stack ran after when it was last applied, even if the stack has changed since or is
+/// gone.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The format of the graph
@@ -104,9 +108,10 @@ pub(super) fn export(state: &State, args: &ExportArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-pub(super) fn import(state: &State, args: &ImportArgs) -> Result<ExitStatus> {
+pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Result<ExitStatus> {
     let shown = args.file.display();
-    let text = fs::read(&args.file).with_context(|| format!("failed to read `{shown}`"))?;
+    let file = working_directory(chdir)?.join(&args.file);
+    let text = fs::read(file).with_context(|| format!("failed to read `{shown}`"))?;
     let graph = cfngin::read(&text).map_err(|error| {
         refused(error).hint(format!("check whether `{shown}` is the file that you mean"))
     })?;

@@ -32,10 +32,10 @@ use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// Show and change what is on record of applied stacks
+/// Show and change the record of what was applied
 ///
 /// The record is one document, in a file or a bucket: see `orch help state`. STACK is the path of a
-/// stack on record: from the project root if it begins with `/`, else from the current directory.
+/// stack on record, relative to the current directory, or to the project root if it starts with `/`.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -43,14 +43,14 @@ use crate::program::exit::ExitStatus;
     after_help = "\
 Examples:
   orch state init                       create the document
-  orch state adopt --tags prod          what is there is what HEAD says
-  orch state list                       which stacks are on record, and how they stand
-  orch state show                       where it is, who writes, how much is in it
+  orch state adopt --tags prod          record existing stacks as applied at HEAD
+  orch state list                       the stacks on record, with their status
+  orch state show                       where the document is, and who holds its lock
   orch state show prod/network          what is on record of one stack
   orch state taint prod/network --reason 'changed by hand'
   orch state move /net /prod/network    after a directory was renamed
   orch state unlock 6a1f…               take the lock away from a run that is gone
-  orch state recover 01a1ffb4           bring back what a run could not write"
+  orch state recover 01a1ffb4           add what a run could not write"
 )]
 pub(crate) struct StateArgs {
     #[command(subcommand)]
@@ -79,11 +79,11 @@ pub(crate) enum StateCommand {
 /// How a command that writes does so.
 #[derive(Debug, Args)]
 pub(super) struct WriteArgs {
-    /// Write nothing, only say what would be written
+    /// Say what would be written, without writing it
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// Why, for the history
+    /// Give a reason, which the history keeps
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
 }
@@ -153,7 +153,7 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
         StateCommand::Untaint(args) => write::untaint(&state, args),
         StateCommand::Backups(args) => read::backups(&state, args),
         StateCommand::Restore(args) => write::restore(&state, args),
-        StateCommand::Import(args) => graph::import(&state, args),
+        StateCommand::Import(args) => graph::import(chdir, &state, args),
         StateCommand::Export(args) => graph::export(&state, args),
         StateCommand::Unlock(args) => recover::unlock(&state, args),
         StateCommand::Recover(args) => recover::recover(&state, args),
@@ -241,6 +241,9 @@ impl State {
         if document.stacks.contains_key(written) {
             return Ok(written.to_owned());
         }
+        if written.is_empty() {
+            return Err(ProgramError::usage("the path of a stack is empty"));
+        }
         let (directory, instance) = KeyFilter::split(written);
         let outside = |_| ProgramError::usage(format!("`{written}` leads out of the project"));
         let directory = self.loaded.directory.resolve(directory).map_err(outside)?;
@@ -263,9 +266,10 @@ impl State {
         }
         let mut error = ProgramError::refused(format!("no stack `{key}` is on record"));
         let known = document.stacks.keys().map(String::as_str);
-        if let Some(meant) = orch::diagnostic::closest(&key, known) {
-            error = error.hint(format!("did you mean `{meant}`?"));
-        }
+        error = error.hint(match orch::diagnostic::closest(&key, known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "`orch state list` shows which are".to_owned(),
+        });
         Err(error)
     }
 }

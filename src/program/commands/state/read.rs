@@ -21,11 +21,13 @@ use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-/// List the stacks on record: how each stands, and the commit, the time and the run of what is there
+/// List the stacks on record, each with its status and the commit, time and run of its last apply
 ///
-/// `applied`: its inputs are what was applied. `pending`: they are not. `failed`: the last attempt failed or
-/// was interrupted, or the stack is tainted. `running`: a run is at it. `removed`: there is no such stack here
-/// or in HEAD, whose history has what was applied. `absent`: there is none, without that evidence. A `+` behind the commit means that inputs were applied that were not committed.
+/// `applied`: nothing has changed since the stack was applied. `pending`: something has, or the stack has
+/// never been applied. `failed`: the last attempt failed or was interrupted, or the stack is tainted.
+/// `running`: a run is working on it. `removed`: the stack is neither here nor in HEAD, and the history of
+/// HEAD has the commit that was applied. `absent`: the stack is not here, and that evidence is missing. A `+`
+/// after the commit means that uncommitted inputs were applied as well.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// The format of the list
@@ -33,19 +35,19 @@ pub(crate) struct ListArgs {
     pub(super) format: Format,
 }
 
-/// Show where the document is, who holds its lock and what is in it, or one entry
+/// Show where the document is and who holds its lock, or all that is on record of one stack
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// A stack on record
     #[arg(value_name = "STACK")]
     pub(super) stack: Option<String>,
 
-    /// The format; JSON has the whole document
+    /// The format; without STACK, JSON has the whole document
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(super) format: Format,
 }
 
-/// Show the last writes, the newest first
+/// Show the last 200 writes, newest first
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
     /// The format of the history
@@ -53,10 +55,10 @@ pub(crate) struct HistoryArgs {
     pub(super) format: Format,
 }
 
-/// List the serials of the backups, the oldest first
+/// List the serials of the backups, oldest first
 ///
-/// Each write that takes or replaces the document keeps the one before; `backups = 20` in the
-/// configuration says how many.
+/// orch keeps a copy of the document before a run takes the lock and before a command changes it. `backups`
+/// in the configuration says how many copies stay, 20 by default.
 #[derive(Debug, Args)]
 pub(crate) struct BackupsArgs {
     /// The format of the list
@@ -92,6 +94,7 @@ pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
 /// Returns how each stack on record stands, by its key.
 fn by_key(state: &State, document: &Document) -> Result<BTreeMap<String, Standing>> {
     let Some(repository) = &state.repository else {
+        console::note("the status of the stacks is unknown: this is not a git repository");
         return Ok(BTreeMap::new());
     };
     let Loaded {

@@ -17,18 +17,18 @@ use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// Take the lock away from a run, which can record nothing from then on
+/// Take the lock away from a run that is gone
 ///
-/// What the run has recorded is kept; what it has begun counts as interrupted. A run that was heard of
-/// within two minutes may be alive: see the address of its CI job first. If its record is damaged, what
-/// can be read of it is kept, and `--force` gives up the rest.
+/// From then on the run can record nothing. What it has recorded is kept, and what it had started counts as
+/// interrupted. A run that was heard from within the last two minutes may be alive: look at its CI job
+/// first. If the record of the run is damaged, what can be read of it is kept, and --force gives up the rest.
 #[derive(Debug, Args)]
 pub(crate) struct UnlockArgs {
     /// The code of the lock, which `orch state show` prints
     #[arg(value_name = "CODE")]
     pub(super) code: String,
 
-    /// Also if the run was heard of within two minutes, or its record is damaged
+    /// Do so even if the run was heard from within the last two minutes, or its record is damaged
     #[arg(long)]
     pub(super) force: bool,
 
@@ -40,21 +40,21 @@ pub(crate) struct UnlockArgs {
     pub(super) format: Format,
 }
 
-/// Bring what a run of this checkout could not write into the document
+/// Add to the document what a run of this checkout could not write
 ///
-/// A stack that others have written about since is a conflict, and nothing is written until each such
-/// stack is taken or dropped.
+/// If others have changed the entry of one of its stacks since, orch writes nothing until --take or --drop
+/// says whose version counts.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
     /// `last`, `last~1`, or a unique beginning or end of a run id
     #[arg(value_name = "RUN")]
     pub(super) run: String,
 
-    /// Write what the run has recorded of this stack, whatever others have written
+    /// Take what the run has recorded of this stack, whatever others have written (can be repeated)
     #[arg(long, value_name = "STACK")]
     pub(super) take: Vec<String>,
 
-    /// Keep what others have written of this stack
+    /// Keep what others have written about this stack (can be repeated)
     #[arg(long, value_name = "STACK")]
     pub(super) drop: Vec<String>,
 
@@ -125,9 +125,15 @@ pub(super) fn recover(state: &State, args: &RecoverArgs) -> Result<ExitStatus> {
         });
         keys.collect()
     };
+    let (take, drop) = (keys(&args.take)?, keys(&args.drop)?);
+    if let Some(both) = take.iter().find(|key| drop.contains(key)) {
+        return Err(ProgramError::usage(format!(
+            "`--take` and `--drop` both name `{both}`"
+        )));
+    }
     let recovery = Recovery {
-        take: keys(&args.take)?,
-        drop: keys(&args.drop)?,
+        take,
+        drop,
         reason: args.write.reason.clone(),
         dry_run: args.write.dry_run,
     };
@@ -181,7 +187,9 @@ fn kept(state: &State, wanted: &str) -> Result<(String, LocalCopy, RunRecord)> {
     };
     let record = RunRecord::parse(&bytes).map_err(|error| {
         let what = format!("what run {id} has left cannot be used");
-        ProgramError::from(anyhow::Error::new(error).context(what))
+        ProgramError::from(anyhow::Error::new(error).context(what)).hint(format!(
+            "it is in `.orch/runs/{id}/state.json`; to give it up, remove that file"
+        ))
     })?;
     Ok((id.to_owned(), copy, record))
 }

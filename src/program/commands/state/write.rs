@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
-use orch::printable::printable;
+use orch::printable::{command_line, printable};
 use orch::project::config::BackendConfig;
 use orch::report::{Written, write_written_json};
 use orch::state::backend::ReadError;
@@ -18,7 +18,7 @@ use crate::program::exit::ExitStatus;
 
 /// Create the document
 ///
-/// Checks that the backend keeps writers from overwriting each other.
+/// orch refuses a backend that would let writers overwrite each other.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(crate) struct InitArgs {
     pub(super) format: Format,
 }
 
-/// Remove stacks from the record, whatever exists of them
+/// Remove stacks from the record, without destroying anything
 #[derive(Debug, Args)]
 pub(crate) struct ForgetArgs {
     /// The stacks
@@ -44,7 +44,7 @@ pub(crate) struct ForgetArgs {
     pub(super) format: Format,
 }
 
-/// Put what is on record of a stack under another path
+/// Move what is on record of a stack to another path
 #[derive(Debug, Args)]
 pub(crate) struct MoveArgs {
     /// The stack on record
@@ -63,7 +63,9 @@ pub(crate) struct MoveArgs {
     pub(super) format: Format,
 }
 
-/// Say that what exists of stacks is not what is on record: they count as failed
+/// Mark stacks as failed, for instance after changes by hand
+///
+/// The mark stays until an apply succeeds, or until `orch state untaint`.
 #[derive(Debug, Args)]
 pub(crate) struct TaintArgs {
     /// The stacks
@@ -78,7 +80,7 @@ pub(crate) struct TaintArgs {
     pub(super) format: Format,
 }
 
-/// Take back what `taint` said
+/// Remove the mark of `orch state taint`
 #[derive(Debug, Args)]
 pub(crate) struct UntaintArgs {
     /// The stacks
@@ -93,13 +95,13 @@ pub(crate) struct UntaintArgs {
     pub(super) format: Format,
 }
 
-/// Replace the document by a backup, even if it is damaged or gone
+/// Replace the document with a backup, even if it is damaged or gone
 ///
-/// `orch state backups` lists the serials.
+/// `orch state backups` lists the serials. The document gets a new serial, greater than any before.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
     /// The serial of the backup
-    #[arg(value_name = "SERIAL")]
+    #[arg(value_name = "SERIAL", value_parser = serial)]
     pub(super) serial: u64,
 
     #[command(flatten)]
@@ -108,6 +110,12 @@ pub(crate) struct RestoreArgs {
     /// The format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(super) format: Format,
+}
+
+/// Parses a serial.
+fn serial(text: &str) -> std::result::Result<u64, &'static str> {
+    let serial = text.parse();
+    serial.map_err(|_| "a serial is a number; `orch state backups` lists them")
 }
 
 impl State {
@@ -240,11 +248,19 @@ pub(super) fn move_entry(state: &State, args: &MoveArgs) -> Result<ExitStatus> {
     state.change(&edit, args.format, moved, |document, _| {
         let from = state.recorded(document, &args.from)?;
         let to = state.key(document, &args.to)?;
+        if from == to {
+            return Err(ProgramError::usage(format!("FROM and TO are both `{to}`")));
+        }
         if document.stacks.contains_key(&to) {
             return Err(
-                ProgramError::refused(format!("`{to}` is on record already"))
-                    .hint(format!("forget it first: `orch state forget {to}`")),
+                ProgramError::refused(format!("`{to}` is already on record")).hint(format!(
+                    "if that entry is wrong, forget it first: `orch state forget {}`",
+                    command_line(&[to.into()])
+                )),
             );
+        }
+        if state.loaded.project.stacks.named(&to).is_none() {
+            console::note(&format!("there is no stack `{to}` here"));
         }
         let entry = document.stacks.remove(&from).unwrap_or_default();
         document.stacks.insert(to.clone(), entry);
