@@ -294,7 +294,7 @@ impl Recorded {
     /// # Errors
     ///
     /// The word, if only a later `orch` knows it.
-    pub fn recorded(recording: &journal::RecordingRecord) -> Result<Self, &str> {
+    pub fn from_journal(recording: &journal::RecordingRecord) -> Result<Self, &str> {
         match recording {
             journal::RecordingRecord::Apply => Ok(Recorded::Apply),
             journal::RecordingRecord::Destroy => Ok(Recorded::Destroy),

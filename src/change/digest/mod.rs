@@ -426,8 +426,8 @@ where
         let inside: BTreeSet<usize> = knot.iter().map(|node| node.index()).collect();
         let mut own: Vec<PartDigest> = inside.iter().map(|&node| nodes[node]).collect();
         own.sort_unstable();
-        let used = inside.iter().flat_map(|&node| uses(node));
-        let leaving = used.filter(|used| !inside.contains(used));
+        let all = inside.iter().flat_map(|&node| uses(node));
+        let leaving = all.filter(|used| !inside.contains(used));
         let others: BTreeSet<PartDigest> = leaving.map(|used| modules[used]).collect();
         let mut hasher = PartHasher::default();
         for part in &own {

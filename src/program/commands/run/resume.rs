@@ -305,7 +305,7 @@ fn earlier_settings(args: &RunArgs, header: &Header) -> Result<RunSettings> {
     }
     if args.settings().recording.is_none() {
         let recording = header.settings.recording.as_ref();
-        let recording = recording.map(Recorded::recorded).transpose();
+        let recording = recording.map(Recorded::from_journal).transpose();
         settings.recording = recording.map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--record`", word);
             ProgramError::refused(unknown.to_string())
