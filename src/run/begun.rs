@@ -1,6 +1,5 @@
 //! A run from its first moment to its last, whatever its turns do: the lock, the journal, the commands.
 
-use std::cell::RefCell;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -162,10 +161,10 @@ impl BegunRun {
         };
         let mut commands = Commands::new(task, streams);
         let recording = &mut self.recording;
-        let state = self.state.map(|state| Rc::new(RefCell::new(state)));
+        let state = self.state.map(Rc::new);
         let mut on_event = |event: &RunEvent| {
             if let (Some(state), RunEvent::Ended(ending)) = (&state, event) {
-                state.borrow().ended(ending);
+                state.ended(ending);
             }
             let mut problems = recording.event(event);
             for sink in &mut *sinks {
@@ -187,7 +186,7 @@ impl BegunRun {
                 execute(self.execution, &mut confirming, &self.inbox, &mut on_event)
             }
         };
-        let state = state.and_then(Rc::into_inner).map(RefCell::into_inner);
+        let state = state.and_then(Rc::into_inner);
         let state = state.map(RunState::finish);
         let (record, ended) = self.recording.end();
         EndedRun {

@@ -5,8 +5,7 @@
 //! that signals, time limits and other stacks do not wait for the network. This module does not know which
 //! commands are recorded, or where the document is.
 
-use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -133,11 +132,23 @@ fn kind(failure: &Failure) -> &'static str {
 /// The ticket of changes that nobody waits for.
 const NO_TICKET: u64 = u64::MAX;
 
-/// The intents that are not confirmed yet, by turn.
-type Questions = Arc<Mutex<HashMap<u64, End>>>;
+/// What has become of the intents, by turn.
+#[derive(Debug, Default)]
+struct Intents {
+    /// Those that are not confirmed yet.
+    open: HashMap<u64, End>,
+    /// Those that are confirmed, and were not given up since.
+    confirmed: HashSet<u64>,
+}
 
-fn lock(questions: &Questions) -> MutexGuard<'_, HashMap<u64, End>> {
+type Questions = Arc<Mutex<Intents>>;
+
+fn lock(questions: &Questions) -> MutexGuard<'_, Intents> {
     questions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ticket(turn: TurnIndex) -> u64 {
+    turn.get() as u64
 }
 
 /// The state of a run in progress.
@@ -148,8 +159,6 @@ pub struct RunState {
     /// By turn; none for a stack whose command is not recorded.
     records: Vec<Option<StackRecord>>,
     questions: Questions,
-    /// The turns whose intents are confirmed.
-    begun: BTreeSet<TurnIndex>,
 }
 
 /// Takes what the writer of a state reports: see [`StateWriter::start`].
@@ -165,8 +174,9 @@ impl Reports {
         match report {
             Report::Confirmed(tickets) => {
                 for ticket in tickets {
-                    let question = lock(&self.questions).remove(&ticket);
-                    if let Some(end) = question {
+                    let mut intents = lock(&self.questions);
+                    if let Some(end) = intents.open.remove(&ticket) {
+                        intents.confirmed.insert(ticket);
                         end.tell(answered(Ok(())));
                     }
                 }
@@ -221,7 +231,6 @@ impl StatePlan {
             writer: Arc::new(writer),
             records: self.records,
             questions: self.questions,
-            begun: BTreeSet::new(),
         }
     }
 }
@@ -232,12 +241,12 @@ impl RunState {
     }
 
     /// Asks for the confirmation of an intent; the first attempt in a stack needs one.
-    fn ask(&mut self, turn: TurnIndex, end: End) {
-        let is_new = self.begun.insert(turn);
+    fn ask(&self, turn: TurnIndex, end: End) {
+        let ticket = ticket(turn);
+        let is_confirmed = lock(&self.questions).confirmed.contains(&ticket);
         match self.record(turn) {
-            Some(record) if is_new => {
-                let ticket = turn.get() as u64;
-                lock(&self.questions).insert(ticket, end);
+            Some(record) if !is_confirmed => {
+                lock(&self.questions).open.insert(ticket, end);
                 let intent = Change::Put(Box::new(record.intended(&self.run)));
                 self.writer.change(&record.key, intent, ticket);
             }
@@ -255,10 +264,19 @@ impl RunState {
         let Some(record) = self.record(ending.turn) else {
             return;
         };
-        if self.begun.contains(&ending.turn) {
-            let change = record.ended(&self.run, failure);
-            self.writer.change(&record.key, change, NO_TICKET);
+        let has_begun = lock(&self.questions)
+            .confirmed
+            .contains(&ticket(ending.turn));
+        if !has_begun {
+            return;
         }
+        let never_started = matches!(failure, Some(Failure::NotStarted(_))) && ending.attempts == 1;
+        let change = if never_started {
+            Change::Withdrawn
+        } else {
+            record.ended(&self.run, failure)
+        };
+        self.writer.change(&record.key, change, NO_TICKET);
     }
 
     /// Waits until everything is in the document, or cannot be any more.
@@ -273,7 +291,7 @@ impl RunState {
 /// Runs commands, each after its intent is confirmed.
 pub(super) struct Confirming<'a> {
     pub(super) commands: Commands<'a>,
-    pub(super) state: Rc<RefCell<RunState>>,
+    pub(super) state: Rc<RunState>,
 }
 
 /// A command that is running, or an intent that is not confirmed yet.
@@ -304,11 +322,11 @@ impl Executor for Confirming<'_> {
             end,
         } = start;
         if turn.steps.get(step) == Some(&Step::Confirmation) {
-            let mut state = self.state.borrow_mut();
+            let state = &self.state;
             state.ask(index, end);
             let record = state.record(index);
             return Ok(Confirmed::Question(Question {
-                ticket: index.get() as u64,
+                ticket: ticket(index),
                 key: record.map(|record| record.key.clone()).unwrap_or_default(),
                 questions: state.questions.clone(),
                 writer: state.writer.clone(),
@@ -344,8 +362,9 @@ impl Question {
     /// Gives up the intent: it is as if it had never been. It may have been confirmed just now.
     fn withdraw(&self) {
         self.writer.change(&self.key, Change::Withdrawn, NO_TICKET);
-        let question = lock(&self.questions).remove(&self.ticket);
-        if let Some(end) = question {
+        let mut intents = lock(&self.questions);
+        intents.confirmed.remove(&self.ticket);
+        if let Some(end) = intents.open.remove(&self.ticket) {
             let failure = Failure::NotStarted("its intent was not confirmed".to_owned());
             end.tell(answered(Err(failure)));
         }

@@ -195,10 +195,6 @@ impl<E: Executor> RunLoop<'_, E> {
     pub(super) fn start_attempt(&mut self, turn: TurnIndex, attempt: u32) {
         (self.on_event)(&RunEvent::Started { turn, attempt });
         let now = Instant::now();
-        let timeout = self.attempts[turn.get()].timeout;
-        if let Some(at) = timeout.and_then(|timeout| now.checked_add(timeout)) {
-            self.alarms.set(at, Alarm::Attempt(turn, attempt));
-        }
         let begun = self
             .active
             .get(&turn)
@@ -213,8 +209,19 @@ impl<E: Executor> RunLoop<'_, E> {
         self.start_step(turn, stage, None);
     }
 
-    fn start_step(&mut self, turn: TurnIndex, stage: Stage, previous: Option<E::Command>) {
+    fn start_step(&mut self, turn: TurnIndex, mut stage: Stage, previous: Option<E::Command>) {
         let Stage { attempt, step, .. } = stage;
+        let is_question = |step: &Step| *step == Step::Confirmation;
+        let (before, from) = self.turns[turn.get()].steps.split_at(step);
+        if before.iter().all(is_question) && !from.first().is_some_and(is_question) {
+            // Whoever answers a question does not have the time of the command.
+            let now = Instant::now();
+            stage.attempt_begun = now;
+            let timeout = self.attempts[turn.get()].timeout;
+            if let Some(at) = timeout.and_then(|timeout| now.checked_add(timeout)) {
+                self.alarms.set(at, Alarm::Attempt(turn, attempt));
+            }
+        }
         let end = End {
             sender: self.inbox.sender.clone(),
             turn,

@@ -6,13 +6,14 @@ use std::time::Duration;
 use serde_json::Map;
 use tracing::debug;
 
+use super::request::{Answer, Answered, Asked, Request};
 use super::{Change, Ended, LocalCopy, Loss, Report};
-use crate::state::backend::{Backend, Swap};
+use crate::state::backend::Swap;
 use crate::state::clock::Clock;
 use crate::state::document::{Document, Entry, Lock, Write};
 use crate::state::lock::Locked;
 use crate::state::run_record::{RunRecord, Tally};
-use crate::state::store::{Condition, Object, Presence, StoreError, Version};
+use crate::state::store::{Object, Presence, StoreError, Version};
 
 /// How long the writer waits for what.
 #[derive(Debug, Clone, Copy)]
@@ -46,9 +47,8 @@ impl Pauses {
 /// A run record that is larger is folded into the document.
 const FOLD_BYTES: usize = 256 << 10;
 
-/// The writer of a run. Each [`Self::step`] makes one write at most.
+/// The writer of a run. It says which request is due, and hears its answer; there is one at a time.
 pub struct Core {
-    backend: Backend,
     copy: Option<LocalCopy>,
     pauses: Pauses,
     clock: Box<dyn Clock>,
@@ -62,10 +62,14 @@ pub struct Core {
     wanted: BTreeMap<String, Option<Entry>>,
     /// What the stacks that the run has touched were before it.
     before: BTreeMap<String, Option<Entry>>,
-    /// The tickets of changes that are not written.
+    /// The tickets of changes that are in no request.
     pending: Vec<u64>,
+    /// The tickets of changes that are in the request that is under way.
+    asked: Vec<u64>,
+    /// Whether a request is under way.
+    is_busy: bool,
     is_fold_due: bool,
-    /// When the last write began.
+    /// When the last request began.
     last_write: Option<Duration>,
     /// When the last write succeeded, or the lock was taken.
     last_success: Duration,
@@ -73,11 +77,13 @@ pub struct Core {
     failing_since: Option<Duration>,
     /// Set once the run has ended.
     end: Option<RunEnd>,
+    /// The serial of the write with which everything was in the document.
+    written: Option<u64>,
     ended: Option<Ended>,
-    /// Whether the run knows of the loss.
-    is_reported: bool,
     /// Whether the copy lacks something.
     is_copy_due: bool,
+    /// Why the copy could not be written, the last time.
+    copy_problem: Option<String>,
     /// Tells other processes of this machine that the holder of the lock is alive.
     _presence: Presence,
 }
@@ -93,7 +99,6 @@ impl std::fmt::Debug for Core {
 impl Core {
     /// Returns the writer of a run that has just taken the lock.
     pub fn new(
-        backend: Backend,
         locked: Locked,
         copy: Option<LocalCopy>,
         pauses: Pauses,
@@ -101,7 +106,6 @@ impl Core {
     ) -> Self {
         let now = clock.elapsed();
         Core {
-            backend,
             copy,
             pauses,
             lock: locked.lock,
@@ -112,20 +116,23 @@ impl Core {
             wanted: BTreeMap::new(),
             before: BTreeMap::new(),
             pending: Vec::new(),
+            asked: Vec::new(),
+            is_busy: false,
             is_fold_due: false,
             last_write: None,
             last_success: now,
             failing_since: None,
             end: None,
+            written: None,
             ended: None,
-            is_reported: false,
             is_copy_due: false,
+            copy_problem: None,
             _presence: locked.presence,
             clock,
         }
     }
 
-    /// Takes in a change, which a later step writes.
+    /// Takes in a change, which a later request writes. Until [`Self::keep`] it is nowhere else.
     pub fn change(&mut self, stack: String, change: Change, ticket: u64) {
         let document = &self.document;
         let before = self.before.entry(stack.clone());
@@ -138,12 +145,31 @@ impl Core {
         self.wanted.insert(stack, entry);
         self.pending.push(ticket);
         self.is_copy_due = true;
-        if self.ended.is_some() {
-            self.save_copy();
-        }
     }
 
-    /// Ends the run: the next steps bring everything into the document and free the lock.
+    /// Saves on this machine what is not there yet.
+    pub fn keep(&mut self) {
+        if !std::mem::take(&mut self.is_copy_due) {
+            return;
+        }
+        let Some(copy) = &self.copy else {
+            self.copy_problem = Some("there is no folder for it".to_owned());
+            return;
+        };
+        let before = self.wanted.keys().filter_map(|stack| {
+            let before = self.before.get(stack)?;
+            Some((stack.clone(), before.clone()))
+        });
+        let record = RunRecord {
+            stacks: self.wanted.clone(),
+            before: before.collect(),
+            ..self.record.clone()
+        };
+        let written = copy.write(&record.to_bytes());
+        self.copy_problem = written.err().map(|error| error.to_string());
+    }
+
+    /// Ends the run: the next requests bring everything into the document and free the lock.
     pub fn finish(&mut self, reason: Option<String>) {
         self.end = Some(RunEnd { reason });
     }
@@ -153,40 +179,33 @@ impl Core {
         self.end.is_some()
     }
 
-    /// Returns how the writing has ended, once the run has, and knows.
+    /// Returns how the writing has ended, once the run has.
     pub fn ended(&self) -> Option<&Ended> {
-        let is_known = self.is_finishing() && (self.is_reported || !self.is_lost());
-        self.ended.as_ref().filter(|_| is_known)
-    }
-
-    fn is_lost(&self) -> bool {
-        matches!(self.ended, Some(Ended::Lost(_)))
+        self.ended.as_ref().filter(|_| self.is_finishing())
     }
 
     /// Ends the writing of a run that went away without a word.
     pub(super) fn abandon(&self) -> Ended {
         let problem = "the run ended without a word".to_owned();
-        self.ended
-            .clone()
-            .unwrap_or(Ended::Lost(Loss::Gone { problem }))
+        let lost = || self.lost(Loss::Gone { problem });
+        self.ended.clone().unwrap_or_else(lost)
     }
 
-    pub(super) fn sleep(&self, duration: Duration) {
-        self.clock.sleep(duration);
+    fn lost(&self, loss: Loss) -> Ended {
+        let unkept = self.copy_problem.clone();
+        Ended::Lost { loss, unkept }
     }
 
-    /// Returns how long there is nothing to do unless the run says something; zero if a step is due.
+    /// Returns how long there is nothing to do unless the run or the backend says something; zero if a
+    /// request is due.
     pub fn wait(&self) -> Duration {
-        if self.ended.is_some() {
-            return if self.is_reported {
-                Duration::MAX
-            } else {
-                Duration::ZERO
-            };
+        if self.ended.is_some() || self.is_busy {
+            return Duration::MAX;
         }
         let next = self.last_write.map_or(Duration::ZERO, |last| {
             let pause = match self.failing_since {
                 Some(_) => self.pauses.retry.max(self.pauses.between),
+                None if self.written.is_some() => Duration::ZERO,
                 None => self.pauses.between,
             };
             last + pause
@@ -200,35 +219,50 @@ impl Core {
         due.saturating_sub(self.clock.elapsed())
     }
 
-    /// Makes the write that is due, and returns what the run has to know.
-    pub fn step(&mut self) -> Vec<Report> {
-        let mut reports = Vec::new();
-        if self.ended.is_none() {
-            let began = self.clock.elapsed();
-            self.last_write = Some(began);
-            let result = if self.is_finishing() {
-                self.write_end()
-            } else if self.is_fold_due {
-                self.fold()
-            } else {
-                self.write_record().map(|tickets| {
-                    reports.extend((!tickets.is_empty()).then_some(Report::Confirmed(tickets)));
-                })
-            };
-            match result {
-                Ok(()) => {}
-                Err(Failure::Lost(loss)) => self.ended = Some(Ended::Lost(loss)),
-                Err(Failure::Store(error)) => self.failed(began, &error),
+    /// Returns the request that is due, whose answer goes to [`Self::hear`]. Whatever it writes is on
+    /// this machine before.
+    pub fn ask(&mut self) -> Request {
+        self.keep();
+        self.is_busy = true;
+        self.last_write = Some(self.clock.elapsed());
+        Request(if self.written.is_some() {
+            Asked::Removal(self.lock.run.clone())
+        } else if self.is_finishing() {
+            Asked::End(self.end_document(), self.version.clone())
+        } else if self.is_fold_due {
+            Asked::Fold(self.folded_document(), self.version.clone())
+        } else {
+            self.record.sequence += 1;
+            self.record.at = self.clock.now();
+            self.record.serial = self.document.serial;
+            self.record.stacks.clone_from(&self.wanted);
+            self.asked.append(&mut self.pending);
+            Asked::Record(self.record.clone(), self.record_version.clone())
+        })
+    }
+
+    /// Takes the answer to the request that is under way, and returns what the run has to know.
+    pub fn hear(&mut self, answer: Answer) -> Option<Report> {
+        self.is_busy = false;
+        let result = match answer.0 {
+            Answered::Record(Ok(swap)) => self.record_written(swap),
+            Answered::Fold(document, Ok(swap)) => self.folded(document, swap).map(|()| None),
+            Answered::End(document, Ok(swap)) => self.end_written(&document, swap).map(|()| None),
+            Answered::Removal => {
+                self.removed();
+                Ok(None)
+            }
+            Answered::Record(Err(error))
+            | Answered::Fold(_, Err(error))
+            | Answered::End(_, Err(error)) => self.failed(&error).map(|()| None),
+        };
+        match result {
+            Ok(report) => report,
+            Err(loss) => {
+                self.ended = Some(self.lost(loss.clone()));
+                Some(Report::Lost(loss))
             }
         }
-        if let Some(Ended::Lost(loss)) = &self.ended
-            && !self.is_reported
-        {
-            self.is_reported = true;
-            reports.push(Report::Lost(loss.clone()));
-            self.save_copy();
-        }
-        reports
     }
 
     fn succeeded(&mut self) {
@@ -236,62 +270,66 @@ impl Core {
         self.failing_since = None;
     }
 
-    fn failed(&mut self, began: Duration, error: &StoreError) {
+    /// What was asked is asked again, unless the backend has had its time.
+    fn failed(&mut self, error: &StoreError) -> Result<(), Loss> {
         debug!(%error, "the state cannot be written");
-        let since = *self.failing_since.get_or_insert(began);
-        if self.clock.elapsed().saturating_sub(since) >= self.pauses.patience {
+        self.pending.append(&mut self.asked);
+        let now = self.clock.elapsed();
+        let since = *self
+            .failing_since
+            .get_or_insert(self.last_write.unwrap_or(now));
+        if now.saturating_sub(since) >= self.pauses.patience {
             let problem = error.to_string();
-            self.ended = Some(Ended::Lost(Loss::Gone { problem }));
+            return Err(Loss::Gone { problem });
         }
+        Ok(())
     }
 
-    /// Writes the record: what has changed, or a sign of life. Returns the tickets of what is written.
-    fn write_record(&mut self) -> Result<Vec<u64>, Failure> {
-        self.record.sequence += 1;
-        self.record.at = self.clock.now();
-        self.record.serial = self.document.serial;
-        self.record.stacks.clone_from(&self.wanted);
-        self.save_copy();
-        let condition = Condition::Unchanged(self.record_version.clone());
-        match self.backend.swap_record(&self.record, &condition)? {
+    fn record_written(&mut self, swap: Swap) -> Result<Option<Report>, Loss> {
+        let report = match swap {
             Swap::Done(version) => {
                 self.record_version = version;
-                self.succeeded();
                 self.is_fold_due = self.record.to_bytes().len() > FOLD_BYTES;
-                Ok(std::mem::take(&mut self.pending))
+                let tickets = std::mem::take(&mut self.asked);
+                (!tickets.is_empty()).then_some(Report::Confirmed(tickets))
             }
             Swap::Refused(found) => {
                 // An earlier write of ours, whose answer was lost, may have arrived by now.
                 self.record_version = self.own_record(found)?;
-                self.succeeded();
-                Ok(Vec::new())
+                self.pending.append(&mut self.asked);
+                None
             }
-        }
+        };
+        self.succeeded();
+        Ok(report)
     }
 
     /// Returns the version of a record that was found, if it is this run's.
-    fn own_record(&self, found: Option<Object>) -> Result<Version, Failure> {
+    fn own_record(&self, found: Option<Object>) -> Result<Version, Loss> {
         let Some(object) = found else {
-            return Err(Failure::Lost(Loss::Taken { by: None }));
+            return Err(Loss::Taken { by: None });
         };
         match RunRecord::parse(&object.bytes) {
             Ok(found) if found.code == self.lock.code && found.broken.is_none() => {
                 Ok(object.version)
             }
-            Ok(found) => Err(Failure::Lost(Loss::Taken {
+            Ok(found) => Err(Loss::Taken {
                 by: found.broken.map(|broken| broken.by),
-            })),
-            Err(_) => Err(Failure::Lost(Loss::Taken { by: None })),
+            }),
+            Err(_) => Err(Loss::Taken { by: None }),
         }
     }
 
-    /// Merges the record into the document, as it is in the store: a tombstone has no less.
-    fn fold(&mut self) -> Result<(), Failure> {
+    /// Returns the document with the record as it is in the store: a tombstone has no less.
+    fn folded_document(&self) -> Document {
         let mut document = self.document.clone();
         document.serial += 1;
         document.merge(&self.record.stacks);
-        let condition = Condition::Unchanged(self.version.clone());
-        match self.backend.swap(&document, &condition)? {
+        document
+    }
+
+    fn folded(&mut self, document: Document, swap: Swap) -> Result<(), Loss> {
+        match swap {
             Swap::Done(version) => {
                 self.document = document;
                 self.version = version;
@@ -306,9 +344,8 @@ impl Core {
         Ok(())
     }
 
-    /// Brings everything into the document and frees the lock.
-    fn write_end(&mut self) -> Result<(), Failure> {
-        self.save_copy();
+    /// Returns the document with everything, and without the lock.
+    fn end_document(&self) -> Document {
         let mut document = self.document.clone();
         document.serial += 1;
         document.merge(&self.wanted);
@@ -332,72 +369,53 @@ impl Core {
             destroyed: tally.destroyed,
             other: Map::new(),
         });
-        let condition = Condition::Unchanged(self.version.clone());
-        match self.backend.swap(&document, &condition)? {
-            Swap::Done(_) => self.written(document.serial),
+        document
+    }
+
+    fn end_written(&mut self, document: &Document, swap: Swap) -> Result<(), Loss> {
+        match swap {
+            Swap::Done(_) => self.written = Some(document.serial),
             Swap::Refused(found) => self.adopt(found)?,
         }
         self.succeeded();
         Ok(())
     }
 
-    fn written(&mut self, serial: u64) {
-        self.backend.delete_record(&self.lock.run);
+    /// The record has gone, or stays until the next holder of the lock removes it.
+    fn removed(&mut self) {
         if let Some(copy) = &self.copy {
             // One that stays says nothing that is not in the document.
             _ = copy.remove();
         }
-        self.ended = Some(Ended::Written { serial });
+        self.ended = self.written.map(|serial| Ended::Written { serial });
     }
 
     /// Goes on from a document that was found in place of the one that was read: it is this run's if an
     /// answer was lost.
-    fn adopt(&mut self, found: Option<Object>) -> Result<(), Failure> {
-        let taken = Failure::Lost(Loss::Taken { by: None });
+    fn adopt(&mut self, found: Option<Object>) -> Result<(), Loss> {
+        let taken = Loss::Taken { by: None };
         let Some(object) = found else {
             return Err(taken);
         };
-        let Ok(read) = self.backend.understood(object) else {
+        let Ok(document) = Document::parse(&object.bytes) else {
             return Err(taken);
         };
         let is_locked = |lock: &Lock| lock.code == self.lock.code;
-        if read.document.lock.as_ref().is_some_and(is_locked) {
-            self.document = read.document;
-            self.version = read.version;
+        if document.lock.as_ref().is_some_and(is_locked) {
+            self.document = document;
+            self.version = object.version;
             return Ok(());
         }
         if self.is_finishing()
-            && let Some(serial) = read.document.end_of(&self.lock.run)
+            && let Some(serial) = document.end_of(&self.lock.run)
         {
-            self.written(serial);
+            self.written = Some(serial);
             return Ok(());
         }
-        let mut writes = read.document.history.into_iter().rev();
+        let mut writes = document.history.into_iter().rev();
         let breaking = writes.find(|write| write.run.as_ref() == Some(&self.lock.run));
         let by = breaking.map(|write| write.by);
-        Err(Failure::Lost(Loss::Taken { by }))
-    }
-
-    /// Saves what is due on this machine.
-    fn save_copy(&mut self) {
-        if !std::mem::take(&mut self.is_copy_due) {
-            return;
-        }
-        let Some(copy) = &self.copy else {
-            return;
-        };
-        let before = self.wanted.keys().filter_map(|stack| {
-            let before = self.before.get(stack)?;
-            Some((stack.clone(), before.clone()))
-        });
-        let record = RunRecord {
-            stacks: self.wanted.clone(),
-            before: before.collect(),
-            ..self.record.clone()
-        };
-        if let Err(error) = copy.write(&record.to_bytes()) {
-            debug!(%error, "what is to be recorded is not on this machine");
-        }
+        Err(Loss::Taken { by })
     }
 }
 
@@ -405,18 +423,4 @@ impl Core {
 struct RunEnd {
     /// Why the run was made, for the history.
     reason: Option<String>,
-}
-
-/// Why a write failed.
-enum Failure {
-    /// It may succeed later.
-    Store(StoreError),
-    /// It never will.
-    Lost(Loss),
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Failure::Store(error)
-    }
 }

@@ -2,20 +2,22 @@
 //!
 //! A run tells the writer of each stack what it is about to do, and what came of it. The writer brings
 //! that to the run record, as much as there is with each write, and reports what has arrived. It works
-//! on a thread of its own: the network must not hold up signals, time and other stacks.
+//! on threads of its own: the network must not hold up signals, time and other stacks.
 //!
 //! Whatever is to be written is in a file of the run first, from which it can be recovered if the
-//! backend is gone or the lock was taken away.
+//! backend is gone or the lock was taken away. The file is written at once, however long the backend
+//! takes to answer.
 
 mod core;
+mod request;
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 pub use self::core::{Core, Pauses};
+pub use self::request::{Answer, Request};
 use super::backend::Backend;
 use super::clock::Clock;
 use super::document::Entry;
@@ -67,7 +69,12 @@ pub enum Ended {
         serial: u64,
     },
     /// Not everything is. What is missing can be recovered from the file of the run.
-    Lost(Loss),
+    Lost {
+        /// Why.
+        loss: Loss,
+        /// Why not even the file of the run has it, if it has not.
+        unkept: Option<String>,
+    },
 }
 
 /// Where a run keeps a copy of what it is about to write.
@@ -113,16 +120,39 @@ impl LocalCopy {
     }
 }
 
-/// A change on its way to the writer, or the end of the run.
+/// What the writer hears.
 enum Message {
+    /// A change, from the run.
     Change(String, Change, u64),
+    /// The end of the run.
     Finish(Option<String>),
+    /// From the backend.
+    Answer(Box<Answer>),
+    /// Whoever could send more has gone.
+    Gone,
+}
+
+/// Sends messages to the writer, the last one when it is dropped.
+#[derive(Debug)]
+struct Outbox(Sender<Message>);
+
+impl Outbox {
+    fn send(&self, message: Message) {
+        // A writer that has ended hears nothing more.
+        _ = self.0.send(message);
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.send(Message::Gone);
+    }
 }
 
 /// The writer of a run that holds the lock. One that is dropped leaves the lock where it is.
 #[derive(Debug)]
 pub struct StateWriter {
-    sender: Sender<Message>,
+    outbox: Outbox,
     thread: JoinHandle<Ended>,
 }
 
@@ -142,25 +172,30 @@ impl StateWriter {
         report: impl FnMut(Report) + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
-        let core = Core::new(backend, locked, copy, pauses, Box::new(clock));
+        let (requests, due) = mpsc::channel();
+        let answers = Outbox(sender.clone());
+        thread::Builder::new()
+            .name("backend".to_owned())
+            .spawn(move || ask(&backend, &due, &answers))?;
+        let core = Core::new(locked, copy, pauses, Box::new(clock));
         let thread = thread::Builder::new()
             .name("state".to_owned())
-            .spawn(move || write(core, &receiver, report))?;
-        Ok(StateWriter { sender, thread })
+            .spawn(move || write(core, &requests, &receiver, report))?;
+        let outbox = Outbox(sender);
+        Ok(StateWriter { outbox, thread })
     }
 
     /// Tells the writer of a change of a stack, whose key is the text that `orch list` prints. The
     /// ticket comes back when the change is written. Returns at once.
     pub fn change(&self, stack: &str, change: Change, ticket: u64) {
         let message = Message::Change(stack.to_owned(), change, ticket);
-        // A writer that has lost the lock hears nothing more.
-        _ = self.sender.send(message);
+        self.outbox.send(message);
     }
 
     /// Waits until everything is in the document and the lock is free, or until that cannot be any
     /// more. What has begun and not ended counts as interrupted. `reason` is for the history.
     pub fn finish(self, reason: Option<String>) -> Ended {
-        _ = self.sender.send(Message::Finish(reason));
+        self.outbox.send(Message::Finish(reason));
         match self.thread.join() {
             Ok(ended) => ended,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -168,33 +203,45 @@ impl StateWriter {
     }
 }
 
+/// Makes requests, one at a time.
+fn ask(backend: &Backend, due: &Receiver<Request>, answers: &Outbox) {
+    for request in due {
+        let answer = request.make(backend);
+        answers.send(Message::Answer(Box::new(answer)));
+    }
+}
+
 /// Does what messages ask for until the run ends.
 fn write(
     mut core: Core,
+    requests: &Sender<Request>,
     receiver: &Receiver<Message>,
     mut report: impl FnMut(Report) + Send,
 ) -> Ended {
-    let mut queue = VecDeque::new();
+    let mut first = None;
     loop {
-        queue.extend(receiver.try_iter());
-        for message in queue.drain(..) {
+        for message in first.take().into_iter().chain(receiver.try_iter()) {
             match message {
                 Message::Change(stack, change, ticket) => core.change(stack, change, ticket),
                 Message::Finish(reason) => core.finish(reason),
+                Message::Answer(answer) => core.hear(*answer).into_iter().for_each(&mut report),
+                Message::Gone => return core.abandon(),
             }
         }
+        core.keep();
         if let Some(ended) = core.ended() {
             return ended.clone();
         }
         let wait = core.wait();
         if wait == Duration::ZERO {
-            core.step().into_iter().for_each(&mut report);
+            if requests.send(core.ask()).is_err() {
+                return core.abandon();
+            }
             continue;
         }
         match receiver.recv_timeout(wait) {
-            Ok(message) => queue.push_back(message),
+            Ok(message) => first = Some(message),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) if core.is_finishing() => core.sleep(wait),
             Err(RecvTimeoutError::Disconnected) => return core.abandon(),
         }
     }

@@ -144,6 +144,20 @@ fn what_fails_changes_only_the_last_attempt_and_what_never_started_changes_nothi
 }
 
 #[test]
+fn a_command_that_cannot_be_started_changes_nothing() {
+    let repository = project();
+    assert_eq!(deploy(&repository, "../../deploy up").0, 0);
+    let before = document(&repository)["stacks"].clone();
+    // The first command removes the program.
+    does(&repository, "rm \"$0\"\n");
+    let (code, stderr) = deploy(&repository, "../../deploy up");
+    assert_eq!(code, 1, "{stderr}");
+    let after = document(&repository)["stacks"].clone();
+    assert_ne!(after["/a"], before["/a"]);
+    assert_eq!(after["/b"], before["/b"]);
+}
+
+#[test]
 fn what_is_destroyed_goes_from_the_record() {
     let repository = project();
     assert_eq!(deploy(&repository, "../../deploy up").0, 0);

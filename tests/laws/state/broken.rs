@@ -1,21 +1,27 @@
-//! A holder that goes on writing while its lock is taken away.
+//! A holder that goes on writing while its lock is taken away, or while the backend does not answer.
 
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
+use orch::folder::GuardedFolder;
 use orch::state::backend::Backend;
 use orch::state::document::{Action, Document, Entry};
 use orch::state::edit::init;
 use orch::state::lock::{self, Unlocking};
+use orch::state::run_record::RunRecord;
 use orch::state::store::{Condition, Object, Presence, PutError, Store, StoreError, Version};
-use orch::state::writer::{Change, Core, Pauses, Report};
+use orch::state::writer::{Change, Core, Ended, LocalCopy, Pauses, Report, StateWriter};
 
 use super::memory::{Bucket, StoppedClock};
 use super::{attempt, author, binding, edit};
 
-/// A bucket in which something happens right before the document is put for the first time.
+/// A bucket in which something happens right before an object is put for the first time.
 struct Interrupted {
     bucket: Bucket,
+    /// The object.
+    key: &'static str,
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -25,7 +31,7 @@ impl Store for Interrupted {
     }
 
     fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
-        if key == "state.json"
+        if key == self.key
             && let Some(meanwhile) = self.meanwhile.lock().unwrap().take()
         {
             meanwhile();
@@ -50,6 +56,15 @@ impl Store for Interrupted {
     }
 }
 
+/// Makes the request that is due, if one is.
+fn step(core: &mut Core, backend: &Backend) -> Option<Report> {
+    if core.wait() > Duration::ZERO {
+        return None;
+    }
+    let request = core.ask();
+    core.hear(request.make(backend))
+}
+
 #[test]
 fn nothing_is_confirmed_that_whoever_takes_the_lock_away_does_not_see() {
     let (bucket, clock) = (Bucket::default(), StoppedClock::default());
@@ -70,7 +85,8 @@ fn nothing_is_confirmed_that_whoever_takes_the_lock_away_does_not_see() {
     .unwrap();
     let code = locked.document.lock.as_ref().unwrap().code.clone();
     let time = Box::new(clock.clone());
-    let mut holder = Core::new(own(), locked, None, Pauses::REMOTE, time);
+    let mut holder = Core::new(locked, None, Pauses::REMOTE, time);
+    let holder_backend = own();
     let reports = Arc::<Mutex<Vec<Report>>>::default();
     let heard = Arc::clone(&reports);
     let holder_clock = clock.clone();
@@ -82,11 +98,13 @@ fn nothing_is_confirmed_that_whoever_takes_the_lock_away_does_not_see() {
         holder.change("/a".to_owned(), Change::Put(Box::new(entry)), 1);
         for _ in 0..3 {
             holder_clock.advance(Duration::from_millis(250));
-            heard.lock().unwrap().extend(holder.step());
+            let report = step(&mut holder, &holder_backend);
+            heard.lock().unwrap().extend(report);
         }
     };
     let interrupted = Interrupted {
         bucket: bucket.clone(),
+        key: "state.json",
         meanwhile: Mutex::new(Some(Box::new(meanwhile))),
     };
     let unlocking = Unlocking {
@@ -101,4 +119,49 @@ fn nothing_is_confirmed_that_whoever_takes_the_lock_away_does_not_see() {
     assert!(matches!(reports[..], [Report::Lost(_)]), "{reports:?}");
     let document = Document::parse(&bucket.object("state.json").unwrap()).unwrap();
     assert!(document.stacks.is_empty());
+}
+
+#[test]
+fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
+    let (bucket, clock) = (Bucket::default(), StoppedClock::default());
+    let backend = |store: Box<dyn Store>| Backend::new(store, "state".to_owned(), 3);
+    let own = || backend(Box::new(bucket.clone()));
+    let author = author();
+    init(&own(), &binding(), &edit("init", &author), &clock).unwrap();
+    let zero = Duration::ZERO;
+    let locked = lock::lock(&own(), "run", &Action::Apply, &author, zero, &clock).unwrap();
+    let (answer, answered) = mpsc::channel::<()>();
+    let hanging = Interrupted {
+        bucket: bucket.clone(),
+        key: "state.run-run.json",
+        meanwhile: Mutex::new(Some(Box::new(move || _ = answered.recv()))),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join(".orch/runs/run")).unwrap();
+    let copy = LocalCopy::of(GuardedFolder::create(folder.path()).unwrap(), "run");
+    let kept = |stack: &str| {
+        let bytes = copy.read().unwrap()?;
+        RunRecord::parse(&bytes).unwrap().stacks.remove(stack)
+    };
+    let writer = StateWriter::start(
+        backend(Box::new(hanging)),
+        locked,
+        Some(copy.clone()),
+        Pauses::LOCAL,
+        clock,
+        |_| {},
+    );
+    let writer = writer.unwrap();
+    for stack in ["/a", "/b"] {
+        writer.change(stack, Change::Put(Box::default()), 1);
+        while kept(stack).is_none() {
+            thread::yield_now();
+        }
+    }
+    let record = RunRecord::parse(&bucket.object("state.run-run.json").unwrap());
+    assert!(record.unwrap().stacks.is_empty(), "it did not hang");
+    answer.send(()).unwrap();
+    assert!(matches!(writer.finish(None), Ended::Written { .. }));
+    let document = Document::parse(&bucket.object("state.json").unwrap()).unwrap();
+    assert_eq!(document.stacks.len(), 2);
 }

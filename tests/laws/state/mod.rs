@@ -18,7 +18,7 @@ use orch::state::edit::{self, Binding, Edit};
 use orch::state::lock::{self, Unlocked, Unlocking};
 use orch::state::recover::{RecoverError, Recovery, recover};
 use orch::state::run_record::RunRecord;
-use orch::state::writer::{Change, Core, Ended, LocalCopy, Pauses, Report};
+use orch::state::writer::{Answer, Change, Core, Ended, LocalCopy, Pauses, Report, Request};
 use proptest::prelude::*;
 use serde_json::Map;
 use tempfile::TempDir;
@@ -41,7 +41,12 @@ enum Event {
     /// The command ends: 0 succeeded, 1 failed, 2 the stack is gone.
     End(usize, usize, u8),
     Withdraw(usize, usize),
+    /// The request that is due is made and answered.
     Step(usize),
+    /// The request that is due is on its way.
+    Ask(usize),
+    /// What is on its way arrives, and is answered later.
+    Arrive(usize),
     Finish(usize),
     Kill(usize),
     Unlock,
@@ -66,7 +71,9 @@ fn event() -> impl Strategy<Value = Event> {
         6 => (run.clone(), stack.clone(), 0_u8..3)
             .prop_map(|(run, stack, end)| Event::End(run, stack, end)),
         1 => (run.clone(), stack.clone()).prop_map(|(run, stack)| Event::Withdraw(run, stack)),
-        14 => run.clone().prop_map(Event::Step),
+        10 => run.clone().prop_map(Event::Step),
+        4 => run.clone().prop_map(Event::Ask),
+        4 => run.clone().prop_map(Event::Arrive),
         3 => run.clone().prop_map(Event::Finish),
         1 => run.prop_map(Event::Kill),
         2 => Just(Event::Unlock),
@@ -92,11 +99,17 @@ struct Run {
     id: String,
     code: String,
     core: Option<Core>,
+    under_way: Option<UnderWay>,
     copy: LocalCopy,
     told: BTreeMap<&'static str, Told>,
     /// The document when the lock was taken.
     locked: Document,
-    was_killed: bool,
+}
+
+/// What is between a run and the bucket.
+enum UnderWay {
+    Request(Request),
+    Answer(Answer),
 }
 
 struct World {
@@ -209,7 +222,6 @@ impl World {
         let copy = LocalCopy::of(folder, &id);
         let document = locked.document.clone();
         let writer = Core::new(
-            backend,
             locked,
             Some(copy.clone()),
             Pauses::REMOTE,
@@ -219,10 +231,10 @@ impl World {
             id,
             code,
             core: Some(writer),
+            under_way: None,
             copy,
             told: BTreeMap::new(),
             locked: document,
-            was_killed: false,
         });
     }
 
@@ -291,26 +303,47 @@ impl World {
         };
         told.marks.push(mark);
         told.tickets.push(ticket);
-        run.core
-            .as_mut()
-            .unwrap()
-            .change(stack.to_owned(), change, ticket);
+        let core = run.core.as_mut().unwrap();
+        core.change(stack.to_owned(), change, ticket);
+        core.keep();
+    }
+
+    fn ask(&mut self, slot: usize) {
+        let Some(run) = &mut self.live[slot] else {
+            return;
+        };
+        let core = run.core.as_mut().unwrap();
+        if core.wait() == Duration::ZERO {
+            run.under_way = Some(UnderWay::Request(core.ask()));
+        }
+    }
+
+    fn arrive(&mut self, slot: usize) {
+        let backend = self.backend();
+        let Some(run) = &mut self.live[slot] else {
+            return;
+        };
+        run.under_way = run.under_way.take().map(|it| match it {
+            UnderWay::Request(request) => UnderWay::Answer(request.make(&backend)),
+            answer => answer,
+        });
     }
 
     fn step(&mut self, slot: usize) {
+        self.ask(slot);
+        let has_arrived = |run: &Run| matches!(run.under_way, Some(UnderWay::Answer(_)));
+        let is_prompt = !self.live[slot].as_ref().is_some_and(has_arrived);
+        self.arrive(slot);
         let Some(mut run) = self.live[slot].take() else {
             return;
         };
         let core = run.core.as_mut().unwrap();
-        let reports = match core.wait() {
-            Duration::ZERO => core.step(),
-            _ => Vec::new(),
+        let report = match run.under_way.take() {
+            Some(UnderWay::Answer(answer)) => core.hear(answer),
+            _ => None,
         };
-        for report in reports {
-            let Report::Confirmed(tickets) = report else {
-                continue;
-            };
-            self.check_confirmed(&mut run, &tickets);
+        if let Some(Report::Confirmed(tickets)) = report {
+            self.check_confirmed(&mut run, &tickets, is_prompt);
         }
         match run.core.as_ref().unwrap().ended() {
             None => self.live[slot] = Some(run),
@@ -318,40 +351,36 @@ impl World {
                 let serial = *serial;
                 self.check_written(&run, serial);
             }
-            Some(Ended::Lost(_)) => self.leave(run),
+            Some(Ended::Lost { .. }) => self.leave(run),
         }
     }
 
-    /// What is confirmed is in the bucket, under a lock that nobody has taken away.
-    fn check_confirmed(&self, run: &mut Run, tickets: &[u64]) {
-        let document = self.document();
-        let lock = document.lock.as_ref().map(|lock| &lock.code);
-        assert_eq!(lock, Some(&run.code), "confirmed without the lock");
-        let record = self
-            .bucket
-            .object(&format!("state.run-{}.json", run.id))
-            .unwrap();
-        let record = RunRecord::parse(&record).unwrap();
-        assert_eq!(
-            record.broken, None,
-            "confirmed though the lock was taken away"
-        );
+    /// What is confirmed is in the bucket, under a lock that nobody has taken away, unless that happened
+    /// while the answer was on its way.
+    fn check_confirmed(&self, run: &mut Run, tickets: &[u64], is_prompt: bool) {
+        let record = self.bucket.object(&format!("state.run-{}.json", run.id));
+        let record = record.filter(|_| is_prompt);
+        let record = record.map(|bytes| RunRecord::parse(&bytes).unwrap());
+        if is_prompt {
+            let document = self.document();
+            let lock = document.lock.as_ref().map(|lock| &lock.code);
+            assert_eq!(lock, Some(&run.code), "confirmed without the lock");
+            let broken = &record.as_ref().unwrap().broken;
+            assert_eq!(*broken, None, "confirmed though the lock was taken away");
+        }
         for (stack, told) in &mut run.told {
-            let confirmed = told
-                .tickets
-                .iter()
-                .filter(|ticket| tickets.contains(ticket))
-                .count();
-            told.confirmed += confirmed;
-            if confirmed > 0 {
-                assert_eq!(told.confirmed, told.marks.len(), "older changes only");
-                let on_record = record
-                    .stacks
-                    .get(*stack)
-                    .map(|entry| entry.as_ref().map(|entry| entry.name.clone()));
+            let mut confirmed = told.tickets.iter();
+            let Some(last) = confirmed.rposition(|ticket| tickets.contains(ticket)) else {
+                continue;
+            };
+            assert!(last >= told.confirmed, "confirmed twice");
+            told.confirmed = last + 1;
+            if let Some(record) = &record {
+                let entry = record.stacks.get(*stack).cloned();
+                let on_record = entry.map(|entry| entry.map(|entry| entry.name));
                 assert_eq!(
                     on_record.as_ref(),
-                    told.marks.last(),
+                    Some(&told.marks[last]),
                     "confirmed and not there"
                 );
             }
@@ -378,8 +407,10 @@ impl World {
             if let Some(last) = entry.and_then(|entry| entry.last.as_ref()) {
                 assert_ne!(last.serial, UNMERGED);
             }
-            self.allowed
-                .insert(*stack, told.marks.last().cloned().into_iter().collect());
+            // Another run may have the lock by now, and be heard first.
+            if serial > self.known[stack] {
+                self.know(stack, told.marks.last().unwrap().clone(), serial);
+            }
         }
     }
 
@@ -399,8 +430,7 @@ impl World {
     }
 
     fn kill(&mut self, slot: usize) {
-        if let Some(mut run) = self.live[slot].take() {
-            run.was_killed = true;
+        if let Some(run) = self.live[slot].take() {
             self.leave(run);
         }
     }
@@ -432,6 +462,7 @@ impl World {
                 }
                 let allowed = self.allowed.get_mut(stack).unwrap();
                 allowed.extend(told.marks.iter().cloned());
+                self.known.insert(stack, document.serial);
             }
         }
     }
@@ -468,17 +499,8 @@ impl World {
             let withdrawn = told.marks.last() == Some(&told.before);
             if record.stacks.contains_key(*stack) && !dropped && !withdrawn {
                 let found = mark(&recovered.document, stack);
-                // What a killed run was told just before is in nobody's memory.
-                let from = if run.was_killed {
-                    told.confirmed.saturating_sub(1)
-                } else {
-                    told.marks.len() - 1
-                };
-                let fit = &told.marks[from..];
-                assert!(
-                    fit.contains(&found),
-                    "not recovered: {stack}: {found:?} {fit:?}"
-                );
+                let last = told.marks.last();
+                assert_eq!(Some(&found), last, "not recovered: {stack}");
                 self.know(stack, found, recovered.document.serial);
             }
         }
@@ -513,6 +535,8 @@ impl World {
                 self.clock.advance(Duration::from_millis(250));
                 self.step(slot);
             }
+            Event::Ask(slot) => self.ask(slot),
+            Event::Arrive(slot) => self.arrive(slot),
             Event::Finish(slot) => {
                 if let Some(run) = &mut self.live[slot] {
                     run.core.as_mut().unwrap().finish(None);

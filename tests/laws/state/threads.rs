@@ -163,7 +163,7 @@ fn a_run_hears_that_its_lock_was_taken_away_and_what_follows_can_be_recovered() 
     writer.change("/a", project.success(), 2);
     let report = reports.recv_timeout(Duration::from_mins(1)).unwrap();
     assert!(matches!(report, Report::Lost(_)), "{report:?}");
-    assert!(matches!(writer.finish(None), Ended::Lost(_)));
+    assert!(matches!(writer.finish(None), Ended::Lost { .. }));
     let last = |document: &Document| document.stacks["/a"].last.clone().unwrap();
     assert_eq!(
         last(&project.document()).failure.as_deref(),

@@ -363,7 +363,7 @@ impl KeptState {
 
 /// Says what could not be put on record; returns whether anything could not.
 pub(super) fn is_lost(ended: Option<&Ended>, run: &str) -> bool {
-    let Some(Ended::Lost(loss)) = ended else {
+    let Some(Ended::Lost { loss, unkept }) = ended else {
         return false;
     };
     let why = match loss {
@@ -373,8 +373,15 @@ pub(super) fn is_lost(ended: Option<&Ended>, run: &str) -> bool {
     };
     let error = anyhow::anyhow!("not everything is on record: {why}");
     console::error(error.as_ref());
-    console::note(&format!(
-        "once it can be written, `orch state recover {run}` puts what is missing on record"
-    ));
+    console::note(&match unkept {
+        None => {
+            format!(
+                "once it can be written, `orch state recover {run}` puts what is missing on record"
+            )
+        }
+        Some(problem) => format!(
+            "what is missing cannot be recovered, as it could not be kept on this machine either: {problem}"
+        ),
+    });
     true
 }

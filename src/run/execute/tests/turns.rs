@@ -102,6 +102,34 @@ fn a_turn_that_waits_for_a_confirmation_holds_its_slot_and_is_cancelled_as_if_it
     }
 }
 
+#[test]
+fn the_time_of_an_attempt_begins_after_its_confirmation() {
+    let timeout = Duration::from_millis(20);
+    let mut plan = plan(1, OnError::Stop, 1);
+    plan.turns[0].steps = [Step::Confirmation, Step::Command("apply".into())].into();
+    plan.attempts[0].timeout = Some(timeout);
+    let world = Shared::default();
+    let mut fake = Fake(world.clone(), |world: &mut World, turn, _| {
+        let is_question = world.steps.len() == 1;
+        if is_question {
+            pass(timeout);
+            world.end(turn, Ok(()));
+        } // else it is not done in time
+        Ok(())
+    });
+    let begun = Instant::now();
+    let summary = execute(plan, &mut fake, &Inbox::without_signals(), &mut |event| {
+        if let RunEvent::TimedOut { .. } = event {
+            world.borrow_mut().end(A, Err(Failure::Signalled(2)));
+        }
+    });
+    assert!(begun.elapsed() >= 2 * timeout);
+    assert_eq!(
+        outcome(&summary, A),
+        Outcome::Failed(Failure::TimedOut(timeout))
+    );
+}
+
 /// Commands whose ends are judged by a test.
 struct Judged<S, J>(Fake<S>, J);
 

@@ -1,0 +1,62 @@
+//! What the writer of a run asks of the backend. An answer may take long; meanwhile the writer hears what
+//! the run says.
+
+use crate::state::backend::{Backend, Swap};
+use crate::state::document::Document;
+use crate::state::run_record::RunRecord;
+use crate::state::store::{Condition, StoreError, Version};
+
+/// A request that is due.
+#[derive(Debug)]
+pub struct Request(pub(super) Asked);
+
+/// What is asked.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// Put the run record in place of this version.
+    Record(RunRecord, Version),
+    /// Put the document, with more of what the run has done, in place of this version.
+    Fold(Document, Version),
+    /// Put the document with everything, and without the lock, in place of this version.
+    End(Document, Version),
+    /// Remove the record of this run.
+    Removal(String),
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub struct Answer(pub(super) Answered);
+
+/// What is answered to what.
+#[derive(Debug)]
+pub(super) enum Answered {
+    Record(Result<Swap, StoreError>),
+    Fold(Document, Result<Swap, StoreError>),
+    End(Document, Result<Swap, StoreError>),
+    Removal,
+}
+
+impl Request {
+    /// Makes the request, and waits for the answer.
+    pub fn make(self, backend: &Backend) -> Answer {
+        Answer(match self.0 {
+            Asked::Record(record, version) => {
+                let condition = Condition::Unchanged(version);
+                Answered::Record(backend.swap_record(&record, &condition))
+            }
+            Asked::Fold(document, version) => {
+                let swap = backend.swap(&document, &Condition::Unchanged(version));
+                Answered::Fold(document, swap)
+            }
+            Asked::End(document, version) => {
+                let swap = backend.swap(&document, &Condition::Unchanged(version));
+                Answered::End(document, swap)
+            }
+            Asked::Removal(run) => {
+                // What cannot be removed is removed by the next holder of the lock.
+                backend.delete_record(&run);
+                Answered::Removal
+            }
+        })
+    }
+}
