@@ -116,7 +116,7 @@ fn try_lock(
     amend: &dyn Fn(&mut Document),
 ) -> Result<Locked, LockError> {
     let code = Uuid::new_v4().to_string();
-    for _ in 0..ATTEMPTS {
+    for attempt in 1..=ATTEMPTS {
         let read = read(backend)?;
         let mut document = read.document.clone();
         document.serial += 1;
@@ -142,14 +142,19 @@ fn try_lock(
         amend(&mut document);
         document.lock = Some(lock.clone());
         // From here on there is always a record that a tombstone can replace.
-        let record = RunRecord::new(&document, code.clone(), run.to_owned(), clock.now());
+        let mut record = RunRecord::new(&document, code.clone(), run.to_owned(), clock.now());
+        record.sequence = attempt as u64;
         let record_version = match backend.swap_record(&record, &Condition::Absent)? {
             Swap::Done(version) => version,
-            // What is there is ours, from an answer that was lost.
-            Swap::Refused(_) => {
-                backend.delete_record(run);
-                continue;
+            // What is there is ours, from an answer that was lost, or where nothing can be removed.
+            Swap::Refused(Some(found)) => {
+                let ours = Condition::Unchanged(found.version);
+                match backend.swap_record(&record, &ours)? {
+                    Swap::Done(version) => version,
+                    Swap::Refused(_) => continue,
+                }
             }
+            Swap::Refused(None) => continue,
         };
         let give_up = |error: StoreError| {
             backend.delete_record(run);

@@ -107,7 +107,9 @@ pub fn recover(
         for (key, entry) in &record.stacks {
             let found = read.document.stacks.get(key);
             let before = record.before.get(key).and_then(Option::as_ref);
-            let is_own = found.is_some_and(|found| found.is_of(&record.run));
+            let is_own = found.is_some_and(|found| {
+                found.is_of(&record.run) && is_as_left(found, before, entry.as_ref())
+            });
             // A stack whose intent was given up is nobody's concern any more.
             let is_unchanged = entry.as_ref() == before && !is_own;
             if recovery.drop.contains(key)
@@ -160,6 +162,29 @@ pub fn recover(
         }
     }
     Err(LockError::Busy(backend.address()).into())
+}
+
+/// Returns whether nobody has changed an entry since a run, or whoever has taken its lock away, wrote it: all
+/// of it is what it was before the run, or what the run has recorded, except how attempts ended.
+fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -> bool {
+    if before.is_none() && recorded.is_none() {
+        // It was to be destroyed, and nothing is known of what it was called.
+        return found.tainted.is_none();
+    }
+    let intended = recorded.map(|recorded| Entry {
+        applied: before.and_then(|before| before.applied.clone()),
+        ..recorded.clone()
+    });
+    let mut as_left = [before, recorded, intended.as_ref()].into_iter().flatten();
+    as_left.any(|entry| {
+        let mut entry = Entry {
+            last: found.last.clone(),
+            intent: found.intent.clone(),
+            ..entry.clone()
+        };
+        entry.number_like(found);
+        entry == *found
+    })
 }
 
 /// Returns whether what a run has recorded is in the document already, except that somebody has ended

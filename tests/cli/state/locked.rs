@@ -313,6 +313,60 @@ fn a_run_that_still_holds_the_lock_is_recovered_with_it() {
 }
 
 #[test]
+fn what_was_said_of_a_stack_since_its_run_was_unlocked_is_a_conflict() {
+    let sandbox = recorded();
+    leave(&sandbox);
+    lock(&sandbox, LONG_AGO);
+    assert_eq!(sandbox.orch("state unlock 6a1f").code(), 0);
+    assert_eq!(sandbox.orch("state taint a").code(), 0);
+    let before = document(&sandbox);
+    assert_snapshot!(sandbox.orch("state recover last"), @"
+    [stderr]
+    error: others have written about `/a` since run 019a0000-0000-7000-8000-000000000001
+      = help: write what the run has recorded with `--take STACK`, or keep what others have written with `--drop STACK`
+    [exit status 4]
+    ");
+    assert_eq!(document(&sandbox), before);
+}
+
+#[test]
+fn a_run_record_that_is_damaged_does_not_keep_the_lock_for_ever() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    let record = format!("/.orch/state/default.run-{RUN}.json");
+    sandbox.write(&record, "{");
+    assert_eq!(sandbox.orch("state taint a").code(), 4);
+    assert_eq!(sandbox.orch("state show").code(), 0);
+    assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
+    [stderr]
+    error: `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: EOF while parsing an object at line 1 column 1
+      = help: on the machine of that run, `orch state recover RUN` frees the lock with what is kept there
+      = help: to free the lock without what that run has recorded, add `--force`
+    [exit status 5]
+    ");
+    assert_eq!(
+        sandbox.orch("state unlock 6a1f --force --dry-run").code(),
+        0
+    );
+    assert_eq!(sandbox.read(&record), "{");
+    assert_eq!(sandbox.orch("state unlock 6a1f --force").code(), 0);
+    assert!(!sandbox.path(&record).exists());
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    let write = document["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(write["reason"], "the run record was damaged");
+    // What the run has kept on its machine is not lost.
+    leave(&sandbox);
+    lock(&sandbox, LONG_AGO);
+    sandbox.write(&record, "{");
+    assert_eq!(sandbox.orch("state recover last").code(), 0);
+    assert_eq!(
+        super::document(&sandbox)["stacks"]["/a"]["applied"]["run"],
+        RUN
+    );
+}
+
+#[test]
 fn what_others_have_written_since_is_a_conflict() {
     let sandbox = recorded();
     leave(&sandbox);
