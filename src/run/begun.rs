@@ -31,6 +31,8 @@ pub struct Circumstances {
     pub is_reported: bool,
     /// Where else the lines of its journal go.
     pub events: Option<EventStream>,
+    /// What receives signals already, if something does.
+    pub inbox: Option<Inbox>,
 }
 
 /// Why a run does not begin.
@@ -88,14 +90,18 @@ impl BegunRun {
         circumstances: Circumstances,
     ) -> Result<Self, BeginError> {
         make_room(jobs.get().min(execution.turns.len())).map_err(BeginError::Files)?;
-        let inbox = Inbox::with_signals().map_err(BeginError::Signals)?;
         let Circumstances {
             is_recorded,
             allow_concurrent,
             uncommitted: _,
             is_reported,
             events: mut stream,
+            inbox,
         } = circumstances;
+        let inbox = match inbox {
+            Some(inbox) => inbox,
+            None => Inbox::with_signals().map_err(BeginError::Signals)?,
+        };
         let is_followed = is_reported || stream.is_some();
         let header = (is_recorded || is_followed).then(header);
         let (mut recording, notes) = match &header {
@@ -147,6 +153,11 @@ impl BegunRun {
         }
         self.state = Some(plan.begin(self.id.clone(), writer));
         Ok(self)
+    }
+
+    /// Ends the run before its first command: the lock of the state is free again.
+    pub fn give_up(self) {
+        self.state.map(RunState::finish);
     }
 
     /// Runs the commands with these streams, and returns the result. The sinks receive every event;

@@ -181,7 +181,8 @@ impl Reports {
                     }
                 }
             }
-            Report::Lost(_) => self.alarm.ring(),
+            Report::Slow => {}
+            Report::Lost(loss) => self.alarm.ring(&loss),
         }
     }
 }

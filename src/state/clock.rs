@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 /// What tells the time, and waits.
-pub trait Clock: Send {
+pub trait Clock {
     /// Returns how much time has passed since some moment, which nobody can set back.
     fn elapsed(&self) -> Duration;
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -32,6 +33,7 @@ struct Objects {
     /// How many requests there have been.
     requests: usize,
     lost: Option<(usize, Lost)>,
+    held: Option<(String, Sender<()>, Receiver<()>)>,
     ignores_conditions: bool,
 }
 
@@ -119,6 +121,16 @@ impl BucketServer {
         objects.lost = Some((nth, lost));
     }
 
+    /// Holds the answer to the next put of an object back, until something is sent. What is received says
+    /// that the object was put.
+    pub(crate) fn hold(&self, key: &str) -> (Receiver<()>, Sender<()>) {
+        let (put, was_put) = mpsc::channel();
+        let (answer, may_answer) = mpsc::channel();
+        let held = (key.to_owned(), put, may_answer);
+        self.objects.lock().unwrap().held = Some(held);
+        (was_put, answer)
+    }
+
     /// How many requests there have been.
     pub(crate) fn requests(&self) -> usize {
         self.objects.lock().unwrap().requests
@@ -157,7 +169,15 @@ fn serve(stream: &TcpStream, dialect: Dialect, objects: &Mutex<Objects>) {
         return;
     }
     let answer = objects.answer(dialect, &request);
+    let is_held =
+        |key: &str| request.method == "PUT" && request.path.strip_prefix("/bucket/") == Some(key);
+    let held = objects.held.take_if(|(key, ..)| is_held(key));
     drop(objects);
+    if let Some((_, put, may_answer)) = held {
+        // A test that failed waits for nothing.
+        _ = put.send(());
+        _ = may_answer.recv();
+    }
     if lost.is_none() {
         write(stream, &request, &answer);
     }

@@ -47,6 +47,7 @@ mod tests;
 #[cfg_attr(not(unix), path = "other.rs")]
 mod os;
 
+use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
@@ -234,7 +235,8 @@ enum Message {
         turn: TurnIndex,
         settlement: Settlement,
     },
-    StateLost,
+    /// Why.
+    StateLost(String),
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
     Signal(Signal),
 }
@@ -285,6 +287,14 @@ impl Inbox {
         inbox.signals = Some(os::receive_signals(inbox.sender.clone())?);
         Ok(inbox)
     }
+
+    /// Waits while there is nothing to end. A signal that arrives does what it does without the inbox: it
+    /// ends the process.
+    pub fn sleep(&self, duration: Duration) {
+        if let Ok(Message::Signal(signal)) = self.receiver.recv_timeout(duration) {
+            os::end_process(signal.number);
+        }
+    }
 }
 
 /// Tells the loop that what happens can no longer be put on record: nothing new starts, and what runs goes
@@ -293,9 +303,9 @@ impl Inbox {
 pub(in crate::run) struct StateAlarm(Sender<Message>);
 
 impl StateAlarm {
-    pub(in crate::run) fn ring(&self) {
+    pub(in crate::run) fn ring(&self, why: &impl fmt::Display) {
         // If the loop is gone, nobody is interested.
-        _ = self.0.send(Message::StateLost);
+        _ = self.0.send(Message::StateLost(why.to_string()));
     }
 }
 

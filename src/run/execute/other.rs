@@ -31,6 +31,8 @@ pub(super) fn receive_signals(_sender: Sender<Message>) -> io::Result<Signals> {
     Ok(Signals)
 }
 
+pub(super) fn end_process(_signal: i32) {}
+
 pub(super) fn is_interactive() -> bool {
     true
 }

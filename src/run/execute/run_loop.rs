@@ -179,10 +179,12 @@ impl<E: Executor> RunLoop<'_, E> {
                     self.overdue(turn, Failure::WantedTerminal);
                 }
             }
-            Message::StateLost => {
+            Message::StateLost(why) => {
                 self.summary.is_state_lost = true;
                 self.ending.get_or_insert(CancelCause::StateLost);
                 self.halt();
+                let told = format!("{why}: nothing new starts, and what runs goes on");
+                (self.on_event)(&RunEvent::NotKept(told));
             }
             Message::Settled { turn, settlement } => {
                 if let Some(succeeded) = self.unsettled.remove(&turn) {

@@ -90,6 +90,11 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
     })
 }
 
+/// Does what a signal does to a process that does not receive it.
+pub(super) fn end_process(signal: i32) {
+    _ = emulate_default_handler(signal);
+}
+
 /// Returns whether the loop is stuck: it has taken none of the signals that should have killed the
 /// commands.
 fn nobody_takes_them(n_untaken: &AtomicU32) -> bool {

@@ -44,6 +44,9 @@ impl Pauses {
     };
 }
 
+/// A backend that has not taken what is due for so long is told of.
+const SLOW: Duration = Duration::from_secs(5);
+
 /// A run record that is larger is folded into the document.
 const FOLD_BYTES: usize = 256 << 10;
 
@@ -51,7 +54,7 @@ const FOLD_BYTES: usize = 256 << 10;
 pub struct Core {
     copy: Option<LocalCopy>,
     pauses: Pauses,
-    clock: Box<dyn Clock>,
+    clock: Box<dyn Clock + Send>,
     lock: Lock,
     document: Document,
     version: Version,
@@ -75,6 +78,8 @@ pub struct Core {
     last_success: Duration,
     /// When the first of the writes began that have failed since then.
     failing_since: Option<Duration>,
+    /// When the first request began that no success has followed, if that is not told yet.
+    slow_since: Option<Duration>,
     /// Set once the run has ended.
     end: Option<RunEnd>,
     /// The serial of the write with which everything was in the document.
@@ -102,7 +107,7 @@ impl Core {
         locked: Locked,
         copy: Option<LocalCopy>,
         pauses: Pauses,
-        clock: Box<dyn Clock>,
+        clock: Box<dyn Clock + Send>,
     ) -> Self {
         let now = clock.elapsed();
         Core {
@@ -122,6 +127,7 @@ impl Core {
             last_write: None,
             last_success: now,
             failing_since: None,
+            slow_since: None,
             end: None,
             written: None,
             ended: None,
@@ -219,12 +225,33 @@ impl Core {
         due.saturating_sub(self.clock.elapsed())
     }
 
+    /// Returns how long it takes until [`Self::is_slow`].
+    pub(super) fn patience(&self) -> Duration {
+        let due = self.slow_since.map(|since| since + SLOW);
+        due.map_or(Duration::MAX, |due| {
+            due.saturating_sub(self.clock.elapsed())
+        })
+    }
+
+    /// Returns whether the backend takes its time, once for each time.
+    pub(super) fn is_slow(&mut self) -> bool {
+        let is_slow = self.patience() == Duration::ZERO;
+        if is_slow {
+            self.slow_since = None;
+        }
+        is_slow
+    }
+
     /// Returns the request that is due, whose answer goes to [`Self::hear`]. Whatever it writes is on
     /// this machine before.
     pub fn ask(&mut self) -> Request {
         self.keep();
         self.is_busy = true;
-        self.last_write = Some(self.clock.elapsed());
+        let now = self.clock.elapsed();
+        self.last_write = Some(now);
+        if self.failing_since.is_none() {
+            self.slow_since = Some(now);
+        }
         Request(if self.written.is_some() {
             Asked::Removal(self.lock.run.clone())
         } else if self.is_finishing() {
@@ -259,6 +286,7 @@ impl Core {
         match result {
             Ok(report) => report,
             Err(loss) => {
+                self.slow_since = None;
                 self.ended = Some(self.lost(loss.clone()));
                 Some(Report::Lost(loss))
             }
@@ -268,6 +296,7 @@ impl Core {
     fn succeeded(&mut self) {
         self.last_success = self.clock.elapsed();
         self.failing_since = None;
+        self.slow_since = None;
     }
 
     /// What was asked is asked again, unless the backend has had its time.

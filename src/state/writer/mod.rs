@@ -11,6 +11,7 @@
 mod core;
 mod request;
 
+use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -41,6 +42,8 @@ pub enum Change {
 pub enum Report {
     /// The changes with these tickets are written; so is whatever was told before them.
     Confirmed(Vec<u64>),
+    /// The backend has not taken what is due for some seconds.
+    Slow,
     /// Nothing that is not confirmed will be: no command may start any more. Comes once.
     Lost(Loss),
 }
@@ -58,6 +61,18 @@ pub enum Loss {
         /// What was wrong with it last.
         problem: String,
     },
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Loss::Taken { by: Some(by) } => {
+                write!(f, "{by} has taken the lock of the state away")
+            }
+            Loss::Taken { by: None } => f.write_str("the lock of the state was taken away"),
+            Loss::Gone { problem } => write!(f, "the state cannot be written: {problem}"),
+        }
+    }
 }
 
 /// How a run's writing ended.
@@ -168,7 +183,7 @@ impl StateWriter {
         locked: Locked,
         copy: Option<LocalCopy>,
         pauses: Pauses,
-        clock: impl Clock + 'static,
+        clock: impl Clock + Send + 'static,
         report: impl FnMut(Report) + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
@@ -239,7 +254,10 @@ fn write(
             }
             continue;
         }
-        match receiver.recv_timeout(wait) {
+        if core.is_slow() {
+            report(Report::Slow);
+        }
+        match receiver.recv_timeout(wait.min(core.patience())) {
             Ok(message) => first = Some(message),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return core.abandon(),

@@ -86,6 +86,47 @@ fn a_request_or_an_answer_that_is_lost_loses_and_repeats_nothing() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_signal_while_the_lock_is_taken_ends_the_run_and_leaves_no_lock() {
+    use crate::support::{Background, Repository};
+
+    let server = BucketServer::new(Dialect::S3);
+    let repository = Repository::of(in_bucket(&server));
+    assert_eq!(orch(&repository, &server, "state init").code(), 0);
+    let (was_put, answer) = server.hold(KEY);
+    let mut command = repository.command("run -q -X --record touch started");
+    command.envs(server.credentials());
+    let run = Background::spawn(&repository, command);
+    was_put.recv().unwrap();
+    assert_ne!(document(&server)["lock"], Value::Null);
+    run.signal(nix::sys::signal::Signal::SIGINT);
+    answer.send(()).unwrap();
+    assert_eq!(run.end().code(), 130);
+    assert_eq!(document(&server)["lock"], Value::Null);
+    assert!(!repository.path("/a/started").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_cannot_begin_leaves_no_lock() {
+    use crate::support::Repository;
+
+    let server = BucketServer::new(Dialect::S3);
+    let repository = Repository::of(in_bucket(&server));
+    assert_eq!(orch(&repository, &server, "state init").code(), 0);
+    // There is no place for what the commands print.
+    repository.write("/.orch", "");
+    let output = repository.orch_with("run -X -j 2 --record true", |orch| {
+        orch.envs(server.credentials())
+            .env("TMPDIR", repository.path("/nowhere"));
+    });
+    assert_eq!(output.code(), 5, "{output:?}");
+    let document = document(&server);
+    assert_eq!(document["serial"], 3, "{output:?}");
+    assert_eq!(document["lock"], Value::Null);
+}
+
 #[test]
 fn a_bucket_that_ignores_conditions_is_refused() {
     let server = BucketServer::new(Dialect::S3);

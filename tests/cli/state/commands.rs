@@ -311,7 +311,11 @@ fn a_damaged_document_is_never_reset() {
     }
     assert_eq!(sandbox.orch("state init").code(), 4);
     assert_eq!(sandbox.orch("state restore 1").code(), 0);
-    assert_eq!(document(&sandbox)["serial"], 1002, "above any that was lost");
+    assert_eq!(
+        document(&sandbox)["serial"],
+        1002,
+        "above any that was lost"
+    );
     assert_eq!(sandbox.orch("state list").code(), 0);
 }
 

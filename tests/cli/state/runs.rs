@@ -360,6 +360,11 @@ fn a_run_whose_lock_is_taken_away_starts_nothing_new() {
         stderr.contains("the lock of the state was taken away"),
         "{stderr}"
     );
+    assert!(
+        stderr.contains("taken away: nothing new starts, and what runs goes on")
+            || stderr.contains("has taken the lock of the state away: nothing new starts"),
+        "{stderr}"
+    );
     assert!(stderr.contains("orch state recover"), "{stderr}");
     assert!(!repository.path("/../seen-b").exists(), "{stderr}");
     // What had begun was written down as interrupted; its end is recovered.

@@ -143,13 +143,14 @@ fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
         let bytes = copy.read().unwrap()?;
         RunRecord::parse(&bytes).unwrap().stacks.remove(stack)
     };
+    let (sender, reports) = mpsc::channel();
     let writer = StateWriter::start(
         backend(Box::new(hanging)),
         locked,
         Some(copy.clone()),
         Pauses::LOCAL,
-        clock,
-        |_| {},
+        clock.clone(),
+        move |report| _ = sender.send(report),
     );
     let writer = writer.unwrap();
     for stack in ["/a", "/b"] {
@@ -160,6 +161,9 @@ fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
     }
     let record = RunRecord::parse(&bucket.object("state.run-run.json").unwrap());
     assert!(record.unwrap().stacks.is_empty(), "it did not hang");
+    clock.advance(Duration::from_secs(5));
+    writer.change("/b", Change::Put(Box::default()), 1);
+    assert_eq!(reports.recv().unwrap(), Report::Slow);
     answer.send(()).unwrap();
     assert!(matches!(writer.finish(None), Ended::Written { .. }));
     let document = Document::parse(&bucket.object("state.json").unwrap()).unwrap();

@@ -407,9 +407,12 @@ impl World {
             if let Some(last) = entry.and_then(|entry| entry.last.as_ref()) {
                 assert_ne!(last.serial, UNMERGED);
             }
-            // Another run may have the lock by now, and be heard first.
+            let last = told.marks.last().unwrap().clone();
             if serial > self.known[stack] {
-                self.know(stack, told.marks.last().unwrap().clone(), serial);
+                self.know(stack, last, serial);
+            } else {
+                // Others have written since, and were heard first.
+                self.allowed.get_mut(stack).unwrap().insert(last);
             }
         }
     }

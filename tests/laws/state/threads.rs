@@ -107,7 +107,7 @@ fn confirmed(reports: &Receiver<Report>, mut left: usize) {
     while left > 0 {
         match reports.recv_timeout(Duration::from_mins(1)).unwrap() {
             Report::Confirmed(tickets) => left -= tickets.len(),
-            Report::Lost(loss) => panic!("{loss:?}"),
+            report => panic!("{report:?}"),
         }
     }
 }

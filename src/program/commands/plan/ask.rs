@@ -193,6 +193,7 @@ fn carry_out(
         uncommitted: None,
         is_reported: false,
         events: None,
+        inbox: None,
     };
     let begun = begin(
         asking,

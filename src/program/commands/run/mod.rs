@@ -97,8 +97,9 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         return Ok(ExitStatus::Refused);
     }
     how.note_reports(args);
+    let uncommitted = loaded.uncommitted();
     let kept = state::take(&mut loaded, args, run, command)?;
-    let (ready, kept) = match (kept, query) {
+    let (ready, mut kept) = match (kept, query) {
         (Some(kept), Some(query)) => {
             let again = Again {
                 args,
@@ -110,7 +111,6 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             match again.select(&mut loaded, &kept, &selection, ready) {
                 Ok(ControlFlow::Continue(ready)) => (ready, Some(kept)),
                 ended => {
-                    kept.release();
                     let status = ended?.break_value();
                     return Ok(status.unwrap_or(ExitStatus::Success));
                 }
@@ -126,9 +126,10 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let circumstances = Circumstances {
         is_recorded: loaded.rule != RootRule::WorkingDirectory,
         allow_concurrent: args.resume.allow_concurrent,
-        uncommitted: loaded.uncommitted(),
+        uncommitted,
         is_reported: !reports.is_empty(),
         events: EventArgs::stream(descriptor, events)?,
+        inbox: kept.as_mut().and_then(KeptState::inbox),
     };
     let kept = match kept {
         Some(kept) => Some((kept.plan(&loaded, &run, &command)?, kept)),
@@ -137,7 +138,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let begun = begin(&loaded, run, circumstances, kept)?;
     begun.notes.iter().for_each(holder::show);
     let root = &loaded.project.root;
-    let mut output = Output::new(
+    let output = Output::new(
         root,
         Shown {
             how,
@@ -148,7 +149,14 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             logs: begun.folder().map(|folder| folder.join("logs")),
             past: &|| past_durations(root, &command),
         },
-    )?;
+    );
+    let mut output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            begun.give_up();
+            return Err(error);
+        }
+    };
     let ended = begun.carry_out(output.streams(), &mut [&mut output]);
     let ended_output = output.end();
     if let Some(problem) = ended.problem {
@@ -273,9 +281,6 @@ fn begin(
     let begun = match run.begin(&loaded.project, &loaded.references, circumstances) {
         Ok(begun) => begun,
         Err(error) => {
-            if let Some((_, kept)) = kept {
-                kept.release();
-            }
             return Err(match error {
                 BeginError::Files(error) => anyhow::Error::new(error).into(),
                 BeginError::Signals(error) => anyhow::Error::new(error)

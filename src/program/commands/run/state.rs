@@ -1,10 +1,13 @@
 //! Whether and how a run is put on record in the state.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use orch::change::{InputDigests, Pairs, trigger};
 use orch::folder::GuardedFolder;
 use orch::git::CommitId;
@@ -13,14 +16,15 @@ use orch::project::Project;
 use orch::project::config::{BackendConfig, Recorded};
 use orch::project::stack::{StackIndex, Stacks};
 use orch::run::begun::BegunRun;
+use orch::run::execute::Inbox;
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
 use orch::run::state::{StackRecord, StatePlan};
 use orch::state::backend::Backend;
-use orch::state::clock::SystemClock;
+use orch::state::clock::{Clock, SystemClock};
 use orch::state::document::{Action, Document};
 use orch::state::lock::{Locked, lock};
-use orch::state::writer::{Ended, LocalCopy, Loss, Pauses, StateWriter};
+use orch::state::writer::{Ended, LocalCopy, Pauses, Report, StateWriter};
 
 use super::RunArgs;
 use crate::program::commands::Loaded;
@@ -32,12 +36,45 @@ use crate::program::error::{ErrorKind, ProgramError, Result};
 /// The way out where the state is in the way.
 const NO_RECORD: &str = "to run without putting it on record, add `--no-record`";
 
-/// A run that holds the lock of the state.
+/// A run that holds the lock of the state. Unless it begins, the lock is freed when this is dropped.
 pub(super) struct KeptState {
+    /// None once the run has begun.
+    held: Option<HeldLock>,
+    evidence: Evidence,
+    /// Receives signals since before the lock was taken: none may end the process and leave it.
+    inbox: Option<Inbox>,
+}
+
+struct HeldLock {
     backend: Backend,
     locked: Locked,
     pauses: Pauses,
-    evidence: Evidence,
+}
+
+/// A clock for waiting for the lock.
+struct WaitingClock<'a> {
+    system: SystemClock,
+    inbox: &'a Inbox,
+    has_told: Cell<bool>,
+}
+
+impl Clock for WaitingClock<'_> {
+    fn elapsed(&self) -> Duration {
+        self.system.elapsed()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.system.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        if !self.has_told.replace(true) {
+            console::note(
+                "another run holds the lock of the state, as `orch state show` tells; waiting for it",
+            );
+        }
+        self.inbox.sleep(duration);
+    }
 }
 
 /// What each turn is recorded as: the action, and the pattern or program that it is recorded by.
@@ -83,13 +120,18 @@ pub(super) fn take(
         evidence.move_seen(stacks_here, document);
     };
     let opened = loaded.state.as_ref().context("the state was opened")?;
+    let inbox = Inbox::with_signals().context("failed to receive signals")?;
     let locked = lock(
         &opened.backend,
         &run.id,
         &action,
         &opened.author,
         args.record.lock_timeout.unwrap_or_default(),
-        &SystemClock::default(),
+        &WaitingClock {
+            system: SystemClock::default(),
+            inbox: &inbox,
+            has_told: Cell::new(false),
+        },
         &amend,
     );
     let locked = locked.map_err(from_lock)?;
@@ -106,21 +148,18 @@ pub(super) fn take(
         checked.and_then(|()| check_keys(&loaded.project.stacks, &locked.document, &stacks));
     let opened = loaded.state.take().context("the state was opened")?;
     let kept = KeptState {
-        pauses: match opened.config.backend {
-            BackendConfig::Local(_) => Pauses::LOCAL,
-            _ => Pauses::REMOTE,
-        },
-        backend: opened.backend,
+        held: Some(HeldLock {
+            pauses: match opened.config.backend {
+                BackendConfig::Local(_) => Pauses::LOCAL,
+                _ => Pauses::REMOTE,
+            },
+            backend: opened.backend,
+            locked,
+        }),
         evidence,
-        locked,
+        inbox: Some(inbox),
     };
-    match checked {
-        Ok(()) => Ok(Some(kept)),
-        Err(error) => {
-            kept.release();
-            Err(error)
-        }
-    }
+    checked.map(|()| Some(kept))
 }
 
 /// Checks that no other stack is on record at the paths of some stacks.
@@ -304,7 +343,13 @@ impl Evidence {
 impl KeptState {
     /// Returns the document as it was when the lock was taken.
     pub(super) fn document(&self) -> &Document {
-        &self.locked.document
+        let held = self.held.as_ref();
+        &held.expect("the run has not begun").locked.document
+    }
+
+    /// Gives away what receives signals.
+    pub(super) fn inbox(&mut self) -> Option<Inbox> {
+        self.inbox.take()
     }
 
     /// Returns what is put on record of each turn.
@@ -323,7 +368,7 @@ impl KeptState {
 
     /// Makes a run that has begun keep the state.
     pub(super) fn begin(
-        self,
+        mut self,
         begun: BegunRun,
         plan: StatePlan,
         project: &Project,
@@ -331,14 +376,17 @@ impl KeptState {
     ) -> Result<BegunRun> {
         let folder = GuardedFolder::find(&project.root).ok().flatten();
         let copy = folder.map(|folder| LocalCopy::of(folder, run));
-        let KeptState {
+        let held = self.held.take().context("the lock is held")?;
+        let HeldLock {
             backend,
             locked,
             pauses,
-            evidence: _,
-        } = self;
+        } = held;
         let begun = begun.keep_state(plan, |reports| {
-            let report = move |report| reports.take(report);
+            let report = move |report| {
+                tell(&report);
+                reports.take(report);
+            };
             StateWriter::start(
                 backend,
                 locked,
@@ -350,14 +398,33 @@ impl KeptState {
         });
         Ok(begun.context("failed to start the thread that writes the state")?)
     }
+}
 
+impl Drop for KeptState {
     /// Frees the lock: nothing has happened.
-    pub(super) fn release(self) {
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        let HeldLock {
+            backend,
+            locked,
+            pauses,
+        } = held;
         let clock = SystemClock::default();
-        let started =
-            StateWriter::start(self.backend, self.locked, None, self.pauses, clock, |_| {});
+        let report = |report| tell(&report);
+        let started = StateWriter::start(backend, locked, None, pauses, clock, report);
         // If it cannot be freed now, the holder is dead soon, and the next run on this host takes it over.
         _ = started.map(|writer| writer.finish(None));
+    }
+}
+
+/// Says that a run waits for the backend.
+fn tell(report: &Report) {
+    if *report == Report::Slow {
+        console::note(
+            "waiting for the backend of the state, which has not answered for some seconds",
+        );
     }
 }
 
@@ -366,12 +433,7 @@ pub(super) fn is_lost(ended: Option<&Ended>, run: &str) -> bool {
     let Some(Ended::Lost { loss, unkept }) = ended else {
         return false;
     };
-    let why = match loss {
-        Loss::Taken { by: Some(by) } => format!("{by} has taken the lock of the state away"),
-        Loss::Taken { by: None } => "the lock of the state was taken away".to_owned(),
-        Loss::Gone { problem } => format!("the state cannot be written: {problem}"),
-    };
-    let error = anyhow::anyhow!("not everything is on record: {why}");
+    let error = anyhow::anyhow!("not everything is on record: {loss}");
     console::error(error.as_ref());
     console::note(&match unkept {
         None => {
