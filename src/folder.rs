@@ -218,7 +218,8 @@ impl GuardedFolder {
     }
 
     /// Writes a file whose directory exists: whoever reads it sees the old bytes or the new ones, also
-    /// after a power cut.
+    /// after a power cut. One process at a time may write it: what one that was killed has left is written
+    /// over.
     pub(crate) fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), Unusable> {
         let file = self.folder.join(path);
         if file
@@ -227,7 +228,7 @@ impl GuardedFolder {
         {
             return Err(Unusable::Link(self.shown(path)));
         }
-        let new = format!("{path}.{}.new", std::process::id());
+        let new = format!("{path}.new");
         let place = self.folder.join(&new);
         let options = &mut OpenOptions::new();
         let mut opened = self.open(&new, options.write(true).create(true).truncate(true))?;

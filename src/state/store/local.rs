@@ -128,9 +128,14 @@ impl Store for LocalStore {
     }
 
     fn delete(&self, key: &str) -> Result<(), StoreError> {
-        let delete = || match self.find()? {
-            Some(folder) => folder.remove(key),
-            None => Ok(()),
+        let delete = || {
+            let Some(folder) = self.find()? else {
+                return Ok(());
+            };
+            // What another process is writing just now is not yet what it will be called.
+            let (lock, name) = self.lock_file("lock")?;
+            lock.lock().map_err(|error| failed("lock", &name, error))?;
+            folder.remove(key)
         };
         delete().map_err(self.error("remove", key))
     }

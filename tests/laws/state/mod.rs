@@ -3,6 +3,7 @@
 
 mod broken;
 mod memory;
+mod pace;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
