@@ -17,6 +17,7 @@ use super::execute::{
     Commands, Control, End, Executor, Inbox, Running, Signal, Start, StateAlarm, StepEnd,
 };
 use super::turn::{Step, TurnIndex};
+use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
     Action, Applied, Attempt, Entry, Inputs, Intent, Outcome as RecordedOutcome, UNMERGED,
 };
@@ -57,7 +58,7 @@ impl StackRecord {
         entry.intent = Some(Intent {
             action: self.action.clone(),
             run: run.to_owned(),
-            since: Timestamp::now(),
+            since: SystemClock::default().now(),
             other: Map::new(),
         });
         entry
@@ -68,7 +69,7 @@ impl StackRecord {
         if failure.is_none() && self.action == Action::Destroy {
             return Change::Destroyed;
         }
-        let at = Timestamp::now();
+        let at = SystemClock::default().now();
         let earlier = self.earlier.as_ref();
         let mut entry = match failure {
             None => Entry {

@@ -315,6 +315,13 @@ impl Document {
         self.stacks.extend(renamed);
     }
 
+    /// Returns who has written last about a run.
+    pub fn ended_by(&self, run: &str) -> Option<String> {
+        let mut writes = self.history.iter().rev();
+        let last = writes.find(|write| write.run.as_deref() == Some(run));
+        last.map(|write| write.by.clone())
+    }
+
     /// Puts whole entries into the document; `None` removes one. What was unmerged gets the serial that
     /// the document has now.
     pub fn merge(&mut self, stacks: &BTreeMap<String, Option<Entry>>) {

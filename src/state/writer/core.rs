@@ -225,21 +225,43 @@ impl Core {
         due.saturating_sub(self.clock.elapsed())
     }
 
-    /// Returns how long it takes until [`Self::is_slow`].
-    pub(super) fn patience(&self) -> Duration {
-        let due = self.slow_since.map(|since| since + SLOW);
-        due.map_or(Duration::MAX, |due| {
-            due.saturating_sub(self.clock.elapsed())
+    /// Returns how long it takes until [`Self::tick`] has something to say, if no answer comes.
+    pub fn patience(&self) -> Duration {
+        let slow = self.slow_since.map(|since| since + SLOW);
+        let lost = self.unanswered_since();
+        let lost = lost.map(|since| since + self.pauses.patience);
+        let next = slow.into_iter().chain(lost).min();
+        next.map_or(Duration::MAX, |next| {
+            next.saturating_sub(self.clock.elapsed())
         })
     }
 
-    /// Returns whether the backend takes its time, once for each time.
-    pub(super) fn is_slow(&mut self) -> bool {
-        let is_slow = self.patience() == Duration::ZERO;
-        if is_slow {
-            self.slow_since = None;
+    /// Returns what the run has to know of a backend that does not answer.
+    pub fn tick(&mut self) -> Option<Report> {
+        let now = self.clock.elapsed();
+        let is_over = |since: Duration, time: Duration| now.saturating_sub(since) >= time;
+        let patience = self.pauses.patience;
+        if let Some(since) = self.unanswered_since()
+            && is_over(since, patience)
+        {
+            let problem = format!("there was no answer for {} seconds", patience.as_secs());
+            return Some(self.lose(Loss::Gone { problem }));
         }
-        is_slow
+        let slow = self.slow_since.take_if(|since| is_over(*since, SLOW));
+        slow.map(|_| Report::Slow)
+    }
+
+    /// Returns since when the backend has not done what it was asked, while it is asked for it.
+    fn unanswered_since(&self) -> Option<Duration> {
+        let is_waiting = self.is_busy && self.ended.is_none();
+        let since = self.failing_since.or(self.last_write);
+        since.filter(|_| is_waiting)
+    }
+
+    fn lose(&mut self, loss: Loss) -> Report {
+        self.slow_since = None;
+        self.ended = Some(self.lost(loss.clone()));
+        Report::Lost(loss)
     }
 
     /// Returns the request that is due, whose answer goes to [`Self::hear`]. Whatever it writes is on
@@ -271,25 +293,24 @@ impl Core {
     /// Takes the answer to the request that is under way, and returns what the run has to know.
     pub fn hear(&mut self, answer: Answer) -> Option<Report> {
         self.is_busy = false;
+        if self.ended.is_some() {
+            return None; // it came too late
+        }
         let result = match answer.0 {
-            Answered::Record(Ok(swap)) => self.record_written(swap),
+            Answered::Record(Ok(swap), breaker) => self.record_written(swap, breaker),
             Answered::Fold(document, Ok(swap)) => self.folded(document, swap).map(|()| None),
             Answered::End(document, Ok(swap)) => self.end_written(&document, swap).map(|()| None),
             Answered::Removal => {
                 self.removed();
                 Ok(None)
             }
-            Answered::Record(Err(error))
+            Answered::Record(Err(error), _)
             | Answered::Fold(_, Err(error))
             | Answered::End(_, Err(error)) => self.failed(&error).map(|()| None),
         };
         match result {
             Ok(report) => report,
-            Err(loss) => {
-                self.slow_since = None;
-                self.ended = Some(self.lost(loss.clone()));
-                Some(Report::Lost(loss))
-            }
+            Err(loss) => Some(self.lose(loss)),
         }
     }
 
@@ -314,7 +335,11 @@ impl Core {
         Ok(())
     }
 
-    fn record_written(&mut self, swap: Swap) -> Result<Option<Report>, Loss> {
+    fn record_written(
+        &mut self,
+        swap: Swap,
+        breaker: Option<String>,
+    ) -> Result<Option<Report>, Loss> {
         let report = match swap {
             Swap::Done(version) => {
                 self.record_version = version;
@@ -324,7 +349,7 @@ impl Core {
             }
             Swap::Refused(found) => {
                 // An earlier write of ours, whose answer was lost, may have arrived by now.
-                self.record_version = self.own_record(found)?;
+                self.record_version = self.own_record(found, breaker)?;
                 self.pending.append(&mut self.asked);
                 None
             }
@@ -334,9 +359,9 @@ impl Core {
     }
 
     /// Returns the version of a record that was found, if it is this run's.
-    fn own_record(&self, found: Option<Object>) -> Result<Version, Loss> {
+    fn own_record(&self, found: Option<Object>, breaker: Option<String>) -> Result<Version, Loss> {
         let Some(object) = found else {
-            return Err(Loss::Taken { by: None });
+            return Err(Loss::Taken { by: breaker });
         };
         match RunRecord::parse(&object.bytes) {
             Ok(found) if found.code == self.lock.code && found.broken.is_none() => {
@@ -441,9 +466,7 @@ impl Core {
             self.written = Some(serial);
             return Ok(());
         }
-        let mut writes = document.history.into_iter().rev();
-        let breaking = writes.find(|write| write.run.as_ref() == Some(&self.lock.run));
-        let by = breaking.map(|write| write.by);
+        let by = document.ended_by(&self.lock.run);
         Err(Loss::Taken { by })
     }
 }

@@ -254,8 +254,9 @@ fn write(
             }
             continue;
         }
-        if core.is_slow() {
-            report(Report::Slow);
+        if let Some(told) = core.tick() {
+            report(told);
+            continue;
         }
         match receiver.recv_timeout(wait.min(core.patience())) {
             Ok(message) => first = Some(message),

@@ -30,7 +30,8 @@ pub struct Answer(pub(super) Answered);
 /// What is answered to what.
 #[derive(Debug)]
 pub(super) enum Answered {
-    Record(Result<Swap, StoreError>),
+    /// Also who has ended the run from outside, where its record is gone.
+    Record(Result<Swap, StoreError>, Option<String>),
     Fold(Document, Result<Swap, StoreError>),
     End(Document, Result<Swap, StoreError>),
     Removal,
@@ -42,7 +43,15 @@ impl Request {
         Answer(match self.0 {
             Asked::Record(record, version) => {
                 let condition = Condition::Unchanged(version);
-                Answered::Record(backend.swap_record(&record, &condition))
+                let swap = backend.swap_record(&record, &condition);
+                let breaker = match &swap {
+                    Ok(Swap::Refused(None)) => {
+                        let read = backend.read().ok().flatten();
+                        read.and_then(|read| read.document.ended_by(&record.run))
+                    }
+                    _ => None,
+                };
+                Answered::Record(swap, breaker)
             }
             Asked::Fold(document, version) => {
                 let swap = backend.swap(&document, &Condition::Unchanged(version));

@@ -357,12 +357,11 @@ fn a_run_whose_lock_is_taken_away_starts_nothing_new() {
     let (code, stderr) = deploy(&repository, "../../deploy up");
     assert_eq!(code, 5, "{stderr}");
     assert!(
-        stderr.contains("the lock of the state was taken away"),
+        stderr.contains("has taken the lock of the state away"),
         "{stderr}"
     );
     assert!(
-        stderr.contains("taken away: nothing new starts, and what runs goes on")
-            || stderr.contains("has taken the lock of the state away: nothing new starts"),
+        stderr.contains("away: nothing new starts, and what runs goes on"),
         "{stderr}"
     );
     assert!(stderr.contains("orch state recover"), "{stderr}");

@@ -125,6 +125,27 @@ fn a_bucket_has_a_minute_to_return() {
 }
 
 #[test]
+fn a_bucket_that_does_not_answer_at_all_has_no_more_than_that_minute() {
+    let mut world = World::new();
+    world.put(0, false);
+    let asked = world.core.ask();
+    assert_eq!(world.core.tick(), None);
+    world.clock.advance(Duration::from_secs(59));
+    assert_eq!(world.core.tick(), Some(Report::Slow));
+    assert_eq!(world.core.tick(), None);
+    assert_eq!(world.core.patience(), Duration::from_secs(1));
+    world.clock.advance(Duration::from_secs(1));
+    let told = world.core.tick();
+    assert!(matches!(told, Some(Report::Lost(Loss::Gone { .. }))));
+    assert_eq!(world.core.tick(), None);
+    // An answer comes too late.
+    let answer = asked.make(&world.backend);
+    assert_eq!(world.core.hear(answer), None);
+    world.core.finish(None);
+    assert!(matches!(world.core.ended(), Some(Ended::Lost { .. })));
+}
+
+#[test]
 fn a_thousand_stacks_are_written_with_eight_documents_at_most() {
     let mut world = World::new();
     let before = world.bucket.documents().len() - 1; // the lock is the first
