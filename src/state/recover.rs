@@ -105,7 +105,8 @@ pub fn recover(
         let mut missing = BTreeMap::new();
         let mut conflicts = Vec::new();
         for (key, entry) in &record.stacks {
-            let found = read.document.stacks.get(key);
+            // What the run was about to write may be beside the document, though it has given it up since.
+            let found = document.stacks.get(key);
             let before = record.before.get(key).and_then(Option::as_ref);
             let is_own = found.is_some_and(|found| {
                 found.is_of(&record.run) && is_as_left(found, before, entry.as_ref())
@@ -129,15 +130,18 @@ pub fn recover(
         if !conflicts.is_empty() {
             return Err(RecoverError::Conflicts(conflicts));
         }
-        let merged: Vec<String> = missing.keys().cloned().collect();
-        if merged.is_empty() && !was_locked {
-            let document = read.document;
-            return Ok(Recovered { merged, document });
+        if missing.is_empty() && !was_locked {
+            return Ok(Recovered {
+                merged: Vec::new(),
+                document: read.document,
+            });
         }
         document.merge(&missing);
         document.interrupt(&record.run, clock.now());
         document.lock = None;
-        let entries = missing.keys().map(|key| document.stacks.get(key));
+        let is_merged = |key: &&String| document.stacks.get(*key) != read.document.stacks.get(*key);
+        let merged: Vec<String> = record.stacks.keys().filter(is_merged).cloned().collect();
+        let entries = merged.iter().map(|key| document.stacks.get(key));
         let tally = Tally::of(&record.run, entries);
         document.remember(Write {
             serial: document.serial,

@@ -313,6 +313,32 @@ fn a_run_that_still_holds_the_lock_is_recovered_with_it() {
 }
 
 #[test]
+fn an_intent_that_was_given_up_and_arrived_late_is_no_attempt() {
+    let sandbox = recorded();
+    let before = document(&sandbox)["stacks"]["/c"].clone();
+    leave(&sandbox);
+    let copy = format!("/.orch/runs/{RUN}/state.json");
+    let mut kept: Value = serde_json::from_str(&sandbox.read(&copy)).unwrap();
+    kept["stacks"]["/c"] = before.clone();
+    sandbox.write(&copy, kept.to_string());
+    lock(&sandbox, LONG_AGO);
+    let beside = format!("/.orch/state/default.run-{RUN}.json");
+    let mut record: Value = serde_json::from_str(&sandbox.read(&beside)).unwrap();
+    let intent = record["stacks"]["/c"]["intent"].clone();
+    record["stacks"]["/c"] = before.clone();
+    record["stacks"]["/c"]["intent"] = intent;
+    sandbox.write(&beside, record.to_string());
+    assert_snapshot!(sandbox.orch("state recover last"), @"
+    recovered /a
+    recovered /a/b
+    ");
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    assert_eq!(document["stacks"]["/c"], before);
+    assert_eq!(document["stacks"]["/a"]["applied"]["run"], RUN);
+}
+
+#[test]
 fn what_was_said_of_a_stack_since_its_run_was_unlocked_is_a_conflict() {
     let sandbox = recorded();
     leave(&sandbox);

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use orch::folder::GuardedFolder;
 use orch::state::backend::Backend;
@@ -155,7 +155,9 @@ fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
     let writer = writer.unwrap();
     for stack in ["/a", "/b"] {
         writer.change(stack, Change::Put(Box::default()), 1);
+        let begun = Instant::now();
         while kept(stack).is_none() {
+            assert!(begun.elapsed() < Duration::from_mins(1), "it is not kept");
             thread::yield_now();
         }
     }
