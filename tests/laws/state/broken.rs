@@ -129,7 +129,16 @@ fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
     let author = author();
     init(&own(), &binding(), &edit("init", &author), &clock).unwrap();
     let zero = Duration::ZERO;
-    let locked = lock::lock(&own(), "run", &Action::Apply, &author, zero, &clock, &|_| {}).unwrap();
+    let locked = lock::lock(
+        &own(),
+        "run",
+        &Action::Apply,
+        &author,
+        zero,
+        &clock,
+        &|_| {},
+    )
+    .unwrap();
     let (answer, answered) = mpsc::channel::<()>();
     let hanging = Interrupted {
         bucket: bucket.clone(),

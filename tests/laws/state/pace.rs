@@ -28,7 +28,16 @@ impl World {
         let author = author();
         init(&backend, &binding(), &edit("init", &author), &clock).unwrap();
         let zero = Duration::ZERO;
-        let locked = lock::lock(&backend, "run", &Action::Apply, &author, zero, &clock).unwrap();
+        let locked = lock::lock(
+            &backend,
+            "run",
+            &Action::Apply,
+            &author,
+            zero,
+            &clock,
+            &|_| {},
+        )
+        .unwrap();
         let core = Core::new(locked, None, Pauses::REMOTE, Box::new(clock.clone()));
         World {
             bucket,
