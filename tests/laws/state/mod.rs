@@ -326,7 +326,7 @@ impl World {
         };
         run.under_way = run.under_way.take().map(|it| match it {
             UnderWay::Request(request) => UnderWay::Answer(request.make(&backend)),
-            answer => answer,
+            answer @ UnderWay::Answer(_) => answer,
         });
     }
 

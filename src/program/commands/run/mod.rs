@@ -31,7 +31,7 @@ use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
 use orch::record::journal::BaseRecord;
 use orch::report::failure_text;
-use orch::run::begun::{BeginError, BegunRun, Circumstances};
+use orch::run::begun::{BeginError, BegunRun, Circumstances, EndedRun};
 use orch::run::event::RunSummary;
 use orch::run::execute::LookupError;
 use orch::run::order::{Direction, Order};
@@ -150,25 +150,16 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             past: &|| past_durations(root, &command),
         },
     );
-    let mut output = match output {
-        Ok(output) => output,
-        Err(error) => {
-            begun.give_up();
-            return Err(error);
-        }
-    };
+    let (begun, mut output) = state::or_give_up(begun, output)?;
     let ended = begun.carry_out(output.streams(), &mut [&mut output]);
     let ended_output = output.end();
-    if let Some(problem) = ended.problem {
+    if let Some(problem) = &ended.problem {
         console::warning(&problem.to_string());
     }
     annotate(&loaded, &sequence, &ended.summary);
+    let status = exit_status(&loaded, &sequence, &run_id, &ended);
     let are_written = report::ended(root, ended.record, ended_output.logs.as_ref(), &reports);
-    let mut status = exit_status(&loaded, &sequence, &ended.summary)?;
-    if state::is_lost(ended.state.as_ref(), &run_id) && ended.summary.signal.is_none() {
-        status = ExitStatus::External;
-    }
-    Ok(report::status(status, are_written))
+    Ok(report::status(status?, are_written))
 }
 
 /// A run that has been prepared, and its command.
@@ -450,12 +441,15 @@ fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     Ok(found)
 }
 
-/// Returns the exit status after a run.
+/// Returns the exit status after a run; says what could not be put on record.
 fn exit_status(
     loaded: &Loaded,
     sequence: &[StackIndex],
-    summary: &RunSummary,
+    run: &str,
+    ended: &EndedRun,
 ) -> Result<ExitStatus> {
+    let summary = &ended.summary;
+    let is_lost = state::is_lost(ended.state.as_ref(), run);
     let stuck = summary.stuck().map(|turn| sequence[turn.get()]);
     let stuck: Vec<StackIndex> = stuck.collect();
     if !stuck.is_empty() {
@@ -464,6 +458,9 @@ fn exit_status(
             loaded.names(&stuck)
         )
         .into());
+    }
+    if is_lost && summary.signal.is_none() {
+        return Ok(ExitStatus::External);
     }
     Ok(ExitStatus::Run(summary.exit_status()))
 }

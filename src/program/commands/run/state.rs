@@ -419,6 +419,17 @@ impl Drop for KeptState {
     }
 }
 
+/// Frees the lock of a run that has begun, and cannot go on.
+pub(super) fn or_give_up<T>(begun: BegunRun, result: Result<T>) -> Result<(BegunRun, T)> {
+    match result {
+        Ok(value) => Ok((begun, value)),
+        Err(error) => {
+            begun.give_up();
+            Err(error)
+        }
+    }
+}
+
 /// Says that a run waits for the backend.
 fn tell(report: &Report) {
     if *report == Report::Slow {
