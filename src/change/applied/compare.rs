@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::pairs::Pairs;
 use super::removed::removed_since_applied;
-use super::{Difference, MissingStack, Pending, Standing, Standings};
+use super::{Difference, MissingStack, Pending, Standing, Standings, clean_commit};
 use crate::change::digest::InputDigests;
 use crate::change::error::ChangeError;
 use crate::change::find::causes_since;
@@ -15,7 +15,7 @@ use crate::git::CommitId;
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
-use crate::state::document::{Applied, Document, Entry};
+use crate::state::document::{Document, Entry};
 
 /// Returns how the stacks stand, given the digests of all stacks and the document at an address.
 ///
@@ -94,12 +94,6 @@ pub fn standings(
         },
         stacks,
     })
-}
-
-/// Returns the commit whose inputs were applied as they are there.
-fn clean_commit(applied: &Applied) -> Option<CommitId> {
-    let commit = applied.commit.as_deref().filter(|_| !applied.dirty);
-    CommitId::new(commit.or(applied.seen.as_deref())?)
 }
 
 /// Returns the entries that belong to no stack, given the keys of those that do.

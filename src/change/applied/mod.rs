@@ -113,7 +113,7 @@ pub enum Pending {
 /// How the inputs of a stack differ from what was applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// The commit that was applied.
+    /// A commit whose inputs were applied as they are there, if one is known.
     pub since: Option<CommitId>,
     /// The parts that differ, by name; none if only git could tell.
     pub parts: Vec<String>,
@@ -198,6 +198,12 @@ impl Standing {
     }
 }
 
+/// Returns the commit whose inputs were applied as they are there.
+fn clean_commit(applied: &Applied) -> Option<CommitId> {
+    let commit = applied.commit.as_deref().filter(|_| !applied.dirty);
+    CommitId::new(commit.or(applied.seen.as_deref())?)
+}
+
 /// Returns how the inputs differ from those that were applied, if they do.
 fn difference(applied: &Applied, rules: &str, now: &InputDigest) -> Option<Pending> {
     let Some(inputs) = &applied.inputs else {
@@ -214,7 +220,7 @@ fn difference(applied: &Applied, rules: &str, now: &InputDigest) -> Option<Pendi
         .into_iter()
         .filter(|name| inputs.parts.get(*name) != now.parts.get(*name));
     Some(Pending::Differs(Difference {
-        since: applied.commit.as_deref().and_then(CommitId::new),
+        since: clean_commit(applied),
         parts: differing.cloned().collect(),
         cause: None,
     }))

@@ -13,7 +13,7 @@ use orch::run::order::Order;
 
 use super::changed::ChangeQuery;
 use super::neighbour_flags::NEIGHBOURS;
-use super::selection_flags::{SEE_SELECTION, SelectArgs};
+use super::selection_flags::{SEE_SELECTION, SelectArgs, StatusWord};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -42,7 +42,7 @@ pub(crate) struct ListArgs {
     #[arg(
         long,
         conflicts_with_all = [
-            "order", "why", "stacks_from", "tags", "no_tags", "no_recursive", NEIGHBOURS
+            "order", "why", "status", "stacks_from", "tags", "no_tags", "no_recursive", NEIGHBOURS
         ]
     )]
     pub(crate) removed: bool,
@@ -81,6 +81,13 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if args.removed {
         return list_removed(chdir, args);
     }
+    let is_missing = |word: &StatusWord| matches!(word, StatusWord::Removed | StatusWord::Absent);
+    if args.select.status.iter().any(is_missing)
+        && !matches!(args.format, ListFormat::Text | ListFormat::Json)
+    {
+        let message = "stacks that are not here cannot be jobs: with `--status removed` or `absent`, the format must be `text` or `json`";
+        return Err(ProgramError::usage(message));
+    }
     let explains = args.why || args.format == ListFormat::Json;
     let filters = Filters::new(chdir, &args.select)?
         .showing_missing()
@@ -95,10 +102,6 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     }
     let query = loaded.query(filters)?;
     let missing: Vec<(&str, &MissingStack)> = query.missing().collect();
-    if !missing.is_empty() && !matches!(args.format, ListFormat::Text | ListFormat::Json) {
-        let message = "stacks that are not here cannot be jobs: with `--status removed` or `absent`, the format must be `text` or `json`";
-        return Err(ProgramError::usage(message));
-    }
     let selection = if missing.is_empty() {
         loaded.select(&query)
     } else {

@@ -1,5 +1,6 @@
 //! `orch state`, and the configuration of the state.
 
+mod applied;
 mod buckets;
 mod commands;
 mod configuration;

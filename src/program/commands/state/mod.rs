@@ -220,10 +220,9 @@ impl State {
 
     /// Reads the document of this project.
     fn read(&self) -> Result<document::Document> {
-        let read = self.backend.read().map_err(from_read)?;
-        let document = read.ok_or_else(|| errors::missing(&self.backend.address()))?;
-        self.check_binding(&document.document)?;
-        Ok(document.document)
+        let document = read(&self.backend)?;
+        self.check_binding(&document)?;
+        Ok(document)
     }
 
     /// Checks that a document is about this project.
@@ -311,16 +310,41 @@ impl Opened {
 
     /// Reads the document, and checks that it is about a project.
     pub(super) fn read(&self, project: &Project) -> Result<document::Document> {
-        let read = self.backend.read().map_err(from_read)?;
-        let read = read.ok_or_else(|| errors::missing(&self.backend.address()))?;
-        self.check(project, &read.document)?;
-        Ok(read.document)
+        let document = read(&self.backend)?;
+        self.check(project, &document)?;
+        Ok(document)
     }
 
     /// Checks that a document is about a project.
     pub(super) fn check(&self, project: &Project, document: &document::Document) -> Result<()> {
         check_binding(&self.backend, &self.binding, document)?;
         check_stacks(&self.backend, project, document)
+    }
+}
+
+/// Reads a document, with what the run that holds its lock has recorded so far.
+fn read(backend: &Backend) -> Result<document::Document> {
+    let mut serial = None;
+    loop {
+        let read = backend.read().map_err(from_read)?;
+        let mut document = read
+            .ok_or_else(|| errors::missing(&backend.address()))?
+            .document;
+        let Some(lock) = &document.lock else {
+            return Ok(document);
+        };
+        let record = backend.record(&lock.run).map_err(from_read)?;
+        let record = record.map(|(record, _)| record);
+        match record.filter(|it| it.code == lock.code && it.lineage == document.lineage) {
+            Some(record) => document.merge(&record.stacks),
+            // It may have been merged and removed since the document was read.
+            None if serial != Some(document.serial) => {
+                serial = Some(document.serial);
+                continue;
+            }
+            None => {}
+        }
+        return Ok(document);
     }
 }
 
