@@ -1,5 +1,6 @@
 //! `orch state`, and the configuration of the state.
 
+#[cfg(unix)]
 mod applied;
 mod buckets;
 mod commands;
@@ -7,6 +8,8 @@ mod configuration;
 #[cfg(unix)]
 mod killed;
 mod locked;
+#[cfg(unix)]
+mod moves;
 #[cfg(unix)]
 mod runs;
 #[cfg(unix)]

@@ -104,6 +104,7 @@ pub(super) fn take(
     let recorded = recorded.filter(|(_, action)| action.is_some());
     let stacks: Vec<StackIndex> = recorded.map(|(&stack, _)| stack).collect();
     // What is refused needs no lock.
+    check_keys(&loaded.project.stacks, &document, &stacks)?;
     let allows = args.record.allow_rollback;
     loaded.check_rollback(&document, &stacks, allows, args.select.fetch)?;
     let evidence = Evidence::new(loaded, &document)?;
@@ -242,11 +243,14 @@ impl Evidence {
     fn new(loaded: &mut Loaded, document: &Document) -> Result<Self> {
         let failed = "failed to ask git";
         let digests = loaded.digests_on_disk()?;
-        let repository = loaded.opened()?.repository.as_ref();
+        loaded.opened()?;
+        let opened = loaded.state.as_ref().context("it was opened")?;
+        let repository = opened.repository.as_ref();
         let repository = repository.context("digests come from a repository")?;
+        let settings = &loaded.project.settings;
         let head = repository.commit("HEAD").context(failed)?;
         let published = match &head {
-            Some(head) => Published::of(repository, head).context(failed)?,
+            Some(head) => Published::of(repository, settings, head).context(failed)?,
             None => Published::No,
         };
         let mut outdated = BTreeSet::new();

@@ -107,7 +107,7 @@ impl State {
             return Err(ProgramError::refused(message)
                 .hint("commit them, or leave these stacks out with `--exclude`"));
         }
-        let published = Published::of(repository, &head).context(failed)?;
+        let published = Published::of(repository, &project.settings, &head).context(failed)?;
         let seen = (published != Published::No).then(|| head.to_string());
         let triggers = trigger::asking(&project.root);
         let entry = |&stack: &StackIndex| {

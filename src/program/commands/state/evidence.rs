@@ -1,14 +1,16 @@
 //! What is put on record of a stack: its inputs, what it declares, and whether its commit is published.
 
 use orch::change::InputDigest;
+use orch::change::base::{self, BaseQuery, BaseUnknown};
 use orch::git::{CommitId, GitError, Repository};
 use orch::path::{KeyFilter, ProjectPath};
+use orch::project::config::ProjectSettings;
 use orch::project::stack::Stack;
 use orch::source::Spanned;
 use orch::state::document::{Entry, Inputs};
 use serde_json::Map;
 
-/// Whether the default branch of a remote has a commit; if there is no remote, any commit counts as
+/// Whether the default branch of the remote has a commit; if there is no remote, any commit counts as
 /// published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::program::commands) enum Published {
@@ -21,29 +23,34 @@ pub(in crate::program::commands) enum Published {
 }
 
 impl Published {
+    /// Asks about the default branch of the remote, as `--changed` finds it.
     pub(in crate::program::commands) fn of(
         repository: &Repository,
+        settings: &ProjectSettings,
         commit: &CommitId,
     ) -> Result<Self, GitError> {
-        let remotes = repository.remotes()?;
-        if remotes.is_empty() {
-            return Ok(Published::Yes);
+        let query = BaseQuery {
+            remote: settings.default_remote.clone(),
+            branch: settings.default_branch.clone(),
+            ..BaseQuery::default()
+        };
+        let upstream = match base::default_branch(repository, &query) {
+            Ok(None) => return Ok(Published::Yes),
+            Ok(Some(upstream)) => upstream,
+            Err(BaseUnknown::Git(error)) => return Err(error),
+            // Nobody knows which branch counts.
+            Err(_) => return Ok(Published::No),
+        };
+        let Some(tip) = repository.commit(&format!("refs/remotes/{upstream}"))? else {
+            return Ok(Published::No);
+        };
+        if tip == *commit {
+            Ok(Published::Tip)
+        } else if repository.is_ancestor(commit, &tip)? {
+            Ok(Published::Yes)
+        } else {
+            Ok(Published::No)
         }
-        for remote in &remotes {
-            let Some(branch) = repository.remote_head(remote)? else {
-                continue;
-            };
-            let tip = repository.commit(&format!("refs/remotes/{remote}/{branch}"))?;
-            if tip.as_ref() == Some(commit) {
-                return Ok(Published::Tip);
-            }
-            if let Some(tip) = tip
-                && repository.is_ancestor(commit, &tip)?
-            {
-                return Ok(Published::Yes);
-            }
-        }
-        Ok(Published::No)
     }
 }
 
