@@ -98,7 +98,8 @@ impl Loaded {
             self.note_namesake()?;
         }
         let counted = self.counted(change);
-        let standings = self.standings_in(&document, counted, explains)?;
+        let address = self.opened()?.backend.address();
+        let standings = self.standings_in(&document, address, counted, explains)?;
         if change.is_some() {
             console::base(&SinceBase::Applied(standings.base.clone()));
             note_absent(&standings);
@@ -148,16 +149,16 @@ impl Loaded {
         Ok(())
     }
 
-    /// Returns how the stacks stand according to a document.
+    /// Returns how the stacks stand according to the document at an address.
     pub(super) fn standings_in(
         &mut self,
         document: &Document,
+        address: String,
         counted: Counted,
         explains: bool,
     ) -> Result<Standings> {
         self.digest(counted)?;
         let failed = "failed to compare the stacks with what is on record";
-        let address = self.opened()?.backend.address();
         let read = self.read.as_ref().context("git was read")?;
         let status = read.status.as_ref().map(Vec::clone).unwrap_or_default();
         let host: Vec<(String, String)> = host_environment().collect();
@@ -245,11 +246,12 @@ impl Loaded {
         change: Option<&ChangeQuery>,
         document: &Document,
     ) -> Result<Option<Query>> {
-        if query.recorded.is_none() {
+        let Some(recorded) = &query.recorded else {
             return Ok(None);
-        }
+        };
+        let address = recorded.standings.base.address.clone();
         let counted = self.counted(change);
-        let standings = self.standings_in(document, counted, false)?;
+        let standings = self.standings_in(document, address, counted, false)?;
         let mut query = query.clone();
         if let Some(recorded) = &mut query.recorded {
             recorded.standings = standings;

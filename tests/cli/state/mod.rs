@@ -11,9 +11,13 @@ mod locked;
 #[cfg(unix)]
 mod moves;
 #[cfg(unix)]
+mod rollback;
+#[cfg(unix)]
 mod runs;
 #[cfg(unix)]
 mod standings;
+#[cfg(unix)]
+mod waiting;
 
 use crate::support::Sandbox;
 

@@ -199,7 +199,8 @@ impl Loaded {
         let document = self.read_document();
         let document = self.refuse(document)?;
         let counted = orch::change::Counted::default();
-        let standings = self.standings_in(&document, counted, true)?;
+        let address = self.opened()?.backend.address();
+        let standings = self.standings_in(&document, address, counted, true)?;
         Ok(Some(OnRecord {
             document,
             standings,

@@ -119,6 +119,10 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         (kept, _) => (ready, kept),
     };
     let Ready { mut run, command } = ready;
+    let plan = match &mut kept {
+        Some(kept) => Some(kept.plan(&mut loaded, &run, &command)?),
+        None => None,
+    };
     if how.has_colours() {
         run.tasks.iter_mut().for_each(advertise_colour);
     }
@@ -131,11 +135,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         events: EventArgs::stream(descriptor, events)?,
         inbox: kept.as_mut().and_then(KeptState::inbox),
     };
-    let kept = match kept {
-        Some(kept) => Some((kept.plan(&loaded, &run, &command)?, kept)),
-        None => None,
-    };
-    let begun = begin(&loaded, run, circumstances, kept)?;
+    let begun = begin(&loaded, run, circumstances, plan.zip(kept))?;
     begun.notes.iter().for_each(holder::show);
     let root = &loaded.project.root;
     let output = Output::new(
@@ -242,10 +242,11 @@ impl Again<'_> {
             return Ok(ControlFlow::Continue(ready));
         }
         console::note(&format!(
-            "another run has written the state meanwhile: {} now selected",
+            "another run has written the state meanwhile: {}",
             match selection.len() {
-                1 => "1 stack is".to_owned(),
-                stacks => format!("{stacks} stacks are"),
+                0 => "nothing is left to do".to_owned(),
+                1 => "1 stack is selected now".to_owned(),
+                stacks => format!("{stacks} stacks are selected now"),
             }
         ));
         // These have been shown.

@@ -141,8 +141,10 @@ impl Loaded {
     /// is in the way of the run.
     pub(super) fn uncommitted(&mut self) -> Option<Vec<UncommittedFile>> {
         let read = self.read().ok()?;
-        let files = read.status.as_ref().ok()?;
-        Some(resume::uncommitted(&self.project.root, files))
+        let files = read.status.as_ref().ok();
+        let uncommitted = files.map(|files| resume::uncommitted(&self.project.root, files));
+        self.read = Some(read);
+        uncommitted
     }
 
     /// Asks the remote whether HEAD is out of date. Without a remote it is not, unless the user demands

@@ -27,6 +27,7 @@ use orch::state::lock::{Locked, lock};
 use orch::state::writer::{Ended, LocalCopy, Pauses, Report, StateWriter};
 
 use super::RunArgs;
+use super::rollback::RollbackGuard;
 use crate::program::commands::Loaded;
 use crate::program::commands::state::errors::from_lock;
 use crate::program::commands::state::evidence::{Published, declared, inputs};
@@ -41,6 +42,7 @@ pub(super) struct KeptState {
     /// None once the run has begun.
     held: Option<HeldLock>,
     evidence: Evidence,
+    guard: RollbackGuard,
     /// Receives signals since before the lock was taken: none may end the process and leave it.
     inbox: Option<Inbox>,
 }
@@ -100,16 +102,12 @@ pub(super) fn take(
         _ => error,
     };
     let document = loaded.read_document().map_err(what)?;
-    let recorded = run.sequence.iter().zip(&actions);
-    let recorded = recorded.filter(|(_, action)| action.is_some());
-    let stacks: Vec<StackIndex> = recorded.map(|(&stack, _)| stack).collect();
     // What is refused needs no lock.
-    check_keys(&loaded.project.stacks, &document, &stacks)?;
-    let allows = args.record.allow_rollback;
-    loaded.check_rollback(&document, &stacks, allows, args.select.fetch)?;
+    let mut guard = RollbackGuard::new(args.record.allow_rollback, args.select.fetch);
+    check_stacks(loaded, &mut guard, &document, &recorded(run, &actions))?;
     let evidence = Evidence::new(loaded, &document)?;
-    let mut recorded = actions.iter().flatten();
-    let action = if recorded.any(|(action, _)| *action == Action::Apply) {
+    let mut each = actions.iter().flatten();
+    let action = if each.any(|(action, _)| *action == Action::Apply) {
         Action::Apply
     } else {
         Action::Destroy
@@ -143,10 +141,6 @@ pub(super) fn take(
         ));
     }
     let checked = opened.check(&loaded.project, &locked.document);
-    let checked =
-        checked.and_then(|()| loaded.check_rollback(&locked.document, &stacks, allows, false));
-    let checked =
-        checked.and_then(|()| check_keys(&loaded.project.stacks, &locked.document, &stacks));
     let opened = loaded.state.take().context("the state was opened")?;
     let kept = KeptState {
         held: Some(HeldLock {
@@ -159,8 +153,27 @@ pub(super) fn take(
         }),
         evidence,
         inbox: Some(inbox),
+        guard,
     };
     checked.map(|()| Some(kept))
+}
+
+/// Returns the stacks of a run that are recorded.
+fn recorded(run: &PreparedRun, actions: &Actions) -> Vec<StackIndex> {
+    let turns = run.sequence.iter().zip(actions);
+    let recorded = turns.filter(|(_, action)| action.is_some());
+    recorded.map(|(&stack, _)| stack).collect()
+}
+
+/// Checks that a document lets some stacks be put on record.
+fn check_stacks(
+    loaded: &mut Loaded,
+    guard: &mut RollbackGuard,
+    document: &Document,
+    stacks: &[StackIndex],
+) -> Result<()> {
+    check_keys(&loaded.project.stacks, document, stacks)?;
+    guard.check(loaded, document, stacks)
 }
 
 /// Checks that no other stack is on record at the paths of some stacks.
@@ -357,15 +370,21 @@ impl KeptState {
     }
 
     /// Returns what is put on record of each turn.
+    ///
+    /// # Errors
+    ///
+    /// If the document, as it was when the lock was taken, does not let the run begin.
     pub(super) fn plan(
-        &self,
-        loaded: &Loaded,
+        &mut self,
+        loaded: &mut Loaded,
         run: &PreparedRun,
         command: &RunCommand,
     ) -> Result<StatePlan> {
         let actions = actions(loaded, run, command)?;
         let actions = actions.unwrap_or_else(|| vec![None; run.sequence.len()]);
-        let document = self.document();
+        let held = self.held.as_ref().context("the lock is held")?;
+        let document = &held.locked.document;
+        check_stacks(loaded, &mut self.guard, document, &recorded(run, &actions))?;
         let records = (self.evidence).records(&loaded.project, run, actions, document);
         Ok(StatePlan::new(records))
     }

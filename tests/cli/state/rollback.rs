@@ -1,0 +1,198 @@
+//! No run puts back what a later commit has applied, unless that is meant.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::{Checkout, Output, Repositories};
+
+const STATE: &str = r#"
+orch {
+  config {
+    state {
+      project = "acme"
+    }
+  }
+}
+"#;
+
+const DOCUMENT: &str = ".orch/state/default.json";
+
+/// An author has applied the commit "first", and a project is a clone of that. Then the author has changed
+/// and applied `/a` in the commit "second".
+fn scene(options: &str) -> Repositories {
+    let all = Repositories::new();
+    let author = all.author();
+    author.write("state.orch.hcl", STATE);
+    author.write("a/main.tf", "# 1\n");
+    author.commit("first", "");
+    author.git("remote add origin $URL");
+    assert_eq!(author.orch("state init").code(), 0);
+    all.clone(options);
+    author.git("fetch -q origin");
+    assert_eq!(apply(&author, "").code(), 0);
+    author.write("a/main.tf", "# 2\n");
+    author.commit("second", "");
+    assert_eq!(apply(&author, "--match a").code(), 0);
+    share(&author, &all.project());
+    all
+}
+
+/// Gives another checkout the document.
+fn share(from: &Checkout<'_>, to: &Checkout<'_>) {
+    let document = std::fs::read_to_string(from.path(DOCUMENT)).unwrap();
+    to.write(DOCUMENT, &document);
+}
+
+fn document(checkout: &Checkout<'_>) -> Value {
+    let text = std::fs::read_to_string(checkout.path(DOCUMENT)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn apply(checkout: &Checkout<'_>, flags: &str) -> Output {
+    checkout.orch(&format!("run -q -X --record {flags} true"))
+}
+
+#[test]
+fn what_a_later_commit_has_applied_is_not_put_back() {
+    let all = scene("");
+    let author = all.author();
+    author.git("checkout -q <first>");
+    let before = document(&author);
+    assert_snapshot!(apply(&author, ""), @"
+    [stderr]
+    error: stack `/a` was applied from commit <second>, which is ahead of HEAD: this run would put it back
+      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    [exit status 4]
+    ");
+    assert_snapshot!(apply(&author, "--changed --base applied"), @"
+    [stderr]
+    base applied: serial 5 of `.orch/state/default.json`
+    error: stack `/a` was applied from commit <second>, which is ahead of HEAD: this run would put it back
+      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    [exit status 4]
+    ");
+    assert_eq!(document(&author), before);
+    // What is the same everywhere may be applied, and what is not recorded is nobody's business.
+    assert_eq!(apply(&author, "--match b").code(), 0);
+    assert_eq!(author.orch("run -q -X --no-record true").code(), 0);
+    assert_snapshot!(apply(&author, "--allow-rollback"), @"");
+    let a = &document(&author)["stacks"]["/a"]["applied"];
+    assert_eq!(a["commit"], author.id("HEAD"));
+    // From now on, the older commit is what is out there.
+    assert_eq!(apply(&author, "").code(), 0);
+    author.git("checkout -q <second>");
+    assert_eq!(apply(&author, "").code(), 0);
+}
+
+#[test]
+fn a_failed_attempt_of_a_later_commit_counts_too() {
+    let all = scene("");
+    let author = all.author();
+    author.write("b/main.tf", "# 3\n");
+    author.commit("third", "");
+    assert_eq!(author.orch("run -q -X --record --match b false").code(), 1);
+    author.git("checkout -q <second>");
+    author.write("b/main.tf", "# 4\n");
+    assert_snapshot!(apply(&author, "--match b"), @"
+    [stderr]
+    error: stack `/b` was applied from commit <third>, which is ahead of HEAD: this run would put it back
+      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    [exit status 4]
+    ");
+}
+
+#[test]
+fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
+    let all = scene("");
+    all.publish();
+    let project = all.project();
+    assert_snapshot!(apply(&project, ""), @"
+    [stderr]
+    error: stack `/a` was applied from commit <second>, which is not in this clone: it may be newer than HEAD
+      = help: run `git fetch origin <second>`, or let orch do that with `--fetch`
+      = help: to apply HEAD whatever was applied before, add `--allow-rollback`
+    [exit status 4]
+    ");
+    assert_snapshot!(apply(&project, "--fetch"), @"
+    [stderr]
+    note: running `git fetch origin <second>`
+    From $URL
+     * branch            <second> -> FETCH_HEAD
+    error: stack `/a` was applied from commit <second>, which is ahead of HEAD: this run would put it back
+      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    [exit status 4]
+    ");
+    project.git("merge -q --ff-only FETCH_HEAD");
+    assert_snapshot!(apply(&project, "--fetch"), @"");
+    // It has an effect only where a run is put on record.
+    assert_snapshot!(project.orch("run -q -X --fetch true"), @"
+    [stderr]
+    error: `--fetch` has no effect without `--changed` in a run that is not put on record in a state
+    [exit status 64]
+    ");
+    assert_snapshot!(project.orch("list --fetch"), @"
+    [stderr]
+    error: `--fetch` has no effect without `--changed`; add `--changed`
+    [exit status 64]
+    ");
+}
+
+#[test]
+fn a_clone_without_the_commit_may_put_it_back_if_that_is_meant() {
+    let all = scene("");
+    let project = all.project();
+    assert_eq!(apply(&project, "--allow-rollback").code(), 0);
+    let a = &document(&project)["stacks"]["/a"]["applied"];
+    assert_eq!(a["commit"], project.id("HEAD"));
+}
+
+#[test]
+fn a_commit_that_the_remote_has_lost_is_noted() {
+    let all = scene("");
+    let project = all.project();
+    // It never got there.
+    assert_snapshot!(apply(&project, "--fetch").without_git(), @"
+    [stderr]
+    note: running `git fetch origin <second>`
+    note: running `git fetch origin`
+    note: stack `/a` was applied from commit <second>, which the remote no longer has
+    ");
+}
+
+#[test]
+fn a_commit_beside_head_is_noted() {
+    let all = scene("");
+    let author = all.author();
+    author.git("checkout -q <first>");
+    author.write("a/main.tf", "# 3\n");
+    author.commit("beside", "");
+    assert_snapshot!(apply(&author, ""), @"
+    [stderr]
+    note: stack `/a` was applied from commit <second>, which is not in the history of HEAD
+    ");
+}
+
+#[test]
+fn a_shallow_clone_of_the_next_commit_fetches_what_was_applied() {
+    let all = scene("");
+    let author = all.author();
+    author.write("a/main.tf", "# 3\n");
+    author.commit("third", "");
+    all.publish();
+    all.at("").git("clone -q --depth 1 $URL shallow");
+    let shallow = all.at("shallow");
+    share(&author, &shallow);
+    assert_snapshot!(apply(&shallow, ""), @"
+    [stderr]
+    error: stack `/a` was applied from commit <second>, which is not in this clone: it may be newer than HEAD
+      = help: run `git fetch origin <second>`, or let orch do that with `--fetch`
+      = help: to apply HEAD whatever was applied before, add `--allow-rollback`
+    [exit status 4]
+    ");
+    assert_snapshot!(apply(&shallow, "--fetch"), @"
+    [stderr]
+    note: running `git fetch origin <second>`
+    From $URL
+     * branch            <second> -> FETCH_HEAD
+    ");
+}

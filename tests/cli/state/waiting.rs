@@ -1,0 +1,167 @@
+//! A run that waits for the lock selects anew once it has it.
+
+use std::fs::File;
+use std::process;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::{Background, Output, Repository, wait_until};
+
+const FILES: &str = r#"
+//- /state.orch.hcl
+orch {
+  config {
+    state {
+      project = "acme"
+    }
+  }
+}
+//- /a/stack.tm
+stack {
+}
+//- /b/stack.tm
+stack {
+}
+//- /c/stack.tm
+stack {
+}
+"#;
+
+/// A project in which nothing has been applied.
+fn project() -> Repository {
+    let repository = Repository::new(FILES);
+    assert_eq!(repository.orch("state init").code(), 0);
+    repository
+}
+
+fn document(repository: &Repository) -> Value {
+    serde_json::from_str(&repository.read("/.orch/state/default.json")).unwrap()
+}
+
+/// Starts a run that holds the lock until the file `/free` exists, and then does more in its first stack.
+fn holder<'r>(repository: &'r Repository, flags: &str, ending: &str) -> Background<'r> {
+    let script = format!(": > \"$ORCH_ROOT/held\"\nawait free\n{ending}");
+    let flags = format!("-q -X --allow-concurrent --record {flags}");
+    let holder = Background::run(repository, &flags, &script);
+    wait_until("the lock is held", || repository.path("/held").exists());
+    holder
+}
+
+/// Runs `orch` while another run holds the lock; that one ends as soon as this one has selected its stacks.
+fn waiting(repository: &Repository, holder: Background<'_>, flags: &str) -> (Output, Output) {
+    let mut command = repository.command(&format!(
+        "run -q -X --allow-concurrent --record --lock-timeout 1m {flags} -- sh -c 'echo ${{PWD##*/}} >> ../ran'"
+    ));
+    let place = |name: &str| repository.outside().join(name);
+    command
+        .stdout(File::create(place("waiting.out")).unwrap())
+        .stderr(File::create(place("waiting.err")).unwrap());
+    let mut waiting = command.spawn().unwrap();
+    let read = |name: &str| std::fs::read(place(name)).unwrap();
+    wait_until("it has selected its stacks", || {
+        String::from_utf8(read("waiting.err"))
+            .unwrap()
+            .contains("base applied")
+    });
+    repository.write("/free", "");
+    let status = waiting.wait().unwrap();
+    let (stdout, stderr) = (read("waiting.out"), read("waiting.err"));
+    let waited = repository.output(&process::Output {
+        status,
+        stdout,
+        stderr,
+    });
+    (waited, holder.end())
+}
+
+#[test]
+fn what_another_run_has_applied_meanwhile_is_not_applied_again() {
+    let repository = project();
+    let holder = holder(&repository, "--match a --match b", "");
+    let (waited, held) = waiting(&repository, holder, "--changed --base applied");
+    assert_eq!(held.code(), 0, "{held}");
+    assert_snapshot!(waited, @"
+    [stderr]
+    base applied: serial 2 of `.orch/state/default.json`
+    note: another run has written the state meanwhile: 1 stack is selected now
+    ");
+    assert_eq!(repository.read("/ran"), "c\n");
+    let last = document(&repository)["history"]
+        .as_array()
+        .unwrap()
+        .last()
+        .cloned();
+    assert_eq!(last.unwrap()["applied"], 1);
+    assert_eq!(document(&repository)["lock"], Value::Null);
+}
+
+#[test]
+fn where_another_run_has_applied_everything_nothing_is_left() {
+    let repository = project();
+    let holder = holder(&repository, "", "");
+    let (waited, _) = waiting(&repository, holder, "--changed --base applied");
+    assert_snapshot!(waited, @"
+    [stderr]
+    base applied: serial 2 of `.orch/state/default.json`
+    note: another run has written the state meanwhile: nothing is left to do
+    ");
+    assert_eq!(repository.read("/ran"), "");
+    assert_eq!(document(&repository)["lock"], Value::Null);
+}
+
+#[test]
+fn with_fail_if_empty_nothing_left_is_refused_and_the_lock_is_free() {
+    let repository = project();
+    let holder = holder(&repository, "", "");
+    let flags = "--changed --base applied --fail-if-empty";
+    let (waited, _) = waiting(&repository, holder, flags);
+    assert_snapshot!(waited, @"
+    [stderr]
+    base applied: serial 2 of `.orch/state/default.json`
+    note: another run has written the state meanwhile: nothing is left to do
+    error: no stack is selected, and `--fail-if-empty` is given
+    [exit status 4]
+    ");
+    assert_eq!(document(&repository)["lock"], Value::Null);
+}
+
+#[test]
+fn what_another_run_has_broken_meanwhile_is_selected_too() {
+    let repository = project();
+    assert_eq!(repository.orch("state adopt --match a --match b").code(), 0);
+    // `/a` comes last, so the other run has not begun there when this one selects.
+    let ending = "[ \"$ORCH_STACK_NAME\" != a ]";
+    let holder = holder(&repository, "--reverse --match a --match b", ending);
+    let (waited, held) = waiting(&repository, holder, "--changed --base applied");
+    assert_eq!(held.code(), 1, "{held}");
+    assert_snapshot!(waited, @"
+    [stderr]
+    base applied: serial 3 of `.orch/state/default.json`
+    note: another run has written the state meanwhile: 2 stacks are selected now
+    ");
+    assert_eq!(repository.read("/ran"), "a\nc\n");
+}
+
+#[test]
+fn what_is_selected_anew_is_not_put_back_either() {
+    let repository = project();
+    assert_eq!(repository.orch("state adopt --match a").code(), 0);
+    repository.write("/a/main.tf", "# later\n");
+    repository.commit();
+    let holder = holder(&repository, "--reverse --match a --match b", "");
+    // What is here now is older; `/a` is still on record as it is here.
+    repository.git("checkout -q HEAD~1");
+    let (waited, held) = waiting(&repository, holder, "--changed --base applied");
+    assert_eq!(held.code(), 0, "{held}");
+    assert_snapshot!(waited, @"
+    [stderr]
+    base applied: serial 3 of `.orch/state/default.json`
+    note: another run has written the state meanwhile: 2 stacks are selected now
+    error: stack `/a` was applied from commit afb2a3d, which is ahead of HEAD: this run would put it back
+      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    [exit status 4]
+    ");
+    assert_eq!(repository.read("/ran"), "");
+    assert_eq!(document(&repository)["lock"], Value::Null);
+}
