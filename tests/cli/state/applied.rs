@@ -59,9 +59,10 @@ fn apply(repository: &Repository, flags: &str, script: &str) -> Output {
 #[track_caller]
 fn changed(repository: &Repository, flags: &str) -> Output {
     let mut output = repository.orch(&format!("list --changed --base applied --why {flags}"));
-    let (base, rest) = output.stderr.split_once('\n').unwrap_or_default();
+    let stderr = output.stderr.clone();
+    let (base, rest) = stderr.split_once('\n').unwrap_or_default();
     assert!(base.starts_with("base "), "{output}");
-    output.stderr = rest.to_owned();
+    rest.clone_into(&mut output.stderr);
     // The names of triggers are random.
     let trigger = regex::Regex::new(r"changed-[0-9a-f-]{36}").unwrap();
     output.stdout = trigger.replace_all(&output.stdout, "ID").into_owned();

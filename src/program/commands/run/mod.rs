@@ -1,5 +1,6 @@
 //! `orch run`
 
+mod again;
 mod arguments;
 pub(super) mod command;
 mod events;
@@ -25,7 +26,6 @@ use anyhow::anyhow;
 use orch::change::{Since, SinceBase};
 use orch::folder::GuardedFolder;
 use orch::printable::{command_line, printable};
-use orch::project::Problems;
 use orch::project::config::Safeguard;
 use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
@@ -40,8 +40,9 @@ use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
 use orch::run::state::StatePlan;
-use orch::selection::select::{Query, Selection, select};
+use orch::selection::select::Selection;
 
+use self::again::Again;
 pub(crate) use self::arguments::RunArgs;
 pub(super) use self::arguments::jobs;
 use self::command::CommandLines;
@@ -50,7 +51,6 @@ use self::output::{How, Output, Shown, advertise_colour};
 pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
 use self::state::KeptState;
-use super::changed::ChangeQuery;
 use super::reports::Reports;
 use super::{
     CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, ReadStatus, Reads, find_project,
@@ -98,9 +98,9 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     }
     how.note_reports(args);
     let uncommitted = loaded.uncommitted();
-    let kept = state::take(&mut loaded, args, run, command)?;
-    let (ready, mut kept) = match (kept, query) {
-        (Some(kept), Some(query)) => {
+    let (ready, mut kept) = match state::take(&mut loaded, args, run, command)? {
+        None => (ready, None),
+        Some(mut kept) => {
             let again = Again {
                 args,
                 query,
@@ -108,21 +108,16 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
                 reports: &reports,
                 disabled: &disabled,
             };
-            match again.select(&mut loaded, &kept, &selection, ready) {
-                Ok(ControlFlow::Continue(ready)) => (ready, Some(kept)),
+            match again.prepare(&mut loaded, &mut kept, &selection, ready) {
+                Ok(ControlFlow::Continue((ready, plan))) => (ready, Some((plan, kept))),
                 ended => {
                     let status = ended?.break_value();
                     return Ok(status.unwrap_or(ExitStatus::Success));
                 }
             }
         }
-        (kept, _) => (ready, kept),
     };
     let Ready { mut run, command } = ready;
-    let plan = match &mut kept {
-        Some(kept) => Some(kept.plan(&mut loaded, &run, &command)?),
-        None => None,
-    };
     if how.has_colours() {
         run.tasks.iter_mut().for_each(advertise_colour);
     }
@@ -133,9 +128,9 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         uncommitted,
         is_reported: !reports.is_empty(),
         events: EventArgs::stream(descriptor, events)?,
-        inbox: kept.as_mut().and_then(KeptState::inbox),
+        inbox: (kept.as_mut()).and_then(|(_, kept)| kept.inbox()),
     };
-    let begun = begin(&loaded, run, circumstances, plan.zip(kept))?;
+    let begun = begin(&loaded, run, circumstances, kept)?;
     begun.notes.iter().for_each(holder::show);
     let root = &loaded.project.root;
     let output = Output::new(
@@ -210,55 +205,6 @@ impl Ready {
         let read_only = &loaded.project.settings.read_only;
         let is_guarded = |words: &[OsString]| guards(words, disabled, read_only);
         !self.command.any(&self.run.sequence, is_guarded) || loaded.is_safe(disabled)
-    }
-}
-
-/// What it takes to select anew once the lock of the state is held: another run may have written meanwhile.
-struct Again<'a> {
-    args: &'a RunArgs,
-    query: Query,
-    change: Option<ChangeQuery>,
-    reports: &'a Reports,
-    disabled: &'a Disabled,
-}
-
-impl Again<'_> {
-    /// Returns the run of what the document selects now that the lock is held; the same as before if that
-    /// is the same.
-    fn select(
-        self,
-        loaded: &mut Loaded,
-        kept: &KeptState,
-        before: &Selection,
-        ready: Ready,
-    ) -> Result<ControlFlow<ExitStatus, Ready>> {
-        let change = self.change.as_ref();
-        let Some(query) = loaded.by_document(&self.query, change, kept.document())? else {
-            return Ok(ControlFlow::Continue(ready));
-        };
-        let project = &loaded.project;
-        let selection = select(&project.stacks, &loaded.references, &loaded.graph, &query);
-        if selection.stacks().eq(before.stacks()) {
-            return Ok(ControlFlow::Continue(ready));
-        }
-        console::note(&format!(
-            "another run has written the state meanwhile: {}",
-            match selection.len() {
-                0 => "nothing is left to do".to_owned(),
-                1 => "1 stack is selected now".to_owned(),
-                stacks => format!("{stacks} stacks are selected now"),
-            }
-        ));
-        // These have been shown.
-        loaded.problems = Problems::default();
-        let id = Some(ready.run.id);
-        let again = Ready::new(loaded, self.args, &selection, None, self.reports, id)?;
-        Ok(match again {
-            ControlFlow::Continue(ready) if !ready.is_safe(loaded, self.disabled) => {
-                ControlFlow::Break(ExitStatus::Refused)
-            }
-            again => again,
-        })
     }
 }
 

@@ -69,15 +69,14 @@ impl RollbackGuard {
         let mut relations: BTreeMap<Relation, Vec<(CommitId, Vec<StackIndex>)>> = BTreeMap::new();
         let mut is_new = BTreeSet::new();
         for (commit, stacks) in differing {
-            let relation = match self.relations.get(&commit) {
-                Some(&known) => known,
-                None => {
-                    let remote = remote.as_deref();
-                    let relation = relation(&mut read.repository, remote, &commit, self.fetches)?;
-                    self.relations.insert(commit.clone(), relation);
-                    is_new.insert(commit.clone());
-                    relation
-                }
+            let relation = if let Some(&known) = self.relations.get(&commit) {
+                known
+            } else {
+                let remote = remote.as_deref();
+                let relation = relation(&mut read.repository, remote, &commit, self.fetches)?;
+                self.relations.insert(commit.clone(), relation);
+                is_new.insert(commit.clone());
+                relation
             };
             relations
                 .entry(relation)

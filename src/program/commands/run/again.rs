@@ -1,0 +1,88 @@
+//! What a run does once it holds the lock of the state.
+
+use std::ops::ControlFlow;
+
+use orch::project::Problems;
+use orch::run::safeguard::Disabled;
+use orch::run::state::StatePlan;
+use orch::selection::select::{Query, Selection, select};
+
+use super::state::KeptState;
+use super::{Ready, RunArgs};
+use crate::program::commands::Loaded;
+use crate::program::commands::changed::ChangeQuery;
+use crate::program::commands::reports::Reports;
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// What it takes to select anew once the lock of the state is held: another run may have written meanwhile.
+pub(super) struct Again<'a> {
+    pub(super) args: &'a RunArgs,
+    /// The selection; none if it comes from an earlier run.
+    pub(super) query: Option<Query>,
+    pub(super) change: Option<ChangeQuery>,
+    pub(super) reports: &'a Reports,
+    pub(super) disabled: &'a Disabled,
+}
+
+impl Again<'_> {
+    /// Returns the run that is to begin, and what is put on record of it; breaks with the exit status if
+    /// nothing is to be run.
+    pub(super) fn prepare(
+        self,
+        loaded: &mut Loaded,
+        kept: &mut KeptState,
+        before: &Selection,
+        ready: Ready,
+    ) -> Result<ControlFlow<ExitStatus, (Ready, StatePlan)>> {
+        let ready = match self.select(loaded, kept, before, ready)? {
+            ControlFlow::Continue(ready) => ready,
+            ControlFlow::Break(status) => return Ok(ControlFlow::Break(status)),
+        };
+        let plan = kept.plan(loaded, &ready.run, &ready.command)?;
+        Ok(ControlFlow::Continue((ready, plan)))
+    }
+
+    /// Returns the run of what the document selects now that the lock is held; the same as before if that
+    /// is the same.
+    fn select(
+        &self,
+        loaded: &mut Loaded,
+        kept: &KeptState,
+        before: &Selection,
+        ready: Ready,
+    ) -> Result<ControlFlow<ExitStatus, Ready>> {
+        let change = self.change.as_ref();
+        let query = match &self.query {
+            Some(query) => loaded.by_document(query, change, kept.document())?,
+            None => None,
+        };
+        let Some(query) = query else {
+            return Ok(ControlFlow::Continue(ready));
+        };
+        let project = &loaded.project;
+        let selection = select(&project.stacks, &loaded.references, &loaded.graph, &query);
+        if selection.stacks().eq(before.stacks()) {
+            return Ok(ControlFlow::Continue(ready));
+        }
+        console::note(&format!(
+            "another run has written the state meanwhile: {}",
+            match selection.len() {
+                0 => "nothing is left to do".to_owned(),
+                1 => "1 stack is selected now".to_owned(),
+                stacks => format!("{stacks} stacks are selected now"),
+            }
+        ));
+        // These have been shown.
+        loaded.problems = Problems::default();
+        let id = Some(ready.run.id);
+        let again = Ready::new(loaded, self.args, &selection, None, self.reports, id)?;
+        Ok(match again {
+            ControlFlow::Continue(ready) if !ready.is_safe(loaded, self.disabled) => {
+                ControlFlow::Break(ExitStatus::Refused)
+            }
+            again => again,
+        })
+    }
+}
