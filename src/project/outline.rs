@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::language::parse::parse;
+use crate::language::syntax::Body;
 use crate::path::{ProjectPath, StackPath};
 use crate::project::discover::{
     CONFIGURATION, Files, ParsedFile, declares_root, is_configuration, is_skip_mark, read_text,
@@ -129,6 +130,15 @@ impl<'r> Outline<'r> {
             }
         }
         found
+    }
+
+    /// Returns whether the root configures a state.
+    pub fn has_state(&self) -> bool {
+        let root = self.read(ProjectPath::root(), |text| text.contains("state"));
+        let files = root.into_iter().flat_map(|root| root.files);
+        files
+            .map(|file| file.body)
+            .any(|body| has_block(&body, &["orch", "config", "state"]))
     }
 
     /// Returns the tags in use.
@@ -291,6 +301,14 @@ fn written_tags(text: &str) -> Option<Vec<&str>> {
         return None;
     }
     Some(list.split('"').skip(1).step_by(2).collect())
+}
+
+/// Returns whether a body has a block with the last of these names in blocks with the others.
+fn has_block(body: &Body, names: &[&str]) -> bool {
+    let Some((name, inner)) = names.split_first() else {
+        return true;
+    };
+    body.blocks(name).any(|block| has_block(&block.body, inner))
 }
 
 #[cfg(test)]

@@ -43,6 +43,19 @@ fn sandbox() -> Sandbox {
 }
 
 #[test]
+fn the_state_is_a_base_where_there_is_one() {
+    let sandbox = sandbox();
+    let found = |line: &str| candidates(&sandbox, "/prod", &format!("orch {line}"));
+    assert_eq!(found("list --changed --base "), "");
+    let state = "orch {\n  config {\n    state {\n      project = \"acme\"\n    }\n  }\n}\n";
+    sandbox.write("/state.orch.hcl", state);
+    assert_eq!(found("list --changed --base "), "applied");
+    assert_eq!(found("list --changed --base=a"), "--base=applied");
+    assert_eq!(found("run --changed -B ap"), "applied");
+    assert_eq!(found("list --changed --base m"), "");
+}
+
+#[test]
 fn stacks_are_relative_to_where_the_line_is_typed() {
     let sandbox = sandbox();
     let table = [

@@ -1,12 +1,16 @@
 //! A tree as the library sees it, translated to the model's terms.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use orch::change::base::{Base, BaseRule};
 use orch::change::trigger::{Trigger, TriggerKind};
-use orch::change::{ChangeCause, ChangedFiles, Changes, Since, SinceBase, Uncounted};
+use orch::change::{
+    AppliedBase, ChangeCause, ChangedFiles, Changes, Pending, Since, SinceBase, Standing,
+    Standings, Status, Uncounted,
+};
 use orch::diagnostic::{Diagnostic, RenderStyle, render};
 use orch::git::{ChangedFile, CommitId, FileChange, FileState};
 use orch::path::ProjectPath;
@@ -16,13 +20,13 @@ use orch::project::{Problems, Project};
 use orch::selection::graph::{Graph, Towards};
 use orch::selection::reference::References;
 use orch::selection::select::{
-    DirectoryMatch, NamedStacks, PathFilter, Query, Reach, Selection, Verb, select,
+    DirectoryMatch, NamedStacks, PathFilter, Query, Reach, RecordedQuery, Selection, Verb, select,
 };
 use orch::source::Span;
 use tempfile::TempDir;
 
 use crate::model::{Model, Set};
-use crate::selector::{ModelChanges, ModelQuery, ModelReach};
+use crate::selector::{ModelChanges, ModelQuery, ModelReach, ModelStandings};
 use crate::support::host::folder;
 use crate::tree::{Tree, write};
 
@@ -122,7 +126,7 @@ impl Loaded {
         };
         Query {
             changed: query.changes.as_ref().map(|changes| self.changes(changes)),
-            recorded: None,
+            recorded: query.standings.as_ref().map(|it| self.recorded(it)),
             scope: if query.recursive {
                 DirectoryMatch::Recursive
             } else {
@@ -188,6 +192,43 @@ impl Loaded {
             dismissed: changes.dismissed.iter().map(dismissed).collect(),
             files: ChangedFiles::default(),
             uncounted: Uncounted::default(),
+        }
+    }
+
+    /// Standings of all stacks.
+    fn recorded(&self, standings: &ModelStandings) -> RecordedQuery {
+        let standing = |(stack, word): (usize, &&'static str)| {
+            let standing = match *word {
+                "running" => Standing::Running,
+                "failed" => Standing::Failed("because"),
+                "pending" => Standing::Pending(Pending::NeverApplied),
+                _ => Standing::Applied,
+            };
+            (self.index(stack), standing)
+        };
+        let wanted = standings.wanted.iter().map(|word| match *word {
+            "running" => Status::Running,
+            "failed" => Status::Failed,
+            "pending" => Status::Pending,
+            _ => Status::Applied,
+        });
+        RecordedQuery {
+            standings: Standings {
+                base: AppliedBase {
+                    address: "a place".to_owned(),
+                    lineage: "a lineage".to_owned(),
+                    serial: 1,
+                },
+                stacks: standings
+                    .statuses
+                    .iter()
+                    .enumerate()
+                    .map(standing)
+                    .collect(),
+                missing: BTreeMap::new(),
+            },
+            changed: standings.changed,
+            statuses: wanted.collect(),
         }
     }
 

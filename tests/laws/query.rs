@@ -5,7 +5,7 @@ use proptest::sample::{Index, select, subsequence};
 
 use crate::globs::any_text;
 use crate::model::{names, shown};
-use crate::selector::{ModelChanges, ModelQuery, ModelReach};
+use crate::selector::{ModelChanges, ModelQuery, ModelReach, ModelStandings};
 use crate::tree::{FILTERS, TAGS, Tree, acyclic_tree, knotted_tree, relative};
 
 fn depth() -> impl Strategy<Value = Option<u32>> {
@@ -100,6 +100,7 @@ pub(crate) fn query_among(
                 let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
                 ModelQuery {
                     changes: None,
+                    standings: None,
                     directory,
                     recursive,
                     globs,
@@ -175,6 +176,25 @@ pub(crate) fn with_changes(
             (tree, query)
         },
     )
+}
+
+/// Adds how the stacks stand, half of the time. What has changed is measured from a commit or from that.
+pub(crate) fn with_standings(
+    scene: impl Strategy<Value = (Tree, ModelQuery)>,
+) -> impl Strategy<Value = (Tree, ModelQuery)> {
+    const STATUSES: [&str; 4] = ["running", "failed", "pending", "applied"];
+    let statuses = prop::collection::vec(select(STATUSES.to_vec()), 1..20);
+    let wanted = prop_oneof![Just(Vec::new()), subsequence(STATUSES.to_vec(), 1..=3)];
+    let standings = (any::<bool>(), statuses, any::<bool>(), wanted);
+    (scene, standings).prop_map(|((tree, mut query), (is_on, statuses, changed, wanted))| {
+        let n = tree.model().stacks.len();
+        query.standings = is_on.then(|| ModelStandings {
+            statuses: statuses.into_iter().cycle().take(n).collect(),
+            changed: changed && query.changes.is_none(),
+            wanted,
+        });
+        (tree, query)
+    })
 }
 
 /// Trees and queries such that no cycle touches what is selected, though there may be some.

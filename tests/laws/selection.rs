@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::loaded::{DISMISSING, Loaded};
 use crate::model::{Set, literal, passes, place};
-use crate::query::{with_changes, with_query};
+use crate::query::{with_changes, with_query, with_standings};
 use crate::selector::{ModelQuery, ModelReach, Steps};
 use crate::tree::any_tree;
 
@@ -55,7 +55,11 @@ impl Scene {
                 };
                 query.tags.iter().any(is_it) && passes(&filter, tags) == Some(true)
             }
-            Reason::Standing(_) => false,
+            Reason::Standing(standing) => {
+                let standings = query.standings.as_ref();
+                standings
+                    .is_some_and(|standings| standings.statuses[stack] == standing.status().word())
+            }
             Reason::Wants(by, span) => return self.want(loaded.number(*by), stack, "wants", *span),
             Reason::WantedBy(by, span) => {
                 return self.want(loaded.number(*by), stack, "wanted_by", *span);
@@ -144,7 +148,12 @@ impl Scene {
         let mut kinds = Vec::new();
         for obstacle in loaded.query(query).obstacles(index, known) {
             let (kind, is_true) = match &obstacle {
-                Obstacle::Status(_) => ("status", false),
+                Obstacle::Status(status) => {
+                    let standings = query.standings.as_ref();
+                    let is_true = standings
+                        .is_some_and(|standings| standings.statuses[stack] == status.word());
+                    ("status", is_true)
+                }
                 Obstacle::Unchanged => ("unchanged", true),
                 Obstacle::Dismissed(triggers) => {
                     let files = triggers.iter().map(|trigger| trigger.file.as_str());
@@ -223,7 +232,7 @@ proptest! {
 
     #[test]
     fn the_selection_is_that_of_the_model_and_every_reason_is_true(
-        (tree, query) in with_changes(with_query(any_tree())),
+        (tree, query) in with_standings(with_changes(with_query(any_tree()))),
     ) {
         let loaded = Loaded::new(&tree);
         let selection = loaded.select(&query);
@@ -232,7 +241,8 @@ proptest! {
         prop_assert_eq!(&selected, &steps.selected, "{:?}", steps);
         prop_assert_eq!(loaded.numbers(selection.stacks()), selected.iter().copied().collect::<Vec<_>>());
         prop_assert_eq!(selection.len(), selected.len());
-        prop_assert_eq!(selection.since().is_some(), query.changes.is_some());
+        let is_since_applied = query.standings.as_ref().is_some_and(|it| it.changed);
+        prop_assert_eq!(selection.since().is_some(), query.changes.is_some() || is_since_applied);
         let scene = Scene { loaded, query, steps };
         for stack in 0..scene.loaded.model.stacks.len() {
             let index = scene.loaded.index(stack);
@@ -272,6 +282,12 @@ impl Scene {
         prop_assert_eq!(
             has(|it| matches!(it, Reason::Triggered(_))),
             in_set(|changes| &changes.triggered)
+        );
+        let standings = query.standings.as_ref();
+        let tells_status = standings.is_some_and(|it| it.changed || !it.wanted.is_empty());
+        prop_assert_eq!(
+            has(|it| matches!(it, Reason::Standing(_))),
+            is_given(tells_status)
         );
         prop_assert_eq!(has(|it| matches!(it, Reason::Directory(..))), 1);
         prop_assert_eq!(

@@ -9,6 +9,7 @@ use crate::model::{Model, Set, contains, names, passes};
 #[derive(Debug, Clone)]
 pub(crate) struct ModelQuery {
     pub(crate) changes: Option<ModelChanges>,
+    pub(crate) standings: Option<ModelStandings>,
     pub(crate) directory: String,
     pub(crate) recursive: bool,
     pub(crate) globs: Vec<String>,
@@ -26,6 +27,17 @@ pub(crate) struct ModelChanges {
     pub(crate) changed: Set,
     pub(crate) triggered: Set,
     pub(crate) dismissed: Set,
+}
+
+/// How stacks stand, and what is wanted of that.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ModelStandings {
+    /// The status of each stack.
+    pub(crate) statuses: Vec<&'static str>,
+    /// Whether only stacks are wanted that are not as they were applied.
+    pub(crate) changed: bool,
+    /// The statuses that are wanted; any if there are none.
+    pub(crate) wanted: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +62,7 @@ impl ModelQuery {
     pub(crate) fn everything() -> Self {
         ModelQuery {
             changes: None,
+            standings: None,
             directory: "/".to_owned(),
             recursive: true,
             globs: Vec::new(),
@@ -115,6 +128,14 @@ impl Model {
                 false => "unchanged",
             }
         });
+        let standings = query.standings.as_ref();
+        let status = |of: fn(&ModelStandings, &'static str) -> bool| {
+            standings.is_none_or(|standings| of(standings, standings.statuses[stack]))
+        };
+        let is_pending = status(|standings, status| !standings.changed || status != "applied");
+        let has_status = status(|standings, status| {
+            standings.wanted.is_empty() || standings.wanted.contains(&status)
+        });
         let is_here = own == directory || query.recursive && contains(&directory, &own);
         let is_named = query.named.is_none() || self.line(query, stack).is_some();
         let mut filters = query.tags.iter();
@@ -122,9 +143,11 @@ impl Model {
             query.tags.is_empty() || filters.any(|filter| passes(filter, tags) == Some(true));
         let has_no_tags = !query.no_tags.iter().any(|tag| tags.contains(tag));
         let checks = [
+            ("unchanged", is_pending),
             ("directory", is_here),
             ("globs", query.globs.is_empty() || is_meant(&query.globs)),
             ("unnamed", is_named),
+            ("status", has_status),
             ("tags", has_tags),
             ("no tags", has_no_tags),
             ("excluded", !is_meant(&query.exclude)),

@@ -33,13 +33,16 @@ pub(crate) struct SelectArgs {
     #[arg(
         short = 'B',
         long,
-        value_name = "REV",
+        value_name = "REV|applied",
         visible_alias = "git-change-base",
         value_parser = clap::builder::NonEmptyStringValueParser::new()
     )]
     pub(crate) base: Option<String>,
 
     /// With --changed, run the `git fetch` that is needed to know the base
+    ///
+    /// In a run that is recorded in a state, with or without --changed, also the one that tells whether a
+    /// later commit has been applied.
     #[arg(long)]
     pub(crate) fetch: bool,
 

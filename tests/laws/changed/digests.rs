@@ -1,13 +1,15 @@
 //! The digest of what a stack depends on differs between two states if and only if the stack has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use orch::change::digests;
+use orch::change::{Present, UncommittedChanges, digests, standings};
 use orch::git;
 use orch::project::{Problems, Project};
+use orch::state::document::Document;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use serde_json::{Value, json};
 
 use super::asked::{Asked, Expected};
 use super::generate::{Scene, WantedBase, any_scene};
@@ -37,6 +39,42 @@ fn digests_at(root: &Path) -> Digests {
     }
 }
 
+/// The stacks that are not as they were applied, if these were applied at a commit.
+fn pending(root: &Path, was: &Digests, commit: &str) -> BTreeSet<String> {
+    let entry = |(stack, (digest, is_dirty)): (&String, &(String, bool))| {
+        let entry = json!({ "applied": {
+            "serial": 1, "at": "2026-01-02T03:04:05Z", "commit": commit, "dirty": is_dirty,
+            "inputs": { "rules": was.rules, "digest": digest },
+        } });
+        (stack.clone(), entry)
+    };
+    let entries: serde_json::Map<String, Value> = was.stacks.iter().map(entry).collect();
+    let document = json!({
+        "format": 1, "project": "p", "namespace": "n", "root": "", "lineage": "l", "serial": 1,
+        "lock": null, "stacks": entries,
+    });
+    let document: Document = serde_json::from_value(document).unwrap();
+    let mut problems = Problems::default();
+    let (project, listing) = Project::load_with_listing(root, &mut problems).unwrap();
+    let repository = git::Repository::open(root).unwrap();
+    let uncommitted = UncommittedChanges {
+        status: repository.status().unwrap(),
+        ..UncommittedChanges::default()
+    };
+    let status = &uncommitted.status;
+    let now = digests(&project, &listing, &repository, status, &mut problems).unwrap();
+    let present = Present {
+        project: &project,
+        listing: &listing,
+        repository: &repository,
+        uncommitted: &uncommitted,
+        host: &[],
+    };
+    let found = standings(present, &now, &document, String::new(), false).unwrap();
+    let path = |stack| project.stacks[stack].path.to_string();
+    found.changed().map(path).collect()
+}
+
 fn check(scene: &Scene, n: usize) -> Result<(), TestCaseError> {
     let repository = repository(scene);
     if Tree(&repository.working).inputs().is_err() {
@@ -61,7 +99,20 @@ fn check(scene: &Scene, n: usize) -> Result<(), TestCaseError> {
     let was = digests_at(&before.join(scene.setting.directory));
     let now = digests_at(&repository.root);
     let story = || format!("{answer:#?}\n{was:#?}\n{now:#?}\n{}", repository.story());
+    let changed = answer.paths();
+    let pending = pending(&repository.root, &was, commit);
     if was.rules != now.rules {
+        // Then the commit decides.
+        for stack in was.stacks.keys().filter(|it| now.stacks.contains_key(*it)) {
+            let is_pending = pending.contains(stack);
+            prop_assert_eq!(
+                is_pending,
+                changed.contains(stack),
+                "{}\n{}",
+                stack,
+                story()
+            );
+        }
         return Ok(());
     }
     let expected = Expected::new(&repository, base, ON);
@@ -74,11 +125,12 @@ fn check(scene: &Scene, n: usize) -> Result<(), TestCaseError> {
         .files
         .keys()
         .any(|file| then.get(file) == here.get(file));
-    let changed = answer.paths();
     for (stack, (digest, _)) in &now.stacks {
         let Some((earlier, _)) = was.stacks.get(stack) else {
+            prop_assert!(pending.contains(stack), "{stack} is new\n{}", story());
             continue;
         };
+        prop_assert_eq!(pending.contains(stack), digest != earlier, "{}", stack);
         let is_changed = changed.contains(stack);
         let differs = digest != earlier;
         // What a new stack takes over, or a removed one leaves, no longer belongs to the same stack.

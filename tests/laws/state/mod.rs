@@ -4,6 +4,7 @@
 mod broken;
 mod memory;
 mod pace;
+mod renames;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};

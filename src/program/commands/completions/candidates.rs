@@ -21,7 +21,7 @@ use crate::program::help::TOPICS;
 type Values = fn(&Surroundings, &str) -> Vec<Value>;
 
 /// The names of values in the help, and their kinds.
-const VALUES: [(&str, Values); 8] = [
+const VALUES: [(&str, Values); 9] = [
     ("STACK", Surroundings::stacks),
     ("PATH", Surroundings::stacks),
     ("GLOB", Surroundings::globs),
@@ -29,6 +29,7 @@ const VALUES: [(&str, Values); 8] = [
     ("TAG,…", Surroundings::tag_lists),
     ("TAG=N", Surroundings::tag_limits),
     ("RUN", Surroundings::runs),
+    ("REV|applied", Surroundings::bases),
     ("COMMAND|TOPIC", |_, typed| subjects(typed)),
 ];
 

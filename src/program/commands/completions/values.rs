@@ -115,6 +115,19 @@ impl Surroundings {
         tags.map(value).collect()
     }
 
+    /// Returns the base that is not a revision, where there is one.
+    pub(super) fn bases(&self, typed: &str) -> Vec<Value> {
+        let has_state = || {
+            let found = find_project(&self.chdir);
+            found.is_ok_and(|found| Outline::new(&found.root).has_state())
+        };
+        if !"applied".starts_with(typed) || !has_state() {
+            return Vec::new();
+        }
+        let help = "what each stack was last applied from";
+        vec![Value::new("applied").help(Some(help.to_owned()))]
+    }
+
     /// Returns the runs on record, the newest first.
     pub(super) fn runs(&self, typed: &str) -> Vec<Value> {
         let runs = find_project(&self.chdir).ok().and_then(|found| {

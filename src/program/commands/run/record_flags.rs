@@ -26,6 +26,8 @@ pub(crate) struct RecordArgs {
     pub(crate) no_record: bool,
 
     /// Apply HEAD even where a later commit was applied, which this puts back
+    ///
+    /// Without it, such a run is refused. See `orch help state`.
     #[arg(long, conflicts_with = "no_record")]
     pub(crate) allow_rollback: bool,
 
