@@ -49,14 +49,14 @@ fn an_empty_base_is_a_wrong_command_line() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("list --changed --base ''"), @"
     [stderr]
-    error: a value is required for '--base <REV>' but none was supplied
+    error: a value is required for '--base <REV|applied>' but none was supplied
 
     For more information, try '--help'.
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("list --changed --base="), @"
     [stderr]
-    error: a value is required for '--base <REV>' but none was supplied
+    error: a value is required for '--base <REV|applied>' but none was supplied
 
     For more information, try '--help'.
     [exit status 64]
