@@ -43,9 +43,9 @@ fn expected(keys: &[&str], moves: &BTreeMap<String, String>) -> BTreeMap<String,
             .iter()
             .map(|key| (of(key), (*key).to_owned()))
             .collect();
-        let moved = chosen.count_ones() as usize;
-        if places.len() == keys.len() && best.as_ref().is_none_or(|(most, _)| moved > *most) {
-            best = Some((moved, places));
+        let count = chosen.count_ones() as usize;
+        if places.len() == keys.len() && best.as_ref().is_none_or(|(most, _)| count > *most) {
+            best = Some((count, places));
         }
     }
     best.unwrap().1
