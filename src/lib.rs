@@ -26,6 +26,8 @@
 //! | wave | the stacks whose predecessors all lie in earlier waves |
 //! | safeguard | a state of the repository in which nothing is run |
 //! | run | one execution of a command over an order |
+//! | plan | what `orch apply` would do: an entry for each stack, turns in one order |
+//! | operation | what a turn does to a stack: bring it forward, destroy it, run a command in it |
 //! | turn | one stack's turn in a run, with all its steps and attempts; a stack may have several |
 //! | step | one command of a turn |
 //! | outcome | how a turn ended: succeeded, failed, skipped, cancelled, with the cause |

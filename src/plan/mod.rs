@@ -3,6 +3,7 @@
 pub mod ask;
 mod begin;
 pub mod entry;
+pub mod order;
 mod planned;
 
 pub use self::begin::{AskRun, begin};

@@ -1,0 +1,203 @@
+//! The one order of a plan: what is brought forward and what is destroyed, each after what it has to
+//! wait for.
+//!
+//! The rules are functions that add edges between operations: see [`rules`]. Their edges hold through
+//! stacks without work and through groups, which become nodes that nothing happens at. What a rule
+//! that may be relaxed asks for, and what is on record, counts as far as it closes no cycle; what was
+//! left out is told.
+
+mod acyclic;
+mod rules;
+
+use std::cmp::Reverse;
+
+use self::acyclic::{Acyclic, Link};
+use self::rules::{Edge, Operations, Waits};
+use crate::run::schedule::Schedule;
+use crate::run::turn::Operation;
+use crate::selection::graph::Precedence;
+
+/// What a plan does with one stack; with both, the stack is replaced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// What the stack stands for is destroyed.
+    pub destroy: bool,
+    /// What the stack stands for is brought forward.
+    pub apply: bool,
+}
+
+/// What ran after what when it was recorded. The first nodes are the stacks, as in the tree's
+/// constraints; the others are groups of stacks, numbered as the record has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The number of stacks and groups.
+    pub n_nodes: usize,
+    /// The constraints. Of several with one serial, the first counts as the newest.
+    pub edges: Vec<RecordedEdge>,
+}
+
+impl Recorded {
+    /// Returns the tree's own constraints, for where nothing is on record.
+    pub fn as_in_the_tree(tree: &Precedence) -> Self {
+        let edges = (0..tree.n_nodes()).zip(0..).flat_map(|(node, earlier)| {
+            let successors = tree.successors(node).iter();
+            successors.map(move |successor| RecordedEdge {
+                earlier,
+                later: successor.node,
+                serial: None,
+            })
+        });
+        Recorded {
+            n_nodes: tree.n_nodes(),
+            edges: edges.collect(),
+        }
+    }
+}
+
+/// A constraint on record. From a group to a stack it holds for each stack that belongs to the group,
+/// and in the same way from a stack to a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedEdge {
+    /// The node that came first.
+    pub earlier: u32,
+    /// The node that came after it.
+    pub later: u32,
+    /// The serial with which its declaration was recorded; none for what nobody declares, that a stack or
+    /// a group belongs to a group.
+    pub serial: Option<u64>,
+}
+
+/// An operation of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackOperation {
+    /// The number of the stack.
+    pub stack: usize,
+    /// [`Operation::Apply`] or [`Operation::Destroy`].
+    pub operation: Operation,
+}
+
+/// What was left out, since it would have closed a cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relaxed {
+    /// A constraint on record: newer ones contradict it.
+    Recorded(RecordedEdge),
+    /// What a rule asks for: the rules before it contradict it.
+    Rule {
+        /// The number of the rule.
+        rule: u8,
+        /// The operation that would have come first; none for all that the rule names, where these are
+        /// too many to tell.
+        earlier: Option<StackOperation>,
+        /// The operation that does not wait.
+        later: StackOperation,
+    },
+}
+
+/// The operations of a plan in one order.
+#[derive(Debug)]
+pub struct Order {
+    /// The operations, in the sequence of a serial run in which each succeeds.
+    pub sequence: Vec<StackOperation>,
+    /// What waits for what. The first nodes are the operations of the sequence; at the others nothing
+    /// happens.
+    pub precedence: Precedence,
+    /// What was left out: first what is on record, then what rules ask for.
+    pub relaxed: Vec<Relaxed>,
+    /// Breaks ties, by position in the sequence: the lower goes first.
+    ranks: Vec<u32>,
+}
+
+impl Order {
+    /// Orders the work on stacks, which are numbered in path order. `tree` is what the tree says runs
+    /// after what, and `recorded` the same on record; both may have groups beyond the stacks.
+    ///
+    /// # Panics
+    ///
+    /// If the tree's constraints are over another number of stacks.
+    pub fn new(works: &[Work], tree: &Precedence, recorded: &Recorded) -> Self {
+        assert_eq!(tree.n_stacks(), works.len(), "one numbering for all");
+        let (users, mut relaxed) = acyclic_record(works.len(), recorded);
+        let mut operations = Operations::new(works);
+        operations.apply_what_is_needed_first(tree);
+        operations.destroy_users_first(&users);
+        operations.destroy_before_the_replacement();
+        let waits = operations.waits();
+        relaxed.extend_from_slice(&waits.relaxed);
+        Order::of(operations.list, &waits, relaxed)
+    }
+
+    /// Puts operations, which are listed in the order that breaks ties, in the sequence that is asked
+    /// for.
+    fn of(list: Vec<StackOperation>, waits: &Waits, relaxed: Vec<Relaxed>) -> Self {
+        let n_operations = list.len();
+        let count = waits.n_nodes;
+        let edges = &waits.edges;
+        let number = |edge: &Edge| (edge.from, edge.to, edge.spreads_failure);
+        let precedence = Precedence::from_edges(n_operations, count, edges.iter().map(number));
+        let turns = (0..n_operations).zip(0..);
+        let mut schedule = Schedule::new(precedence, turns);
+        let mut ranks = Vec::with_capacity(n_operations);
+        let mut positions: Vec<u32> = (0..).take(count).collect();
+        for position in 0.. {
+            let Some(turn) = schedule.start_next() else {
+                break;
+            };
+            positions[turn.get()] = position;
+            ranks.push(u32::try_from(turn.get()).expect("was numbered in 32 bits"));
+            schedule.finish(turn, true);
+            schedule.settle(turn, true);
+        }
+        assert!(schedule.is_over(), "every operation has its turn");
+        let edges = edges.iter().map(|edge| {
+            let place = |node: u32| positions[node as usize];
+            (place(edge.from), place(edge.to), edge.spreads_failure)
+        });
+        let listed = |&rank: &u32| list[rank as usize];
+        Order {
+            sequence: ranks.iter().map(listed).collect(),
+            precedence: Precedence::from_edges(n_operations, count, edges),
+            relaxed,
+            ranks,
+        }
+    }
+
+    /// Returns the schedule of a run of the operations. Its turns are numbered as the sequence is, and so
+    /// are their nodes.
+    pub fn schedule(&self) -> Schedule {
+        let ranked = self.ranks.iter().copied().enumerate();
+        Schedule::new(self.precedence.clone(), ranked)
+    }
+}
+
+/// Constraints on record that form no cycle.
+struct Users {
+    n_nodes: usize,
+    /// Pairs of what came first and what came after it.
+    pairs: Vec<(u32, u32)>,
+}
+
+/// Returns what is on record without the constraints that would close a cycle with newer ones, and
+/// those, the newest first.
+fn acyclic_record(n_stacks: usize, recorded: &Recorded) -> (Users, Vec<Relaxed>) {
+    let mut edges: Vec<&RecordedEdge> = recorded.edges.iter().collect();
+    edges.sort_by_key(|edge| Reverse(edge.serial.unwrap_or(u64::MAX)));
+    let link = |edge: &&RecordedEdge| Link {
+        from: edge.earlier,
+        to: edge.later,
+        is_membership: edge.serial.is_none(),
+    };
+    let links: Vec<Link> = edges.iter().map(link).collect();
+    let Acyclic { kept, left_out } = Acyclic::new(n_stacks, recorded.n_nodes, &links);
+    let left_out = left_out.into_iter().map(|part| {
+        Relaxed::Recorded(RecordedEdge {
+            earlier: part.from,
+            later: part.to,
+            serial: edges[part.link].serial,
+        })
+    });
+    let users = Users {
+        n_nodes: recorded.n_nodes,
+        pairs: kept.into_iter().map(|part| (part.from, part.to)).collect(),
+    };
+    (users, left_out.collect())
+}
