@@ -27,6 +27,7 @@ mod killed;
 mod loaded;
 mod loading;
 mod model;
+mod operations;
 mod order;
 mod query;
 mod references;

@@ -1,0 +1,399 @@
+//! The order of a plan's operations, against a model that knows pairs of stacks and their closure, and
+//! no groups, nodes or searches.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+
+use orch::plan::order::{Order, Recorded, RecordedEdge, Relaxed, StackOperation, Work};
+use orch::run::order;
+use orch::run::schedule::{OnError, Schedule, Skipped};
+use orch::run::turn::{Operation, TurnIndex};
+use orch::selection::graph::Precedence;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::loaded::Loaded;
+use crate::query::with_runnable_query;
+
+/// Which of some things lead where, and whether a failure spreads along one way at least.
+type Ways = Vec<Vec<Option<bool>>>;
+
+/// Stacks on record that are referred to together: before or after what refers to them.
+#[derive(Debug, Clone)]
+struct Group {
+    comes_first: bool,
+    stacks: Vec<Index>,
+    /// A group that belongs to it, if it is of the same kind and further up in the list.
+    group: Option<Index>,
+}
+
+/// A declaration on record: which stack, names which stack or group, and whether it comes after it if
+/// that is a stack; its serial.
+type Declaration = (Index, Index, bool, u64);
+
+/// What a plan is made from.
+#[derive(Debug, Clone)]
+struct Case {
+    works: Vec<Work>,
+    tree: Vec<(usize, usize, bool)>,
+    n_tree_nodes: usize,
+    groups: Vec<Group>,
+    declarations: Vec<Declaration>,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let work = (any::<bool>(), prop::bool::weighted(0.6));
+    let work = work.prop_map(|(destroy, apply)| Work { destroy, apply });
+    let group = (
+        any::<bool>(),
+        prop::collection::vec(any::<Index>(), 0..4),
+        prop::option::of(any::<Index>()),
+    );
+    let group = group.prop_map(|(comes_first, stacks, group)| Group {
+        comes_first,
+        stacks,
+        group,
+    });
+    let tree_edge = (any::<Index>(), any::<Index>(), prop::bool::weighted(0.8));
+    let declaration = (any::<Index>(), any::<Index>(), any::<bool>(), 0..5_u64);
+    (
+        prop::collection::vec(work, 1..8),
+        0..3_usize,
+        any::<u64>(),
+        prop::collection::vec(tree_edge, 0..12),
+        prop::collection::vec(group, 0..4),
+        prop::collection::vec(declaration, 0..12),
+    )
+        .prop_map(
+            |(works, n_tree_groups, seed, edges, groups, declarations)| {
+                let n_tree_nodes = works.len() + n_tree_groups;
+                // Along a line through all nodes there are no cycles.
+                let mut line: Vec<usize> = (0..n_tree_nodes).collect();
+                line.sort_by_key(|&node| seed.wrapping_mul(2 * node as u64 + 1).rotate_left(17));
+                let edge = |(first, second, spreads): (Index, Index, bool)| {
+                    let (first, second) = (first.index(n_tree_nodes), second.index(n_tree_nodes));
+                    let ends = (first.min(second), first.max(second));
+                    (first != second).then(|| (line[ends.0], line[ends.1], spreads))
+                };
+                Case {
+                    tree: edges.into_iter().filter_map(edge).collect(),
+                    works,
+                    n_tree_nodes,
+                    groups,
+                    declarations,
+                }
+            },
+        )
+}
+
+fn number(node: usize) -> u32 {
+    u32::try_from(node).expect("there are few")
+}
+
+impl Case {
+    fn tree(&self) -> Precedence {
+        let edges = self.tree.iter();
+        let edges = edges.map(|&(from, to, spreads)| (number(from), number(to), spreads));
+        Precedence::from_edges(self.works.len(), self.n_tree_nodes, edges)
+    }
+
+    /// The group that belongs to another one.
+    fn inner(&self, group: usize) -> Option<usize> {
+        let inner = self.groups[group].group.filter(|_| group > 0)?.index(group);
+        (self.groups[inner].comes_first == self.groups[group].comes_first).then_some(inner)
+    }
+
+    /// All stacks of a group.
+    fn members(&self, group: usize) -> BTreeSet<usize> {
+        let own = self.groups[group].stacks.iter();
+        let mut members: BTreeSet<usize> = own.map(|it| it.index(self.works.len())).collect();
+        if let Some(inner) = self.inner(group) {
+            members.extend(self.members(inner));
+        }
+        members
+    }
+
+    /// The declarations: the stack that declares, the stack or group (beyond the stacks) that it names,
+    /// whether it comes after that, and the serial.
+    fn declared(&self) -> impl Iterator<Item = (usize, usize, bool, u64)> {
+        let n_stacks = self.works.len();
+        let n_nodes = n_stacks + self.groups.len();
+        self.declarations
+            .iter()
+            .map(move |&(from, to, after, serial)| {
+                let named = to.index(n_nodes);
+                let group = named.checked_sub(n_stacks);
+                let after = group.map_or(after, |group| self.groups[group].comes_first);
+                (from.index(n_stacks), named, after, serial)
+            })
+    }
+
+    fn recorded(&self) -> Recorded {
+        let n_stacks = self.works.len();
+        let edge = |first: usize, second: usize, forward: bool, serial: Option<u64>| {
+            let (earlier, later) = if forward {
+                (first, second)
+            } else {
+                (second, first)
+            };
+            RecordedEdge {
+                earlier: number(earlier),
+                later: number(later),
+                serial,
+            }
+        };
+        let mut edges: Vec<RecordedEdge> = self
+            .declared()
+            .map(|(from, named, after, serial)| edge(named, from, after, Some(serial)))
+            .collect();
+        for (number, group) in self.groups.iter().enumerate() {
+            let own = group.stacks.iter().map(|stack| stack.index(n_stacks));
+            let inner = self.inner(number).map(|inner| n_stacks + inner);
+            for member in own.chain(inner) {
+                edges.push(edge(member, n_stacks + number, group.comes_first, None));
+            }
+        }
+        Recorded {
+            n_nodes: n_stacks + self.groups.len(),
+            edges,
+        }
+    }
+
+    /// Between which stacks ways lead on record, taking pairs of stacks by falling serial as long as
+    /// they close no cycle; and those that do.
+    fn model_record(&self) -> (Ways, Vec<RecordedEdge>) {
+        let n_stacks = self.works.len();
+        let mut declared: Vec<_> = self.declared().collect();
+        declared.sort_by_key(|&(.., serial)| Reverse(serial));
+        let mut ways: Ways = vec![vec![None; n_stacks]; n_stacks];
+        let mut left_out = Vec::new();
+        for (from, named, after, serial) in declared {
+            let named = match named.checked_sub(n_stacks) {
+                Some(group) => self.members(group),
+                None => BTreeSet::from([named]),
+            };
+            for named in named {
+                let (earlier, later) = if after { (named, from) } else { (from, named) };
+                if earlier == later || ways[later][earlier].is_some() {
+                    left_out.push(RecordedEdge {
+                        earlier: number(earlier),
+                        later: number(later),
+                        serial: Some(serial),
+                    });
+                    continue;
+                }
+                ways[earlier][later] = Some(true);
+                close(&mut ways);
+            }
+        }
+        (ways, left_out)
+    }
+
+    fn operations(&self) -> Vec<StackOperation> {
+        let mut operations = Vec::new();
+        for (stack, work) in self.works.iter().enumerate() {
+            for (is_wanted, operation) in [
+                (work.destroy, Operation::Destroy),
+                (work.apply, Operation::Apply),
+            ] {
+                if is_wanted {
+                    operations.push(StackOperation { stack, operation });
+                }
+            }
+        }
+        operations
+    }
+
+    /// Which operations wait for which, by the rules, in the order of [`Self::operations`].
+    fn model(&self) -> Ways {
+        let mut tree: Ways = vec![vec![None; self.n_tree_nodes]; self.n_tree_nodes];
+        for &(from, to, spreads) in &self.tree {
+            tree[from][to] = tree[from][to].max(Some(spreads));
+        }
+        close(&mut tree);
+        let (recorded, _) = self.model_record();
+        let operations = self.operations();
+        let rule =
+            |first: &StackOperation, then: &StackOperation| match (first.operation, then.operation)
+            {
+                (Operation::Apply, Operation::Apply) => tree[first.stack][then.stack],
+                (Operation::Destroy, Operation::Destroy) => recorded[then.stack][first.stack],
+                (Operation::Destroy, Operation::Apply) => {
+                    (first.stack == then.stack).then_some(true)
+                }
+                _ => None,
+            };
+        let row = |first| operations.iter().map(|then| rule(first, then)).collect();
+        let mut waits: Ways = operations.iter().map(row).collect();
+        close(&mut waits);
+        waits
+    }
+}
+
+fn close(ways: &mut Ways) {
+    let n = ways.len();
+    for middle in 0..n {
+        for from in 0..n {
+            for to in 0..n {
+                if let (Some(first), Some(second)) = (ways[from][middle], ways[middle][to]) {
+                    ways[from][to] = ways[from][to].max(Some(first && second));
+                }
+            }
+        }
+    }
+}
+
+/// Which nodes lead to which.
+fn ways(precedence: &Precedence) -> Ways {
+    let n = precedence.n_nodes();
+    let mut ways: Ways = vec![vec![None; n]; n];
+    for (from, ways) in ways.iter_mut().enumerate() {
+        for successor in precedence.successors(from) {
+            let way = &mut ways[successor.node as usize];
+            *way = (*way).max(Some(successor.spreads_failure));
+        }
+    }
+    close(&mut ways);
+    ways
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn operations_wait_for_what_the_rules_say_and_the_lowest_that_may_goes_first(case in case()) {
+        let order = Order::new(&case.works, &case.tree(), &case.recorded());
+        let (_, left_out) = case.model_record();
+        let left_out: Vec<Relaxed> = left_out.into_iter().map(Relaxed::Recorded).collect();
+        prop_assert_eq!(&order.relaxed, &left_out);
+
+        let operations = case.operations();
+        let waits = case.model();
+        let mut expected = Vec::new();
+        let mut is_done = vec![false; operations.len()];
+        let all = 0..operations.len();
+        while let Some(next) = all.clone().find(|&next| {
+            !is_done[next] && all.clone().all(|other| is_done[other] || waits[other][next].is_none())
+        }) {
+            is_done[next] = true;
+            expected.push(next);
+        }
+        prop_assert_eq!(expected.len(), operations.len(), "no cycle");
+        let sequence: Vec<StackOperation> = expected.iter().map(|&it| operations[it]).collect();
+        prop_assert_eq!(&order.sequence, &sequence);
+
+        // Neither more nor less, and no node that nothing waits through.
+        let found = ways(&order.precedence);
+        for (position, &first) in expected.iter().enumerate() {
+            for (other, &then) in expected.iter().enumerate() {
+                prop_assert_eq!(found[position][other], waits[first][then], "{:?}: {} before {}", order, position, other);
+            }
+        }
+        prop_assert_eq!(order.precedence.n_stacks(), expected.len());
+        for node in expected.len()..order.precedence.n_nodes() {
+            let is_operation = 0..expected.len();
+            prop_assert!(is_operation.clone().any(|operation| found[operation][node].is_some()));
+            prop_assert!(is_operation.clone().any(|operation| found[node][operation].is_some()));
+        }
+    }
+
+    #[test]
+    fn no_operation_starts_before_what_it_waits_for_or_after_its_failure(
+        case in case(),
+        on_error in select(vec![OnError::Stop, OnError::SkipDependents, OnError::Continue]),
+        at_a_time in 1..5_usize,
+        endings in prop::collection::vec((any::<Index>(), prop::bool::weighted(0.75)), 16),
+    ) {
+        let order = Order::new(&case.works, &case.tree(), &case.recorded());
+        let operations = case.operations();
+        let waits = case.model();
+        // The model's number of a turn.
+        let number = |turn: TurnIndex| {
+            let operation = order.sequence[turn.get()];
+            operations.iter().position(|&other| other == operation).expect("it is planned")
+        };
+        let at_once = NonZeroUsize::new(at_a_time).expect("not zero");
+        let mut schedule: Schedule = order.schedule().on_error(on_error).at_once(at_once, &[]);
+        let all = 0..operations.len();
+        let (mut started, mut over, mut failed, mut skipped) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let mut running: Vec<TurnIndex> = Vec::new();
+        let mut endings = endings.into_iter();
+        loop {
+            let is_stopped = on_error == OnError::Stop && !failed.is_empty();
+            let is_free = |next: &usize| {
+                let mut before = all.clone().filter(|&other| waits[other][*next].is_some());
+                !started.contains(next) && !over.contains(next) && before.all(|other| over.contains(&other))
+            };
+            let has_room = !is_stopped && running.len() < at_a_time;
+            let expected = all.clone().find(is_free).filter(|_| has_room);
+            let next = schedule.start_next();
+            prop_assert_eq!(next.map(number), expected, "with {:?} over in {:?}", over, order);
+            if let Some(next) = next {
+                started.insert(number(next));
+                running.push(next);
+                continue;
+            }
+            if running.is_empty() {
+                break;
+            }
+            let (which, succeeded) = endings.next().expect("there are no more operations");
+            let turn = running.remove(which.index(running.len()));
+            over.insert(number(turn));
+            if !succeeded {
+                failed.insert(number(turn));
+            }
+            schedule.finish(turn, succeeded);
+            for Skipped { turn, cause } in schedule.settle(turn, succeeded) {
+                let (turn, cause) = (number(turn), number(cause));
+                prop_assert!(failed.contains(&cause) && waits[cause][turn] == Some(true));
+                prop_assert!(skipped.insert(turn) && !started.contains(&turn));
+                over.insert(turn);
+            }
+        }
+        if on_error == OnError::SkipDependents {
+            let in_vain = |&operation: &usize| failed.iter().any(|&cause: &usize| waits[cause][operation] == Some(true));
+            let expected: BTreeSet<usize> = all.clone().filter(in_vain).collect();
+            prop_assert_eq!(&skipped, &expected);
+        } else {
+            prop_assert!(skipped.is_empty());
+        }
+        prop_assert!(over.len() == operations.len() || on_error == OnError::Stop && !failed.is_empty());
+    }
+
+    #[test]
+    fn what_a_tree_brings_forward_has_the_order_of_a_run_and_is_destroyed_against_it((tree, query) in with_runnable_query()) {
+        let loaded = Loaded::new(&tree);
+        let selection = loaded.select(&query);
+        let works = |destroy: bool| {
+            let works = loaded.project.stacks.iter().map(|(stack, _)| {
+                let is_selected = selection.contains(stack);
+                Work { destroy: is_selected && destroy, apply: is_selected && !destroy }
+            });
+            works.collect::<Vec<Work>>()
+        };
+        let precedence = Precedence::new(&loaded.graph);
+        let recorded = Recorded::as_in_the_tree(&precedence);
+        let forward = Order::new(&works(false), &precedence, &recorded);
+        let run = order::Order::new(&loaded.graph, &selection);
+        let stacks = |order: &Order| order.sequence.iter().map(|it| it.stack).collect::<Vec<_>>();
+        let expected: Vec<usize> = run.sequence.iter().map(|stack| stack.get()).collect();
+        prop_assert_eq!(stacks(&forward), expected);
+
+        let backward = Order::new(&works(true), &precedence, &recorded);
+        prop_assert_eq!(&backward.relaxed, &[]);
+        let sequence = stacks(&backward);
+        prop_assert_eq!(sequence.len(), forward.sequence.len());
+        let reaches = loaded.model.closure(|_| true);
+        let stacks: Vec<usize> = sequence.iter().map(|&stack| {
+            let found = loaded.project.stacks.iter().find(|(index, _)| index.get() == stack);
+            loaded.number(found.expect("it is in the tree").0)
+        }).collect();
+        for (position, &first) in stacks.iter().enumerate() {
+            for &then in &stacks[position + 1..] {
+                prop_assert!(!reaches[first][then], "{} after {}", loaded.model.path(first), loaded.model.path(then));
+            }
+        }
+    }
+}
