@@ -59,18 +59,31 @@ impl Acyclic {
                 continue;
             }
             let members = members.get_or_insert_with(|| Members::new(n_single, n_nodes, links));
-            let Some(pairs) = members.pairs(from, to, &mut effort) else {
+            let Some((first, then)) = members.of_link(from, to, &mut effort) else {
                 acyclic.left_out.push(part(from, to));
                 continue;
             };
-            for (from, to) in pairs {
-                let is_kept = sorted.add(from, to);
-                let parts = if is_kept {
-                    &mut acyclic.kept
-                } else {
-                    &mut acyclic.left_out
-                };
-                parts.push(part(from, to));
+            let is_forward = then.len() <= first.len();
+            let (few, many) = if is_forward {
+                (then, first)
+            } else {
+                (first, then)
+            };
+            for one in few {
+                let beyond = sorted.beyond(one, is_forward);
+                for &other in &many {
+                    let (from, to) = if is_forward {
+                        (other, one)
+                    } else {
+                        (one, other)
+                    };
+                    if beyond.binary_search(&other).is_ok() {
+                        acyclic.left_out.push(part(from, to));
+                    } else {
+                        sorted.add(from, to);
+                        acyclic.kept.push(part(from, to));
+                    }
+                }
             }
         }
         acyclic
@@ -136,6 +149,18 @@ impl Sorted {
         self.successors[from as usize].push(to);
         self.predecessors[to as usize].push(from);
         true
+    }
+
+    /// Returns a node and what comes after it, or before it, by number.
+    fn beyond(&mut self, node: u32, is_forward: bool) -> Vec<u32> {
+        let neighbours = if is_forward {
+            &self.successors
+        } else {
+            &self.predecessors
+        };
+        let mut found = reached(neighbours, node, &mut self.is_seen, |_| true);
+        found.sort_unstable();
+        found
     }
 
     /// Gives the places that all these nodes have first to `before`, then to `after`, each in its order.
@@ -205,9 +230,9 @@ impl Members {
         }
     }
 
-    /// Returns the pairs of nodes that a link stands for, or none if it stands for itself, or for too
-    /// many.
-    fn pairs(&mut self, from: u32, to: u32, effort: &mut usize) -> Option<Vec<(u32, u32)>> {
+    /// Returns what a link stands for: each of the first nodes comes before each of the others. None if
+    /// it stands for itself, or for too much.
+    fn of_link(&mut self, from: u32, to: u32, effort: &mut usize) -> Option<(Vec<u32>, Vec<u32>)> {
         let is_single = |node: u32| (node as usize) < self.n_single;
         if is_single(from) && is_single(to) || *effort > MAX_EFFORT {
             return None;
@@ -225,10 +250,85 @@ impl Members {
         let first = members(from, &self.before);
         let then = members(to, &self.after);
         *effort += first.len() * then.len();
-        let pairs = first.iter().flat_map(|&from| {
-            let pair = move |&to| (from, to);
-            then.iter().map(pair)
-        });
-        (*effort <= MAX_EFFORT).then(|| pairs.collect())
+        (*effort <= MAX_EFFORT).then_some((first, then))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(from: u32, to: u32) -> Link {
+        Link {
+            from,
+            to,
+            is_membership: false,
+        }
+    }
+
+    fn membership(from: u32, to: u32) -> Link {
+        Link {
+            is_membership: true,
+            ..link(from, to)
+        }
+    }
+
+    /// The ends of parts.
+    fn ends(parts: &[Part]) -> Vec<(u32, u32)> {
+        parts.iter().map(|part| (part.from, part.to)).collect()
+    }
+
+    #[test]
+    fn a_link_that_closes_a_cycle_is_left_out_however_long_the_cycle_is() {
+        let n = 100_000;
+        let mut links: Vec<Link> = (1..n).map(|node| link(node - 1, node)).collect();
+        links.push(link(n - 1, 0));
+        links.push(link(0, n - 1));
+        links.push(link(7, 7));
+        let acyclic = Acyclic::new(n as usize, n as usize, &links);
+        assert_eq!(ends(&acyclic.left_out), [(n - 1, 0), (7, 7)]);
+        assert_eq!(acyclic.kept.len(), links.len() - 2);
+    }
+
+    #[test]
+    fn of_a_link_with_a_group_only_members_that_close_a_cycle_are_left_out() {
+        // The group 4 holds 0 and 1 and comes before 2; 5 comes after 2 and holds 1 and 3.
+        let (first, then) = ([0, 1], [1, 3]);
+        let members = first.map(|node| membership(node, 4));
+        let others = then.map(|node| membership(5, node));
+        let links = [members, others].concat();
+        let with = |more: &[Link]| {
+            let acyclic = Acyclic::new(4, 6, &[&links, more].concat());
+            (ends(&acyclic.kept[links.len()..]), ends(&acyclic.left_out))
+        };
+        assert_eq!(
+            with(&[link(2, 1), link(4, 2)]),
+            (vec![(2, 1), (0, 2)], vec![(1, 2)])
+        );
+        assert_eq!(
+            with(&[link(1, 2), link(2, 5)]),
+            (vec![(1, 2), (2, 3)], vec![(2, 1)])
+        );
+        assert_eq!(
+            with(&[link(4, 2), link(2, 5)]),
+            (vec![(4, 2), (2, 3)], vec![(2, 1)])
+        );
+    }
+
+    #[test]
+    fn where_it_would_take_too_long_a_link_with_a_group_is_left_out_as_a_whole() {
+        // Each member of one group comes before the other group, and the other way round.
+        let n = 400;
+        let (group, other) = (2 * n, 2 * n + 1);
+        let mut links: Vec<Link> = (0..n).map(|node| membership(node, group)).collect();
+        links.extend((n..2 * n).map(|node| membership(node, other)));
+        links.extend((n..2 * n).map(|node| link(group, node)));
+        links.extend((0..n).map(|node| link(other, node)));
+        let n_nodes = 2 * n as usize + 2;
+        let acyclic = Acyclic::new(n_nodes - 2, n_nodes, &links);
+        assert_eq!(acyclic.kept.len(), 3 * n as usize);
+        let left_out = ends(&acyclic.left_out);
+        assert_eq!(left_out.first(), Some(&(n, 0)), "one by one at first");
+        assert_eq!(left_out.last(), Some(&(other, n - 1)));
     }
 }
