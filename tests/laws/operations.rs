@@ -38,6 +38,8 @@ struct Case {
     works: Vec<Work>,
     tree: Vec<(usize, usize, bool)>,
     n_tree_nodes: usize,
+    /// Which stack is nested in which on record, the lower number outside.
+    nested: Vec<(usize, usize)>,
     groups: Vec<Group>,
     declarations: Vec<Declaration>,
 }
@@ -62,11 +64,12 @@ fn case() -> impl Strategy<Value = Case> {
         0..3_usize,
         any::<u64>(),
         prop::collection::vec(tree_edge, 0..12),
+        prop::collection::vec((any::<Index>(), any::<Index>()), 0..3),
         prop::collection::vec(group, 0..4),
         prop::collection::vec(declaration, 0..12),
     )
         .prop_map(
-            |(works, n_tree_groups, seed, edges, groups, declarations)| {
+            |(works, n_tree_groups, seed, edges, nested, groups, declarations)| {
                 let n_tree_nodes = works.len() + n_tree_groups;
                 // Along a line through all nodes there are no cycles.
                 let mut line: Vec<usize> = (0..n_tree_nodes).collect();
@@ -76,7 +79,12 @@ fn case() -> impl Strategy<Value = Case> {
                     let ends = (first.min(second), first.max(second));
                     (first != second).then(|| (line[ends.0], line[ends.1], spreads))
                 };
+                let nested = nested.into_iter().map(|(first, second): (Index, Index)| {
+                    let (first, second) = (first.index(works.len()), second.index(works.len()));
+                    (first.min(second), first.max(second))
+                });
                 Case {
+                    nested: nested.filter(|(outer, inner)| outer != inner).collect(),
                     tree: edges.into_iter().filter_map(edge).collect(),
                     works,
                     n_tree_nodes,
@@ -147,6 +155,9 @@ impl Case {
             .declared()
             .map(|(from, named, after, serial)| edge(named, from, after, Some(serial)))
             .collect();
+        for &(outer, inner) in &self.nested {
+            edges.push(edge(outer, inner, true, None));
+        }
         for (number, group) in self.groups.iter().enumerate() {
             let own = group.stacks.iter().map(|stack| stack.index(n_stacks));
             let inner = self.inner(number).map(|inner| n_stacks + inner);
@@ -167,6 +178,10 @@ impl Case {
         let mut declared: Vec<_> = self.declared().collect();
         declared.sort_by_key(|&(.., serial)| Reverse(serial));
         let mut ways: Ways = vec![vec![None; n_stacks]; n_stacks];
+        for &(outer, inner) in &self.nested {
+            ways[outer][inner] = Some(true);
+        }
+        close(&mut ways);
         let mut left_out = Vec::new();
         for (from, named, after, serial) in declared {
             let named = match named.checked_sub(n_stacks) {

@@ -13,8 +13,8 @@ const MAX_EFFORT: usize = 200_000;
 pub(super) struct Link {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Whether it only says that a node belongs to a group: what comes before or after the group as a
-    /// whole does so for each of its members.
+    /// Whether it says, if it ties something to a group, that this belongs to the group: what comes
+    /// before or after the group as a whole does so for each of its members.
     pub(super) is_membership: bool,
 }
 
@@ -207,9 +207,9 @@ fn reached(
 /// What belongs to groups.
 struct Members {
     n_single: usize,
-    /// By group: the nodes that it comes after.
+    /// By group: what belongs to it and comes before it.
     before: Vec<Vec<u32>>,
-    /// By group: the nodes that it comes before.
+    /// By group: what belongs to it and comes after it.
     after: Vec<Vec<u32>>,
     is_seen: Vec<bool>,
 }
@@ -218,9 +218,14 @@ impl Members {
     fn new(n_single: usize, n_nodes: usize, links: &[Link]) -> Self {
         let mut before = vec![Vec::new(); n_nodes];
         let mut after = vec![Vec::new(); n_nodes];
+        let is_group = |node: u32| node as usize >= n_single;
         for link in links.iter().filter(|link| link.is_membership) {
-            before[link.to as usize].push(link.from);
-            after[link.from as usize].push(link.to);
+            if is_group(link.to) {
+                before[link.to as usize].push(link.from);
+            }
+            if is_group(link.from) {
+                after[link.from as usize].push(link.to);
+            }
         }
         Members {
             n_single,

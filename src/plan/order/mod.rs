@@ -62,8 +62,8 @@ pub struct RecordedEdge {
     pub earlier: u32,
     /// The node that came after it.
     pub later: u32,
-    /// The serial with which its declaration was recorded; none for what nobody declares, that a stack or
-    /// a group belongs to a group.
+    /// The serial with which its declaration was recorded; none for what nobody declares: nesting, and
+    /// what belongs to a group. That holds whatever is declared.
     pub serial: Option<u64>,
 }
 
@@ -123,12 +123,12 @@ impl Order {
         operations.destroy_before_the_replacement();
         let waits = operations.waits();
         relaxed.extend_from_slice(&waits.relaxed);
-        Order::of(operations.list, &waits, relaxed)
+        Order::of(&operations.list, &waits, relaxed)
     }
 
     /// Puts operations, which are listed in the order that breaks ties, in the sequence that is asked
     /// for.
-    fn of(list: Vec<StackOperation>, waits: &Waits, relaxed: Vec<Relaxed>) -> Self {
+    fn of(list: &[StackOperation], waits: &Waits, relaxed: Vec<Relaxed>) -> Self {
         let n_operations = list.len();
         let count = waits.n_nodes;
         let edges = &waits.edges;

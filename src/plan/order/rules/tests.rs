@@ -70,7 +70,7 @@ impl Plan {
         users_are_destroyed_before_what_they_use_is_touched(&mut operations, &users);
         let waits = operations.waits();
         relaxed.extend_from_slice(&waits.relaxed);
-        Order::of(operations.list, &waits, relaxed)
+        Order::of(&operations.list, &waits, relaxed)
     }
 
     fn operation(&self, operation: StackOperation) -> String {
