@@ -25,7 +25,7 @@ struct Group {
     comes_first: bool,
     stacks: Vec<Index>,
     /// A group that belongs to it, if it is of the same kind and further up in the list.
-    group: Option<Index>,
+    inner: Option<Index>,
 }
 
 /// A declaration on record: which stack, names which stack or group, and whether it comes after it if
@@ -52,10 +52,10 @@ fn case() -> impl Strategy<Value = Case> {
         prop::collection::vec(any::<Index>(), 0..4),
         prop::option::of(any::<Index>()),
     );
-    let group = group.prop_map(|(comes_first, stacks, group)| Group {
+    let group = group.prop_map(|(comes_first, stacks, inner)| Group {
         comes_first,
         stacks,
-        group,
+        inner,
     });
     let tree_edge = (any::<Index>(), any::<Index>(), prop::bool::weighted(0.8));
     let declaration = (any::<Index>(), any::<Index>(), any::<bool>(), 0..5_u64);
@@ -108,7 +108,7 @@ impl Case {
 
     /// The group that belongs to another one.
     fn inner(&self, group: usize) -> Option<usize> {
-        let inner = self.groups[group].group.filter(|_| group > 0)?.index(group);
+        let inner = self.groups[group].inner.filter(|_| group > 0)?.index(group);
         (self.groups[inner].comes_first == self.groups[group].comes_first).then_some(inner)
     }
 
@@ -306,11 +306,11 @@ proptest! {
             }
         }
         prop_assert_eq!(order.precedence.n_stacks(), expected.len());
-        for node in expected.len()..order.precedence.n_nodes() {
-            let is_operation = 0..expected.len();
-            prop_assert!(is_operation.clone().any(|operation| found[operation][node].is_some()));
-            prop_assert!(is_operation.clone().any(|operation| found[node][operation].is_some()));
-        }
+        let is_between = |node: usize| {
+            let all = 0..expected.len();
+            all.clone().any(|it| found[it][node].is_some()) && all.clone().any(|it| found[node][it].is_some())
+        };
+        prop_assert!((expected.len()..order.precedence.n_nodes()).all(is_between));
     }
 
     #[test]
