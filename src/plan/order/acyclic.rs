@@ -1,6 +1,6 @@
 //! Leaves out of a list of links what closes a cycle with those before it.
 
-use petgraph::graph::DiGraph;
+use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
 
 /// How much may be looked at to find out which members of groups close cycles. Beyond that, a link to
@@ -41,8 +41,8 @@ impl Acyclic {
     /// to or from groups only the pairs of members are left out that close one. The first `n_single`
     /// nodes are no groups.
     ///
-    /// That is linear where there is no cycle. Where there is one, a link of it may cost a search in the
-    /// part of the graph between its ends.
+    /// That is linear where there is no cycle. Where there are cycles, a link of one may cost a search in
+    /// the part of the graph between its ends.
     pub(super) fn new(n_single: usize, n_nodes: usize, links: &[Link]) -> Self {
         let mut sorted = Sorted::new(n_nodes, links);
         let mut members: Option<Members> = None;
@@ -102,24 +102,25 @@ struct Sorted {
 
 impl Sorted {
     /// Starts without links, in an order that those to come rarely contradict: where all of them form
-    /// no cycle, never.
+    /// no cycle, never. Else it keeps to as many of the first as form none, and where these leave it open
+    /// to what all of them say.
     fn new(n_nodes: usize, links: &[Link]) -> Self {
-        let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(n_nodes, links.len());
-        for _ in 0..n_nodes {
-            graph.add_node(());
-        }
-        graph.extend_with_edges(links.iter().map(|link| (link.from, link.to)));
-        let mut places = vec![0; n_nodes];
-        let mut free = (0..n_nodes).rev();
-        let mut search = DfsPostOrder::empty(&graph);
-        for start in graph.node_indices() {
-            search.move_to(start);
-            while let Some(node) = search.next(&graph) {
-                places[node.index()] = free.next().expect("each node is met once");
+        let mut order = reverse_post_order(links, (0..n_nodes).rev());
+        if !agrees(&order, links) {
+            let starts: Vec<usize> = order.iter().rev().copied().collect();
+            let (mut agreed, mut contradictory) = (0, links.len());
+            while agreed + 1 < contradictory {
+                let middle = agreed.midpoint(contradictory);
+                let found = reverse_post_order(&links[..middle], starts.iter().copied());
+                if agrees(&found, &links[..middle]) {
+                    (agreed, order) = (middle, found);
+                } else {
+                    contradictory = middle;
+                }
             }
         }
         Sorted {
-            places,
+            places: places(&order),
             successors: vec![Vec::new(); n_nodes],
             predecessors: vec![Vec::new(); n_nodes],
             is_seen: vec![false; n_nodes],
@@ -175,6 +176,43 @@ impl Sorted {
             self.places[node as usize] = place;
         }
     }
+}
+
+/// Returns the nodes so that what a search in depth leaves last comes first: a topological order, if the
+/// links form no cycle. The search begins at each node in turn.
+fn reverse_post_order(links: &[Link], starts: impl ExactSizeIterator<Item = usize>) -> Vec<usize> {
+    let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(starts.len(), links.len());
+    for _ in 0..starts.len() {
+        graph.add_node(());
+    }
+    graph.extend_with_edges(links.iter().map(|link| (link.from, link.to)));
+    let mut order = Vec::with_capacity(starts.len());
+    let mut search = DfsPostOrder::empty(&graph);
+    for start in starts {
+        search.move_to(NodeIndex::new(start));
+        while let Some(node) = search.next(&graph) {
+            order.push(node.index());
+        }
+    }
+    order.reverse();
+    order
+}
+
+/// Returns whether all links lead forward in an order of the nodes.
+fn agrees(order: &[usize], links: &[Link]) -> bool {
+    let places = places(order);
+    let place = |node: u32| places[node as usize];
+    let mut links = links.iter();
+    links.all(|link| place(link.from) < place(link.to))
+}
+
+/// Returns the place of each node in an order.
+fn places(order: &[usize]) -> Vec<usize> {
+    let mut places = vec![0; order.len()];
+    for (place, &node) in order.iter().enumerate() {
+        places[node] = place;
+    }
+    places
 }
 
 /// Returns a node and all that can be reached from it through such nodes. `is_seen` holds for no node,
