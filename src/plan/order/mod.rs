@@ -1,10 +1,9 @@
 //! The one order of a plan: what is brought forward and what is destroyed, each after what it has to
 //! wait for.
 //!
-//! The rules are functions that add edges between operations: see [`rules`]. Their edges hold through
-//! stacks without work and through groups, which become nodes that nothing happens at. What a rule
-//! that may be relaxed asks for, and what is on record, counts as far as it closes no cycle; what was
-//! left out is told.
+//! Each rule is a function that adds edges between operations. Its edges hold through stacks without
+//! work and through groups, which become nodes at which nothing happens. What is on record, and what a
+//! rule asks for that may be relaxed, counts as far as it closes no cycle; what is left out is told.
 
 mod acyclic;
 mod rules;
