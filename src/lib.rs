@@ -33,7 +33,6 @@
 //! | outcome | how a turn ended: succeeded, failed, skipped, cancelled, with the cause |
 //! | journal | the record of a run on disk, from which it can be resumed |
 //! | driver | how a kind of stack is planned, applied, destroyed |
-//! | plan | what an apply would do: an entry for each stack |
 //! | state | the document of what was applied, from which commit and inputs |
 //! | intent | what is about to be done to a stack, on record before it is |
 //!
