@@ -365,9 +365,9 @@ fn a_run_record_that_is_damaged_does_not_keep_the_lock_for_ever() {
     assert_eq!(sandbox.orch("state show").code(), 0);
     assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
     [stderr]
-    error: `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: EOF while parsing an object at line 1 column 1
-      = help: on the machine of that run, `orch state recover RUN` frees the lock with what is kept there
-      = help: to free the lock without what that run has recorded, add `--force`
+    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: EOF while parsing an object at line 1 column 1
+      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
+      = help: if that run is gone, add `--force`; what run 019a0000-0000-7000-8000-000000000001 recorded is lost then
     [exit status 5]
     ");
     assert_eq!(

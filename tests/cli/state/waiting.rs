@@ -84,6 +84,7 @@ fn what_another_run_has_applied_meanwhile_is_not_applied_again() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
+    note: another run holds the lock of the state, as `orch state show` tells; waiting for it
     note: another run has written the state meanwhile: 1 stack is selected now
     ");
     assert_eq!(repository.read("/ran"), "c\n");
@@ -104,6 +105,7 @@ fn where_another_run_has_applied_everything_nothing_is_left() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
+    note: another run holds the lock of the state, as `orch state show` tells; waiting for it
     note: another run has written the state meanwhile: nothing is left to do
     ");
     assert_eq!(repository.read("/ran"), "");
@@ -119,6 +121,7 @@ fn with_fail_if_empty_nothing_left_is_refused_and_the_lock_is_free() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
+    note: another run holds the lock of the state, as `orch state show` tells; waiting for it
     note: another run has written the state meanwhile: nothing is left to do
     error: no stack is selected, and `--fail-if-empty` is given
     [exit status 4]
@@ -138,6 +141,7 @@ fn what_another_run_has_broken_meanwhile_is_selected_too() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 3 of `.orch/state/default.json`
+    note: another run holds the lock of the state, as `orch state show` tells; waiting for it
     note: another run has written the state meanwhile: 2 stacks are selected now
     ");
     assert_eq!(repository.read("/ran"), "a\nc\n");
@@ -157,6 +161,7 @@ fn what_is_selected_anew_is_not_put_back_either() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 3 of `.orch/state/default.json`
+    note: another run holds the lock of the state, as `orch state show` tells; waiting for it
     note: another run has written the state meanwhile: 2 stacks are selected now
     error: stack `/a` was applied from commit afb2a3d, which is ahead of HEAD: this run would put it back
       = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back

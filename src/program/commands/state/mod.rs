@@ -19,7 +19,7 @@ use orch::path::{KeyFilter, StackPath};
 use orch::project::Project;
 use orch::project::config::StateConfig;
 use orch::report::{Document, write_state_refusal_json};
-use orch::state::backend::Backend;
+use orch::state::backend::{Backend, ReadError};
 use orch::state::clock::SystemClock;
 use orch::state::document;
 use orch::state::edit::Binding;
@@ -218,11 +218,19 @@ impl State {
         }))
     }
 
-    /// Reads the document of this project.
+    /// Reads the document of this project, with what the run that holds its lock has recorded so far.
     fn read(&self) -> Result<document::Document> {
         let document = read(&self.backend)?;
         self.check_binding(&document)?;
         Ok(document)
+    }
+
+    /// Reads the document of this project alone.
+    fn read_alone(&self) -> Result<document::Document> {
+        let read = self.backend.read().map_err(from_read)?;
+        let read = read.ok_or_else(|| errors::missing(&self.backend.address()))?;
+        self.check_binding(&read.document)?;
+        Ok(read.document)
     }
 
     /// Checks that a document is about this project.
@@ -333,8 +341,14 @@ fn read(backend: &Backend) -> Result<document::Document> {
         let Some(lock) = &document.lock else {
             return Ok(document);
         };
-        let record = backend.record(&lock.run).map_err(from_read)?;
-        let record = record.map(|(record, _)| record);
+        let record = match backend.record(&lock.run) {
+            // What that run has done is not known; what is in the document is.
+            Err(error @ ReadError::Damaged { .. }) => {
+                console::warning(&error.to_string());
+                return Ok(document);
+            }
+            record => record.map_err(from_read)?.map(|(record, _)| record),
+        };
         match record.filter(|it| it.code == lock.code && it.lineage == document.lineage) {
             Some(record) => document.merge(&record.stacks),
             // It may have been merged and removed since the document was read.

@@ -67,7 +67,7 @@ pub(crate) struct RecoverArgs {
 }
 
 pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
-    state.read()?;
+    state.read_alone()?;
     let unlocking = Unlocking {
         code: args.code.clone(),
         force: args.force,
@@ -114,7 +114,7 @@ pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
 
 pub(super) fn recover(state: &State, args: &RecoverArgs) -> Result<ExitStatus> {
     let (id, copy, record) = kept(state, &args.run)?;
-    let document = state.read()?;
+    let document = state.read_alone()?;
     let keys = |written: &[String]| -> Result<Vec<String>> {
         let keys = written.iter().map(|written| {
             if record.stacks.contains_key(written) {
