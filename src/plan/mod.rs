@@ -1,5 +1,6 @@
 //! What an apply would do: an entry for each stack, and its turns in one order.
 
+pub mod archive;
 pub mod ask;
 mod begin;
 pub mod entry;

@@ -11,6 +11,7 @@
 )]
 mod support;
 
+mod archive;
 mod base;
 #[cfg(unix)]
 mod changed;

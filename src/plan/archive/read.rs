@@ -1,0 +1,353 @@
+//! The reading of an archive that anybody may have made.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use rawzip::{
+    CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, RangeReader, ZipArchive,
+    ZipFileHeaderRecord,
+};
+
+use super::copy::{Copied, CopyError, copy};
+use super::error::{Fault, Problem, ReadError, shown};
+use super::manifest::{Listed, Manifest};
+use super::{
+    FILE_MODE, FORMAT, MANIFEST_JSON, MOST_BYTES, MOST_JSON_BYTES, MOST_MANIFEST_BYTES, MOST_PLANS,
+    PLAN_JSON, comment, entry_name, open_regular,
+};
+use crate::printable::printable;
+
+/// What a zip archive begins with, up to the name of its first entry.
+const LOCAL_HEADER_BYTES: usize = 30;
+const LOCAL_HEADER_SIGNATURE: &[u8] = b"PK\x03\x04";
+
+/// What the table of contents has for each entry, beside its name.
+const CENTRAL_HEADER_BYTES: u64 = 46;
+
+/// What follows the content of each entry: its sizes and checksum, which were not known before it.
+const DESCRIPTOR_BYTES: u64 = 16;
+const HAS_DESCRIPTOR: u16 = 1 << 3;
+
+/// The bits of a mode that tell what kind of file it is.
+const FILE_TYPE: u32 = 0o170_000;
+
+/// An archive that has the right structure. Nothing has been unpacked, and what its entries hold is
+/// checked when they are read.
+#[derive(Debug)]
+pub struct Archive {
+    file: String,
+    zip: ZipArchive<FileReader>,
+    /// All but the manifest.
+    pub(super) entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Where its content lies.
+    place: Range<u64>,
+    pub(super) listed: Listed,
+}
+
+impl Archive {
+    /// Opens an archive, and checks everything but the content of `plan.json` and the tools' plans.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or is not as [`write()`](super::write()) makes it.
+    pub fn open(file: &Path) -> Result<Self, ReadError> {
+        let shown = shown(file);
+        let open = || -> Result<_, Fault> {
+            let (file, metadata) = open_regular(file)
+                .map_err(Fault::Io)?
+                .ok_or(Problem::NotRegular)?;
+            open_zip(file, metadata.len())
+        };
+        match open() {
+            Ok((zip, entries)) => Ok(Archive {
+                file: shown,
+                zip,
+                entries,
+            }),
+            Err(fault) => Err(fault.in_file(&shown)),
+        }
+    }
+
+    /// Returns how many tools' plans there are.
+    pub fn plans(&self) -> usize {
+        self.entries.len() - 1
+    }
+
+    /// Returns `plan.json`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is damaged, or has more than [`MOST_JSON_BYTES`].
+    pub fn plan_json(&self) -> Result<Vec<u8>, ReadError> {
+        let read = || {
+            let entry = &self.entries[0];
+            if entry.listed.size > MOST_JSON_BYTES {
+                let limit = format!("{} MiB of `{PLAN_JSON}`", MOST_JSON_BYTES >> 20);
+                return Err(Problem::TooLarge(limit).into());
+            }
+            let mut content = Vec::new();
+            self.copy(entry, &mut content)?;
+            Ok(content)
+        };
+        read().map_err(|fault: Fault| fault.in_file(&self.file))
+    }
+
+    /// Reads all entries, and compares their digests with those that are listed.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read, or is damaged.
+    pub fn verify(&self) -> Result<(), ReadError> {
+        let verified = self
+            .entries
+            .iter()
+            .try_for_each(|entry| self.copy(entry, &mut io::sink()));
+        verified.map_err(|fault| fault.in_file(&self.file))
+    }
+
+    /// Unpacks a tool's plan, the one that was at this index of those that were written, to a file that
+    /// does not exist yet. Only the user can read that file. The caller answers for the directory.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such plan; if it is damaged: then the file is removed; if something is in the place
+    /// of the file, a link included.
+    pub fn extract(&self, plan: usize, to: &Path) -> Result<(), ReadError> {
+        let Some(entry) = self.entries.get(plan.saturating_add(1)) else {
+            let problem = Problem::Missing(format!("plans/{plan}"));
+            return Err(Fault::from(problem).in_file(&self.file));
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options
+            .open(to)
+            .map_err(|error| Fault::Extract(error).in_file(&shown(to)))?;
+        self.copy(entry, &mut file).map_err(|fault| {
+            _ = fs::remove_file(to);
+            match fault {
+                Fault::Extract(_) => fault.in_file(&shown(to)),
+                other => other.in_file(&self.file),
+            }
+        })
+    }
+
+    /// Copies the content of an entry, which is right if this succeeds.
+    fn copy(&self, entry: &Entry, to: &mut impl Write) -> Result<(), Fault> {
+        let Listed { name, size, sha256 } = &entry.listed;
+        let copied = copy_place(&self.zip, &entry.place, to)?;
+        if copied.size == *size && copied.sha256 == *sha256 {
+            Ok(())
+        } else {
+            Err(Problem::Damaged(name.clone()).into())
+        }
+    }
+}
+
+fn copy_place(
+    zip: &ZipArchive<FileReader>,
+    place: &Range<u64>,
+    to: &mut impl Write,
+) -> Result<Copied, Fault> {
+    let mut content = RangeReader::new(zip.get_ref(), place.clone());
+    copy(&mut content, to).map_err(|error| match error {
+        CopyError::Read(error) => Fault::Io(error),
+        CopyError::Write(error) => Fault::Extract(error),
+    })
+}
+
+/// Opens an archive of so many bytes, and returns its entries except for the manifest.
+fn open_zip(mut file: File, length: u64) -> Result<(ZipArchive<FileReader>, Vec<Entry>), Fault> {
+    if length == 0 {
+        return Err(Problem::Empty.into());
+    }
+    let mut start = Vec::new();
+    let start_bytes = (LOCAL_HEADER_BYTES + PLAN_JSON.len()) as u64;
+    let mut reader = io::Read::by_ref(&mut file).take(start_bytes);
+    reader.read_to_end(&mut start).map_err(Fault::Io)?;
+    if !start.starts_with(LOCAL_HEADER_SIGNATURE) {
+        return Err(Problem::NoZip.into());
+    }
+    let is_plan = start.get(LOCAL_HEADER_BYTES..) == Some(PLAN_JSON.as_bytes());
+    let strange = || {
+        if is_plan {
+            Problem::End
+        } else {
+            Problem::NoPlan
+        }
+    };
+    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+    let zip = ZipArchive::from_file(file, &mut buffer)
+        .map_err(|error| Fault::structure(error, strange()))?;
+    let found = read_comment(&zip)?.ok_or_else(strange)?;
+    if zip.end_offset() != length {
+        return Err(strange().into());
+    }
+    let format = format_of(&found).ok_or_else(strange)?;
+    if format > FORMAT {
+        return Err(Problem::Newer(format).into());
+    }
+    let mut places = read_directory(&zip, &mut buffer)?;
+    let manifest_place = places.pop().ok_or(Problem::Directory)?;
+    if manifest_place.end - manifest_place.start > MOST_MANIFEST_BYTES {
+        let limit = format!("{} MiB of `{MANIFEST_JSON}`", MOST_MANIFEST_BYTES >> 20);
+        return Err(Problem::TooLarge(limit).into());
+    }
+    let mut list = Vec::new();
+    let copied = copy_place(&zip, &manifest_place, &mut list)?;
+    if found != comment(FORMAT, &copied.sha256) {
+        return Err(Problem::Damaged(MANIFEST_JSON.to_owned()).into());
+    }
+    let manifest: Manifest = serde_json::from_slice(&list).map_err(|_| Problem::Manifest)?;
+    if manifest.entries.len() != places.len() {
+        return Err(Problem::Manifest.into());
+    }
+    let count = places.len() + 1;
+    let listed = places.into_iter().zip(manifest.entries).enumerate();
+    let entries = listed.map(|(index, (place, listed))| {
+        let name = entry_name(index, count);
+        if listed.name != name {
+            return Err(Problem::Manifest);
+        }
+        if listed.size != place.end - place.start {
+            return Err(Problem::Damaged(name));
+        }
+        Ok(Entry { place, listed })
+    });
+    let entries = entries.collect::<Result<_, _>>()?;
+    Ok((zip, entries))
+}
+
+/// Returns the comment of an archive, unless it is none that orch writes.
+fn read_comment(zip: &ZipArchive<FileReader>) -> Result<Option<String>, Fault> {
+    let mut bytes = Vec::new();
+    match zip.comment().take(1 << 10).read_to_end(&mut bytes) {
+        Ok(_) => Ok(String::from_utf8(bytes).ok()),
+        Err(error) => Err(Fault::Io(error)),
+    }
+}
+
+/// Returns the format that a comment tells.
+fn format_of(comment: &str) -> Option<u32> {
+    let (format, _) = comment.strip_prefix("orch plan ")?.split_once(' ')?;
+    format.parse().ok().filter(|format| *format > 0)
+}
+
+/// Returns where the content of each entry lies. The entries have the right names, kinds and places; there
+/// is nothing else in the archive.
+fn read_directory(
+    zip: &ZipArchive<FileReader>,
+    buffer: &mut [u8],
+) -> Result<Vec<Range<u64>>, Fault> {
+    let damaged = |error| Fault::structure(error, Problem::Directory);
+    let count = zip.entries_hint();
+    let count = usize::try_from(count).map_err(|_| Problem::Directory)?;
+    if count > MOST_PLANS + 2 {
+        return Err(Problem::TooLarge(format!("{MOST_PLANS} plans")).into());
+    }
+    let mut places = Vec::new();
+    let mut end = 0;
+    let mut bytes = 0;
+    let mut directory_end = zip.directory_offset();
+    let mut records = zip.entries(buffer);
+    while let Some(record) = records.next_entry().map_err(damaged)? {
+        if places.len() == count {
+            return Err(Problem::Directory.into());
+        }
+        let name = entry_name(places.len(), count);
+        check_record(&record, &name)?;
+        directory_end += CENTRAL_HEADER_BYTES + name.len() as u64;
+        bytes += record.compressed_size_hint();
+        if bytes > MOST_BYTES + MOST_MANIFEST_BYTES {
+            return Err(
+                Problem::TooLarge(format!("{} GB of plans", MOST_BYTES / 1_000_000_000)).into(),
+            );
+        }
+        if record.local_header_offset() != end {
+            return Err(Problem::Place(name).into());
+        }
+        let place = content_place(zip, &record, &name)?;
+        end = place.end + DESCRIPTOR_BYTES;
+        places.push(place);
+    }
+    let is_whole = places.len() == count && count >= 2;
+    // The extensions for 64 bits would stand before the end of the directory.
+    if is_whole && end == zip.directory_offset() && directory_end == zip.eocd_offset() {
+        Ok(places)
+    } else {
+        Err(Problem::Directory.into())
+    }
+}
+
+/// Checks what the table of contents says about an entry.
+fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), Problem> {
+    let found = record.file_path();
+    let found: &[u8] = found.as_ref();
+    if found != name.as_bytes() {
+        let found = String::from_utf8_lossy(found);
+        return Err(Problem::Name {
+            found: printable(&found).chars().take(200).collect(),
+            expected: name.to_owned(),
+        });
+    }
+    let flags = record.flags();
+    if flags.is_encrypted() || flags.has_strong_encryption() || flags.is_masked() {
+        return Err(Problem::Encrypted(name.to_owned()));
+    }
+    if record.compression_method() != CompressionMethod::STORE {
+        return Err(Problem::Compressed(name.to_owned()));
+    }
+    let mode = record.mode().value();
+    if (mode ^ FILE_MODE) & FILE_TYPE != 0 {
+        return Err(Problem::Kind(name.to_owned()));
+    }
+    let is_plain = mode == FILE_MODE
+        && flags.bits() == HAS_DESCRIPTOR
+        && record.extra_fields().remaining_bytes().is_empty()
+        && record.comment().as_bytes().is_empty();
+    if !is_plain {
+        return Err(Problem::Foreign(name.to_owned()));
+    }
+    if record.compressed_size_hint() != record.uncompressed_size_hint() {
+        return Err(Problem::Contradiction(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Returns where the content of an entry lies, and checks that what stands before and after it agrees with
+/// the table of contents.
+fn content_place(
+    zip: &ZipArchive<FileReader>,
+    record: &ZipFileHeaderRecord<'_>,
+    name: &str,
+) -> Result<Range<u64>, Fault> {
+    let differs = || Problem::Contradiction(name.to_owned());
+    let structure = |error| Fault::structure(error, differs());
+    let entry = zip.get_entry(record.wayfinder()).map_err(structure)?;
+    let mut buffer = [0; 64]; // for a name, none of which is longer
+    let local = entry.local_header(&mut buffer).map_err(structure)?;
+    let descriptor = entry.reader().data_descriptor().map_err(structure)?;
+    let descriptor = descriptor.ok_or_else(differs)?;
+    let found = local.file_path();
+    let agrees = found.as_ref() == name.as_bytes()
+        && local.flags() == record.flags()
+        && local.compression_method() == record.compression_method()
+        && local.extra_fields().remaining_bytes().is_empty()
+        && (local.crc32(), local.compressed_size_hint()) == (0, 0)
+        && local.uncompressed_size_hint() == 0
+        && descriptor.crc32() == record.crc32()
+        && descriptor.compressed_size() == record.compressed_size_hint()
+        && descriptor.uncompressed_size() == record.uncompressed_size_hint();
+    if !agrees {
+        return Err(differs().into());
+    }
+    let (start, end) = entry.compressed_data_range();
+    Ok(start..end)
+}

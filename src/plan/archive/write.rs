@@ -1,0 +1,210 @@
+//! The writing of an archive: into another file beside it, which takes its name when it is complete.
+
+use std::io::{self, BufWriter, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use rawzip::{CompressionMethod, ZipArchiveWriter};
+use tempfile::NamedTempFile;
+
+use super::copy::{Copied, CopyError, copy};
+use super::error::shown;
+use super::manifest::{Listed, Manifest};
+use super::{
+    FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON, WriteError, comment,
+    entry_name, open_regular,
+};
+
+/// What the names of incomplete files begin with. A killed process leaves one behind.
+const TEMPORARY: &str = ".orch-plan-";
+
+/// Tries whether an archive can be written to a place, and writes none.
+///
+/// # Errors
+///
+/// If there is something that is not a regular file, a link to one included, or if the directory takes no
+/// file.
+pub fn check_target(file: &Path) -> Result<(), WriteError> {
+    check_kind(file)?;
+    temporary(file).map(drop)
+}
+
+/// Writes an archive of `plan.json` and the tools' plans; the entry of the plan at index 3 of `plans` is
+/// `plans/3`. It replaces the file of that name, if there is one; until then, that is left as it is. Only
+/// the user can read it.
+///
+/// # Errors
+///
+/// As for [`check_target`]; if a plan of a tool cannot be read; if there is more than [`MOST_PLANS`],
+/// [`MOST_BYTES`], [`MOST_JSON_BYTES`].
+pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), WriteError> {
+    check_kind(file)?;
+    if plans.len() > MOST_PLANS {
+        return Err(too_large(file, format!("the plans of {MOST_PLANS} stacks")));
+    }
+    let json_bytes = plan_json.len() as u64;
+    if json_bytes > MOST_JSON_BYTES {
+        let limit = format!("{} MiB of `{PLAN_JSON}`", MOST_JSON_BYTES >> 20);
+        return Err(too_large(file, limit));
+    }
+    let sizes = plans.iter().map(|plan| {
+        let metadata = plan.metadata().map_err(|error| unreadable(plan, error))?;
+        Ok(metadata.len())
+    });
+    let sizes = sizes.collect::<Result<Vec<u64>, WriteError>>()?;
+    let bytes = sizes
+        .iter()
+        .fold(json_bytes, |sum, size| sum.saturating_add(*size));
+    if bytes > MOST_BYTES {
+        let limit = format!("{} GB of plans", MOST_BYTES / 1_000_000_000);
+        return Err(too_large(file, limit));
+    }
+    let mut archive = Draft::begin(file, plans.len())?;
+    archive.add(&mut &*plan_json, json_bytes, file)?;
+    for (plan, size) in plans.iter().zip(sizes) {
+        let opened = open_regular(plan)
+            .and_then(|opened| opened.ok_or_else(|| io::Error::other("it is not a regular file")));
+        let (mut opened, _) = opened.map_err(|error| unreadable(plan, error))?;
+        archive.add(&mut opened, size, plan)?;
+    }
+    archive.finish()
+}
+
+/// An archive that is being written.
+pub(super) struct Draft<'a> {
+    file: &'a Path,
+    zip: ZipArchiveWriter<BufWriter<NamedTempFile>>,
+    /// How many entries it will have.
+    entries: usize,
+    manifest: Manifest,
+}
+
+impl<'a> Draft<'a> {
+    /// Begins an archive of so many tools' plans.
+    pub(super) fn begin(file: &'a Path, plans: usize) -> Result<Self, WriteError> {
+        let out = BufWriter::with_capacity(1 << 16, temporary(file)?);
+        Ok(Draft {
+            file,
+            zip: ZipArchiveWriter::new(out),
+            entries: plans + 2,
+            manifest: Manifest::default(),
+        })
+    }
+
+    /// Adds the next entry, which has so many bytes, and lists it. `source` is where they are from.
+    pub(super) fn add(
+        &mut self,
+        content: &mut impl Read,
+        size: u64,
+        source: &Path,
+    ) -> Result<(), WriteError> {
+        let name = entry_name(self.manifest.entries.len(), self.entries);
+        let written = self.put(&name, &mut content.take(size.saturating_add(1)));
+        let copied = written.map_err(|error| match error {
+            CopyError::Read(error) => unreadable(source, error),
+            CopyError::Write(error) => failed(self.file, error),
+        })?;
+        if copied.size != size {
+            let error = io::Error::other("its size has changed");
+            return Err(unreadable(source, error));
+        }
+        let sha256 = copied.sha256;
+        self.manifest.entries.push(Listed { name, size, sha256 });
+        Ok(())
+    }
+
+    fn put(&mut self, name: &str, content: &mut impl Read) -> Result<Copied, CopyError> {
+        let unwritten = |error| CopyError::Write(into_io(error));
+        let entry = self.zip.new_file(name).unix_permissions(FILE_MODE);
+        let (mut entry, config) = entry
+            .compression_method(CompressionMethod::STORE)
+            .start()
+            .map_err(unwritten)?;
+        let mut out = config.wrap(&mut entry);
+        let copied = copy(content, &mut out)?;
+        let (_, descriptor) = out.finish().map_err(unwritten)?;
+        entry.finish(descriptor).map_err(unwritten)?;
+        Ok(copied)
+    }
+
+    /// Adds the list, and gives the file its name once it is on the disk.
+    fn finish(mut self) -> Result<(), WriteError> {
+        let list = serde_json::to_vec(&self.manifest).expect("names, numbers and digests");
+        let name = entry_name(self.manifest.entries.len(), self.entries);
+        let listed = self.put(&name, &mut &*list).map_err(|error| {
+            let (CopyError::Read(error) | CopyError::Write(error)) = error;
+            failed(self.file, error)
+        })?;
+        self.zip.set_comment(comment(FORMAT, &listed.sha256));
+        let written = self.zip.finish().map_err(into_io).and_then(|mut out| {
+            out.flush()?;
+            let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            temporary.as_file().sync_all()?;
+            // A rename replaces a link, should there be one by now; it does not follow it.
+            temporary.persist(self.file)?;
+            Ok(())
+        });
+        written.map_err(|error| failed(self.file, error))
+    }
+}
+
+/// Refuses what is not a regular file.
+fn check_kind(file: &Path) -> Result<(), WriteError> {
+    let found = match file.symlink_metadata() {
+        Ok(metadata) if metadata.is_file() => return Ok(()),
+        Ok(metadata) if metadata.is_symlink() => "a symbolic link",
+        Ok(metadata) if metadata.is_dir() => "a directory",
+        Ok(_) => "a device, a pipe or a socket",
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(file, error)),
+    };
+    let file = shown(file);
+    Err(WriteError::Target { file, found })
+}
+
+/// Creates the file that becomes the archive. It is removed if it does not.
+fn temporary(file: &Path) -> Result<NamedTempFile, WriteError> {
+    let directory = match file.parent() {
+        Some(directory) if directory != "" => directory,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    // On Unix, only the user can read what is created like this.
+    let created = builder.prefix(TEMPORARY).tempfile_in(directory);
+    created.map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            return WriteError::NoDirectory {
+                file: shown(file),
+                directory: shown(directory),
+            };
+        }
+        // The error names the temporary file, which the user does not know.
+        let cause = error.get_ref().and_then(std::error::Error::source);
+        let error = match cause.map(ToString::to_string) {
+            Some(cause) => io::Error::new(error.kind(), cause),
+            None => error,
+        };
+        failed(file, error)
+    })
+}
+
+fn into_io(error: rawzip::Error) -> io::Error {
+    match error.into_kind() {
+        rawzip::ErrorKind::IO(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
+}
+
+fn unreadable(file: &Path, error: io::Error) -> WriteError {
+    let file = shown(file);
+    WriteError::Source { file, error }
+}
+
+fn failed(file: &Path, error: io::Error) -> WriteError {
+    let file = shown(file);
+    WriteError::Io { file, error }
+}
+
+fn too_large(file: &Path, limit: String) -> WriteError {
+    let file = shown(file);
+    WriteError::TooLarge { file, limit }
+}
