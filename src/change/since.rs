@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::Base;
 use crate::path::StackPath;
 
@@ -36,7 +38,7 @@ impl fmt::Display for SinceBase {
 }
 
 /// The document that stacks are compared with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedBase {
     /// Where it is.
     pub address: String,

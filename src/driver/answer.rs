@@ -1,6 +1,6 @@
 //! What a driver answers when it is asked what would change.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::OutputDigests;
 
@@ -28,7 +28,7 @@ pub struct Answer {
 }
 
 /// A change of one resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceChange {
     /// Its address.
     pub address: String,
@@ -39,7 +39,7 @@ pub struct ResourceChange {
 }
 
 /// How many resources change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// How many are added.
     #[serde(default)]

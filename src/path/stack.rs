@@ -5,6 +5,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::ProjectPath;
 use crate::printable::needs_escape;
 
@@ -144,6 +147,22 @@ impl From<ProjectPath> for StackPath {
 impl fmt::Display for StackPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// As text.
+impl Serialize for StackPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// From text, which must be exactly that of a path.
+impl<'de> Deserialize<'de> for StackPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = || D::Error::custom(format!("`{text}` is not the path of a stack"));
+        StackPath::parse(&text).ok_or_else(wrong)
     }
 }
 

@@ -3,6 +3,8 @@
 //! What is on record decides first whether the tools have to be asked; their answers decide the rest. This
 //! module asks nobody and knows no order.
 
+use serde::{Deserialize, Serialize};
+
 use crate::change::{Pending, Standing};
 use crate::driver::{Answer, AnswerAction, Counts, Driver, PlanKind, ResourceChange};
 use crate::path::StackPath;
@@ -10,7 +12,8 @@ use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
 
 /// What a plan is made for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PlanMode {
     /// To bring about what the configuration says.
     #[default]
@@ -33,7 +36,8 @@ impl PlanMode {
 }
 
 /// What is done with a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Nothing.
     NoOp,
@@ -75,7 +79,8 @@ impl Action {
 }
 
 /// Who says that something is to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ReasonSource {
     /// The configuration: files of the tree.
     Config,
@@ -100,7 +105,7 @@ impl ReasonSource {
 }
 
 /// Why something is to be done with a stack.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// Who says it.
     pub source: ReasonSource,
@@ -119,7 +124,7 @@ impl Reason {
 }
 
 /// What is to be done with a stack.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanEntry {
     /// The stack.
     pub stack: StackPath,

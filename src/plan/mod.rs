@@ -6,6 +6,8 @@ mod begin;
 pub mod entry;
 pub mod order;
 mod planned;
+mod saved;
 
 pub use self::begin::{AskRun, begin};
-pub use self::planned::{FailedAsk, Plan, conditions};
+pub use self::planned::{FailedAsk, Plan, PlannedOperation, conditions, operations};
+pub use self::saved::{SavedPlan, SavedPlanError, SavedStack, is_saved_plan};

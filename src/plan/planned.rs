@@ -2,14 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::{Action, PlanEntry, PlanMode};
 use crate::change::AppliedBase;
 use crate::path::StackPath;
+use crate::plan::order::{Order, Recorded, Work};
+use crate::project::Project;
 use crate::project::stack::StackIndex;
-use crate::selection::graph::{Graph, Towards};
+use crate::run::turn::Operation;
+use crate::selection::graph::{Graph, Precedence, Towards};
 
 /// What an apply would do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Its id: that of the run that has made it.
     pub id: String,
@@ -21,14 +26,52 @@ pub struct Plan {
     pub state: Option<AppliedBase>,
     /// The entries, by path.
     pub entries: Vec<PlanEntry>,
+    /// What an apply would do, in the sequence of a serial run; what is undecided is missing.
+    pub operations: Vec<PlannedOperation>,
     /// The stacks whose tools failed.
     pub failed: Vec<FailedAsk>,
     /// How many selected stacks have no driver.
     pub without_driver: usize,
 }
 
+/// One of the things that an apply would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedOperation {
+    /// The stack.
+    pub stack: StackPath,
+    /// Whether what exists is destroyed; else it is brought forward.
+    pub destroys: bool,
+}
+
+/// Returns what an apply of some actions would do, along the constraints of the tree.
+pub fn operations(
+    project: &Project,
+    graph: &Graph,
+    actions: impl Iterator<Item = (StackIndex, Action)>,
+) -> Vec<PlannedOperation> {
+    let mut works = vec![Work::default(); project.stacks.len()];
+    for (stack, action) in actions {
+        works[stack.get()] = Work {
+            destroy: matches!(action, Action::Replace | Action::Delete),
+            apply: matches!(action, Action::Create | Action::Update | Action::Replace),
+        };
+    }
+    let tree = Precedence::new(graph);
+    let order = Order::new(&works, &tree, &Recorded::as_in_the_tree(&tree));
+    let stacks: Vec<&StackPath> = project
+        .stacks
+        .iter()
+        .map(|(_, stack)| &stack.path)
+        .collect();
+    let planned = order.sequence.iter().map(|it| PlannedOperation {
+        stack: stacks[it.stack].clone(),
+        destroys: it.operation == Operation::Destroy,
+    });
+    planned.collect()
+}
+
 /// A stack whose tool could not say what it would do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAsk {
     /// The stack.
     pub stack: StackPath,

@@ -5,9 +5,10 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 36] = [
+const COMMANDS: [&str; 37] = [
     "list",
     "plan",
+    "show",
     "run",
     "runs",
     "runs list",

@@ -65,9 +65,12 @@ fn entry_name(index: usize, entries: usize) -> String {
     }
 }
 
+/// How the comment of an archive begins.
+pub(super) const MARK: &str = "orch plan ";
+
 /// Returns the comment of an archive.
 fn comment(format: u32, manifest_sha256: &str) -> String {
-    format!("orch plan {format} sha256:{manifest_sha256}")
+    format!("{MARK}{format} sha256:{manifest_sha256}")
 }
 
 /// Opens a regular file; `None` if something else is there. A pipe would keep a reader waiting for its

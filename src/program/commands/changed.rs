@@ -10,8 +10,9 @@ use orch::change::{
     self, Changes, Counted, Present, Since, SinceBase, SwitchedOff, UncommittedChanges,
 };
 use orch::diagnostic::Code;
-use orch::git::{ChangedFile, GitError, Repository};
+use orch::git::{ChangedFile, FileState, GitError, Repository};
 use orch::path::StackPath;
+use orch::plan::is_saved_plan;
 use orch::printable::printable;
 use orch::project::Problems;
 use orch::report::Refusal;
@@ -110,12 +111,34 @@ pub(super) struct GitState {
     pub(super) is_rough: bool,
 }
 
+/// Returns what is not committed, without saved plans: these are no work in progress.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub(super) fn exact_status(
+    repository: &Repository,
+    root: &Path,
+) -> Result<Vec<ChangedFile>, GitError> {
+    let status = repository.status()?;
+    Ok(without_plans(root, status))
+}
+
+fn without_plans(root: &Path, mut status: Vec<ChangedFile>) -> Vec<ChangedFile> {
+    status.retain(|file| {
+        file.state != FileState::Untracked || !is_saved_plan(&file.path.to_host(root))
+    });
+    status
+}
+
 fn read(root: &Path, is_rough: bool) -> Result<GitState, GitError> {
     let repository = Repository::open(root)?;
     let status = if is_rough {
-        repository.rough_status()
+        repository
+            .rough_status()
+            .map(|files| without_plans(root, files))
     } else {
-        repository.status()
+        exact_status(&repository, root)
     };
     debug!("status read");
     Ok(GitState {

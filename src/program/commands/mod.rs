@@ -23,6 +23,7 @@ mod reports;
 mod run;
 mod runs;
 mod selection_flags;
+mod show;
 mod standings;
 mod state;
 mod terramate;
@@ -69,6 +70,7 @@ use crate::program::github::Github;
 pub(crate) enum Command {
     List(list::ListArgs),
     Plan(Box<plan::PlanArgs>),
+    Show(show::ShowArgs),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
     State(state::StateArgs),
@@ -99,6 +101,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     match cli.command {
         Command::List(args) => list::list(&chdir, &args),
         Command::Plan(args) => plan::plan(&chdir, &args),
+        Command::Show(args) => show::show(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
         Command::State(args) => state::state(&chdir, &args.command),

@@ -16,7 +16,7 @@ use orch::project::{Problems, Project, stack};
 use orch::selection::select::{Query, RecordedQuery};
 use orch::state::document::Document;
 
-use super::changed::ChangeQuery;
+use super::changed::{ChangeQuery, exact_status};
 use super::state::Opened;
 use super::{Loaded, MARK_ROOT, host_environment};
 use crate::program::console;
@@ -33,6 +33,13 @@ pub(super) struct Digested {
     digests: Rc<InputDigests>,
     /// Whether all changes count that are not committed.
     is_complete: bool,
+}
+
+impl Digested {
+    /// Returns the digests.
+    pub(super) fn digests(&self) -> &InputDigests {
+        &self.digests
+    }
 }
 
 /// Returns the configuration of the state.
@@ -194,7 +201,7 @@ impl Loaded {
         })?;
         let failed = "failed to read the inputs of the stacks";
         if read.is_rough {
-            read.status = read.repository.status();
+            read.status = exact_status(&read.repository, &self.project.root);
             read.is_rough = false;
         }
         let mut problems = Problems::default();

@@ -10,6 +10,7 @@ mod run;
 mod safeguards;
 mod schema;
 mod state;
+mod strings;
 
 use std::collections::HashMap;
 
@@ -26,6 +27,7 @@ pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
     RecordPatterns, Recorded, S3Backend, StateBlock, StateConfig,
 };
+use self::strings::{are_strings, spanned_strings};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::evaluate::evaluate;
@@ -470,35 +472,4 @@ impl ConfigReader<'_> {
         }
         self.config
     }
-}
-
-/// Returns the elements of a list of strings, each with its own place where the list is written out.
-fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spanned<String>> {
-    let Some(items) = value.sequence() else {
-        return Vec::new();
-    };
-    let written = match &attribute.value.kind {
-        ExprKind::List(written) => written.as_slice(),
-        _ => &[],
-    };
-    let place = |index: usize| {
-        written
-            .get(index)
-            .map_or(attribute.value.span, |expr| expr.span)
-    };
-    let items = items.iter().enumerate();
-    items
-        .filter_map(|(index, item)| match item {
-            Value::String(text) => Some(Spanned {
-                value: text.to_string(),
-                span: place(index),
-            }),
-            _ => None,
-        })
-        .collect()
-}
-
-fn are_strings(value: &Value, fits: impl Fn(&str) -> bool) -> bool {
-    let items = value.sequence();
-    items.is_some_and(|items| items.iter().all(|item| item.as_str().is_some_and(&fits)))
 }

@@ -25,10 +25,19 @@ struct PlanJson<'a> {
     /// Whether a tool failed.
     errored: bool,
     stacks: Vec<EntryJson<'a>>,
+    /// In the sequence of a serial run, along the constraints of the tree.
+    operations: Vec<OperationJson<'a>>,
     failed: Vec<FailedJson<'a>>,
     without_driver: usize,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
+}
+
+#[derive(Serialize)]
+struct OperationJson<'a> {
+    #[serde(flatten)]
+    path: PathJson<'a>,
+    operation: &'static str,
 }
 
 #[derive(Serialize)]
@@ -103,6 +112,14 @@ pub fn write_plan_json(
         complete: plan.is_complete(),
         errored: !plan.failed.is_empty(),
         stacks: plan.entries.iter().map(entry_json).collect(),
+        operations: plan
+            .operations
+            .iter()
+            .map(|it| OperationJson {
+                path: PathJson::new(&it.stack),
+                operation: if it.destroys { "destroy" } else { "apply" },
+            })
+            .collect(),
         failed: plan
             .failed
             .iter()

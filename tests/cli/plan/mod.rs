@@ -2,6 +2,7 @@
 
 mod asked;
 mod drivers;
+mod saved;
 mod terraform;
 
 use crate::support::Sandbox;

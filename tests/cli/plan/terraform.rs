@@ -37,6 +37,10 @@ fn terraform_is_recognised_and_its_plan_is_read() {
         format!(r#"{{"add":{add},"change":{change},"remove":{remove}}}"#)
     };
     assert_eq!(planned(""), (r#"["create"]"#.to_owned(), counts(1, 0, 0)));
+    assert_eq!(sandbox.orch("plan -o saved").code(), 0);
+    let shown = sandbox.orch("show saved net");
+    assert_eq!(shown.code(), 0, "{shown:?}");
+    assert!(shown.stdout.contains("terraform_data.a will be created"));
     let applied = sandbox.orch("run -- terraform apply -auto-approve -input=false");
     assert_eq!(applied.code(), 0, "{applied:?}");
     assert_eq!(planned(""), (r#"["no-op"]"#.to_owned(), counts(0, 0, 0)));

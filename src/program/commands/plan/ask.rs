@@ -57,6 +57,14 @@ pub(super) struct AskedTools {
 }
 
 impl AskedTools {
+    /// Returns the plan that the tool of a stack has written, if it has.
+    pub(super) fn plan_of(&self, stack: &StackPath) -> Option<PathBuf> {
+        let &(turn, _) = self.attempts.get(stack)?;
+        let folder = ask::folder_of(self.folder.as_ref()?.path(), turn);
+        let plan = folder.join(ask::PLAN_FILE);
+        plan.is_file().then_some(plan)
+    }
+
     /// Shows on stderr what the tool of a stack has printed.
     pub(super) fn show_output(&self, stack: &StackPath, why: &str) -> Result<()> {
         let mut writers = console::writers_to_stderr();

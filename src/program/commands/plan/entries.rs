@@ -103,6 +103,12 @@ pub(super) fn settle(
 }
 
 impl Settled {
+    /// Returns what is done with each stack, as far as it is decided.
+    pub(super) fn actions(&self) -> impl Iterator<Item = (StackIndex, Action)> {
+        let settled = self.0.iter();
+        settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
+    }
+
     /// Returns the stacks with work.
     pub(super) fn working(&self) -> BTreeSet<StackIndex> {
         let settled = self.0.iter();

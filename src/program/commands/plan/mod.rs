@@ -13,17 +13,19 @@ use clap::Args;
 use orch::change::{Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::{Plan, conditions};
+use orch::plan::{Plan, SavedPlan, SavedStack, archive, conditions, operations};
 use orch::project::stack::StackIndex;
 use orch::project::tag::TagFilter;
 use orch::report::{Document, write_plan, write_plan_json};
 use orch::selection::select::{PathFilter, Query, Selection};
 use orch::state::document;
 
+use self::ask::AskedTools;
 use super::format::Format;
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
+use super::standings::Digested;
+use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -71,6 +73,13 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) init: bool,
 
+    /// Write the plan to a file, with the plans of the tools
+    ///
+    /// Only its owner can read it: the plans of tools may hold secrets. It is a zip archive; `orch show`
+    /// prints it. Git need not ignore it: it counts as no change.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
     /// Ask up to N tools at once; `auto` is one for each processor [default: 1]
     #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]
     pub(crate) parallel: Option<NonZeroUsize>,
@@ -102,6 +111,13 @@ impl PlanArgs {
 
 pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
+    let out = match &args.out {
+        Some(file) => Some(working_directory(chdir)?.join(file)),
+        None => None,
+    };
+    if let Some(file) = &out {
+        archive::check_target(file).map_err(anyhow::Error::new)?;
+    }
     let reads = Reads::for_selection(&args.select)
         .with_listing()
         .with_status(ReadStatus::Exact);
@@ -119,20 +135,31 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         return Ok(status);
     }
     let subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced)?;
-    let plan = loaded.plan(args, &query, &subjects, recorded.as_ref())?;
-    let plan = match plan {
-        Ok(plan) => plan,
+    let (plan, asked) = match loaded.plan(args, &query, &subjects, recorded.as_ref())? {
+        Ok(planned) => planned,
         Err(status) => return Ok(status),
     };
+    let file = out;
     let mut out = console::stdout();
     match args.format {
         Format::Text => write_plan(&mut out, &plan)?,
         Format::Json => write_plan_json(&mut out, &plan, &loaded.project, &loaded.problems)?,
     }
     out.flush()?;
-    Ok(if !plan.failed.is_empty() {
-        ExitStatus::Run(1)
-    } else if args.detailed_exitcode && plan.has_changes() {
+    if !plan.failed.is_empty() {
+        if file.is_some() {
+            console::note("a tool failed, so no file was written");
+        }
+        return Ok(ExitStatus::Run(1));
+    }
+    let has_changes = plan.has_changes();
+    if let Some(file) = &file {
+        let (stacks, plans) = loaded.rests_on(&subjects, &asked);
+        SavedPlan::new(plan, stacks)
+            .write(file, &plans)
+            .map_err(anyhow::Error::new)?;
+    }
+    Ok(if args.detailed_exitcode && has_changes {
         ExitStatus::Run(2)
     } else {
         ExitStatus::Success
@@ -261,7 +288,7 @@ impl Loaded {
         query: &Query,
         subjects: &Subjects<'_>,
         recorded: Option<&OnRecord>,
-    ) -> Result<std::result::Result<Plan, ExitStatus>> {
+    ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
         let needs = entries::needs(self, subjects, recorded, args.options());
         let asked = match ask::ask(self, args, query, &needs)? {
             Ok(asked) => asked,
@@ -274,18 +301,51 @@ impl Loaded {
             PlanMode::Normal => conditions(&self.graph, &stacks, &working),
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
         };
+        let operations = operations(&self.project, &self.graph, settled.actions());
         let (entries, failed) = settled.entries(&self.project, &after);
         for failed in &failed {
             asked.show_output(&failed.stack, &failed.why)?;
         }
-        Ok(Ok(Plan {
-            id: asked.id,
+        let plan = Plan {
+            id: asked.id.clone(),
             mode: args.options().mode,
-            commit: asked.head,
+            commit: asked.head.clone(),
             state: recorded.map(|recorded| recorded.standings.base.clone()),
             entries,
+            operations,
             failed,
             without_driver: subjects.without_driver,
-        }))
+        };
+        Ok(Ok((plan, asked)))
+    }
+
+    /// Returns what the entries of a plan rest on, and the plans of the tools in the order in which that
+    /// counts them.
+    fn rests_on(
+        &self,
+        subjects: &Subjects<'_>,
+        asked: &AskedTools,
+    ) -> (Vec<SavedStack>, Vec<PathBuf>) {
+        let digests = self.digested.as_ref().map(Digested::digests);
+        let mut plans = Vec::new();
+        let stacks = subjects.all.iter().map(|subject| {
+            let path = &self.project.stacks[subject.stack].path;
+            let inputs = digests.and_then(|digests| {
+                let now = digests.stacks.get(&subject.stack)?;
+                Some((digests.rules.clone(), now.digest.clone()))
+            });
+            let plan = asked.plan_of(path).map(|plan| {
+                plans.push(plan);
+                plans.len() - 1
+            });
+            SavedStack {
+                stack: path.clone(),
+                driver: subject.driver.name.to_owned(),
+                inputs,
+                plan,
+            }
+        });
+        let stacks = stacks.collect();
+        (stacks, plans)
     }
 }

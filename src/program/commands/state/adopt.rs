@@ -14,6 +14,7 @@ use serde_json::Map;
 
 use super::evidence::{Published, declared, inputs};
 use super::{Format, State, WriteArgs};
+use crate::program::commands::changed::exact_status;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
 use crate::program::error::{ProgramError, Result};
@@ -94,7 +95,7 @@ impl State {
             .commit("HEAD")
             .context(failed)?
             .ok_or_else(no_commit)?;
-        let status = repository.status().context(failed)?;
+        let status = exact_status(repository, &project.root).context(failed)?;
         let unheeded = &mut Problems::default();
         let digests = digests(project, &self.loaded.listing, repository, &status, unheeded);
         let digests = digests.context("failed to read the inputs of stacks")?;

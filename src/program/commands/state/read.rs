@@ -16,6 +16,7 @@ use orch::state::document::Document;
 
 use super::errors::{from_read, from_store};
 use super::{Format, State};
+use crate::program::commands::changed::exact_status;
 use crate::program::commands::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::Result;
@@ -102,7 +103,7 @@ fn by_key(state: &State, document: &Document) -> Result<BTreeMap<String, Standin
     } = &state.loaded;
     let failed = "failed to compare the stacks with what is on record";
     let uncommitted = UncommittedChanges {
-        status: repository.status().context(failed)?,
+        status: exact_status(repository, &project.root).context(failed)?,
         ..UncommittedChanges::default()
     };
     let unheeded = &mut Problems::default();

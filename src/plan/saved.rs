@@ -1,0 +1,125 @@
+//! A plan in a file: what `orch plan -o` writes, and `orch show` reads.
+//!
+//! The file has the plan, what it rests on, and the plans of the tools. It has no commands: these are the
+//! tree's, so a file cannot bring any along.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Plan;
+use super::archive::{self, Archive, ReadError, WriteError};
+use crate::path::StackPath;
+
+/// The format of what is in `plan.json`.
+const FORMAT: u32 = 1;
+
+/// A plan, and what it rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SavedPlan {
+    format: u32,
+    /// The version of `orch` that wrote it.
+    pub orch: String,
+    /// The plan.
+    pub plan: Plan,
+    /// What it rests on: each stack that has an entry.
+    pub stacks: Vec<SavedStack>,
+}
+
+/// What the entry of a stack rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedStack {
+    /// The stack.
+    pub stack: StackPath,
+    /// Its driver.
+    pub driver: String,
+    /// The rules and the digest of its inputs, if the project keeps a state.
+    pub inputs: Option<(String, String)>,
+    /// The plan of its tool among those of the file, if there is one.
+    pub plan: Option<usize>,
+}
+
+/// Why there is no saved plan.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedPlanError {
+    /// The file cannot be used.
+    #[error(transparent)]
+    Archive(#[from] ReadError),
+    /// What is in it is not a plan.
+    #[error("`plan.json` in it is damaged: {0}")]
+    Damaged(#[from] serde_json::Error),
+    /// A later version wrote it.
+    #[error("orch {orch} wrote it in format {format}, and this orch knows formats up to {FORMAT}")]
+    Newer {
+        /// The format.
+        format: u64,
+        /// Who wrote it.
+        orch: String,
+    },
+}
+
+impl SavedPlan {
+    /// Makes one of this version.
+    pub fn new(plan: Plan, stacks: Vec<SavedStack>) -> Self {
+        SavedPlan {
+            format: FORMAT,
+            orch: env!("CARGO_PKG_VERSION").to_owned(),
+            plan,
+            stacks,
+        }
+    }
+
+    /// Writes it with the plans of the tools, in the order in which the stacks count them.
+    ///
+    /// # Errors
+    ///
+    /// See [`archive::write`].
+    pub fn write(&self, file: &Path, plans: &[PathBuf]) -> Result<(), WriteError> {
+        let json = serde_json::to_vec(self).expect("a plan has only text, numbers and lists");
+        archive::write(file, &json, plans)
+    }
+
+    /// Reads one, and the archive that it is in.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or is not a plan that this version knows.
+    pub fn read(file: &Path) -> Result<(Self, Archive), SavedPlanError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: u64,
+            #[serde(default)]
+            orch: String,
+        }
+        let archive = Archive::open(file)?;
+        let json = archive.plan_json()?;
+        let Head { format, orch } = serde_json::from_slice(&json)?;
+        if format > u64::from(FORMAT) {
+            return Err(SavedPlanError::Newer { format, orch });
+        }
+        Ok((serde_json::from_slice(&json)?, archive))
+    }
+
+    /// Returns what the entry of a stack rests on.
+    pub fn stack(&self, stack: &StackPath) -> Option<&SavedStack> {
+        self.stacks.iter().find(|saved| saved.stack == *stack)
+    }
+}
+
+/// Returns whether a file is a saved plan, by its last bytes: such a file is no work in progress.
+pub fn is_saved_plan(file: &Path) -> bool {
+    let found = || -> io::Result<bool> {
+        use std::io::{Read, Seek, SeekFrom};
+        if !file.symlink_metadata()?.is_file() {
+            return Ok(false);
+        }
+        let mut file = std::fs::File::open(file)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(128)))?;
+        let mut end = Vec::new();
+        file.take(128).read_to_end(&mut end)?;
+        Ok(memchr::memmem::find(&end, archive::MARK.as_bytes()).is_some())
+    };
+    found().unwrap_or(false)
+}

@@ -1,0 +1,138 @@
+//! `orch show`
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use orch::driver::Driver;
+use orch::path::StackPath;
+use orch::plan::archive::ReadError;
+use orch::plan::{SavedPlan, SavedPlanError};
+use orch::printable::printable;
+use orch::project::environment::Environments;
+use orch::project::{Problems, Project};
+use orch::report::{write_plan, write_plan_json};
+
+use super::format::Format;
+use super::{Loaded, Reads, host_environment, working_directory};
+use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// Show a plan that was written to a file
+///
+/// Prints what `orch plan` printed when it wrote the file. With STACK, the tool of that stack prints its own
+/// plan, all of it: that may include secrets.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  orch plan -o plan
+  orch show plan
+  orch show plan prod/network        what Terraform would do there
+  orch show plan --format json")]
+pub(crate) struct ShowArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Let the tool of this stack show its plan
+    #[arg(value_name = "STACK", conflicts_with = "format")]
+    pub(crate) stack: Option<String>,
+
+    /// The format of the plan
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
+    let file = working_directory(chdir)?.join(&args.file);
+    let (saved, archive) = SavedPlan::read(&file).map_err(|error| unreadable(args, error))?;
+    let mut out = console::stdout();
+    let Some(written) = &args.stack else {
+        match args.format {
+            Format::Text => write_plan(&mut out, &saved.plan)?,
+            Format::Json => {
+                write_plan_json(
+                    &mut out,
+                    &saved.plan,
+                    &Project::default(),
+                    &Problems::default(),
+                )?;
+            }
+        }
+        out.flush()?;
+        return Ok(ExitStatus::Success);
+    };
+    let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
+    if let Some(status) = loaded.check(None)? {
+        return Ok(status);
+    }
+    let stack = loaded.stack(written)?;
+    let path: &StackPath = &loaded.project.stacks[stack].path;
+    let shown = printable(path.as_str());
+    let refused = |what: String| ProgramError::refused(what);
+    let of_stack = saved
+        .stack(path)
+        .ok_or_else(|| refused(format!("the plan has no entry for `{shown}`")))?;
+    let driver = Driver::named(&loaded.project, &of_stack.driver);
+    let tool = driver.and_then(|driver| driver.tool);
+    let (Some(plan), Some(tool)) = (of_stack.plan, tool) else {
+        return Err(refused(format!(
+            "the file has no plan of a tool for `{shown}`"
+        )));
+    };
+    let folder = tempfile::Builder::new().prefix("orch-show-").tempdir();
+    let folder = folder.context("failed to make room for the plan")?;
+    let unpacked = folder.path().join("plan");
+    archive
+        .extract(plan, &unpacked)
+        .map_err(|error| unreadable(args, error.into()))?;
+    let environments = Environments::new(&loaded.project, host_environment());
+    let environment = environments.of_stack(stack).map_err(|problems| {
+        console::diagnostics(&problems, &loaded.project.sources);
+        let error = anyhow!("the environment of `{shown}` cannot be computed");
+        ProgramError::new(ErrorKind::Configuration, error)
+    })?;
+    let mut command = Command::new(tool.program());
+    command
+        .arg("show")
+        .args((!std::io::stdout().is_terminal()).then_some("-no-color"))
+        .arg(&unpacked)
+        .current_dir(path.directory().to_host(&loaded.project.root))
+        .stdin(Stdio::null());
+    for (name, value) in environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let status = command
+        .status()
+        .with_context(|| format!("failed to start `{}`", tool.program()))?;
+    if status.success() {
+        return Ok(ExitStatus::Success);
+    }
+    let message = format!("`{} show` failed for `{shown}`", tool.program());
+    Err(ProgramError::new(ErrorKind::External, anyhow!(message))
+        .hint("a plan can be shown where the tool is initialised as it was when it was made"))
+}
+
+/// Explains why a file cannot be shown.
+fn unreadable(args: &ShowArgs, error: SavedPlanError) -> ProgramError {
+    let kind = match &error {
+        SavedPlanError::Archive(ReadError::Refused { .. })
+        | SavedPlanError::Damaged(_)
+        | SavedPlanError::Newer { .. } => ErrorKind::Configuration,
+        SavedPlanError::Archive(_) => ErrorKind::External,
+    };
+    let file = args.file.display().to_string();
+    let context = format!("`{}` cannot be used as a plan", printable(&file));
+    let error = ProgramError::new(kind, anyhow::Error::new(error).context(context));
+    if kind == ErrorKind::Configuration {
+        error.hint("make a new plan with `orch plan -o FILE`")
+    } else {
+        error
+    }
+}
