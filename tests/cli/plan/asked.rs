@@ -146,6 +146,11 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
     );
     assert_eq!(sandbox.orch("plan --full").code(), 0);
     assert!(sandbox.path("/asked-a").exists());
+    std::fs::rename(sandbox.path("/b"), sandbox.path("/c")).unwrap();
+    let output = sandbox.orch("plan");
+    let told = "note: stack `/b` is on record and not in the tree";
+    assert!(output.stderr.contains(told), "{output:?}");
+    std::fs::rename(sandbox.path("/c"), sandbox.path("/b")).unwrap();
     sandbox.write("/a/more", "");
     assert_eq!(sandbox.orch("state taint b").code(), 0);
     assert_snapshot!(sandbox.orch("plan").stdout, @"

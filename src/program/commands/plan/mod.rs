@@ -14,6 +14,7 @@ use orch::change::{Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{Plan, SavedPlan, SavedStack, archive, conditions, operations};
+use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::project::tag::TagFilter;
 use orch::report::{Document, write_plan, write_plan_json};
@@ -166,6 +167,21 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     })
 }
 
+/// Notes that stacks are on record and not in the tree: a plan has no entries for these.
+fn note_missing(standings: &Standings) {
+    let mut missing = standings.missing.keys();
+    let Some(first) = missing.next() else { return };
+    let first = printable(first);
+    let others = match missing.count() {
+        0 => format!("stack `{first}` is"),
+        1 => format!("stack `{first}` and 1 more are"),
+        more => format!("stack `{first}` and {more} more are"),
+    };
+    console::note(&format!(
+        "{others} on record and not in the tree; the plan leaves what they stand for as it is, and `orch list --status removed,absent` lists them"
+    ));
+}
+
 /// What is on record, and how the stacks stand according to it.
 pub(super) struct OnRecord {
     document: document::Document,
@@ -228,6 +244,7 @@ impl Loaded {
         let counted = orch::change::Counted::default();
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, true)?;
+        note_missing(&standings);
         Ok(Some(OnRecord {
             document,
             standings,
