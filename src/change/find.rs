@@ -142,7 +142,7 @@ pub fn find(
 /// # Errors
 ///
 /// If git cannot determine the differences, or no thread can be started.
-pub(super) fn causes_since(
+pub fn causes_since(
     present: Present<'_>,
     commit: &CommitId,
     stacks: &[StackIndex],

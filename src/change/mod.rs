@@ -38,7 +38,7 @@ pub use computed::{HostEnvironment, add_computed};
 pub use digest::{InputDigest, InputDigests, digests};
 pub use error::ChangeError;
 pub use files::ChangedFiles;
-pub use find::{Changes, find};
+pub use find::{Changes, causes_since, find};
 pub use listed::{add_uncounted, inputs_of};
 pub use present::{Present, UncommittedChanges};
 pub use shared::{SharedData, shared_data};

@@ -166,6 +166,19 @@ impl Loaded {
     ) -> Result<Standings> {
         self.digest(counted)?;
         let failed = "failed to compare the stacks with what is on record";
+        let digests = &self.digested.as_ref().context("digests were made")?.digests;
+        let standings = self.with_present(counted, |present| {
+            standings(present, digests, document, address, explains)
+        });
+        Ok(standings?.context(failed)?)
+    }
+
+    /// Calls a function with the project as it is on disk. Git must have been read.
+    pub(super) fn with_present<T>(
+        &self,
+        counted: Counted,
+        call: impl FnOnce(Present<'_>) -> T,
+    ) -> Result<T> {
         let read = self.read.as_ref().context("git was read")?;
         let status = read.status.as_ref().map(Vec::clone).unwrap_or_default();
         let host: Vec<(String, String)> = host_environment().collect();
@@ -174,16 +187,13 @@ impl Loaded {
             counted,
             same: BTreeSet::new(),
         };
-        let present = Present {
+        Ok(call(Present {
             project: &self.project,
             listing: &self.listing,
             repository: &read.repository,
             uncommitted: &uncommitted,
             host: &host,
-        };
-        let digests = &self.digested.as_ref().context("digests were made")?.digests;
-        let standings = standings(present, digests, document, address, explains);
-        Ok(standings.context(failed)?)
+        }))
     }
 
     /// Makes the digests of all stacks, unless that has been done.

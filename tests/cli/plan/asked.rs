@@ -160,3 +160,34 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
     Plan: 1 to create, 1 to update, 0 to replace, 0 to delete; 0 unchanged.
     ");
 }
+
+#[test]
+fn a_stack_that_a_later_commit_was_applied_to_is_blocked() {
+    let sandbox = project(&[("/a", "exit 2"), ("/b", "exit 2")]);
+    let state = "orch {\n  config {\n    state {\n      project = \"acme\"\n    }\n  }\n}\n";
+    sandbox.write("/state.orch.hcl", state);
+    let repository = Repository::of(sandbox);
+    assert_eq!(repository.orch("state init").code(), 0);
+    repository.write("/a/more", "");
+    repository.git("add -A");
+    repository.git("commit -q -m more");
+    assert_eq!(repository.orch("state adopt").code(), 0);
+    repository.git("checkout -q HEAD~1");
+    let blocked = |arguments: &str| {
+        let plan = repository
+            .orch(&format!("plan --format json {arguments}"))
+            .json();
+        let stacks = plan["stacks"].as_array().unwrap().iter();
+        let told = stacks.map(|stack| stack["blocked"].is_string());
+        told.collect::<Vec<bool>>()
+    };
+    assert_eq!(blocked(""), [true, false]);
+    assert_eq!(blocked("--allow-rollback"), [false, false]);
+    assert_eq!(repository.orch("plan --detailed-exitcode").code(), 2);
+    // A branch that has touched it since means what it says.
+    repository.git("checkout -q -b side");
+    repository.write("/a/other", "");
+    repository.git("add -A");
+    repository.git("commit -q -m side");
+    assert_eq!(blocked(""), [false, false]);
+}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use orch::driver::{Answer, PlanKind};
 use orch::plan::FailedAsk;
-use orch::plan::entry::{Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason};
+use orch::plan::entry::{Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason, ReasonSource};
 use orch::project::Project;
 use orch::project::stack::StackIndex;
 
@@ -50,13 +50,29 @@ pub(super) fn needs<'s, 'p>(
     let all = subjects.all.iter();
     let need = |subject: &'s Subject<'p>| Needed {
         subject,
-        need: known(loaded, subject, recorded).need(options),
+        need: match &subject.blocked {
+            // Nobody is asked about what is not to be done.
+            Some(why) => Need::Settled(Action::NoOp, Reason::new(ReasonSource::State, why)),
+            None => known(loaded, subject, recorded).need(options),
+        },
     };
     all.map(need).collect()
 }
 
 /// What is to be done with each stack, before it is known what runs after what.
 pub(super) struct Settled(Vec<(StackIndex, Result<Decided, String>)>);
+
+/// Says of the entries of blocked stacks why they are blocked.
+pub(super) fn block(subjects: &Subjects<'_>, project: &Project, entries: &mut [PlanEntry]) {
+    let blocked = subjects.all.iter().filter_map(|subject| {
+        let why = subject.blocked.clone()?;
+        Some((&project.stacks[subject.stack].path, why))
+    });
+    let mut blocked: BTreeMap<_, String> = blocked.collect();
+    for entry in entries {
+        entry.blocked = blocked.remove(&entry.stack);
+    }
+}
 
 struct Decided {
     action: Action,
@@ -156,7 +172,7 @@ impl Settled {
                     stack: path(&stack),
                     action: Action::NoOp,
                     reason: Reason::new(
-                        orch::plan::entry::ReasonSource::Driver,
+                        ReasonSource::Driver,
                         format!("cannot be planned yet: {why}"),
                     ),
                     counts: None,

@@ -1,5 +1,6 @@
 //! `orch plan`
 
+mod ahead;
 mod ask;
 mod entries;
 
@@ -74,6 +75,10 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) init: bool,
 
+    /// Plan also what would put back what a later commit has applied
+    #[arg(long)]
+    pub(crate) allow_rollback: bool,
+
     /// Write the plan to a file, with the plans of the tools
     ///
     /// Only its owner can read it: the plans of tools may hold secrets. It is a zip archive; `orch show`
@@ -135,7 +140,8 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
-    let subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced)?;
+    let allows = args.allow_rollback;
+    let subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
     let (plan, asked) = match loaded.plan(args, &query, &subjects, recorded.as_ref())? {
         Ok(planned) => planned,
         Err(status) => return Ok(status),
@@ -193,6 +199,8 @@ pub(super) struct Subject<'p> {
     stack: StackIndex,
     driver: Driver<'p>,
     is_replaced: bool,
+    /// Why nothing may be done with it.
+    blocked: Option<String>,
 }
 
 /// The stacks that are planned.
@@ -257,6 +265,7 @@ impl Loaded {
         selection: &Selection,
         recorded: Option<&OnRecord>,
         replaced: &BTreeSet<StackIndex>,
+        allow_rollback: bool,
     ) -> Result<Subjects<'_>> {
         let outside: Vec<StackIndex> = replaced
             .iter()
@@ -275,6 +284,10 @@ impl Loaded {
         };
         let document = recorded.map(|recorded| &recorded.document);
         let pairs = document.map(|document| Pairs::new(&self.project.stacks, document));
+        let ahead = match recorded {
+            Some(recorded) if !allow_rollback => self.ahead(recorded)?,
+            _ => BTreeMap::new(),
+        };
         let driver_on_record = |stack: StackIndex| {
             let entry = document?.stacks.get(pairs.as_ref()?.key(stack)?)?;
             entry.other.get("driver")?.as_str()
@@ -291,6 +304,7 @@ impl Loaded {
                     stack,
                     driver,
                     is_replaced: replaced.contains(&stack),
+                    blocked: ahead.get(&stack).cloned(),
                 }),
                 None => subjects.without_driver += 1,
             }
@@ -319,7 +333,8 @@ impl Loaded {
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
         };
         let operations = operations(&self.project, &self.graph, settled.actions());
-        let (entries, failed) = settled.entries(&self.project, &after);
+        let (mut entries, failed) = settled.entries(&self.project, &after);
+        entries::block(subjects, &self.project, &mut entries);
         for failed in &failed {
             asked.show_output(&failed.stack, &failed.why)?;
         }
