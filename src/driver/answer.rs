@@ -68,8 +68,11 @@ pub enum AnswerAction {
 #[derive(Debug, thiserror::Error)]
 pub enum BadAnswer {
     /// It is not such an object.
-    #[error("the answer is not a JSON object as expected: {0}")]
+    #[error("the answer is not as expected: {0}")]
     Malformed(#[from] serde_json::Error),
+    /// It is something else.
+    #[error("the answer is not a JSON object")]
+    NotAnObject,
     /// The action may not be answered.
     #[error("the driver answers `{0}`, which it may not")]
     NotAllowed(&'static str),
@@ -112,8 +115,11 @@ impl Answer {
             is_complete: true,
             ..Answer::default()
         };
-        if text.trim_ascii().is_empty() {
-            return Ok(answer);
+        // A list would be read like the fields of an object in order.
+        match text.trim_ascii_start().first() {
+            None => return Ok(answer),
+            Some(b'{') => {}
+            Some(_) => return Err(BadAnswer::NotAnObject),
         }
         let written: Written = serde_json::from_slice(text)?;
         let numbers = [written.add, written.change, written.remove];

@@ -42,6 +42,8 @@ pub struct StepPlan<'p> {
     pub words: Words<'p>,
     /// What its exit statuses mean.
     pub exit_codes: ExitCodes,
+    /// Whether it writes the plan, and perhaps an answer.
+    pub is_plan: bool,
     /// Whether its output is an answer, which is kept from logs: it may hold secrets.
     pub is_answer: bool,
 }
@@ -95,6 +97,7 @@ impl<'p> Driver<'p> {
                         success: None,
                         changes: Some(self.changes_on_exit().into()),
                     },
+                    is_plan: true,
                     ..step
                 }));
                 if let Some(tool) = self.tool {
@@ -104,6 +107,7 @@ impl<'p> Driver<'p> {
                         name: "show",
                         words: Words::BuiltIn(words),
                         exit_codes: ExitCodes::default(),
+                        is_plan: false,
                         is_answer: true,
                     });
                 }
@@ -141,6 +145,7 @@ impl<'p> Driver<'p> {
             name: step.name(),
             words,
             exit_codes: ExitCodes::default(),
+            is_plan: false,
             is_answer: false,
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, BufReader, ErrorKind};
+use std::io::{self, BufReader, ErrorKind, Read as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +29,9 @@ const SHOWN_FILE: &str = "show.json";
 
 /// The file that a driver may write an answer to.
 const ANSWER_FILE: &str = "answer.json";
+
+/// How many bytes such an answer may have.
+const MAX_ANSWER: u64 = 1 << 20;
 
 /// The variable that says where Terraform keeps its data.
 const DATA: &str = "TF_DATA_DIR";
@@ -90,6 +93,12 @@ pub enum NoAnswer {
     /// The plan is.
     #[error(transparent)]
     Plan(#[from] BadPlan),
+    /// What the driver has written is no file.
+    #[error("the answer cannot be read: it is not a file")]
+    NotAFile,
+    /// It is too long.
+    #[error("the answer is longer than 1 MiB")]
+    TooLong,
     /// It cannot be read.
     #[error("the answer cannot be read: {0}")]
     Read(#[from] io::Error),
@@ -183,12 +192,28 @@ pub fn answer(
         let file = File::open(folder.join(SHOWN_FILE))?;
         return Ok(read_plan(BufReader::new(file))?);
     }
-    let text = match fs::read(folder.join(ANSWER_FILE)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+    let text = written(&folder.join(ANSWER_FILE))?;
+    Ok(Answer::written(has_changes, &text)?)
+}
+
+/// Returns what a driver has written to a file; nothing if there is no file.
+fn written(path: &Path) -> Result<Vec<u8>, NoAnswer> {
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    Ok(Answer::written(has_changes, &text)?)
+    // Nobody writes to a pipe any more: reading it would never end.
+    if !found.is_file() {
+        return Err(NoAnswer::NotAFile);
+    }
+    let mut text = Vec::new();
+    let file = File::open(path)?;
+    file.take(MAX_ANSWER + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_ANSWER {
+        return Err(NoAnswer::TooLong);
+    }
+    Ok(text)
 }
 
 struct Preparation<'a, 'p> {
@@ -243,6 +268,11 @@ impl Preparation<'_, '_> {
                 directory: directory.clone(),
                 environment: environment.clone(),
                 answer: step.is_answer.then(|| folder.join(SHOWN_FILE)),
+                stale: if step.is_plan {
+                    vec![plan_file.clone(), folder.join(ANSWER_FILE)]
+                } else {
+                    Vec::new()
+                },
             };
             let exit_codes = Arc::new(step.exit_codes);
             commands.push((Step::CommandWith(step.name.into(), exit_codes), task));
@@ -274,11 +304,12 @@ impl Preparation<'_, '_> {
         if !is_set("TF_IN_AUTOMATION") {
             environment.insert("TF_IN_AUTOMATION".to_owned(), Some("1".to_owned()));
         }
+        // Terraform takes an empty one for none.
         if let Some(own) = environment.get(DATA) {
-            return own.clone();
+            return own.clone().filter(|own| !own.is_empty());
         }
         if let Ok(own) = std::env::var(DATA) {
-            return Some(own);
+            return Some(own).filter(|own| !own.is_empty());
         }
         let key = self.project.stacks[question.stack].path.key()?;
         let data = format!(".terraform/{}", file_name(key.as_str()));

@@ -149,6 +149,7 @@ impl RunRequest {
                     directory,
                     environment,
                     answer: None,
+                    stale: Vec::new(),
                 }),
                 Err(error) => missing.entry(error).or_default().push(stack),
             }

@@ -7,6 +7,12 @@ use crate::plan::Plan;
 use crate::plan::entry::PlanEntry;
 use crate::printable::printable;
 
+/// How many characters of a reason are shown.
+const MAX_REASON: usize = 200;
+
+/// How wide a column gets; what is longer stands out.
+const MAX_WIDTH: usize = 200;
+
 /// How many stacks a condition names.
 const MAX_NAMED: usize = 3;
 
@@ -20,7 +26,7 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     let lines: Vec<[String; 5]> = shown.map(line).collect();
     let width = |column: usize| {
         let widths = lines.iter().map(|line| line[column].chars().count());
-        widths.max().unwrap_or_default()
+        widths.max().unwrap_or_default().min(MAX_WIDTH)
     };
     let widths: [usize; 4] = std::array::from_fn(width);
     for [sign, path, action, reason, counts] in &lines {
@@ -38,7 +44,13 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
 
 fn line(entry: &PlanEntry) -> [String; 5] {
     let path = printable(entry.stack.as_str()).into_owned();
-    let reason = |text: &str| printable(text).into_owned();
+    let reason = |text: &str| {
+        let text = printable(text);
+        match text.char_indices().nth(MAX_REASON) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text.into_owned(),
+        }
+    };
     if let Some(why) = &entry.blocked {
         let text = format!("blocked: {why}");
         return [

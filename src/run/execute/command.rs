@@ -40,6 +40,8 @@ pub struct Task {
     /// The file that its standard output goes to, instead of where the run shows it: an answer, which may
     /// hold secrets.
     pub answer: Option<PathBuf>,
+    /// Files that an earlier attempt may have left, which are removed before it starts.
+    pub stale: Vec<PathBuf>,
 }
 
 /// What takes the output of one attempt, in a thread of its own.
@@ -139,6 +141,16 @@ impl Executor for Commands<'_> {
                 (true, Some((pipes, recording)))
             }
         };
+        for file in &task.stale {
+            match std::fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Failure::NotStarted(format!(
+                        "what an earlier attempt has written cannot be removed: {error}"
+                    )));
+                }
+                _ => {}
+            }
+        }
         if let Some(file) = &task.answer {
             // Its folder is private.
             let file = File::create(file);

@@ -3,6 +3,7 @@
 mod asked;
 mod drivers;
 mod saved;
+mod hostile;
 mod terraform;
 
 use crate::support::Sandbox;

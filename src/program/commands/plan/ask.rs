@@ -68,6 +68,8 @@ impl AskedTools {
     /// Shows on stderr what the tool of a stack has printed.
     pub(super) fn show_output(&self, stack: &StackPath, why: &str) -> Result<()> {
         let mut writers = console::writers_to_stderr();
+        // A reason may quote what a driver has written.
+        let why = printable(why);
         writers.say(&format!("orch: {}: {why}\n", printable(stack.as_str())));
         let logs = self.output.as_ref().and_then(|output| output.logs.as_ref());
         let Some((logs, &(turn, attempt))) = logs.zip(self.attempts.get(stack)) else {
@@ -252,7 +254,9 @@ fn private_folder(loaded: &Loaded) -> Result<TempDir> {
         Some(folder.private_directory(FOLDER).context(NO_ROOM)?)
     };
     let mut builder = tempfile::Builder::new();
-    let builder = builder.prefix("orch-plan-");
+    builder.prefix("orch-plan-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let folder = match place {
         Some(place) => builder.tempdir_in(place),
         None => builder.tempdir(),
