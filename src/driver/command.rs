@@ -75,7 +75,11 @@ impl<'p> Driver<'p> {
         match purpose {
             Purpose::Ask(kind) => {
                 let step = match kind {
-                    PlanKind::RefreshOnly if self.tool.is_none() => DriverStep::Read,
+                    PlanKind::RefreshOnly
+                        if self.tool.is_none() || self.writes(DriverStep::Read) =>
+                    {
+                        DriverStep::Read
+                    }
                     _ => DriverStep::Plan,
                 };
                 let plan = |tool: Tool| {
@@ -148,6 +152,11 @@ impl<'p> Driver<'p> {
             is_plan: false,
             is_answer: false,
         })
+    }
+
+    /// Returns whether its block has a command for this.
+    pub(super) fn writes(&self, step: DriverStep) -> bool {
+        self.block.is_some_and(|it| it.commands.contains_key(&step))
     }
 
     fn changes_on_exit(&self) -> Vec<i32> {

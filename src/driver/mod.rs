@@ -100,8 +100,7 @@ impl<'p> Driver<'p> {
 
     /// Returns whether it can do something.
     pub fn has(&self, step: DriverStep) -> bool {
-        let is_written = self.block.is_some_and(|it| it.commands.contains_key(&step));
-        is_written || self.tool.is_some()
+        self.writes(step) || self.tool.is_some()
     }
 }
 

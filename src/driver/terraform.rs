@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::answer::{Answer, Counts, ResourceChange};
+use super::command::PlanKind;
 use super::outputs::{OutputDigest, OutputDigests, digest};
 
 /// The first number of the formats that can be read.
@@ -31,6 +32,9 @@ struct PlanJson {
     format_version: String,
     #[serde(default)]
     resource_changes: Vec<ResourceJson>,
+    /// What differs from the state of the tool: all that a plan with `-refresh-only` is about.
+    #[serde(default)]
+    resource_drift: Vec<ResourceJson>,
     #[serde(default)]
     output_changes: BTreeMap<String, ChangeJson>,
     #[serde(default)]
@@ -131,7 +135,7 @@ impl ChangeJson {
     }
 }
 
-/// Reads the plan that `show -json` has printed.
+/// Reads the plan of a kind that `show -json` has printed.
 ///
 /// Something exists if the state has a resource, or an output that is not about to be created: constant
 /// outputs are part of the state before anything was ever applied.
@@ -139,7 +143,7 @@ impl ChangeJson {
 /// # Errors
 ///
 /// If it is not such a plan, or not a finished one.
-pub fn read_plan(text: impl Read) -> Result<Answer, BadPlan> {
+pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
     let plan: PlanJson = serde_json::from_reader(text)?;
     if !plan.format_version.starts_with(FORMAT) {
         return Err(BadPlan::Format(plan.format_version));
@@ -147,6 +151,10 @@ pub fn read_plan(text: impl Read) -> Result<Answer, BadPlan> {
     if plan.errored {
         return Err(BadPlan::Errored);
     }
+    let changed = match kind {
+        PlanKind::Normal | PlanKind::Destroy => &plan.resource_changes,
+        PlanKind::RefreshOnly => &plan.resource_drift,
+    };
     let mut counts = Counts::default();
     let mut resources = Vec::new();
     for ResourceJson {
@@ -154,7 +162,7 @@ pub fn read_plan(text: impl Read) -> Result<Answer, BadPlan> {
         mode,
         deposed,
         change,
-    } in &plan.resource_changes
+    } in changed
     {
         if mode == "data" || !change.changes() {
             continue;

@@ -190,7 +190,7 @@ pub fn answer(
     let folder = folder_of(folder, number);
     if question.driver.tool.is_some() {
         let file = File::open(folder.join(SHOWN_FILE))?;
-        return Ok(read_plan(BufReader::new(file))?);
+        return Ok(read_plan(BufReader::new(file), question.kind)?);
     }
     let text = written(&folder.join(ANSWER_FILE))?;
     Ok(Answer::written(has_changes, &text)?)

@@ -347,7 +347,7 @@ impl Known<'_> {
                     _ => (Action::Replace, reason),
                 }
             }
-            Asked::Delete if has_changes => (
+            Asked::Delete if has_changes && answer.exists != Some(false) => (
                 Action::Delete,
                 Reason::new(ReasonSource::Option, "--destroy"),
             ),

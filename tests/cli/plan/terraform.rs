@@ -1,5 +1,7 @@
 //! Plans of real Terraform.
 
+use insta::assert_snapshot;
+
 use crate::support::{Sandbox, skipped};
 
 const MAIN: &str = r#"variable "x" {
@@ -66,4 +68,38 @@ fn terraform_is_recognised_and_its_plan_is_read() {
         "output \"more\" {\n  value = terraform_data.a.id\n}\n",
     );
     assert_eq!(planned(""), (r#"["update"]"#.to_owned(), counts(0, 0, 0)));
+}
+
+/// A `terraform` whose state differs from what is there.
+const DRIFTED: &str = r#"#!/bin/sh
+echo "$@" >> calls
+case $1 in
+plan) exit 2 ;;
+show) echo '{"format_version":"1.2","resource_drift":[{"address":"x.y","mode":"managed","change":{"actions":["update"]}}]}' ;;
+esac
+"#;
+
+#[cfg(unix)]
+#[test]
+fn what_has_drifted_is_shown() {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/a/stack.orch.hcl", "stack {\n}\n");
+    sandbox.write("/a/main.tf", "");
+    let path = "orch {\n  config {\n    run {\n      env {\n        PATH = \"${terramate.root.path.fs.absolute}/bin:${env.PATH}\"\n      }\n    }\n  }\n}\n";
+    sandbox.write("/path.orch.hcl", path);
+    sandbox.write_program("/bin/terraform", DRIFTED);
+    let output = sandbox.orch("plan --refresh-only");
+    assert_eq!(output.code(), 0, "{output:?}");
+    assert_snapshot!(output.stdout, @"
+        /a  no-op  has drifted  +0 ~1 -0
+
+    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 unchanged.
+    ");
+    assert!(sandbox.read("/a/calls").contains(" -refresh-only\n"));
+    // Drift alone is no change.
+    assert!(sandbox.orch("plan").stdout.starts_with("Plan: 0 to create"));
+    let own = "driver \"terraform\" {\n  read = [\"terraform\", \"own\"]\n}\n";
+    sandbox.write("/driver.orch.hcl", own);
+    assert_eq!(sandbox.orch("plan --refresh-only").code(), 0);
+    assert!(sandbox.read("/a/calls").contains("\nown\n"));
 }
