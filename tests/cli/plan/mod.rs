@@ -2,8 +2,8 @@
 
 mod asked;
 mod drivers;
-mod saved;
 mod hostile;
+mod saved;
 mod terraform;
 
 use crate::support::Sandbox;
