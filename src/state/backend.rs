@@ -217,13 +217,13 @@ impl Backend {
         }
     }
 
-    /// Copies a document that is about to be replaced, and removes the oldest copies.
-    pub(super) fn back_up(&self, read: &Read) -> Result<(), StoreError> {
+    /// Copies the text of a document that is about to be replaced, and removes the oldest copies.
+    pub(super) fn back_up(&self, serial: u64, bytes: &[u8]) -> Result<(), StoreError> {
         if self.backups == 0 {
             return Ok(());
         }
-        let key = self.backup_key(read.document.serial);
-        match self.store.put(&key, &read.bytes, &Condition::Absent) {
+        let key = self.backup_key(serial);
+        match self.store.put(&key, bytes, &Condition::Absent) {
             // Whoever copied it before copied the same.
             Ok(_) | Err(PutError::Refused) => {}
             Err(PutError::Unknown(error)) => return Err(error),

@@ -77,8 +77,12 @@ impl Edit<'_> {
     ) -> Result<(T, Document), EditError<E>> {
         for _ in 0..ATTEMPTS {
             let now = clock.now();
-            let read = read(backend)?;
-            let mut document = read.document.clone();
+            let Read {
+                mut document,
+                bytes,
+                version,
+            } = read(backend)?;
+            let replaced = document.serial;
             document.serial += 1;
             let freed = free(backend, &mut document, self.author, now)?;
             let result = change(&mut document, now).map_err(EditError::Refused)?;
@@ -86,8 +90,8 @@ impl Edit<'_> {
             if self.dry_run {
                 return Ok((result, document));
             }
-            backend.back_up(&read)?;
-            let condition = Condition::Unchanged(read.version);
+            backend.back_up(replaced, &bytes)?;
+            let condition = Condition::Unchanged(version);
             if let Swap::Done(_) = backend.swap(&document, &condition)? {
                 if let Some((lock, _)) = freed {
                     backend.delete_record(&lock.run);
@@ -269,21 +273,17 @@ pub fn restore(
             return Ok(document);
         }
         if let Some(read) = &current {
-            backend.back_up(read).map_err(LockError::from)?;
+            backend
+                .back_up(read.document.serial, &read.bytes)
+                .map_err(LockError::from)?;
         }
         let swapped = backend
             .swap(&document, &condition)
             .map_err(LockError::from)?;
-        if let Swap::Done(version) = swapped {
+        if let Swap::Done(_) = swapped {
             if current.is_none() {
                 // Should this one be lost too, its backup tells the serial.
-                let bytes = document.to_bytes();
-                let read = Read {
-                    document: document.clone(),
-                    bytes,
-                    version,
-                };
-                _ = backend.back_up(&read);
+                _ = backend.back_up(document.serial, &document.to_bytes());
             }
             return Ok(document);
         }

@@ -117,8 +117,12 @@ fn try_lock(
 ) -> Result<Locked, LockError> {
     let code = Uuid::new_v4().to_string();
     for attempt in 1..=ATTEMPTS {
-        let read = read(backend)?;
-        let mut document = read.document.clone();
+        let Read {
+            mut document,
+            bytes,
+            version,
+        } = read(backend)?;
+        let replaced = document.serial;
         document.serial += 1;
         let freed = free(backend, &mut document, author, clock.now())?;
         let (taken_over, presence) = match freed {
@@ -160,8 +164,8 @@ fn try_lock(
             backend.delete_record(run);
             error
         };
-        backend.back_up(&read).map_err(give_up)?;
-        let condition = Condition::Unchanged(read.version);
+        backend.back_up(replaced, &bytes).map_err(give_up)?;
+        let condition = Condition::Unchanged(version);
         match backend.swap(&document, &condition).map_err(give_up)? {
             Swap::Done(version) => {
                 backend.delete_other_records(run);
@@ -358,8 +362,12 @@ pub fn unlock(
 ) -> Result<Unlocked, UnlockError> {
     let mut damage = None;
     for _ in 0..ATTEMPTS {
-        let read = read(backend)?;
-        let mut document = read.document.clone();
+        let Read {
+            mut document,
+            bytes,
+            version: replaced_version,
+        } = read(backend)?;
+        let replaced = document.serial;
         let lock = document.lock.clone().ok_or(UnlockError::NotLocked)?;
         let (record, version) = match salvage::find(backend, &lock.run)? {
             None => (None, None),
@@ -418,19 +426,22 @@ pub fn unlock(
         let lost = || damage.as_ref().map(|_| RECORD_LOST.to_owned());
         let reason = unlocking.reason.clone().or_else(lost);
         settle(&mut document, &lock, record.as_ref(), author, now, reason);
-        let unlocked = |damage| Unlocked {
-            lock: lock.clone(),
-            document: document.clone(),
-            damage,
-        };
         if unlocking.dry_run {
-            return Ok(unlocked(damage));
+            return Ok(Unlocked {
+                lock,
+                document,
+                damage,
+            });
         }
-        backend.back_up(&read)?;
-        let condition = Condition::Unchanged(read.version);
+        backend.back_up(replaced, &bytes)?;
+        let condition = Condition::Unchanged(replaced_version);
         if let Swap::Done(_) = backend.swap(&document, &condition)? {
             backend.delete_record(&lock.run);
-            return Ok(unlocked(damage));
+            return Ok(Unlocked {
+                lock,
+                document,
+                damage,
+            });
         }
     }
     Err(LockError::Busy(backend.address()).into())

@@ -158,7 +158,7 @@ pub fn recover(
         if recovery.dry_run {
             return Ok(Recovered { merged, document });
         }
-        backend.back_up(&read)?;
+        backend.back_up(read.document.serial, &read.bytes)?;
         let condition = Condition::Unchanged(read.version);
         if let Swap::Done(_) = backend.swap(&document, &condition)? {
             backend.delete_record(&record.run);
