@@ -52,15 +52,14 @@ impl PresentFiles {
             Some(head) => repository.recorded(head)?,
             None => Vec::new(),
         };
-        let committed = recorded.into_iter().map(|RecordedFile { path, mode, id }| {
-            let file = PresentFile {
-                path: path.clone(),
+        let committed = recorded
+            .into_iter()
+            .map(|RecordedFile { path, mode, id }| PresentFile {
+                path,
                 recorded: Some((mode, id)),
                 is_committed: true,
-            };
-            (path, file)
-        });
-        let mut files: HashMap<ProjectPath, PresentFile> = committed.collect();
+            });
+        let mut uncommitted: HashMap<ProjectPath, PresentFile> = HashMap::new();
         let mut plain: Vec<ProjectPath> = Vec::new();
         for changed in status {
             let path = &changed.path;
@@ -72,7 +71,7 @@ impl PresentFiles {
             ) {
                 plain.push(path.clone());
             }
-            files.insert(
+            uncommitted.insert(
                 path.clone(),
                 PresentFile {
                     path: path.clone(),
@@ -85,7 +84,7 @@ impl PresentFiles {
         plain.dedup();
         let ids = repository.ids_on_disk(&plain)?;
         for (path, id) in plain.iter().zip(ids) {
-            if let Some(file) = files.get_mut(path) {
+            if let Some(file) = uncommitted.get_mut(path) {
                 let mode = file.recorded.take().map(|(mode, _)| mode);
                 file.recorded = mode.zip(id);
             }
@@ -96,8 +95,14 @@ impl PresentFiles {
             !file.path.is_at_or_below(&triggers)
                 && ignores.find_at(&file.path, file.is_repository()).is_none()
         };
-        let mut in_path_order: Vec<PresentFile> = files.into_values().filter(counts).collect();
-        in_path_order.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        let committed = committed.filter(|file| !uncommitted.contains_key(&file.path));
+        let mut in_path_order: Vec<PresentFile> = committed.filter(&counts).collect();
+        in_path_order.extend(uncommitted.into_values().filter(counts));
+        // Names that are not UTF-8 may have become the same.
+        let order = |a: &PresentFile, b: &PresentFile| {
+            a.path.cmp(&b.path).then_with(|| a.line().cmp(&b.line()))
+        };
+        in_path_order.sort_unstable_by(order);
         Ok(PresentFiles { in_path_order })
     }
 
