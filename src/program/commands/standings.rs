@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::thread;
 
 use anyhow::Context as _;
 use orch::change::{
@@ -100,11 +101,11 @@ impl Loaded {
         change: Option<&ChangeQuery>,
         explains: bool,
     ) -> Result<Standings> {
-        let document = self.read_document()?;
+        let counted = self.counted(change);
+        let document = self.read_document_and_digest(counted)?;
         if change.is_some() {
             self.note_namesake()?;
         }
-        let counted = self.counted(change);
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, explains)?;
         if change.is_some() {
@@ -132,6 +133,30 @@ impl Loaded {
         self.opened()?;
         let opened = self.state.as_ref().context("it has just been opened")?;
         opened.read(&self.project)
+    }
+
+    /// Reads the document of this project, and makes the digests of all stacks at the same time.
+    ///
+    /// # Errors
+    ///
+    /// If the document cannot be used; else, if the digests cannot be made.
+    pub(super) fn read_document_and_digest(&mut self, counted: Counted) -> Result<Document> {
+        self.opened()?;
+        let opened = self.state.take().context("it has just been opened")?;
+        let reading = thread::spawn(move || {
+            let document = opened.read_unchecked();
+            (opened, document)
+        });
+        let digested = self.digest(counted);
+        let (opened, document) = match reading.join() {
+            Ok(read) => read,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let opened = self.state.insert(opened);
+        let document = document?;
+        opened.check(&self.project, &document)?;
+        digested?;
+        Ok(document)
     }
 
     /// Notes that a branch or tag has the name that means the document.

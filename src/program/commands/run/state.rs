@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use orch::change::{InputDigests, Pairs, trigger};
+use orch::change::{Counted, InputDigests, Pairs, trigger};
 use orch::folder::GuardedFolder;
 use orch::git::CommitId;
 use orch::printable::printable;
@@ -101,7 +101,9 @@ pub(super) fn take(
         ErrorKind::Configuration => error.hint(NO_RECORD),
         _ => error,
     };
-    let document = loaded.read_document().map_err(what)?;
+    let document = loaded
+        .read_document_and_digest(Counted::default())
+        .map_err(what)?;
     // What is refused needs no lock.
     let mut guard = RollbackGuard::new(args.record.allow_rollback, args.select.fetch);
     check_stacks(loaded, &mut guard, &document, &recorded(run, &actions))?;

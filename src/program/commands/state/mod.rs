@@ -318,9 +318,14 @@ impl Opened {
 
     /// Reads the document, and checks that it is about a project.
     pub(super) fn read(&self, project: &Project) -> Result<document::Document> {
-        let document = read(&self.backend)?;
+        let document = self.read_unchecked()?;
         self.check(project, &document)?;
         Ok(document)
+    }
+
+    /// Reads the document, whatever it is about.
+    pub(super) fn read_unchecked(&self) -> Result<document::Document> {
+        read(&self.backend)
     }
 
     /// Checks that a document is about a project.
