@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::project::stack::{StackIndex, Stacks};
+use crate::project::stack::{Stack, StackIndex, Stacks};
 use crate::state::document::Document;
 
 /// The keys of the entries that belong to stacks of the project.
@@ -55,9 +55,20 @@ impl<'d> Pairs<'d> {
         self.0.iter().map(|(&stack, &key)| (stack, key))
     }
 
-    /// Returns whether no entry belongs to a stack of the project.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Returns whether an entry belongs to a stack of the project.
+    pub fn exist(stacks: &Stacks, document: &'d Document) -> bool {
+        let is_at_path = |stack: &Stack| {
+            let Some(entry) = document.stacks.get(stack.path.as_str()) else {
+                return false;
+            };
+            match (&stack.id, &entry.id) {
+                (Some(id), Some(recorded)) => id.value.eq_ignore_ascii_case(recorded),
+                _ => true,
+            }
+        };
+        // Nearly always, the first stack tells.
+        stacks.iter().any(|(_, stack)| is_at_path(stack))
+            || !Pairs::new(stacks, document).0.is_empty()
     }
 
     /// Returns the entries whose stacks lie elsewhere now: from the key on record to the path of the stack.

@@ -102,7 +102,7 @@ impl Loaded {
         explains: bool,
     ) -> Result<Standings> {
         let counted = self.counted(change);
-        let document = self.read_document_and_digest(counted)?;
+        let document = self.read_and_digest(counted)?;
         if change.is_some() {
             self.note_namesake()?;
         }
@@ -128,23 +128,16 @@ impl Loaded {
         Ok(self.state.as_mut().expect("it has just been opened"))
     }
 
-    /// Reads the document of this project.
-    pub(super) fn read_document(&mut self) -> Result<Document> {
-        self.opened()?;
-        let opened = self.state.as_ref().context("it has just been opened")?;
-        opened.read(&self.project)
-    }
-
     /// Reads the document of this project, and makes the digests of all stacks at the same time.
     ///
     /// # Errors
     ///
     /// If the document cannot be used; else, if the digests cannot be made.
-    pub(super) fn read_document_and_digest(&mut self, counted: Counted) -> Result<Document> {
+    pub(super) fn read_and_digest(&mut self, counted: Counted) -> Result<Document> {
         self.opened()?;
         let opened = self.state.take().context("it has just been opened")?;
         let reading = thread::spawn(move || {
-            let document = opened.read_unchecked();
+            let document = opened.read();
             (opened, document)
         });
         let digested = self.digest(counted);

@@ -247,9 +247,9 @@ impl Loaded {
             );
             return Ok(None);
         }
-        let document = self.read_document();
-        let document = self.refuse(document)?;
         let counted = orch::change::Counted::default();
+        let document = self.read_and_digest(counted);
+        let document = self.refuse(document)?;
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, true)?;
         note_missing(&standings);

@@ -101,9 +101,7 @@ pub(super) fn take(
         ErrorKind::Configuration => error.hint(NO_RECORD),
         _ => error,
     };
-    let document = loaded
-        .read_document_and_digest(Counted::default())
-        .map_err(what)?;
+    let document = loaded.read_and_digest(Counted::default()).map_err(what)?;
     // What is refused needs no lock.
     let mut guard = RollbackGuard::new(args.record.allow_rollback, args.select.fetch);
     check_stacks(loaded, &mut guard, &document, &recorded(run, &actions))?;

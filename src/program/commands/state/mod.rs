@@ -316,15 +316,8 @@ impl Opened {
         })
     }
 
-    /// Reads the document, and checks that it is about a project.
-    pub(super) fn read(&self, project: &Project) -> Result<document::Document> {
-        let document = self.read_unchecked()?;
-        self.check(project, &document)?;
-        Ok(document)
-    }
-
-    /// Reads the document, whatever it is about.
-    pub(super) fn read_unchecked(&self) -> Result<document::Document> {
+    /// Reads the document, whatever project it is about.
+    pub(super) fn read(&self) -> Result<document::Document> {
         read(&self.backend)
     }
 
@@ -392,7 +385,7 @@ fn check_binding(
 
 /// Checks that a document has something in common with a tree.
 fn check_stacks(backend: &Backend, project: &Project, document: &document::Document) -> Result<()> {
-    if document.stacks.is_empty() || !Pairs::new(&project.stacks, document).is_empty() {
+    if document.stacks.is_empty() || Pairs::exist(&project.stacks, document) {
         return Ok(());
     }
     let address = backend.address();
