@@ -114,7 +114,9 @@ fn a_plan_is_a_run_on_record_that_cannot_be_resumed() {
     let resumed = sandbox.orch("run --resume");
     assert_eq!(resumed.code(), 4);
     assert!(resumed.stderr.contains("`orch plan`"), "{resumed:?}");
-    // What the tools answer may be secret.
+    // What the tools answer may be secret, also that of a plan that was killed.
+    sandbox.write("/.orch/plans/orch-plan-killed/0/plan", "secret");
+    assert_eq!(sandbox.orch("plan").code(), 1);
     let left = std::fs::read_dir(sandbox.path("/.orch/plans")).unwrap();
     assert_eq!(left.count(), 0);
 }

@@ -21,6 +21,7 @@ use orch::report::failure_text;
 use orch::run::begun::{BeginError, Circumstances};
 use orch::run::event::{Outcome, RunSummary};
 use orch::run::execute::{Outlet, ProgramFinder};
+use orch::run::recording::RecordingNote;
 use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
 use orch::selection::select::Query;
@@ -38,6 +39,9 @@ use crate::program::exit::ExitStatus;
 
 /// The folder of `.orch` for answers and plans while they are made: both may hold secrets.
 const FOLDER: &str = "plans";
+
+/// How the names of these folders begin.
+const PREFIX: &str = "orch-plan-";
 
 const NO_ROOM: &str = "failed to make room for the plans";
 
@@ -140,7 +144,7 @@ pub(super) fn ask(
         Ok(asking) => asking,
         Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
     };
-    let (summary, output) = carry_out(loaded, args, query, &asked.id, asking)?;
+    let (summary, output) = carry_out(loaded, args, query, &asked.id, folder.path(), asking)?;
     if summary.signal.is_some() {
         return Ok(Err(ExitStatus::Run(summary.exit_status())));
     }
@@ -184,6 +188,7 @@ fn carry_out(
     args: &PlanArgs,
     query: &Query,
     id: &str,
+    folder: &Path,
     asking: Asking,
 ) -> Result<(Arc<RunSummary>, EndedOutput)> {
     let root = &loaded.project.root;
@@ -220,6 +225,11 @@ fn carry_out(
         BeginError::Busy(busy) => holder::explained(busy),
     })?;
     begun.notes.iter().for_each(holder::show);
+    let is_unlocked =
+        |note: &RecordingNote| matches!(note, RecordingNote::NoLock(_) | RecordingNote::Nothing(_));
+    if begun.folder().is_some() && !begun.notes.iter().any(is_unlocked) {
+        sweep(folder);
+    }
     let command = RunCommand::plain(vec!["plan".into()]);
     let mut output = Output::new(
         root,
@@ -245,6 +255,19 @@ fn carry_out(
     Ok((ended.summary, output))
 }
 
+/// Removes the folders that killed plans have left beside ours: while we hold the lock, nobody uses them.
+fn sweep(own: &Path) {
+    let beside = own.parent().and_then(|place| place.read_dir().ok());
+    for entry in beside.into_iter().flatten().flatten() {
+        let is_plan = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_plan && is_folder && entry.path() != own {
+            // What cannot be removed is tried again by the next plan.
+            _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Makes a folder that only its owner can look into, and that goes with the plan.
 fn private_folder(loaded: &Loaded) -> Result<TempDir> {
     let place: Option<PathBuf> = if loaded.rule == RootRule::WorkingDirectory {
@@ -254,7 +277,7 @@ fn private_folder(loaded: &Loaded) -> Result<TempDir> {
         Some(folder.private_directory(FOLDER).context(NO_ROOM)?)
     };
     let mut builder = tempfile::Builder::new();
-    builder.prefix("orch-plan-");
+    builder.prefix(PREFIX);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let folder = match place {

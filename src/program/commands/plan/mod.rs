@@ -45,8 +45,8 @@ Examples:
 /// Show what an apply would do, over all stacks
 ///
 /// Asks the tool of each stack (Terraform, `OpenTofu`, Terragrunt, or that of a `driver` block) what it would change,
-/// and prints one plan. In a project that keeps a state, only stacks are asked that are not as they were
-/// applied. Nothing is changed.
+/// and prints one plan. In a project that keeps a state, only the tools of stacks that are not as they were
+/// applied are asked. What exists is not changed; tools that have never run in a stack are initialised there.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(after_help = PLAN_EXAMPLES, after_long_help = format!("{PLAN_EXAMPLES}\n\n{SEE_SELECTION}"))]
