@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::OutputDigests;
-
 /// What would change in a stack.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
@@ -23,8 +21,6 @@ pub struct Answer {
     pub is_complete: bool,
     /// What changes, one by one, if that is known.
     pub resources: Vec<ResourceChange>,
-    /// The digests of the outputs as they will be, where known.
-    pub outputs: OutputDigests,
 }
 
 /// A change of one resource.

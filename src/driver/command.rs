@@ -1,4 +1,4 @@
-//! The commands of a driver: which steps an operation has, and the words of each.
+//! The commands of a driver that find what would change, and the words of each.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,17 +20,6 @@ pub enum PlanKind {
     Destroy,
     /// To see how what is there differs from what the tool knows.
     RefreshOnly,
-}
-
-/// What a driver is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Find what would change.
-    Ask(PlanKind),
-    /// Bring it about as planned.
-    Apply,
-    /// Remove it as planned.
-    Destroy,
 }
 
 /// One command of a driver.
@@ -58,11 +47,11 @@ pub enum Words<'p> {
 }
 
 impl<'p> Driver<'p> {
-    /// Returns the commands for a purpose, in order. `plan_file` is where a plan is written to or read from,
-    /// `extra` are words of the user for `plan`. None if the driver cannot do it.
+    /// Returns the commands that find what would change, in order. `plan_file` is where the plan is written
+    /// to, `extra` are words of the user for `plan`.
     pub fn steps(
         &self,
-        purpose: Purpose,
+        kind: PlanKind,
         needs_init: bool,
         plan_file: &Path,
         extra: &[OsString],
@@ -72,62 +61,43 @@ impl<'p> Driver<'p> {
             let init = |tool: Tool| words(tool, &["init", "-input=false"]);
             steps.extend(self.step(DriverStep::Init, init, &[]));
         }
-        match purpose {
-            Purpose::Ask(kind) => {
-                let step = match kind {
-                    PlanKind::RefreshOnly
-                        if self.tool.is_none() || self.writes(DriverStep::Read) =>
-                    {
-                        DriverStep::Read
-                    }
-                    _ => DriverStep::Plan,
-                };
-                let plan = |tool: Tool| {
-                    let mut words = words(tool, &["plan", "-input=false", "-detailed-exitcode"]);
-                    let mut out = OsString::from("-out=");
-                    out.push(plan_file);
-                    words.push(out);
-                    match kind {
-                        PlanKind::Normal => {}
-                        PlanKind::Destroy => words.push("-destroy".into()),
-                        PlanKind::RefreshOnly => words.push("-refresh-only".into()),
-                    }
-                    words.extend(extra.iter().cloned());
-                    words
-                };
-                let plan = self.step(step, plan, extra);
-                steps.extend(plan.map(|step| StepPlan {
-                    exit_codes: ExitCodes {
-                        success: None,
-                        changes: Some(self.changes_on_exit().into()),
-                    },
-                    is_plan: true,
-                    ..step
-                }));
-                if let Some(tool) = self.tool {
-                    let mut words = words(tool, &["show", "-json"]);
-                    words.push(plan_file.into());
-                    steps.push(StepPlan {
-                        name: "show",
-                        words: Words::BuiltIn(words),
-                        exit_codes: ExitCodes::default(),
-                        is_plan: false,
-                        is_answer: true,
-                    });
-                }
+        let reads = self.tool.is_none() || self.writes(DriverStep::Read);
+        let step = match kind {
+            PlanKind::RefreshOnly if reads => DriverStep::Read,
+            _ => DriverStep::Plan,
+        };
+        let plan = |tool: Tool| {
+            let mut words = words(tool, &["plan", "-input=false", "-detailed-exitcode"]);
+            let mut out = OsString::from("-out=");
+            out.push(plan_file);
+            words.push(out);
+            match kind {
+                PlanKind::Normal => {}
+                PlanKind::Destroy => words.push("-destroy".into()),
+                PlanKind::RefreshOnly => words.push("-refresh-only".into()),
             }
-            Purpose::Apply | Purpose::Destroy => {
-                let apply = |tool: Tool| {
-                    let mut words = words(tool, &["apply", "-input=false"]);
-                    words.push(plan_file.into());
-                    words
-                };
-                let step = match purpose {
-                    Purpose::Destroy => DriverStep::Destroy,
-                    _ => DriverStep::Apply,
-                };
-                steps.extend(self.step(step, apply, &[]));
-            }
+            words.extend(extra.iter().cloned());
+            words
+        };
+        let plan = self.step(step, plan, extra);
+        steps.extend(plan.map(|step| StepPlan {
+            exit_codes: ExitCodes {
+                success: None,
+                changes: Some(self.changes_on_exit().into()),
+            },
+            is_plan: true,
+            ..step
+        }));
+        if let Some(tool) = self.tool {
+            let mut words = words(tool, &["show", "-json"]);
+            words.push(plan_file.into());
+            steps.push(StepPlan {
+                name: "show",
+                words: Words::BuiltIn(words),
+                exit_codes: ExitCodes::default(),
+                is_plan: false,
+                is_answer: true,
+            });
         }
         steps
     }

@@ -6,7 +6,6 @@
 
 mod answer;
 mod command;
-mod outputs;
 mod terraform;
 
 use crate::path::ProjectPath;
@@ -16,8 +15,7 @@ use crate::project::driver::{DriverBlock, DriverStep, NONE};
 use crate::project::stack::StackIndex;
 
 pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
-pub use self::command::{PlanKind, Purpose, StepPlan, Words};
-pub use self::outputs::OutputDigests;
+pub use self::command::{PlanKind, StepPlan, Words};
 pub use self::terraform::{BadPlan, read_plan};
 
 /// A tool that `orch` knows.
@@ -62,17 +60,6 @@ pub struct Driver<'p> {
     pub tool: Option<Tool>,
     /// Its block, if it has one.
     pub block: Option<&'p DriverBlock>,
-}
-
-/// Why a driver is that of a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChosenBy {
-    /// The configuration names it.
-    Configuration,
-    /// The files of the stack are those of its tool.
-    Files,
-    /// It is on record.
-    Record,
 }
 
 impl<'p> Driver<'p> {
@@ -121,16 +108,15 @@ pub fn driver_of<'p>(
     stack: StackIndex,
     recorded: Option<&str>,
     on_path: ToolsOnPath,
-) -> Option<(Driver<'p>, ChosenBy)> {
+) -> Option<Driver<'p>> {
     if let Some(chosen) = project.driver_of(stack) {
-        let driver = Driver::named(project, &chosen.value)?;
-        return Some((driver, ChosenBy::Configuration));
+        return Driver::named(project, &chosen.value);
     }
     let directory: &ProjectPath = project.stacks[stack].path.directory();
     let files = listing.tool_files(directory);
     let of_tool = |tool: Tool| Driver::named(project, tool.driver());
     if files.terragrunt {
-        return Some((of_tool(Tool::Terragrunt)?, ChosenBy::Files));
+        return of_tool(Tool::Terragrunt);
     }
     // What is on record may have been removed from the configuration since.
     let recorded = recorded.and_then(|name| Driver::named(project, name));
@@ -138,7 +124,7 @@ pub fn driver_of<'p>(
         let is_tool = driver.tool.is_some();
         !is_tool || files.terraform || files.tofu
     }) {
-        return Some((recorded, ChosenBy::Record));
+        return Some(recorded);
     }
     let tool = if files.tofu || files.terraform && on_path.tofu && !on_path.terraform {
         Tool::OpenTofu
@@ -147,5 +133,5 @@ pub fn driver_of<'p>(
     } else {
         return None;
     };
-    Some((of_tool(tool)?, ChosenBy::Files))
+    of_tool(tool)
 }

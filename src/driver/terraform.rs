@@ -5,10 +5,10 @@ use std::io::Read;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 use super::answer::{Answer, Counts, ResourceChange};
 use super::command::PlanKind;
-use super::outputs::{OutputDigest, OutputDigests, digest};
 
 /// The first number of the formats that can be read.
 const FORMAT: &str = "1.";
@@ -64,10 +64,6 @@ struct ChangeJson {
     after: Option<Box<RawValue>>,
     #[serde(default)]
     after_unknown: Option<Box<RawValue>>,
-    #[serde(default)]
-    before_sensitive: Option<Box<RawValue>>,
-    #[serde(default)]
-    after_sensitive: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -116,23 +112,18 @@ impl ChangeJson {
         let texts = parts.map(|value| value.as_deref().map_or("", RawValue::get));
         digest(texts.map(str::as_bytes))
     }
+}
 
-    fn output(&self) -> Option<OutputDigest> {
-        let is = |value: &Option<Box<RawValue>>, text: &str| {
-            value.as_deref().is_some_and(|value| value.get() == text)
-        };
-        if self.actions.iter().any(|action| action == "delete") && self.actions.len() == 1 {
-            return None;
-        }
-        if is(&self.after_sensitive, "true") || is(&self.before_sensitive, "true") {
-            return Some(OutputDigest::Sensitive);
-        }
-        if !(self.after_unknown.is_none() || is(&self.after_unknown, "false")) {
-            return Some(OutputDigest::Unknown);
-        }
-        let value = self.after.as_deref().map_or("null", RawValue::get);
-        Some(OutputDigest::Of(digest([value.as_bytes()])))
+/// Returns a digest of parts, each of which counts with its length.
+fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
     }
+    let hash = hasher.finalize();
+    let digits = hash.iter().map(|byte| format!("{byte:02x}"));
+    digits.take(16).collect()
 }
 
 /// Reads the plan of a kind that `show -json` has printed.
@@ -185,7 +176,7 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
             values: change.values(),
         });
     }
-    let outputs = plan.output_changes.iter();
+    let mut outputs = plan.output_changes.iter();
     let changed_outputs = outputs.clone().filter(|(_, change)| change.changes());
     let changed_outputs: Vec<String> = changed_outputs
         .map(|(name, change)| {
@@ -196,10 +187,7 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
             )
         })
         .collect();
-    let had_outputs = outputs
-        .clone()
-        .any(|(_, change)| change.actions != ["create"]);
-    let digests = outputs.filter_map(|(name, change)| Some((name.clone(), change.output()?)));
+    let had_outputs = outputs.any(|(_, change)| change.actions != ["create"]);
     let owns = |state: &StateJson| {
         let values = state.values.as_ref();
         values.is_some_and(|values| values.root_module.owns())
@@ -217,6 +205,5 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         changes: Some(digest(lines.iter().map(String::as_bytes))),
         is_complete: plan.complete.unwrap_or(true),
         resources,
-        outputs: OutputDigests(digests.collect()),
     })
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::entry::Asked;
-use crate::driver::{Answer, BadAnswer, BadPlan, Driver, PlanKind, Purpose, Words, read_plan};
+use crate::driver::{Answer, BadAnswer, BadPlan, Driver, PlanKind, Words, read_plan};
 use crate::project::Project;
 use crate::project::attempt::Attempts;
 use crate::project::command::words_of_list;
@@ -243,10 +243,10 @@ impl Preparation<'_, '_> {
         let needs_init = self.options.init
             || initialized.is_some_and(|path| directory.join(path).symlink_metadata().is_err());
         let plan_file = folder.join(PLAN_FILE);
-        let purpose = Purpose::Ask(question.kind);
-        let steps = question
-            .driver
-            .steps(purpose, needs_init, &plan_file, self.options.extra);
+        let steps =
+            question
+                .driver
+                .steps(question.kind, needs_init, &plan_file, self.options.extra);
         let namespaces = self.environments.namespaces().of_stack(stack);
         let mut commands = Vec::with_capacity(steps.len());
         for step in steps {

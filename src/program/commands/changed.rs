@@ -1,16 +1,13 @@
 //! `--changed`: finding the base and the changes, and refusing where the base is unknown.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Context as _;
 use orch::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
-use orch::change::{
-    self, Changes, Counted, Present, Since, SinceBase, SwitchedOff, UncommittedChanges,
-};
+use orch::change::{self, Changes, Counted, Since, SinceBase, SwitchedOff};
 use orch::diagnostic::Code;
-use orch::git::{ChangedFile, FileState, GitError, Repository};
+use orch::git::{ChangedFile, CommitId, FileState, GitError, Repository};
 use orch::path::StackPath;
 use orch::plan::is_saved_plan;
 use orch::printable::printable;
@@ -18,8 +15,8 @@ use orch::project::Problems;
 use orch::report::Refusal;
 use tracing::{debug, info};
 
+use super::Loaded;
 use super::selection_flags::{ChangeSource, SelectArgs};
-use super::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
@@ -200,6 +197,14 @@ impl Loaded {
         }
     }
 
+    /// Returns the commit of HEAD, if there is one and git can tell.
+    pub(super) fn head(&mut self) -> Option<CommitId> {
+        let read = self.read().ok()?;
+        let head = read.repository.commit("HEAD").ok().flatten();
+        self.read = Some(read);
+        head
+    }
+
     /// Finds what has changed, and prints the base.
     pub(super) fn changes(&mut self, query: &ChangeQuery) -> Result<Changes> {
         let reading = self.reading.take().context("git was not read")?;
@@ -288,33 +293,29 @@ impl Loaded {
         problems: &mut Problems,
     ) -> Result<Changes> {
         let counted = self.counted(Some(query));
-        let status = match read.status {
-            // A run needs it again, for the safeguards.
-            Ok(ref files) => files.clone(),
-            // What does not count need not be known.
-            Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
-            Err(error) => {
+        // What does not count need not be known.
+        let is_needed = counted.untracked.is_none() || counted.uncommitted.is_none();
+        let GitState {
+            repository,
+            status,
+            is_rough,
+        } = read;
+        let status = match status {
+            Err(error) if is_needed => {
                 let what = "failed to read the status of the working tree";
                 return Err(anyhow::Error::new(error).context(what).into());
             }
+            status => status,
         };
-        let host: Vec<(String, String)> = host_environment().collect();
-        let uncommitted = UncommittedChanges {
+        // A run needs it again, for the safeguards.
+        self.read = Some(GitState {
+            repository,
             status,
-            counted,
-            same: BTreeSet::new(),
-        };
-        let present = Present {
-            project: &self.project,
-            listing: &self.listing,
-            repository: &read.repository,
-            uncommitted: &uncommitted,
-            host: &host,
-        };
+            is_rough,
+        });
         let changes =
-            change::find(present, base, problems).context("failed to find what has changed")?;
-        self.read = Some(read);
-        Ok(changes)
+            self.with_present(counted, |present| change::find(present, base, problems))?;
+        Ok(changes.context("failed to find what has changed")?)
     }
 
     /// Finds the base; fetches what is missing for that if the user allows it.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use orch::driver::Answer;
 use orch::folder::GuardedFolder;
-use orch::git::Repository;
 use orch::path::StackPath;
 use orch::plan::ask::{self, AskOptions, Asking, CannotAsk, Question};
 use orch::plan::{AskRun, begin};
@@ -49,8 +48,6 @@ const NO_ROOM: &str = "failed to make room for the plans";
 pub(super) struct AskedTools {
     /// The id of the run.
     pub(super) id: String,
-    /// The commit of HEAD.
-    pub(super) head: Option<String>,
     /// The answers, or why there is none.
     pub(super) answers: BTreeMap<StackIndex, std::result::Result<Answer, String>>,
     /// What the tools have printed, and of each stack its turn and its last attempt.
@@ -118,11 +115,8 @@ pub(super) fn ask(
         })
     });
     let questions: Vec<Question<'_>> = questions.collect();
-    let repository = Repository::open(&project.root).ok();
-    let head = repository.and_then(|repository| repository.commit("HEAD").ok().flatten());
     let mut asked = AskedTools {
         id: new_id(&project.root),
-        head: head.map(|head| head.to_string()),
         answers: BTreeMap::new(),
         output: None,
         attempts: BTreeMap::new(),

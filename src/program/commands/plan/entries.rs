@@ -62,18 +62,6 @@ pub(super) fn needs<'s, 'p>(
 /// What is to be done with each stack, before it is known what runs after what.
 pub(super) struct Settled(Vec<(StackIndex, Result<Decided, String>)>);
 
-/// Says of the entries of blocked stacks why they are blocked.
-pub(super) fn block(subjects: &Subjects<'_>, project: &Project, entries: &mut [PlanEntry]) {
-    let blocked = subjects.all.iter().filter_map(|subject| {
-        let why = subject.blocked.clone()?;
-        Some((&project.stacks[subject.stack].path, why))
-    });
-    let mut blocked: BTreeMap<_, String> = blocked.collect();
-    for entry in entries {
-        entry.blocked = blocked.remove(&entry.stack);
-    }
-}
-
 struct Decided {
     action: Action,
     reason: Reason,
@@ -83,12 +71,10 @@ struct Decided {
 /// Decides what is to be done, given what the tools have answered.
 pub(super) fn settle(
     loaded: &Loaded,
-    subjects: &Subjects<'_>,
     recorded: Option<&OnRecord>,
     needs: &[Needed<'_, '_>],
     answers: &BTreeMap<StackIndex, Result<Answer, String>>,
 ) -> Settled {
-    debug_assert_eq!(subjects.all.len(), needs.len());
     let settled = needs.iter().map(|needed| {
         let stack = needed.subject.stack;
         let decided = match &needed.need {
@@ -188,5 +174,17 @@ impl Settled {
             }
         }
         (entries, failed)
+    }
+}
+
+/// Says of the entries of blocked stacks why they are blocked.
+pub(super) fn block(subjects: &Subjects<'_>, project: &Project, entries: &mut [PlanEntry]) {
+    let blocked = subjects.all.iter().filter_map(|subject| {
+        let why = subject.blocked.clone()?;
+        Some((&project.stacks[subject.stack].path, why))
+    });
+    let mut blocked: BTreeMap<_, String> = blocked.collect();
+    for entry in entries {
+        entry.blocked = blocked.remove(&entry.stack);
     }
 }

@@ -140,9 +140,10 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
+    let head = loaded.head().map(|head| head.to_string());
     let allows = args.allow_rollback;
     let subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
-    let (plan, asked) = match loaded.plan(args, &query, &subjects, recorded.as_ref())? {
+    let (plan, asked) = match loaded.plan(args, &query, &subjects, recorded.as_ref(), head)? {
         Ok(planned) => planned,
         Err(status) => return Ok(status),
     };
@@ -300,7 +301,7 @@ impl Loaded {
             let known = driver_on_record(stack);
             let found = driver_of(&self.project, &self.listing, stack, known, on_path);
             match found {
-                Some((driver, _)) => subjects.all.push(Subject {
+                Some(driver) => subjects.all.push(Subject {
                     stack,
                     driver,
                     is_replaced: replaced.contains(&stack),
@@ -319,13 +320,14 @@ impl Loaded {
         query: &Query,
         subjects: &Subjects<'_>,
         recorded: Option<&OnRecord>,
+        head: Option<String>,
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
         let needs = entries::needs(self, subjects, recorded, args.options());
         let asked = match ask::ask(self, args, query, &needs)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
-        let settled = entries::settle(self, subjects, recorded, &needs, &asked.answers);
+        let settled = entries::settle(self, recorded, &needs, &asked.answers);
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
         let after: BTreeMap<StackIndex, Vec<StackIndex>> = match args.options().mode {
@@ -341,7 +343,7 @@ impl Loaded {
         let plan = Plan {
             id: asked.id.clone(),
             mode: args.options().mode,
-            commit: asked.head.clone(),
+            commit: head,
             state: recorded.map(|recorded| recorded.standings.base.clone()),
             entries,
             operations,

@@ -13,7 +13,7 @@ use orch::state::document::{Action, Applied, Attempt, Entry, Outcome, UNMERGED};
 use serde_json::Map;
 
 use super::evidence::{Published, declared, inputs};
-use super::{Format, State, WriteArgs};
+use super::{State, WriteArgs};
 use crate::program::commands::changed::exact_status;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
@@ -29,10 +29,6 @@ pub(crate) struct AdoptArgs {
     #[command(flatten)]
     pub(super) write: WriteArgs,
 
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
-
     #[command(flatten)]
     pub(super) select: SelectArgs,
 }
@@ -40,7 +36,7 @@ pub(crate) struct AdoptArgs {
 pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     let reads = Reads::for_selection(&args.select).with_listing();
-    let mut state = match State::open(chdir, args.format, reads)? {
+    let mut state = match State::open(chdir, args.write.format, reads)? {
         Ok(state) => state,
         Err(status) => return Ok(status),
     };
@@ -58,7 +54,7 @@ pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
     let keys: Vec<String> = entries.keys().cloned().collect();
     state.change(
         &edit,
-        args.format,
+        args.write.format,
         super::write::each("adopted"),
         |document, now| {
             let adopted = entries.iter().map(|(key, entry)| {

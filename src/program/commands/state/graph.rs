@@ -43,10 +43,6 @@ pub(crate) struct ImportArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 /// Print the graph of the stacks on record
@@ -134,9 +130,12 @@ pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Res
         commit: commit.as_deref(),
     };
     let edit = state.edit("import", &args.write);
-    state.change(&edit, args.format, each("imported"), |document, now| {
-        imported.record(document, now)
-    })
+    state.change(
+        &edit,
+        args.write.format,
+        each("imported"),
+        |document, now| imported.record(document, now),
+    )
 }
 
 /// Returns the commit that a revision names.

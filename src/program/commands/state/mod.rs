@@ -86,6 +86,10 @@ pub(super) struct WriteArgs {
     /// Give a reason, which the history keeps
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
+
+    /// The format of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
 }
 
 /// The state of a project, opened.
@@ -101,21 +105,21 @@ struct State {
 
 pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitStatus> {
     let format = match command {
-        StateCommand::Init(args) => args.format,
-        StateCommand::Adopt(args) => args.format,
+        StateCommand::Init(args) => args.write.format,
+        StateCommand::Adopt(args) => args.write.format,
         StateCommand::List(args) => args.format,
         StateCommand::Show(args) => args.format,
         StateCommand::History(args) => args.format,
-        StateCommand::Forget(args) => args.format,
-        StateCommand::Move(args) => args.format,
-        StateCommand::Taint(args) => args.format,
-        StateCommand::Untaint(args) => args.format,
+        StateCommand::Forget(args) => args.write.format,
+        StateCommand::Move(args) => args.write.format,
+        StateCommand::Taint(args) => args.write.format,
+        StateCommand::Untaint(args) => args.write.format,
         StateCommand::Backups(args) => args.format,
-        StateCommand::Restore(args) => args.format,
-        StateCommand::Import(args) => args.format,
+        StateCommand::Restore(args) => args.write.format,
+        StateCommand::Import(args) => args.write.format,
         StateCommand::Export(args) => args.format.refusal(),
-        StateCommand::Unlock(args) => args.format,
-        StateCommand::Recover(args) => args.format,
+        StateCommand::Unlock(args) => args.write.format,
+        StateCommand::Recover(args) => args.write.format,
     };
     let result = carry_out(chdir, command, format);
     if let Err(error) = &result

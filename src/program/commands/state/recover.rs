@@ -12,7 +12,7 @@ use orch::state::writer::LocalCopy;
 
 use super::errors::{from_lock, is_lost, locked, quoted, where_else};
 use super::write::each;
-use super::{Format, State, WriteArgs};
+use super::{State, WriteArgs};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -34,10 +34,6 @@ pub(crate) struct UnlockArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 /// Add to the document what a run of this checkout could not write
@@ -60,10 +56,6 @@ pub(crate) struct RecoverArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
@@ -109,7 +101,7 @@ pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
     }
     let (by, run) = (printable(&lock.by), printable(&lock.run));
     let text = format!("took the lock away from {by}, run {run}\n");
-    state.say(args.write.dry_run, args.format, &text, &[], &document)
+    state.say(args.write.dry_run, args.write.format, &text, &[], &document)
 }
 
 pub(super) fn recover(state: &State, args: &RecoverArgs) -> Result<ExitStatus> {
@@ -157,7 +149,7 @@ pub(super) fn recover(state: &State, args: &RecoverArgs) -> Result<ExitStatus> {
     }
     state.say(
         args.write.dry_run,
-        args.format,
+        args.write.format,
         &each("recovered")(&recovered.merged),
         &recovered.merged,
         &recovered.document,

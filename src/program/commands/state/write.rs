@@ -23,10 +23,6 @@ use crate::program::exit::ExitStatus;
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 /// Remove stacks from the record, without destroying anything
@@ -38,10 +34,6 @@ pub(crate) struct ForgetArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 /// Move what is on record of a stack to another path
@@ -57,10 +49,6 @@ pub(crate) struct MoveArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 /// Mark stacks as failed, for instance after changes by hand
@@ -74,10 +62,6 @@ pub(crate) struct TaintArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 /// Remove the mark of `orch state taint`
@@ -89,10 +73,6 @@ pub(crate) struct UntaintArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 /// Replace the document with a backup, even if it is damaged or gone
@@ -106,10 +86,6 @@ pub(crate) struct RestoreArgs {
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
-
-    /// The format of the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
 }
 
 /// Parses a serial.
@@ -202,7 +178,13 @@ pub(super) fn init(state: &State, args: &InitArgs) -> Result<ExitStatus> {
         ));
     }
     let text = format!("created {}\n", printable(&state.backend.address()));
-    state.say(edit.dry_run, args.format, &text, &[], &created.document)
+    state.say(
+        edit.dry_run,
+        args.write.format,
+        &text,
+        &[],
+        &created.document,
+    )
 }
 
 /// Returns what says what was done to each stack: a line for each.
@@ -234,7 +216,7 @@ fn all_recorded(state: &State, document: &Document, written: &[String]) -> Resul
 
 pub(super) fn forget(state: &State, args: &ForgetArgs) -> Result<ExitStatus> {
     let edit = state.edit("forget", &args.write);
-    state.change(&edit, args.format, each("forgot"), |document, _| {
+    state.change(&edit, args.write.format, each("forgot"), |document, _| {
         let keys = all_recorded(state, document, &args.stacks)?;
         for key in &keys {
             document.stacks.remove(key);
@@ -245,7 +227,7 @@ pub(super) fn forget(state: &State, args: &ForgetArgs) -> Result<ExitStatus> {
 
 pub(super) fn move_entry(state: &State, args: &MoveArgs) -> Result<ExitStatus> {
     let edit = state.edit("move", &args.write);
-    state.change(&edit, args.format, moved, |document, _| {
+    state.change(&edit, args.write.format, moved, |document, _| {
         let from = state.recorded(document, &args.from)?;
         let to = state.key(document, &args.to)?;
         if from == to {
@@ -270,35 +252,45 @@ pub(super) fn move_entry(state: &State, args: &MoveArgs) -> Result<ExitStatus> {
 
 pub(super) fn taint(state: &State, args: &TaintArgs) -> Result<ExitStatus> {
     let edit = state.edit("taint", &args.write);
-    state.change(&edit, args.format, each("tainted"), |document, now| {
-        state.check_stacks(document)?;
-        let keys = all_recorded(state, document, &args.stacks)?;
-        let taint = Taint {
-            by: state.author.by.clone(),
-            at: now,
-            reason: args.write.reason.clone(),
-            other: serde_json::Map::new(),
-        };
-        for key in &keys {
-            document.stacks.entry(key.clone()).or_default().tainted = Some(taint.clone());
-        }
-        Ok(keys)
-    })
+    state.change(
+        &edit,
+        args.write.format,
+        each("tainted"),
+        |document, now| {
+            state.check_stacks(document)?;
+            let keys = all_recorded(state, document, &args.stacks)?;
+            let taint = Taint {
+                by: state.author.by.clone(),
+                at: now,
+                reason: args.write.reason.clone(),
+                other: serde_json::Map::new(),
+            };
+            for key in &keys {
+                document.stacks.entry(key.clone()).or_default().tainted = Some(taint.clone());
+            }
+            Ok(keys)
+        },
+    )
 }
 
 pub(super) fn untaint(state: &State, args: &UntaintArgs) -> Result<ExitStatus> {
     let edit = state.edit("untaint", &args.write);
-    state.change(&edit, args.format, each("untainted"), |document, _| {
-        state.check_stacks(document)?;
-        let keys = all_recorded(state, document, &args.stacks)?;
-        for key in &keys {
-            let entry = document.stacks.get_mut(key);
-            if entry.is_none_or(|entry| entry.tainted.take().is_none()) {
-                return Err(ProgramError::refused(format!("`{key}` is not tainted")));
+    state.change(
+        &edit,
+        args.write.format,
+        each("untainted"),
+        |document, _| {
+            state.check_stacks(document)?;
+            let keys = all_recorded(state, document, &args.stacks)?;
+            for key in &keys {
+                let entry = document.stacks.get_mut(key);
+                if entry.is_none_or(|entry| entry.tainted.take().is_none()) {
+                    return Err(ProgramError::refused(format!("`{key}` is not tainted")));
+                }
             }
-        }
-        Ok(keys)
-    })
+            Ok(keys)
+        },
+    )
 }
 
 pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
@@ -327,5 +319,5 @@ pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
     })?;
     let (old, new) = (args.serial, document.serial);
     let text = format!("restored backup {old} as serial {new}\n");
-    state.say(edit.dry_run, args.format, &text, &[], &document)
+    state.say(edit.dry_run, args.write.format, &text, &[], &document)
 }
