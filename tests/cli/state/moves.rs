@@ -92,6 +92,19 @@ fn two_stacks_may_swap_their_directories() {
 }
 
 #[test]
+fn stacks_that_have_swapped_their_directories_can_be_applied_at_once() {
+    let repository = applied();
+    repository.git("mv a other");
+    repository.git("mv b a");
+    repository.git("mv other b");
+    repository.commit();
+    apply(&repository, "--match a");
+    assert_eq!(entries(&repository), ["/a B", "/b a", "/c none"]);
+    let left = repository.orch("list --changed --base applied");
+    assert_eq!(left.stdout, "b\n", "{left}");
+}
+
+#[test]
 fn a_path_that_another_stack_has_on_record_is_refused() {
     let repository = applied();
     repository.write("/a/stack.tm", "stack {\n  id = \"new\"\n}\n");

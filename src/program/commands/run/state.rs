@@ -101,7 +101,8 @@ pub(super) fn take(
         ErrorKind::Configuration => error.hint(NO_RECORD),
         _ => error,
     };
-    let document = loaded.read_and_digest(Counted::default()).map_err(what)?;
+    let mut document = loaded.read_and_digest(Counted::default()).map_err(what)?;
+    follow_moves(&loaded.project.stacks, &mut document);
     // What is refused needs no lock.
     let mut guard = RollbackGuard::new(args.record.allow_rollback, args.select.fetch);
     check_stacks(loaded, &mut guard, &document, &recorded(run, &actions))?;
@@ -114,8 +115,7 @@ pub(super) fn take(
     };
     let stacks_here = &loaded.project.stacks;
     let amend = |document: &mut Document| {
-        let moved = Pairs::new(stacks_here, document).moved(stacks_here);
-        document.rename(moved);
+        follow_moves(stacks_here, document);
         evidence.move_seen(stacks_here, document);
     };
     let opened = loaded.state.as_ref().context("the state was opened")?;
@@ -156,6 +156,12 @@ pub(super) fn take(
         guard,
     };
     checked.map(|()| Some(kept))
+}
+
+/// Gives the entries of stacks that lie elsewhere now the keys of their new paths.
+fn follow_moves(stacks: &Stacks, document: &mut Document) {
+    let moved = Pairs::new(stacks, document).moved(stacks);
+    document.rename(moved);
 }
 
 /// Returns the stacks of a run that are recorded.
