@@ -1,6 +1,10 @@
 //! What a driver answers when it is asked what would change.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+use super::outputs::Outputs;
 
 /// What would change in a stack.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +25,13 @@ pub struct Answer {
     pub is_complete: bool,
     /// What changes, one by one, if that is known.
     pub resources: Vec<ResourceChange>,
+    /// The outputs that others can read once that is done, if all are known. Those of a `-refresh-only` plan,
+    /// which nobody applies, are the ones before.
+    pub outputs: Option<Outputs>,
+    /// The outputs that others can read before, if they are known.
+    pub outputs_before: Option<Outputs>,
+    /// Where the tool keeps its own state, if that is known.
+    pub backend: Option<String>,
 }
 
 /// A change of one resource.
@@ -30,8 +41,12 @@ pub struct ResourceChange {
     pub address: String,
     /// What is done, in order: `delete`, `create`.
     pub actions: Vec<String>,
-    /// A digest of the values that are known before and after.
-    pub values: String,
+    /// Digests of the attributes that it is to have, by name; none of what is not known yet.
+    #[serde(default)]
+    pub values: BTreeMap<String, Option<String>>,
+    /// Whether it is made anew only because it was left half made.
+    #[serde(default)]
+    pub is_tainted: bool,
 }
 
 /// How many resources change.

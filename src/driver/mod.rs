@@ -6,7 +6,9 @@
 
 mod answer;
 mod command;
+mod outputs;
 mod terraform;
+mod value;
 
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -16,6 +18,7 @@ use crate::project::stack::StackIndex;
 
 pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
 pub use self::command::{PlanKind, StepPlan, Words};
+pub use self::outputs::{BadOutputs, Outputs};
 pub use self::terraform::{BadPlan, read_plan};
 
 /// A tool that `orch` knows.

@@ -5,13 +5,17 @@ use std::io::Read;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
 use super::answer::{Answer, Counts, ResourceChange};
 use super::command::PlanKind;
+use super::outputs::Outputs;
+use super::value::{digest, digest_of, has_true, object};
 
 /// The first number of the formats that can be read.
 const FORMAT: &str = "1.";
+
+/// Why a resource that was left half made is made anew.
+const TAINTED: &str = "replace_because_tainted";
 
 /// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +56,8 @@ struct ResourceJson {
     mode: String,
     #[serde(default)]
     deposed: Option<String>,
+    #[serde(default)]
+    action_reason: Option<String>,
     change: ChangeJson,
 }
 
@@ -64,6 +70,10 @@ struct ChangeJson {
     after: Option<Box<RawValue>>,
     #[serde(default)]
     after_unknown: Option<Box<RawValue>>,
+    #[serde(default)]
+    before_sensitive: Option<Box<RawValue>>,
+    #[serde(default)]
+    after_sensitive: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -107,23 +117,52 @@ impl ChangeJson {
     }
 
     /// Returns a digest of what is known before and after.
-    fn values(&self) -> String {
+    fn digest(&self) -> String {
         let parts = [&self.before, &self.after, &self.after_unknown];
         let texts = parts.map(|value| value.as_deref().map_or("", RawValue::get));
         digest(texts.map(str::as_bytes))
     }
+
+    /// Returns digests of the attributes after it; none of one that is not wholly known.
+    fn values(&self) -> BTreeMap<String, Option<String>> {
+        let known = attributes(self.after.as_deref()).into_iter();
+        let known = known.map(|(name, value)| (name, Some(digest_of(value))));
+        let mut values: BTreeMap<String, Option<String>> = known.collect();
+        let unknown = attributes(self.after_unknown.as_deref()).into_iter();
+        let unknown = unknown.filter(|(_, value)| has_true(value));
+        values.extend(unknown.map(|(name, _)| (name, None)));
+        values
+    }
+
+    /// Returns an output before it, if there is one, with its digest unless it is sensitive.
+    fn output_before(&self, name: &str) -> Option<(String, Option<String>)> {
+        let value = self.before.as_deref()?;
+        let is_open = !is_marked(self.before_sensitive.as_deref());
+        Some((name.to_owned(), is_open.then(|| digest_of(value))))
+    }
+
+    /// Returns an output after it, if there is one, with its digest unless it is sensitive or not known.
+    fn output_after(&self, name: &str) -> Option<(String, Option<String>)> {
+        let name = name.to_owned();
+        if is_marked(self.after_unknown.as_deref()) {
+            return Some((name, None));
+        }
+        let value = self.after.as_deref()?;
+        let is_open = !is_marked(self.after_sensitive.as_deref());
+        Some((name, is_open.then(|| digest_of(value))))
+    }
 }
 
-/// Returns a digest of parts, each of which counts with its length.
-fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    let hash = hasher.finalize();
-    let digits = hash.iter().map(|byte| format!("{byte:02x}"));
-    digits.take(16).collect()
+/// Returns the attributes of an object; none of another value.
+fn attributes(value: Option<&RawValue>) -> BTreeMap<String, &RawValue> {
+    value
+        .and_then(|value| object(value.get()))
+        .unwrap_or_default()
+}
+
+/// Returns whether a value, or a part of it, is marked as unknown or sensitive.
+fn is_marked(marks: Option<&RawValue>) -> bool {
+    marks.is_some_and(has_true)
 }
 
 /// Reads the plan of a kind that `show -json` has printed.
@@ -148,10 +187,12 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
     };
     let mut counts = Counts::default();
     let mut resources = Vec::new();
+    let mut lines = Vec::new();
     for ResourceJson {
         address,
         mode,
         deposed,
+        action_reason,
         change,
     } in changed
     {
@@ -170,32 +211,42 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
             Some(key) => format!("{address} (deposed {key})"),
             None => address.clone(),
         };
+        let actions = change.actions.join(",");
+        lines.push(format!("{address} {actions} {}", change.digest()));
         resources.push(ResourceChange {
             address,
             actions: change.actions.clone(),
             values: change.values(),
+            is_tainted: action_reason.as_deref() == Some(TAINTED),
         });
     }
     let mut outputs = plan.output_changes.iter();
     let changed_outputs = outputs.clone().filter(|(_, change)| change.changes());
-    let changed_outputs: Vec<String> = changed_outputs
-        .map(|(name, change)| {
-            format!(
-                "output.{name} {} {}",
-                change.actions.join(","),
-                change.values()
-            )
-        })
-        .collect();
+    lines.extend(changed_outputs.map(|(name, change)| {
+        let actions = change.actions.join(",");
+        format!("output.{name} {actions} {}", change.digest())
+    }));
     let had_outputs = outputs.any(|(_, change)| change.actions != ["create"]);
     let owns = |state: &StateJson| {
         let values = state.values.as_ref();
         values.is_some_and(|values| values.root_module.owns())
     };
-    let lines = resources
-        .iter()
-        .map(|it| format!("{} {} {}", it.address, it.actions.join(","), it.values));
-    let lines: Vec<String> = lines.chain(changed_outputs).collect();
+    let is_complete = plan.complete.unwrap_or(true);
+    // Otherwise outputs that are not affected are missing. Those of `prior_state` are no help: there, what the
+    // configuration says has replaced what others can read.
+    let outputs = is_complete.then_some(&plan.output_changes);
+    let before = outputs.map(|outputs| -> Outputs {
+        let outputs = outputs.iter();
+        outputs
+            .filter_map(|(name, it)| it.output_before(name))
+            .collect()
+    });
+    let after = outputs.map(|outputs| -> Outputs {
+        let outputs = outputs.iter();
+        outputs
+            .filter_map(|(name, it)| it.output_after(name))
+            .collect()
+    });
     Ok(Answer {
         exists: Some(plan.prior_state.as_ref().is_some_and(owns) || had_outputs),
         action: None,
@@ -203,7 +254,13 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         has_changes: !lines.is_empty(),
         counts: Some(counts),
         changes: Some(digest(lines.iter().map(String::as_bytes))),
-        is_complete: plan.complete.unwrap_or(true),
+        is_complete,
         resources,
+        outputs: match kind {
+            PlanKind::Normal | PlanKind::Destroy => after,
+            PlanKind::RefreshOnly => before.clone(),
+        },
+        outputs_before: before,
+        backend: None,
     })
 }

@@ -7,6 +7,7 @@ pub mod entry;
 pub mod order;
 mod planned;
 mod saved;
+pub mod upstream;
 
 pub use self::begin::{AskRun, begin};
 pub use self::planned::{FailedAsk, Plan, PlannedOperation, conditions, operations};

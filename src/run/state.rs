@@ -59,6 +59,7 @@ impl StackRecord {
             action: self.action.clone(),
             run: run.to_owned(),
             since: SystemClock::default().now(),
+            plan: None,
             other: Map::new(),
         });
         entry
@@ -75,6 +76,9 @@ impl StackRecord {
             None => Entry {
                 other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
                 applied: Some(self.applied(run, at)),
+                driver: earlier.and_then(|it| it.driver.clone()),
+                backend: earlier.and_then(|it| it.backend.clone()),
+                mode: earlier.and_then(|it| it.mode.clone()),
                 ..self.declared.clone()
             },
             Some(_) => earlier.unwrap_or(&self.declared).clone(),
@@ -91,6 +95,7 @@ impl StackRecord {
             run: Some(run.to_owned()),
             at,
             commit: self.commit.clone(),
+            plan: None,
             other: Map::new(),
         });
         Change::Put(Box::new(entry))
@@ -112,6 +117,8 @@ impl StackRecord {
             seen: self.seen.clone().or_else(seen_before),
             inputs: Some(self.inputs.clone()),
             triggers: self.triggers.clone(),
+            upstream: None,
+            plan: None,
             other: Map::new(),
         }
     }

@@ -18,6 +18,9 @@ const KEPT_HISTORY: usize = 200;
 /// The serial of what has not been merged into the document yet.
 pub const UNMERGED: u64 = 0;
 
+/// The mode of stacks that are only read.
+pub const READ: &str = "read";
+
 /// The failure of a turn whose end nobody has seen.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -126,6 +129,19 @@ pub struct Entry {
     /// Who does not trust what is there, if anybody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tainted: Option<Taint>,
+    /// The name of its driver, if one has planned or applied it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Where its tool keeps its own state, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// What is done with it, unless that is everything: [`READ`] of stacks that are only read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Its outputs, if they are known: digests of the values. A sensitive output has a mark instead that
+    /// changes with each apply of the stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<BTreeMap<String, String>>,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -153,6 +169,12 @@ pub struct Applied {
     /// The triggers that it answered.
     #[serde(default)]
     pub triggers: Vec<String>,
+    /// A digest of the outputs that it was applied with: of the stacks that it runs right after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<String>,
+    /// The id of the plan that was applied, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -190,6 +212,9 @@ pub struct Attempt {
     pub at: Timestamp,
     /// The commit of HEAD.
     pub commit: Option<String>,
+    /// The id of the plan, if one is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -217,6 +242,9 @@ pub struct Intent {
     pub run: String,
     /// Since when.
     pub since: Timestamp,
+    /// The id of the plan, if one is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -349,6 +377,7 @@ impl Document {
                     run: Some(intent.run),
                     at,
                     commit: None,
+                    plan: intent.plan,
                     other: Map::new(),
                 });
             }

@@ -154,6 +154,7 @@ fn attempt(run: &str, at: Timestamp) -> Attempt {
         run: Some(run.to_owned()),
         at,
         commit: None,
+        plan: None,
         other: Map::new(),
     }
 }
@@ -274,6 +275,7 @@ impl World {
                     action: Action::Apply,
                     run: run.id.clone(),
                     since: now,
+                    plan: None,
                     other: Map::new(),
                 });
                 told.is_begun = true;

@@ -70,6 +70,7 @@ impl World {
                 action: Action::Apply,
                 run: "run".to_owned(),
                 since: jiff::Timestamp::UNIX_EPOCH,
+                plan: None,
                 other: Map::new(),
             });
         }

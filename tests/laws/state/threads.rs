@@ -88,6 +88,7 @@ impl Project {
                 action: Action::Apply,
                 run: RUN.to_owned(),
                 since: self.clock.now(),
+                plan: None,
                 other: Map::new(),
             }),
             ..Entry::default()

@@ -291,7 +291,7 @@ impl Loaded {
         };
         let driver_on_record = |stack: StackIndex| {
             let entry = document?.stacks.get(pairs.as_ref()?.key(stack)?)?;
-            entry.other.get("driver")?.as_str()
+            entry.driver.as_deref()
         };
         let mut subjects = Subjects {
             all: Vec::new(),

@@ -123,6 +123,8 @@ impl State {
                     seen: seen.clone(),
                     inputs: Some(inputs(&digests.rules, digest)),
                     triggers: asking.map(|it| it.file.to_string()).collect(),
+                    upstream: None,
+                    plan: None,
                     other: Map::new(),
                 }),
                 last: Some(Attempt {
@@ -133,6 +135,7 @@ impl State {
                     run: None,
                     at,
                     commit: Some(head.to_string()),
+                    plan: None,
                     other: Map::new(),
                 }),
                 ..declared(stack)

@@ -197,6 +197,8 @@ impl Imported<'_> {
                 seen: self.commit.map(str::to_owned),
                 inputs: None,
                 triggers: Vec::new(),
+                upstream: None,
+                plan: None,
                 other: Map::new(),
             };
             let entry = Entry {

@@ -1,0 +1,185 @@
+//! The outputs that a stack is applied with: those of the stacks that it runs right after.
+//!
+//! Groups count for their stacks, and a stack without outputs of its own for those that it runs right after
+//! itself. All of these together have one digest. It depends on the constraints between them and on their
+//! outputs, and on nothing else in the project.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::path::StackPath;
+use crate::project::stack::{StackIndex, Stacks};
+use crate::selection::graph::{Graph, Precedence};
+
+/// Digests of the outputs that stacks are applied with.
+#[derive(Debug)]
+pub struct Upstream {
+    paths: Vec<StackPath>,
+    /// Digests of the outputs of each stack, by its number.
+    own: Vec<Option<String>>,
+    forward: Precedence,
+    backward: Precedence,
+    /// What lies before each node, as far as it is known. If it is known of a node, it is of those that it
+    /// was computed with.
+    before: Vec<Option<Sum>>,
+}
+
+/// A digest of several things in any order: the sum of their digests. It stays the same whichever groups
+/// they are collected in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sum([u64; 4]);
+
+impl Sum {
+    /// Returns that of a single thing, which is of a kind and has some parts.
+    fn single(kind: u8, parts: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update([kind]);
+        for part in parts {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let hash = hasher.finalize();
+        let mut words = hash.chunks_exact(8);
+        Sum(std::array::from_fn(|_| {
+            let word = words.next().and_then(|word| word.try_into().ok());
+            u64::from_le_bytes(word.expect("a digest has 32 bytes"))
+        }))
+    }
+
+    fn add(&mut self, other: Sum) {
+        for (word, more) in self.0.iter_mut().zip(other.0) {
+            *word = word.wrapping_add(more);
+        }
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+/// Returns a digest of the outputs of a stack, as they are on record.
+pub fn outputs_digest(outputs: &BTreeMap<String, String>) -> String {
+    let parts = outputs.iter().flat_map(|(name, value)| [name, value]);
+    let parts: Vec<&[u8]> = parts.map(String::as_bytes).collect();
+    hex(Sum::single(b'o', &parts))
+}
+
+fn hex(sum: Sum) -> String {
+    let bytes = sum.to_bytes();
+    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+    digits.take(16).collect()
+}
+
+impl Upstream {
+    /// Takes the digest of the outputs of each stack, by its number: see [`outputs_digest`]. None if the
+    /// outputs are not known; a digest of no outputs counts as none too.
+    pub fn new(graph: &Graph, stacks: &Stacks, mut own: Vec<Option<String>>) -> Self {
+        let forward = Precedence::new(graph);
+        let backward = forward.reversed();
+        own.resize(stacks.len(), None);
+        Upstream {
+            paths: stacks.iter().map(|(_, stack)| stack.path.clone()).collect(),
+            own: own.into_iter().map(some_outputs).collect(),
+            before: vec![None; forward.n_nodes()],
+            forward,
+            backward,
+        }
+    }
+
+    /// Changes the digest of the outputs of a stack. What was computed with it is computed anew when it is
+    /// asked for again: that is cheapest if nothing behind the stack has been asked for.
+    pub fn set(&mut self, stack: StackIndex, own: Option<String>) {
+        let own = some_outputs(own);
+        if self.own[stack.get()] == own {
+            return;
+        }
+        self.own[stack.get()] = own;
+        let mut changed = vec![stack.get()];
+        while let Some(node) = changed.pop() {
+            for successor in self.forward.successors(node) {
+                let node = successor.node as usize;
+                // Of what is not known, nothing behind is.
+                if self.before[node].take().is_some() && self.is_passed(node) {
+                    changed.push(node);
+                }
+            }
+        }
+    }
+
+    /// Returns the combined digest of the outputs that a stack is applied with.
+    pub fn of(&mut self, stack: StackIndex) -> String {
+        let mut open = vec![stack.get()];
+        while let Some(&node) = open.last() {
+            if self.before[node].is_some() {
+                open.pop();
+                continue;
+            }
+            let known = open.len();
+            let mut sum = Sum::default();
+            for predecessor in self.backward.successors(node) {
+                let predecessor = predecessor.node as usize;
+                match self.seen_from_behind(predecessor) {
+                    Some(seen) => sum.add(seen),
+                    None => open.push(predecessor),
+                }
+            }
+            if open.len() == known {
+                self.before[node] = Some(sum);
+            }
+        }
+        hex(self.before[stack.get()].unwrap_or_default())
+    }
+
+    /// Returns the stacks whose outputs a stack is applied with, by path.
+    pub fn sources(&self, stack: StackIndex) -> Vec<StackIndex> {
+        let mut is_seen = vec![false; self.before.len()];
+        let mut open = vec![stack.get()];
+        let mut sources = Vec::new();
+        while let Some(node) = open.pop() {
+            for predecessor in self.backward.successors(node) {
+                let node = predecessor.node as usize;
+                if std::mem::replace(&mut is_seen[node], true) {
+                    continue;
+                }
+                if self.is_passed(node) {
+                    open.push(node);
+                } else {
+                    sources.push(StackIndex::new(node));
+                }
+            }
+        }
+        sources.sort_unstable();
+        sources
+    }
+
+    /// Returns whether a node stands for what is before it: a group, or a stack without outputs.
+    fn is_passed(&self, node: usize) -> bool {
+        self.own.get(node).is_none_or(Option::is_none)
+    }
+
+    /// Returns what a node counts for; `None` if what is before it has to be known first.
+    fn seen_from_behind(&self, node: usize) -> Option<Sum> {
+        match self.own.get(node) {
+            Some(Some(own)) => {
+                let path = self.paths[node].to_string();
+                Some(Sum::single(b's', &[path.as_bytes(), own.as_bytes()]))
+            }
+            // The same stacks may be reached in many ways through others. If these ways were counted, the
+            // sum could overflow to what it was.
+            Some(None) => self.before[node].map(|before| {
+                if before == Sum::default() {
+                    before
+                } else {
+                    Sum::single(b'v', &[&before.to_bytes()])
+                }
+            }),
+            None => self.before[node],
+        }
+    }
+}
+
+/// Leaves out the digest of no outputs.
+fn some_outputs(own: Option<String>) -> Option<String> {
+    own.filter(|own| *own != outputs_digest(&BTreeMap::new()))
+}
