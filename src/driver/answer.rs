@@ -114,6 +114,15 @@ impl AnswerAction {
 }
 
 impl Answer {
+    /// Returns whether anything would change: what the driver says itself counts more than its status.
+    pub fn changes_something(&self) -> bool {
+        match self.action {
+            Some(AnswerAction::NoOp) => false,
+            Some(AnswerAction::Update | AnswerAction::Replace) => true,
+            None => self.has_changes,
+        }
+    }
+
     /// Returns the answer of a driver whose `plan` says by its exit status whether there are changes, and may
     /// have written more.
     ///

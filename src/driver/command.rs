@@ -1,4 +1,4 @@
-//! The commands of a driver that find what would change, and the words of each.
+//! The commands of a driver, and the words of each.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -25,16 +25,29 @@ pub enum PlanKind {
 /// One command of a driver.
 #[derive(Debug, Clone)]
 pub struct StepPlan<'p> {
+    /// What it is for.
+    pub role: StepRole,
     /// Its name, for people.
     pub name: &'static str,
     /// Its words.
     pub words: Words<'p>,
     /// What its exit statuses mean.
     pub exit_codes: ExitCodes,
-    /// Whether it writes the plan, and perhaps an answer.
-    pub is_plan: bool,
-    /// Whether its output is an answer, which is kept from logs: it may hold secrets.
-    pub is_answer: bool,
+}
+
+/// What a command of a driver is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepRole {
+    /// Gets ready.
+    Init,
+    /// Writes the plan, and perhaps an answer.
+    Plan,
+    /// Prints the plan as an answer, which is kept from logs: it may hold secrets.
+    Show,
+    /// Changes what exists.
+    Act,
+    /// Prints the outputs, which are kept from logs too.
+    Outputs,
 }
 
 /// The words of a command.
@@ -47,20 +60,21 @@ pub enum Words<'p> {
 }
 
 impl<'p> Driver<'p> {
+    /// Returns the command that gets a stack ready, if there is one.
+    pub fn init(&self) -> Option<StepPlan<'p>> {
+        let init = |tool: Tool| words(tool, &["init", "-input=false"]);
+        self.step(StepRole::Init, DriverStep::Init, init, &[])
+    }
+
     /// Returns the commands that find what would change, in order. `plan_file` is where the plan is written
     /// to, `extra` are words of the user for `plan`.
-    pub fn steps(
+    pub fn asking(
         &self,
         kind: PlanKind,
-        needs_init: bool,
         plan_file: &Path,
         extra: &[OsString],
     ) -> Vec<StepPlan<'p>> {
         let mut steps = Vec::new();
-        if needs_init {
-            let init = |tool: Tool| words(tool, &["init", "-input=false"]);
-            steps.extend(self.step(DriverStep::Init, init, &[]));
-        }
         let reads = self.tool.is_none() || self.writes(DriverStep::Read);
         let step = match kind {
             PlanKind::RefreshOnly if reads => DriverStep::Read,
@@ -79,32 +93,53 @@ impl<'p> Driver<'p> {
             words.extend(extra.iter().cloned());
             words
         };
-        let plan = self.step(step, plan, extra);
+        let plan = self.step(StepRole::Plan, step, plan, extra);
         steps.extend(plan.map(|step| StepPlan {
             exit_codes: ExitCodes {
                 success: None,
                 changes: Some(self.changes_on_exit().into()),
             },
-            is_plan: true,
             ..step
         }));
         if let Some(tool) = self.tool {
             let mut words = words(tool, &["show", "-json"]);
             words.push(plan_file.into());
             steps.push(StepPlan {
+                role: StepRole::Show,
                 name: "show",
                 words: Words::BuiltIn(words),
                 exit_codes: ExitCodes::default(),
-                is_plan: false,
-                is_answer: true,
             });
         }
         steps
     }
 
+    /// Returns the command that carries out a plan, if there is one: the tools apply the plan in the file,
+    /// also one that destroys.
+    pub fn acting(&self, destroys: bool, plan_file: &Path) -> Option<StepPlan<'p>> {
+        let step = if destroys {
+            DriverStep::Destroy
+        } else {
+            DriverStep::Apply
+        };
+        let apply = |tool: Tool| {
+            let mut words = words(tool, &["apply", "-input=false"]);
+            words.push(plan_file.into());
+            words
+        };
+        self.step(StepRole::Act, step, apply, &[])
+    }
+
+    /// Returns the command that prints the outputs as a JSON object, if there is one.
+    pub fn outputs(&self) -> Option<StepPlan<'p>> {
+        let outputs = |tool: Tool| words(tool, &["output", "-json"]);
+        self.step(StepRole::Outputs, DriverStep::Outputs, outputs, &[])
+    }
+
     /// Returns a command of the driver: that of its block, else that of its tool.
     fn step(
         &self,
+        role: StepRole,
         step: DriverStep,
         built_in: impl FnOnce(Tool) -> Vec<OsString>,
         extra: &[OsString],
@@ -116,16 +151,15 @@ impl<'p> Driver<'p> {
             (None, None) => return None,
         };
         Some(StepPlan {
+            role,
             name: step.name(),
             words,
             exit_codes: ExitCodes::default(),
-            is_plan: false,
-            is_answer: false,
         })
     }
 
     /// Returns whether its block has a command for this.
-    pub(super) fn writes(&self, step: DriverStep) -> bool {
+    pub fn writes(&self, step: DriverStep) -> bool {
         self.block.is_some_and(|it| it.commands.contains_key(&step))
     }
 

@@ -17,7 +17,7 @@ use crate::project::driver::{DriverBlock, DriverStep, NONE};
 use crate::project::stack::StackIndex;
 
 pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
-pub use self::command::{PlanKind, StepPlan, Words};
+pub use self::command::{PlanKind, StepPlan, StepRole, Words};
 pub use self::outputs::{BadOutputs, Outputs};
 pub use self::terraform::{BadPlan, read_plan};
 

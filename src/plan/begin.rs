@@ -1,28 +1,52 @@
-//! The run in which tools are asked: on record and locked like any other.
+//! The runs in which tools are asked, or a plan is carried out: on record and locked like any other.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 
 use jiff::Timestamp;
 
-use super::ask::Asking;
 use crate::author;
 use crate::project::Project;
 use crate::record::journal::{BaseRecord, DirectionRecord, FORMAT, Header, arguments};
 use crate::run::begun::{BeginError, BegunRun, Circumstances};
+use crate::run::execute::{Execution, Task};
 use crate::run::request::{Typed, head, names};
+use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
 
-/// What the journal says such a run is for.
-const PURPOSE: &str = "plan";
+/// What such a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Tools are asked.
+    Plan,
+    /// A plan is carried out.
+    Apply,
+}
 
-/// What a run that asks tools is recorded with.
+impl Purpose {
+    /// Returns the word that the journal has.
+    pub fn word(self) -> &'static str {
+        match self {
+            Purpose::Plan => "plan",
+            Purpose::Apply => "apply",
+        }
+    }
+}
+
+/// What such a run is recorded with.
 #[derive(Debug)]
-pub struct AskRun<'a> {
+pub struct DriverRun<'a> {
     /// Its id.
     pub id: &'a str,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The plan that it carries out, if it does.
+    pub plan: Option<&'a str>,
+    /// What happens after a failure.
+    pub on_error: OnError,
     /// How many are asked at once.
     pub jobs: NonZeroUsize,
     /// What was typed.
@@ -31,26 +55,30 @@ pub struct AskRun<'a> {
     pub base: Option<BaseRecord>,
 }
 
-/// Begins to ask.
+/// Begins such a run.
 ///
 /// # Errors
 ///
 /// If I/O or the operating system fails, or another run is in progress.
 pub fn begin(
-    asking: Asking,
-    run: &AskRun<'_>,
+    execution: Execution,
+    tasks: Vec<Vec<Task>>,
+    run: &DriverRun<'_>,
     project: &Project,
     references: &References,
     circumstances: Circumstances,
 ) -> Result<BegunRun, BeginError> {
-    let Asking { execution, tasks } = asking;
     let uncommitted = circumstances.uncommitted.clone();
     let settings = RunSettings {
         jobs: Some(run.jobs),
+        on_error: Some(run.on_error),
         ..RunSettings::default()
     };
     let turns = execution.turns.iter();
-    let order = turns.map(|turn| turn.stack.to_string()).collect();
+    // A stack that is replaced has two turns.
+    let mut known = HashSet::new();
+    let order = turns.filter(|turn| known.insert(&turn.stack));
+    let order: Vec<String> = order.map(|turn| turn.stack.to_string()).collect();
     let environments = tasks.iter().flatten().map(|task| &task.environment);
     let environment = names(environments);
     let header = || Header {
@@ -63,8 +91,9 @@ pub fn begin(
         arguments: arguments(&run.typed.arguments),
         directory: run.typed.directory.to_string(),
         resumes: None,
-        command: arguments(&["orch", PURPOSE].map(OsString::from)),
-        purpose: Some(PURPOSE.to_owned()),
+        command: arguments(&["orch", run.purpose.word()].map(OsString::from)),
+        purpose: Some(run.purpose.word().to_owned()),
+        plan: run.plan.map(str::to_owned),
         eval: false,
         order,
         edges: Vec::new(),

@@ -138,6 +138,9 @@ pub struct PlanEntry {
     pub resources: Vec<ResourceChange>,
     /// Whether the tool's plan has everything.
     pub is_complete: bool,
+    /// Whether it is known what would be done: else its tool has failed, and is asked again during the
+    /// apply.
+    pub is_planned: bool,
     /// The stacks with work that it runs after: it is decided when they have ended.
     pub after: Vec<StackPath>,
     /// Why nothing is done, although something should be.
@@ -322,17 +325,13 @@ impl Known<'_> {
     ///
     /// If the driver answers what it may not.
     pub fn decide(&self, asked: Asked, answer: &Answer) -> Result<(Action, Reason), NotAllowed> {
-        self.check(asked, answer)?;
+        allowed(&self.driver, asked, answer)?;
         let because = self.because();
         let says = |text: &str| {
             let own = answer.reason.clone();
             Reason::new(ReasonSource::Driver, own.unwrap_or_else(|| text.to_owned()))
         };
-        let has_changes = match answer.action {
-            Some(AnswerAction::NoOp) => false,
-            Some(AnswerAction::Update | AnswerAction::Replace) => true,
-            None => answer.has_changes,
-        };
+        let has_changes = answer.changes_something();
         Ok(match asked {
             Asked::Read => (
                 Action::Read,
@@ -382,34 +381,38 @@ impl Known<'_> {
             },
         })
     }
+}
 
-    /// Checks that the driver only modifies the action that it was asked for.
-    fn check(&self, asked: Asked, answer: &Answer) -> Result<(), NotAllowed> {
-        let Some(action) = answer.action else {
-            return Ok(());
-        };
-        let may_replace = self.driver.block.is_some_and(|block| block.may_replace);
-        let (is_allowed, hint) = match (asked, action) {
-            (_, AnswerAction::NoOp) | (Asked::Create | Asked::Update, AnswerAction::Update) => {
-                (true, "")
-            }
-            (Asked::Update, AnswerAction::Replace) => {
-                (may_replace, "it may do so only with `may_replace = true`")
-            }
-            _ => (
-                false,
-                "a driver modifies an action, and does not choose another one",
-            ),
-        };
-        if is_allowed {
-            return Ok(());
+/// Checks that a driver only modifies the action that it was asked for.
+///
+/// # Errors
+///
+/// If it answers what it may not.
+pub fn allowed(driver: &Driver<'_>, asked: Asked, answer: &Answer) -> Result<(), NotAllowed> {
+    let Some(action) = answer.action else {
+        return Ok(());
+    };
+    let may_replace = driver.block.is_some_and(|block| block.may_replace);
+    let (is_allowed, hint) = match (asked, action) {
+        (_, AnswerAction::NoOp) | (Asked::Create | Asked::Update, AnswerAction::Update) => {
+            (true, "")
         }
-        Err(NotAllowed {
-            answer: action.word(),
-            asked: asked.word(),
-            hint,
-        })
+        (Asked::Update, AnswerAction::Replace) => {
+            (may_replace, "it may do so only with `may_replace = true`")
+        }
+        _ => (
+            false,
+            "a driver modifies an action, and does not choose another one",
+        ),
+    };
+    if is_allowed {
+        return Ok(());
     }
+    Err(NotAllowed {
+        answer: action.word(),
+        asked: asked.word(),
+        hint,
+    })
 }
 
 fn unchanged() -> Reason {

@@ -1,14 +1,18 @@
 //! What an apply would do: an entry for each stack, and its turns in one order.
 
+pub mod apply;
 pub mod archive;
 pub mod ask;
 mod begin;
+mod commands;
 pub mod entry;
 pub mod order;
 mod planned;
 mod saved;
+pub mod stale;
 pub mod upstream;
 
-pub use self::begin::{AskRun, begin};
+pub use self::begin::{DriverRun, Purpose, begin};
+pub use self::commands::{CannotAsk, PLAN_FILE};
 pub use self::planned::{FailedAsk, Plan, PlannedOperation, conditions, operations};
-pub use self::saved::{SavedPlan, SavedPlanError, SavedStack, is_saved_plan};
+pub use self::saved::{SavedPlan, SavedPlanError, SavedProject, SavedStack, is_saved_plan};

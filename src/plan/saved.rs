@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use super::archive::{self, Archive, ReadError, WriteError};
+use crate::driver::Outputs;
 use crate::path::StackPath;
+use crate::record::journal::Argument;
+use crate::state::document::Inputs;
 
 /// The format of what is in `plan.json`.
 const FORMAT: u32 = 1;
@@ -23,8 +26,25 @@ pub struct SavedPlan {
     pub orch: String,
     /// The plan.
     pub plan: Plan,
-    /// What it rests on: each stack that has an entry.
+    /// The project whose state it rests on, if it keeps one.
+    pub project: Option<SavedProject>,
+    /// How many destroys may be carried out without asking.
+    pub allow_destroy: Option<usize>,
+    /// The words that every `plan` got.
+    pub extra: Vec<Argument>,
+    /// What it rests on: each stack with an entry where anything is done, decided or put on record, by path.
     pub stacks: Vec<SavedStack>,
+}
+
+/// A project that keeps a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedProject {
+    /// Its name.
+    pub project: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The lineage of the document.
+    pub lineage: String,
 }
 
 /// What the entry of a stack rests on.
@@ -34,8 +54,22 @@ pub struct SavedStack {
     pub stack: StackPath,
     /// Its driver.
     pub driver: String,
-    /// The rules and the digest of its inputs, if the project keeps a state.
-    pub inputs: Option<(String, String)>,
+    /// Its inputs; none outside of git.
+    pub inputs: Option<Inputs>,
+    /// A digest of what it runs right after.
+    pub order: String,
+    /// What is on record of it, as far as it matters; none if nothing is.
+    pub record: Option<String>,
+    /// A digest of what is on record of the stacks that it runs right after.
+    pub records_before: Option<String>,
+    /// Where its tool keeps its own state, if that is known.
+    pub backend: Option<String>,
+    /// Its outputs before anything is done, if they are known.
+    pub outputs_before: Option<Outputs>,
+    /// Its outputs if nothing is done, as far as they are known.
+    pub outputs: Option<Outputs>,
+    /// The digest of the changes that its driver has answered.
+    pub changes: Option<String>,
     /// The plan of its tool among those of the file, if there is one.
     pub plan: Option<usize>,
 }
@@ -60,12 +94,15 @@ pub enum SavedPlanError {
 }
 
 impl SavedPlan {
-    /// Makes one of this version.
+    /// Makes one of this version, of stacks by path.
     pub fn new(plan: Plan, stacks: Vec<SavedStack>) -> Self {
         SavedPlan {
             format: FORMAT,
             orch: env!("CARGO_PKG_VERSION").to_owned(),
             plan,
+            project: None,
+            allow_destroy: None,
+            extra: Vec::new(),
             stacks,
         }
     }
@@ -103,7 +140,8 @@ impl SavedPlan {
 
     /// Returns what the entry of a stack rests on.
     pub fn stack(&self, stack: &StackPath) -> Option<&SavedStack> {
-        self.stacks.iter().find(|saved| saved.stack == *stack)
+        let found = self.stacks.binary_search_by(|saved| saved.stack.cmp(stack));
+        found.ok().map(|position| &self.stacks[position])
     }
 }
 

@@ -1,5 +1,6 @@
 //! A run from its first moment to its last, whatever its turns do: the lock, the journal, the commands.
 
+use std::cell::RefCell;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::record::journal::{Header, RunRecord, UncommittedFile};
+use crate::run::directed::{Directed, Director};
 use crate::run::event::{RunEvent, RunSummary, Sink};
 use crate::run::event_stream::EventStream;
 use crate::run::execute::{
@@ -14,7 +16,7 @@ use crate::run::execute::{
 };
 use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
 use crate::run::state::{Confirming, Reports, RunState, StatePlan};
-use crate::run::turn::{Step, TurnIndex};
+use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::state::writer::{Ended, StateWriter};
 
 /// Under which circumstances a run begins.
@@ -147,7 +149,7 @@ impl BegunRun {
         let writer = start(plan.reports(&self.inbox))?;
         let steps: Arc<[Step]> = [Step::Confirmation, Step::Command("command".into())].into();
         for (number, turn) in self.execution.turns.iter_mut().enumerate() {
-            if plan.records(number) {
+            if plan.records(number) && turn.operation == Operation::Run {
                 turn.steps = steps.clone();
             }
         }
@@ -161,8 +163,14 @@ impl BegunRun {
     }
 
     /// Runs the commands with these streams, and returns the result. The sinks receive every event;
-    /// what is about to start is on record before it starts.
-    pub fn carry_out(mut self, streams: Streams<'_>, sinks: &mut [&mut dyn Sink]) -> EndedRun {
+    /// what is about to start is on record before it starts. The director decides which steps are needed;
+    /// without one, all are.
+    pub fn carry_out(
+        mut self,
+        streams: Streams<'_>,
+        sinks: &mut [&mut dyn Sink],
+        director: Option<&mut dyn Director>,
+    ) -> EndedRun {
         let tasks = self.tasks;
         let turns = self.execution.turns.clone();
         let task = |turn: TurnIndex, step: usize| {
@@ -170,12 +178,17 @@ impl BegunRun {
             let number = before.filter(|step| !matches!(step, Step::Confirmation));
             tasks[turn.get()][number.count()].clone()
         };
-        let mut commands = Commands::new(task, streams);
+        let commands = Commands::new(task, streams);
+        let director = RefCell::new(director);
         let recording = &mut self.recording;
         let state = self.state.map(Rc::new);
         let mut on_event = |event: &RunEvent| {
-            if let (Some(state), RunEvent::Ended(ending)) = (&state, event) {
-                state.ended(ending);
+            if let RunEvent::Ended(ending) = event {
+                let mut director = director.borrow_mut();
+                let findings = director.as_mut().and_then(|it| it.ended(ending));
+                if let Some(state) = &state {
+                    state.ended(ending, findings);
+                }
             }
             let mut problems = recording.event(event);
             for sink in &mut *sinks {
@@ -189,12 +202,19 @@ impl BegunRun {
                 }
             }
         };
+        let director = &director;
+        let (execution, inbox) = (self.execution, &self.inbox);
         let summary = match &state {
-            None => execute(self.execution, &mut commands, &self.inbox, &mut on_event),
+            None => {
+                let executor = commands;
+                let mut directed = Directed { executor, director };
+                execute(execution, &mut directed, inbox, &mut on_event)
+            }
             Some(state) => {
                 let state = state.clone();
-                let mut confirming = Confirming { commands, state };
-                execute(self.execution, &mut confirming, &self.inbox, &mut on_event)
+                let executor = Confirming { commands, state };
+                let mut directed = Directed { executor, director };
+                execute(execution, &mut directed, inbox, &mut on_event)
             }
         };
         let state = state.and_then(Rc::into_inner);

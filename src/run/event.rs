@@ -165,6 +165,8 @@ pub enum Failure {
     WantedTerminal,
     /// It could not be started; the text says why.
     NotStarted(String),
+    /// It was not carried out, since something forbids it; the text says what.
+    Refused(String),
     /// It was started, and how it ended cannot be known; the text says why.
     Lost(String),
 }

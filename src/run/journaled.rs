@@ -204,6 +204,9 @@ impl From<&Failure> for journal::FailureRecord {
             Failure::NotStarted(problem) => journal::FailureRecord::NotStarted {
                 problem: problem.clone(),
             },
+            Failure::Refused(problem) => journal::FailureRecord::Refused {
+                problem: problem.clone(),
+            },
             Failure::WantedTerminal => journal::FailureRecord::WantedTerminal,
             Failure::Lost(problem) => journal::FailureRecord::Lost {
                 problem: problem.clone(),

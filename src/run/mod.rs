@@ -5,6 +5,7 @@
 //! every run; what else shows or keeps them is not known here.
 
 pub mod begun;
+pub mod directed;
 pub mod event;
 pub mod event_stream;
 pub mod execute;

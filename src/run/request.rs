@@ -260,6 +260,7 @@ impl PreparedRun {
             resumes: earlier.map(|earlier| earlier.run.clone()),
             command: arguments(request.command.given()),
             purpose: None,
+            plan: None,
             eval: request.command.is_evaluated(),
             edges: request.order.edges(request.direction, &order),
             order: paths(&order),

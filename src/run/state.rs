@@ -5,7 +5,7 @@
 //! that signals, time limits and other stacks do not wait for the network. This module does not know which
 //! commands are recorded, or where the document is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -46,6 +46,25 @@ pub struct StackRecord {
     pub declared: Entry,
     /// What is on record of it already.
     pub earlier: Option<Entry>,
+    /// The plan that is carried out, if it is one.
+    pub plan: Option<String>,
+}
+
+/// What a turn has found out that goes on record with its result.
+#[derive(Debug, Clone, Default)]
+pub struct Findings {
+    /// The driver.
+    pub driver: Option<String>,
+    /// Where its tool keeps its own state.
+    pub backend: Option<String>,
+    /// What is done with the stack, if it is not managed.
+    pub mode: Option<String>,
+    /// The digests of the outputs, if they are known.
+    pub outputs: Option<BTreeMap<String, String>>,
+    /// The digest of the outputs that the stack was applied with.
+    pub upstream: Option<String>,
+    /// Whether all of the stack is as its configuration says.
+    pub is_complete: bool,
 }
 
 impl StackRecord {
@@ -59,30 +78,47 @@ impl StackRecord {
             action: self.action.clone(),
             run: run.to_owned(),
             since: SystemClock::default().now(),
-            plan: None,
+            plan: self.plan.clone(),
             other: Map::new(),
         });
         entry
     }
 
+    /// Returns what becomes of the entry of a stack with which nothing had to be done.
+    pub fn settled(&self, run: &str, findings: Findings) -> Change {
+        self.ended(run, None, Some(findings))
+    }
+
     /// Returns what becomes of the entry after the last attempt.
-    fn ended(&self, run: &str, failure: Option<&Failure>) -> Change {
+    fn ended(&self, run: &str, failure: Option<&Failure>, findings: Option<Findings>) -> Change {
         if failure.is_none() && self.action == Action::Destroy {
             return Change::Destroyed;
         }
         let at = SystemClock::default().now();
         let earlier = self.earlier.as_ref();
-        let mut entry = match failure {
-            None => Entry {
+        let is_complete = findings
+            .as_ref()
+            .is_none_or(|findings| findings.is_complete);
+        let mut entry = if failure.is_none() && is_complete {
+            let upstream = findings.as_ref().and_then(|it| it.upstream.clone());
+            Entry {
                 other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
-                applied: Some(self.applied(run, at)),
+                applied: Some(self.applied(run, at, upstream)),
                 driver: earlier.and_then(|it| it.driver.clone()),
                 backend: earlier.and_then(|it| it.backend.clone()),
                 mode: earlier.and_then(|it| it.mode.clone()),
                 ..self.declared.clone()
-            },
-            Some(_) => earlier.unwrap_or(&self.declared).clone(),
+            }
+        } else {
+            earlier.unwrap_or(&self.declared).clone()
         };
+        entry.outputs = None;
+        if let Some(findings) = findings {
+            entry.driver = findings.driver;
+            entry.backend = findings.backend.or(entry.backend);
+            entry.mode = findings.mode;
+            entry.outputs = findings.outputs;
+        }
         entry.intent = None;
         entry.last = Some(Attempt {
             serial: UNMERGED,
@@ -95,13 +131,13 @@ impl StackRecord {
             run: Some(run.to_owned()),
             at,
             commit: self.commit.clone(),
-            plan: None,
+            plan: self.plan.clone(),
             other: Map::new(),
         });
         Change::Put(Box::new(entry))
     }
 
-    fn applied(&self, run: &str, at: Timestamp) -> Applied {
+    fn applied(&self, run: &str, at: Timestamp, upstream: Option<String>) -> Applied {
         let earlier = self.earlier.as_ref();
         let earlier = earlier.and_then(|entry| entry.applied.as_ref());
         // Who has the same inputs has been seen where these were seen.
@@ -117,8 +153,8 @@ impl StackRecord {
             seen: self.seen.clone().or_else(seen_before),
             inputs: Some(self.inputs.clone()),
             triggers: self.triggers.clone(),
-            upstream: None,
-            plan: None,
+            upstream,
+            plan: self.plan.clone(),
             other: Map::new(),
         }
     }
@@ -133,6 +169,7 @@ fn kind(failure: &Failure) -> &'static str {
         Failure::RunTimedOut(_) => "run-timed-out",
         Failure::WantedTerminal => "wanted-terminal",
         Failure::NotStarted(_) => "not-started",
+        Failure::Refused(_) => "refused",
         Failure::Lost(_) => "lost",
     }
 }
@@ -208,6 +245,8 @@ fn answered(result: Result<(), Failure>) -> StepEnd {
 #[derive(Debug)]
 pub struct StatePlan {
     records: Vec<Option<StackRecord>>,
+    /// What is put on record at once, by key.
+    changes: Vec<(String, Change)>,
     questions: Questions,
 }
 
@@ -216,8 +255,16 @@ impl StatePlan {
     pub fn new(records: Vec<Option<StackRecord>>) -> Self {
         StatePlan {
             records,
+            changes: Vec::new(),
             questions: Questions::default(),
         }
+    }
+
+    /// Adds what is put on record at once, by key.
+    #[must_use]
+    pub fn with_changes(mut self, changes: Vec<(String, Change)>) -> Self {
+        self.changes = changes;
+        self
     }
 
     /// Returns what takes the reports of the writer of the run with this inbox.
@@ -235,6 +282,9 @@ impl StatePlan {
 
     /// Begins, with the writer that reports to [`Self::reports`].
     pub(super) fn begin(self, run: String, writer: StateWriter) -> RunState {
+        for (key, change) in self.changes {
+            writer.change(&key, change, NO_TICKET);
+        }
         RunState {
             run,
             writer: Arc::new(writer),
@@ -264,7 +314,7 @@ impl RunState {
     }
 
     /// Puts on record how a turn ended, if it had begun.
-    pub(super) fn ended(&self, ending: &Ending) {
+    pub(super) fn ended(&self, ending: &Ending, findings: Option<Findings>) {
         let failure = match &ending.outcome {
             Outcome::Succeeded => None,
             Outcome::Failed(failure) => Some(failure),
@@ -276,14 +326,15 @@ impl RunState {
         let has_begun = lock(&self.questions)
             .confirmed
             .contains(&ticket(ending.turn));
-        if !has_begun {
+        // What needed no command may still go on record.
+        if !has_begun && (failure.is_some() || findings.is_none()) {
             return;
         }
         let never_started = matches!(failure, Some(Failure::NotStarted(_))) && ending.attempts == 1;
         let change = if never_started {
             Change::Withdrawn
         } else {
-            record.ended(&self.run, failure)
+            record.ended(&self.run, failure, findings)
         };
         self.writer.change(&record.key, change, NO_TICKET);
     }

@@ -2,6 +2,7 @@
 //!
 //! This file has what they share: finding and loading the project, and reporting problems.
 
+mod apply;
 mod changed;
 pub(crate) mod command_line;
 mod completions;
@@ -35,9 +36,11 @@ mod why;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::Context as _;
 use clap::Subcommand;
+use orch::change::InputDigests;
 use orch::diagnostic::{self, Diagnostic, Severity};
 use orch::path::ProjectPath;
 use orch::project::discover::{self, Listing, RootRule};
@@ -71,6 +74,8 @@ pub(crate) enum Command {
     List(list::ListArgs),
     Plan(Box<plan::PlanArgs>),
     Show(show::ShowArgs),
+    Apply(Box<apply::ApplyArgs>),
+    Destroy(Box<apply::DestroyArgs>),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
     State(state::StateArgs),
@@ -102,6 +107,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::List(args) => list::list(&chdir, &args),
         Command::Plan(args) => plan::plan(&chdir, &args),
         Command::Show(args) => show::show(&chdir, &args),
+        Command::Apply(args) => apply::apply(&chdir, &args),
+        Command::Destroy(args) => apply::destroy(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
         Command::State(args) => state::state(&chdir, &args.command),
@@ -258,6 +265,8 @@ struct Loaded {
     state: Option<Opened>,
     /// The digests of all stacks, once they have been made.
     digested: Option<Digested>,
+    /// The digests that a plan rests on, once they have been made.
+    grounds: Option<Rc<InputDigests>>,
     /// The working directory.
     directory: ProjectPath,
     /// How the root was found.
@@ -312,6 +321,7 @@ impl Loaded {
             listing,
             state: None,
             digested: None,
+            grounds: None,
             directory,
             rule,
             document,

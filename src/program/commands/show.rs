@@ -1,7 +1,7 @@
 //! `orch show`
 
 use std::io::{IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow};
@@ -48,7 +48,7 @@ pub(crate) struct ShowArgs {
 
 pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     let file = working_directory(chdir)?.join(&args.file);
-    let (saved, archive) = SavedPlan::read(&file).map_err(|error| unreadable(args, error))?;
+    let (saved, archive) = SavedPlan::read(&file).map_err(|error| unreadable(&args.file, error))?;
     let mut out = console::stdout();
     let Some(written) = &args.stack else {
         match args.format {
@@ -88,7 +88,7 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     let unpacked = folder.path().join("plan");
     archive
         .extract(plan, &unpacked)
-        .map_err(|error| unreadable(args, error.into()))?;
+        .map_err(|error| unreadable(&args.file, error.into()))?;
     let environments = Environments::new(&loaded.project, host_environment());
     let environment = environments.of_stack(stack).map_err(|problems| {
         console::diagnostics(&problems, &loaded.project.sources);
@@ -119,15 +119,15 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         .hint("a plan can be shown where the tool is initialised as it was when it was made"))
 }
 
-/// Explains why a file cannot be shown.
-fn unreadable(args: &ShowArgs, error: SavedPlanError) -> ProgramError {
+/// Explains why a file cannot be used.
+pub(super) fn unreadable(file: &Path, error: SavedPlanError) -> ProgramError {
     let kind = match &error {
         SavedPlanError::Archive(ReadError::Refused { .. })
         | SavedPlanError::Damaged(_)
         | SavedPlanError::Newer { .. } => ErrorKind::Configuration,
         SavedPlanError::Archive(_) => ErrorKind::External,
     };
-    let file = args.file.display().to_string();
+    let file = file.display().to_string();
     let context = format!("`{}` cannot be used as a plan", printable(&file));
     let error = ProgramError::new(kind, anyhow::Error::new(error).context(context));
     if kind == ErrorKind::Configuration {

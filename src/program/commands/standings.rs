@@ -7,9 +7,10 @@ use std::thread;
 use anyhow::Context as _;
 use orch::change::{
     Counted, InputDigests, Present, Since, SinceBase, Standing, Standings, Status,
-    UncommittedChanges, digests, standings,
+    UncommittedChanges, digests as digests_of, standings,
 };
-use orch::git::GitError;
+use orch::git::{FileState, GitError};
+use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::project::config::StateConfig;
 use orch::project::discover::RootRule;
@@ -34,13 +35,6 @@ pub(super) struct Digested {
     digests: Rc<InputDigests>,
     /// Whether all changes count that are not committed.
     is_complete: bool,
-}
-
-impl Digested {
-    /// Returns the digests.
-    pub(super) fn digests(&self) -> &InputDigests {
-        &self.digests
-    }
 }
 
 /// Returns the configuration of the state.
@@ -239,7 +233,7 @@ impl Loaded {
                     .iter()
                     .filter(|file| counted.off(file.state).is_none());
                 let counts: Vec<_> = counts.cloned().collect();
-                digests(
+                digests_of(
                     &self.project,
                     &self.listing,
                     &read.repository,
@@ -264,6 +258,39 @@ impl Loaded {
             digests: Rc::new(digests),
             is_complete,
         });
+        Ok(())
+    }
+
+    /// Makes the digests that a plan rests on, if there is a git repository: as they are on disk, but without
+    /// what tools write when they are initialised, unless git knows it.
+    pub(super) fn digest_grounds(&mut self) -> Result<()> {
+        match self.read() {
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
+            read => self.read = Some(read.context("failed to ask git")?),
+        }
+        let digests = self.digests_on_disk()?;
+        let read = self.read.as_ref().context("git was read")?;
+        let Ok(status) = &read.status else {
+            return Ok(());
+        };
+        let (written, others): (Vec<_>, Vec<_>) = status.iter().cloned().partition(|file| {
+            file.state == FileState::Untracked && is_written_by_tools(&file.path)
+        });
+        if written.is_empty() {
+            self.grounds = Some(digests);
+            return Ok(());
+        }
+        let made = digests_of(
+            &self.project,
+            &self.listing,
+            &read.repository,
+            &others,
+            // They have been told of.
+            &mut Problems::default(),
+        );
+        self.grounds = Some(Rc::new(
+            made.context("failed to read the inputs of the stacks")?,
+        ));
         Ok(())
     }
 
@@ -293,6 +320,15 @@ impl Loaded {
         }
         Ok(Some(query))
     }
+}
+
+/// Returns whether a file is one that Terraform and its kin write beside the files of a stack.
+fn is_written_by_tools(path: &ProjectPath) -> bool {
+    let names = || path.as_str().split('/');
+    names().any(|name| name == ".terraform" || name == ".terragrunt-cache")
+        || names().next_back().is_some_and(|name| {
+            name == ".terraform.lock.hcl" || name.starts_with("terraform.tfstate")
+        })
 }
 
 /// Notes the stacks that are on record and not here, without evidence that they were removed.

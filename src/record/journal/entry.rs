@@ -227,6 +227,9 @@ pub enum FailureRecord {
     NotStarted {
         problem: String,
     },
+    Refused {
+        problem: String,
+    },
     WantedTerminal,
     Lost {
         problem: String,

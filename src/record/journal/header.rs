@@ -35,6 +35,9 @@ pub struct Header {
     /// What the run is for, if that is not its command alone: `plan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
+    /// The plan that it carries out, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// Whether they are templates. Their values in each stack are not recorded, since they may be
     /// secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

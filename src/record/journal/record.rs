@@ -62,6 +62,8 @@ pub struct StackRecord {
     pub path: String,
     /// Its state.
     pub state: StackState,
+    /// What the turn does that the state is about; none where it runs the command of the run.
+    pub operation: Option<String>,
     /// When its outcome was decided, if it has ended.
     pub ended_at: Option<Timestamp>,
     /// The attempts that were begun, in this order.
@@ -168,7 +170,7 @@ impl RunRecord {
         let JournalEntry {
             at,
             turn,
-            operation: _,
+            operation,
             step,
             event,
         } = entry;
@@ -188,6 +190,7 @@ impl RunRecord {
             Event::Started { stack, attempt } => {
                 if let Some(position) = self.position(&stack) {
                     self.stacks[position].started(at, turn, step, attempt);
+                    self.stacks[position].does(turn, operation);
                 }
             }
             Event::Retrying {
@@ -223,6 +226,7 @@ impl RunRecord {
             Event::Ended(ended) => {
                 if let Some(position) = self.position(&ended.stack) {
                     self.stacks[position].ended(at, turn, step, ended);
+                    self.stacks[position].does(turn, operation);
                 }
             }
             Event::Interrupted {
@@ -285,10 +289,16 @@ impl RunRecord {
 }
 
 impl StackRecord {
+    /// Returns which of the turns of the stack the state is about, from 1.
+    pub fn turn(&self) -> u32 {
+        self.turn.unwrap_or(1)
+    }
+
     fn waiting(path: &str) -> Self {
         StackRecord {
             path: path.to_owned(),
             state: StackState::Waiting,
+            operation: None,
             ended_at: None,
             attempts: Vec::new(),
             turn: None,
@@ -335,6 +345,13 @@ impl StackRecord {
             attempt.failure.clone_from(&ended.failure);
         }
         self.set(turn, StackState::Ended(ended), Some(at));
+    }
+
+    /// Notes what a turn does, if the state is about it.
+    fn does(&mut self, turn: Option<u32>, operation: Option<String>) {
+        if self.turn == turn {
+            self.operation = operation;
+        }
     }
 
     /// Sets the state. A stack with several turns has succeeded only if all of them have.

@@ -19,6 +19,7 @@ fn header(run: &str, command: &str) -> Header {
         resumes: None,
         command: vec![Argument(command.into())],
         purpose: None,
+        plan: None,
         eval: false,
         order: ["/a", "/b", "/größe"].map(str::to_owned).to_vec(),
         edges: Vec::new(),

@@ -85,6 +85,16 @@ pub trait Executor {
     /// A command that is running, or a question that is open.
     type Command: Control;
 
+    /// Returns whether there is anything to do in a step that is about to start; if not, the next one is
+    /// looked at. A turn without such a step succeeds.
+    ///
+    /// # Errors
+    ///
+    /// If the attempt fails instead.
+    fn is_needed(&mut self, _step: &StepAhead<'_>) -> Result<bool, Failure> {
+        Ok(true)
+    }
+
     /// Starts a step of a turn. [`Start::end`] reports its end, once, from any thread.
     ///
     /// # Errors
@@ -98,6 +108,21 @@ pub trait Executor {
         drop(later);
         Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded))
     }
+}
+
+/// A step that may be about to start.
+#[derive(Debug)]
+pub struct StepAhead<'a> {
+    /// The number of the turn.
+    pub index: TurnIndex,
+    /// The turn.
+    pub turn: &'a Turn,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// The position of the step among those of the turn.
+    pub step: usize,
+    /// The latest changes that a step of the attempt reported.
+    pub changes: Option<ChangeSummary>,
 }
 
 /// A step to start.

@@ -9,7 +9,8 @@ use super::active::{Active, Phase, Stage};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
 use super::{
-    End, Execution, Executor, Inbox, Later, Message, PATIENCE, Settlement, Start, StepEnd, os,
+    End, Execution, Executor, Inbox, Later, Message, PATIENCE, Settlement, Start, StepAhead,
+    StepEnd, os,
 };
 use crate::project::attempt::Attempts;
 use crate::run::event::{CancelCause, Ending, Failure, Outcome, RunEvent, RunSummary};
@@ -195,7 +196,6 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     pub(super) fn start_attempt(&mut self, turn: TurnIndex, attempt: u32) {
-        (self.on_event)(&RunEvent::Started { turn, attempt });
         let now = Instant::now();
         let begun = self
             .active
@@ -206,16 +206,55 @@ impl<E: Executor> RunLoop<'_, E> {
             attempt,
             attempt_begun: now,
             step: 0,
+            has_started: false,
+            has_command: false,
             changes: None,
         };
-        self.start_step(turn, stage, None);
+        self.go_on(turn, stage, None);
+    }
+
+    /// Starts the first step from the present one on in which there is anything to do.
+    fn go_on(&mut self, turn: TurnIndex, mut stage: Stage, previous: Option<E::Command>) {
+        for step in stage.step..self.turns[turn.get()].steps.len() {
+            stage.step = step;
+            let is_needed = self.executor.is_needed(&StepAhead {
+                index: turn,
+                turn: &self.turns[turn.get()],
+                attempt: stage.attempt,
+                step,
+                changes: stage.changes,
+            });
+            match is_needed {
+                Ok(true) => return self.start_step(turn, stage, previous),
+                Ok(false) => {}
+                Err(failure) => {
+                    self.tell_start(turn, &mut stage);
+                    let phase = Phase::Waiting(failure.clone());
+                    self.active.insert(turn, Active { stage, phase });
+                    return self.attempt_failed(turn, failure, false);
+                }
+            }
+        }
+        self.end_turn(turn, stage, Outcome::Succeeded);
+    }
+
+    /// Tells that something starts in a turn: nothing does before that.
+    fn tell_start(&mut self, turn: TurnIndex, stage: &mut Stage) {
+        let Stage { attempt, step, .. } = *stage;
+        let is_first = !std::mem::replace(&mut stage.has_started, true);
+        if is_first {
+            (self.on_event)(&RunEvent::Started { turn, attempt });
+        }
+        if step > 0 {
+            (self.on_event)(&RunEvent::StepStarted { turn, step });
+        }
     }
 
     fn start_step(&mut self, turn: TurnIndex, mut stage: Stage, previous: Option<E::Command>) {
+        self.tell_start(turn, &mut stage);
         let Stage { attempt, step, .. } = stage;
-        let is_question = |step: &Step| *step == Step::Confirmation;
-        let (before, from) = self.turns[turn.get()].steps.split_at(step);
-        if before.iter().all(is_question) && !from.first().is_some_and(is_question) {
+        let is_command = self.turns[turn.get()].steps[step] != Step::Confirmation;
+        if is_command && !std::mem::replace(&mut stage.has_command, true) {
             // Whoever answers a question does not have the time of the command.
             let now = Instant::now();
             stage.attempt_begun = now;
@@ -301,12 +340,11 @@ impl<E: Executor> RunLoop<'_, E> {
             return self.turn_ended(turn, Outcome::Failed(failure));
         }
         let active = self.active.remove(&turn).expect("looked up above");
-        (self.on_event)(&RunEvent::StepStarted { turn, step });
         let stage = Stage {
             step,
             ..active.stage
         };
-        self.start_step(turn, stage, active.phase.into_command());
+        self.go_on(turn, stage, active.phase.into_command());
     }
 
     fn attempt_failed(&mut self, turn: TurnIndex, failure: Failure, output_matches: bool) {
@@ -335,14 +373,19 @@ impl<E: Executor> RunLoop<'_, E> {
 
     fn turn_ended(&mut self, turn: TurnIndex, outcome: Outcome) {
         let active = self.active.remove(&turn).expect("it was started");
+        self.end_turn(turn, active.stage, outcome);
+    }
+
+    fn end_turn(&mut self, turn: TurnIndex, stage: Stage, outcome: Outcome) {
         let succeeded = outcome == Outcome::Succeeded;
         self.schedule.finish(turn, succeeded);
         let ending = Ending {
             turn,
             outcome,
-            elapsed: active.stage.begun.elapsed(),
-            attempts: active.stage.attempt,
-            changes: active.stage.changes.filter(|_| succeeded),
+            elapsed: stage.begun.elapsed(),
+            // If there was nothing to do, nothing was started.
+            attempts: stage.attempt - u32::from(!stage.has_started),
+            changes: stage.changes.filter(|_| succeeded),
         };
         self.report_end(ending.clone());
         if self.is_halted() {

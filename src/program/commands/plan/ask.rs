@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::IsTerminal as _;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,27 +9,28 @@ use anyhow::Context as _;
 use orch::driver::Answer;
 use orch::folder::GuardedFolder;
 use orch::path::StackPath;
-use orch::plan::ask::{self, AskOptions, Asking, CannotAsk, Question};
-use orch::plan::{AskRun, begin};
+use orch::plan::ask::{self, AskOptions, Asking, Question};
+use orch::plan::{CannotAsk, DriverRun, PLAN_FILE, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
 use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
 use orch::report::failure_text;
-use orch::run::begun::{BeginError, Circumstances};
+use orch::run::begun::Circumstances;
 use orch::run::event::{Outcome, RunSummary};
 use orch::run::execute::{Outlet, ProgramFinder};
 use orch::run::recording::RecordingNote;
 use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
+use orch::run::schedule::OnError;
 use orch::selection::select::Query;
 use tempfile::TempDir;
 
-use super::PlanArgs;
+use super::PlanningArgs;
 use super::entries::Needed;
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
-use crate::program::commands::run::{base_record, holder, show_missing};
+use crate::program::commands::run::{base_record, begin_error, holder, show_missing};
 use crate::program::commands::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::Result;
@@ -62,7 +62,7 @@ impl AskedTools {
     pub(super) fn plan_of(&self, stack: &StackPath) -> Option<PathBuf> {
         let &(turn, _) = self.attempts.get(stack)?;
         let folder = ask::folder_of(self.folder.as_ref()?.path(), turn);
-        let plan = folder.join(ask::PLAN_FILE);
+        let plan = folder.join(PLAN_FILE);
         plan.is_file().then_some(plan)
     }
 
@@ -89,7 +89,7 @@ impl AskedTools {
 }
 
 /// Returns whether a program is on our `PATH`.
-pub(super) fn is_on_path(program: &str) -> bool {
+pub(in crate::program::commands) fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH");
     let nowhere = Path::new("/");
     ProgramFinder::new(program)
@@ -100,7 +100,7 @@ pub(super) fn is_on_path(program: &str) -> bool {
 /// Asks the tools of all stacks that have to be asked; the exit status if that is not possible.
 pub(super) fn ask(
     loaded: &Loaded,
-    args: &PlanArgs,
+    args: &PlanningArgs,
     query: &Query,
     needs: &[Needed<'_, '_>],
 ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
@@ -132,7 +132,7 @@ pub(super) fn ask(
         folder: folder.path(),
         init: args.init,
         extra: &args.extra,
-        jobs: args.parallel.unwrap_or(NonZeroUsize::MIN),
+        jobs: args.jobs(),
     };
     let asking = match ask::prepare(project, &environments, &questions, &options) {
         Ok(asking) => asking,
@@ -149,7 +149,8 @@ pub(super) fn ask(
         (asked.attempts).insert(path.clone(), (number, ending.attempts));
         let answer = if ending.outcome == Outcome::Succeeded {
             let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
-            ask::answer(question, folder.path(), number, has_changes)
+            let folder = ask::folder_of(folder.path(), number);
+            ask::answer(&question.driver, question.kind, &folder, has_changes)
                 .map_err(|problem| problem.to_string())
         } else {
             Err(failure_text(ending).unwrap_or_else(|| "its tool was not asked".to_owned()))
@@ -162,7 +163,10 @@ pub(super) fn ask(
 }
 
 /// Says why nobody can be asked.
-fn cannot_ask(loaded: &Loaded, cannot: CannotAsk) -> Result<ExitStatus> {
+pub(in crate::program::commands) fn cannot_ask(
+    loaded: &Loaded,
+    cannot: CannotAsk,
+) -> Result<ExitStatus> {
     match cannot {
         CannotAsk::Problems(shared) => {
             loaded.show_shared(shared);
@@ -179,16 +183,19 @@ fn cannot_ask(loaded: &Loaded, cannot: CannotAsk) -> Result<ExitStatus> {
 /// Runs the tools; shows only how far they are, on a terminal.
 fn carry_out(
     loaded: &Loaded,
-    args: &PlanArgs,
+    args: &PlanningArgs,
     query: &Query,
     id: &str,
     folder: &Path,
     asking: Asking,
 ) -> Result<(Arc<RunSummary>, EndedOutput)> {
     let root = &loaded.project.root;
-    let jobs = args.parallel.unwrap_or(NonZeroUsize::MIN);
-    let run = AskRun {
+    let jobs = args.jobs();
+    let run = DriverRun {
         id,
+        purpose: Purpose::Plan,
+        plan: None,
+        on_error: OnError::Continue,
         jobs,
         typed: Typed {
             arguments: std::env::args_os().skip(1).collect(),
@@ -205,19 +212,14 @@ fn carry_out(
         inbox: None,
     };
     let begun = begin(
-        asking,
+        asking.execution,
+        asking.tasks,
         &run,
         &loaded.project,
         &loaded.references,
         circumstances,
     );
-    let begun = begun.map_err(|error| match error {
-        BeginError::Files(error) => anyhow::Error::new(error).into(),
-        BeginError::Signals(error) => anyhow::Error::new(error)
-            .context("failed to receive signals")
-            .into(),
-        BeginError::Busy(busy) => holder::explained(busy),
-    })?;
+    let begun = begun.map_err(begin_error)?;
     begun.notes.iter().for_each(holder::show);
     let is_unlocked =
         |note: &RecordingNote| matches!(note, RecordingNote::NoLock(_) | RecordingNote::Nothing(_));
@@ -241,7 +243,7 @@ fn carry_out(
             past: &HashMap::new,
         },
     )?;
-    let ended = begun.carry_out(output.streams(), &mut [&mut output]);
+    let ended = begun.carry_out(output.streams(), &mut [&mut output], None);
     let output = output.end();
     if let Some(problem) = ended.problem {
         console::warning(&problem.to_string());
@@ -263,7 +265,7 @@ fn sweep(own: &Path) {
 }
 
 /// Makes a folder that only its owner can look into, and that goes with the plan.
-fn private_folder(loaded: &Loaded) -> Result<TempDir> {
+pub(in crate::program::commands) fn private_folder(loaded: &Loaded) -> Result<TempDir> {
     let place: Option<PathBuf> = if loaded.rule == RootRule::WorkingDirectory {
         None
     } else {

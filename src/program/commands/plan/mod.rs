@@ -1,24 +1,28 @@
 //! `orch plan`
 
 mod ahead;
-mod ask;
+pub(super) mod ask;
 mod entries;
+mod grounds;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
 use orch::change::{Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::{Plan, SavedPlan, SavedStack, archive, conditions, operations};
+use orch::plan::{Plan, SavedPlan, archive, conditions, operations};
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::project::tag::TagFilter;
+use orch::record::journal::arguments;
 use orch::report::{Document, write_plan, write_plan_json};
+use orch::run::safeguard::Disabled;
 use orch::selection::select::{PathFilter, Query, Selection};
 use orch::state::document;
 
@@ -26,7 +30,6 @@ use self::ask::AskedTools;
 use super::format::Format;
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::standings::Digested;
 use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -48,47 +51,28 @@ Examples:
 /// and prints one plan. In a project that keeps a state, only the tools of stacks that are not as they were
 /// applied are asked. What exists is not changed; tools that have never run in a stack are initialised there.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(after_help = PLAN_EXAMPLES, after_long_help = format!("{PLAN_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct PlanArgs {
-    /// Words for the `plan` of every stack
-    #[arg(last = true, value_name = "ARGUMENT")]
-    pub(crate) extra: Vec<OsString>,
-
-    /// Plan to delete all that exists
-    #[arg(long, conflicts_with = "refresh_only")]
-    pub(crate) destroy: bool,
+    #[command(flatten)]
+    pub(crate) modes: ModeArgs,
 
     /// Change nothing, and show what has drifted
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["destroy", "replace"])]
     pub(crate) refresh_only: bool,
 
-    /// Ask the tool of every selected stack, also where the state says that nothing has changed
-    #[arg(long)]
-    pub(crate) full: bool,
-
-    /// Destroy these stacks and make them anew: a path or `tag:…` (can be repeated)
-    #[arg(long, value_name = "REF", conflicts_with_all = ["destroy", "refresh_only"])]
-    pub(crate) replace: Vec<String>,
-
-    /// Run `init` in every stack that is asked, not only where it has never run
-    #[arg(long)]
-    pub(crate) init: bool,
-
-    /// Plan also what would put back what a later commit has applied
-    #[arg(long)]
-    pub(crate) allow_rollback: bool,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
 
     /// Write the plan to a file, with the plans of the tools
     ///
     /// Only its owner can read it: the plans of tools may hold secrets. It is a zip archive; `orch show`
-    /// prints it. Git need not ignore it: it counts as no change.
+    /// prints it, and `orch apply` carries it out. Git need not ignore it: it counts as no change.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Ask up to N tools at once; `auto` is one for each processor [default: 1]
-    #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]
-    pub(crate) parallel: Option<NonZeroUsize>,
+    /// Let an apply of the file destroy up to N stacks without asking
+    #[arg(long, value_name = "N", requires = "out")]
+    pub(crate) allow_destroy: Option<usize>,
 
     /// Exit with status 2 if an apply would do anything
     #[arg(long)]
@@ -102,56 +86,115 @@ pub(crate) struct PlanArgs {
     pub(crate) select: SelectArgs,
 }
 
+/// What is planned.
+#[derive(Debug, Args)]
+pub(crate) struct ModeArgs {
+    /// Delete all that exists
+    #[arg(long, conflicts_with = "replace")]
+    pub(crate) destroy: bool,
+
+    /// Ask the tool of every selected stack, also where the state says that nothing has changed
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// Destroy these stacks and make them anew: a path or `tag:…` (can be repeated)
+    #[arg(long, value_name = "REF")]
+    pub(crate) replace: Vec<String>,
+}
+
+/// How it is planned.
+#[derive(Debug, Args)]
+pub(crate) struct PlanningArgs {
+    /// Words for the `plan` of every stack
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub(crate) extra: Vec<OsString>,
+
+    /// Run `init` in every stack, not only where it has never run
+    #[arg(long)]
+    pub(crate) init: bool,
+
+    /// Plan also what would put back what a later commit has applied
+    #[arg(long)]
+    pub(crate) allow_rollback: bool,
+
+    /// Run up to N tools at once; `auto` is one for each processor [default: 1]
+    #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]
+    pub(crate) parallel: Option<NonZeroUsize>,
+}
+
+impl PlanningArgs {
+    /// Returns how many tools run at once.
+    pub(super) fn jobs(&self) -> NonZeroUsize {
+        self.parallel.unwrap_or(NonZeroUsize::MIN)
+    }
+}
+
+/// What is to be planned, and how.
+#[derive(Clone, Copy)]
+pub(super) struct PlanRequest<'a> {
+    pub(super) select: &'a SelectArgs,
+    pub(super) planning: &'a PlanningArgs,
+    pub(super) options: PlanOptions,
+    /// The stacks to replace, as written.
+    pub(super) replace: &'a [String],
+    /// Whether the plan is to be carried out, now or later.
+    pub(super) is_kept: bool,
+    /// The safeguards that are disabled, if the plan is carried out now.
+    pub(super) guard: Option<&'a Disabled>,
+    /// The document that is printed, if one is.
+    pub(super) document: Option<Document>,
+}
+
+/// A plan that has been made.
+pub(super) struct Planned {
+    pub(super) loaded: Loaded,
+    /// The plan, and what it rests on.
+    pub(super) saved: SavedPlan,
+    /// The plans of the tools, in the order in which that counts them.
+    pub(super) plans: Vec<PathBuf>,
+    /// Keeps these until this is dropped.
+    _asked: AskedTools,
+}
+
 impl PlanArgs {
     fn options(&self) -> PlanOptions {
         PlanOptions {
-            mode: match (self.destroy, self.refresh_only) {
+            mode: match (self.modes.destroy, self.refresh_only) {
                 (true, _) => PlanMode::Destroy,
                 (_, true) => PlanMode::RefreshOnly,
                 _ => PlanMode::Normal,
             },
-            is_full: self.full,
+            is_full: self.modes.full,
         }
     }
 }
 
 pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
-    let filters = Filters::new(chdir, &args.select)?;
-    let out = match &args.out {
+    let file = match &args.out {
         Some(file) => Some(working_directory(chdir)?.join(file)),
         None => None,
     };
-    if let Some(file) = &out {
+    if let Some(file) = &file {
         archive::check_target(file).map_err(anyhow::Error::new)?;
     }
-    let reads = Reads::for_selection(&args.select)
-        .with_listing()
-        .with_status(ReadStatus::Exact);
-    let document = args.format.document(Document::Stacks);
-    let mut loaded = Loaded::new(chdir, document, reads)?;
-    if let Some(status) = loaded.check(filters.change())? {
-        return Ok(status);
-    }
-    let query = loaded.query(filters)?;
-    let selection = loaded.select(&query);
-    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
-    let replaced = loaded.named_by(&args.replace)?;
-    let recorded = loaded.on_record()?;
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
-    let head = loaded.head().map(|head| head.to_string());
-    let allows = args.allow_rollback;
-    let subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
-    let (plan, asked) = match loaded.plan(args, &query, &subjects, recorded.as_ref(), head)? {
-        Ok(planned) => planned,
-        Err(status) => return Ok(status),
+    let request = PlanRequest {
+        select: &args.select,
+        planning: &args.planning,
+        options: args.options(),
+        replace: &args.modes.replace,
+        is_kept: file.is_some(),
+        guard: None,
+        document: args.format.document(Document::Stacks),
     };
-    let file = out;
+    let planned = match planned(chdir, &request)? {
+        ControlFlow::Continue(planned) => planned,
+        ControlFlow::Break(status) => return Ok(status),
+    };
+    let (loaded, plan) = (&planned.loaded, &planned.saved.plan);
     let mut out = console::stdout();
     match args.format {
-        Format::Text => write_plan(&mut out, &plan)?,
-        Format::Json => write_plan_json(&mut out, &plan, &loaded.project, &loaded.problems)?,
+        Format::Text => write_plan(&mut out, plan)?,
+        Format::Json => write_plan_json(&mut out, plan, &loaded.project, &loaded.problems)?,
     }
     out.flush()?;
     if !plan.failed.is_empty() {
@@ -162,9 +205,10 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     }
     let has_changes = plan.has_changes();
     if let Some(file) = &file {
-        let (stacks, plans) = loaded.rests_on(&subjects, &asked);
-        SavedPlan::new(plan, stacks)
-            .write(file, &plans)
+        let mut saved = planned.saved;
+        saved.allow_destroy = args.allow_destroy;
+        saved
+            .write(file, &planned.plans)
             .map_err(anyhow::Error::new)?;
     }
     Ok(if args.detailed_exitcode && has_changes {
@@ -172,6 +216,56 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     } else {
         ExitStatus::Success
     })
+}
+
+/// Makes a plan; breaks with the exit status if that is not possible.
+pub(super) fn planned(
+    chdir: &[PathBuf],
+    request: &PlanRequest<'_>,
+) -> Result<ControlFlow<ExitStatus, Planned>> {
+    let filters = Filters::new(chdir, request.select)?;
+    let reads = Reads::for_selection(request.select)
+        .with_listing()
+        .with_status(ReadStatus::Exact);
+    let mut loaded = Loaded::new(chdir, request.document, reads)?;
+    if let Some(status) = loaded.check(filters.change())? {
+        return Ok(ControlFlow::Break(status));
+    }
+    let query = loaded.query(filters)?;
+    let selection = loaded.select(&query);
+    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
+    let replaced = loaded.named_by(request.replace)?;
+    let recorded = loaded.on_record()?;
+    if let Some(status) = loaded.report()? {
+        return Ok(ControlFlow::Break(status));
+    }
+    if let Some(disabled) = request.guard
+        && !loaded.is_safe(disabled)
+    {
+        return Ok(ControlFlow::Break(ExitStatus::Refused));
+    }
+    let head = loaded.head().map(|head| head.to_string());
+    if request.is_kept {
+        loaded.digest_grounds()?;
+    }
+    let allows = request.planning.allow_rollback;
+    let subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
+    let (plan, asked) = match loaded.plan(request, &query, &subjects, recorded.as_ref(), head)? {
+        Ok(planned) => planned,
+        Err(status) => return Ok(ControlFlow::Break(status)),
+    };
+    let mut saved = SavedPlan::new(plan, Vec::new());
+    let mut plans = Vec::new();
+    if request.is_kept {
+        saved.extra = arguments(&request.planning.extra);
+        plans = loaded.rest(&mut saved, &subjects, recorded.as_ref(), &asked);
+    }
+    Ok(ControlFlow::Continue(Planned {
+        saved,
+        plans,
+        _asked: asked,
+        loaded,
+    }))
 }
 
 /// Notes that stacks are on record and not in the tree: a plan has no entries for these.
@@ -316,21 +410,21 @@ impl Loaded {
     /// Asks the tools and returns the plan; the exit status if that was not possible.
     fn plan(
         &self,
-        args: &PlanArgs,
+        request: &PlanRequest<'_>,
         query: &Query,
         subjects: &Subjects<'_>,
         recorded: Option<&OnRecord>,
         head: Option<String>,
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
-        let needs = entries::needs(self, subjects, recorded, args.options());
-        let asked = match ask::ask(self, args, query, &needs)? {
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        let asked = match ask::ask(self, request.planning, query, &needs)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
         let settled = entries::settle(self, recorded, &needs, &asked.answers);
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
-        let after: BTreeMap<StackIndex, Vec<StackIndex>> = match args.options().mode {
+        let after: BTreeMap<StackIndex, Vec<StackIndex>> = match request.options.mode {
             PlanMode::Normal => conditions(&self.graph, &stacks, &working),
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
         };
@@ -342,7 +436,7 @@ impl Loaded {
         }
         let plan = Plan {
             id: asked.id.clone(),
-            mode: args.options().mode,
+            mode: request.options.mode,
             commit: head,
             state: recorded.map(|recorded| recorded.standings.base.clone()),
             entries,
@@ -351,35 +445,5 @@ impl Loaded {
             without_driver: subjects.without_driver,
         };
         Ok(Ok((plan, asked)))
-    }
-
-    /// Returns what the entries of a plan rest on, and the plans of the tools in the order in which that
-    /// counts them.
-    fn rests_on(
-        &self,
-        subjects: &Subjects<'_>,
-        asked: &AskedTools,
-    ) -> (Vec<SavedStack>, Vec<PathBuf>) {
-        let digests = self.digested.as_ref().map(Digested::digests);
-        let mut plans = Vec::new();
-        let stacks = subjects.all.iter().map(|subject| {
-            let path = &self.project.stacks[subject.stack].path;
-            let inputs = digests.and_then(|digests| {
-                let now = digests.stacks.get(&subject.stack)?;
-                Some((digests.rules.clone(), now.digest.clone()))
-            });
-            let plan = asked.plan_of(path).map(|plan| {
-                plans.push(plan);
-                plans.len() - 1
-            });
-            SavedStack {
-                stack: path.clone(),
-                driver: subject.driver.name.to_owned(),
-                inputs,
-                plan,
-            }
-        });
-        let stacks = stacks.collect();
-        (stacks, plans)
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 use clap::{ArgGroup, Args, ValueEnum};
 use orch::project::attempt::{MAX_ATTEMPTS, patterns};
 use orch::project::config::{SafeguardKeyword, TagLimit};
@@ -13,7 +13,8 @@ use orch::project::tag::tag_problem;
 use super::events::EventArgs;
 use super::exit_codes::ExitCodeArgs;
 use super::record_flags::RecordArgs;
-use super::recorded::RECORDED;
+use super::recorded::{RECORDED, SELECTION};
+use super::safeguard_flags::SafeguardArgs;
 use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 
@@ -137,38 +138,8 @@ pub(crate) struct RunArgs {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
-    /// Disable these safeguards
-    ///
-    /// Before the first command starts, orch refuses to run if a file of the project is unknown to git
-    /// (`git-untracked`) or differs from what is committed (`git-uncommitted`), or, if the
-    /// configuration enables that check, if HEAD lacks what the remote's default branch has
-    /// (`git-out-of-sync`).
-    ///
-    /// Commands that only read are allowed: `plan`, `validate`, `show`, `output`, `providers`,
-    /// `graph`, `version` and `fmt` of terraform, tofu and terragrunt, and those that
-    /// `config.run.read_only` names. With `none`, orch refuses them too.
-    ///
-    /// Files of the repository outside the project do not count, even if a stack uses them, like a
-    /// module at `../../modules`: put the project root where the modules are.
-    ///
-    /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
-    /// then `config.disable_safeguards`.
-    #[arg(
-        long,
-        value_name = "WHAT,…",
-        value_delimiter = ',',
-        value_parser = keyword_parser(),
-        help_heading = "Safeguards"
-    )]
-    pub(crate) disable_safeguards: Vec<SafeguardKeyword>,
-
-    /// The same as --disable-safeguards=all
-    #[arg(
-        short = 'X',
-        overrides_with = "disable_all_safeguards",
-        help_heading = "Safeguards"
-    )]
-    pub(crate) disable_all_safeguards: bool,
+    #[command(flatten)]
+    pub(crate) safeguards: SafeguardArgs,
 
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
@@ -293,7 +264,8 @@ pub(crate) struct ResumeArgs {
         num_args = 0..=1,
         default_missing_value = "last",
         group = "earlier",
-        conflicts_with_all = RECORDED
+        conflicts_with_all = RECORDED,
+        conflicts_with_all = SELECTION
     )]
     pub(crate) resume: Option<String>,
 
@@ -301,7 +273,8 @@ pub(crate) struct ResumeArgs {
     #[arg(
         long,
         group = "earlier",
-        conflicts_with_all = RECORDED
+        conflicts_with_all = RECORDED,
+        conflicts_with_all = SELECTION
     )]
     pub(crate) only_failed: bool,
 
@@ -391,23 +364,6 @@ pub(crate) enum OutputArg {
     None,
 }
 
-/// Parses the names of safeguards, which the library has.
-fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
-    let explained = SafeguardKeyword::ALL.map(|keyword| {
-        PossibleValue::new(keyword.name()).help(match keyword {
-            SafeguardKeyword::All => "Every safeguard",
-            SafeguardKeyword::None => "No safeguard: all are on, except others in this list",
-            SafeguardKeyword::Git => "The three about git",
-            SafeguardKeyword::GitUntracked => "Files that git does not know",
-            SafeguardKeyword::GitUncommitted => "What differs from HEAD",
-            SafeguardKeyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
-            SafeguardKeyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
-        })
-    });
-    PossibleValuesParser::new(explained)
-        .try_map(|name| SafeguardKeyword::parse(&name).ok_or("not a safeguard"))
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnErrorArg {
     /// Start nothing new
@@ -436,7 +392,7 @@ mod tests {
             let id = arg.get_id();
             // It also gets what the state names.
             let is_fetch = id.as_str() == "fetch";
-            let is_known = RECORDED.contains(&id.as_str()) || is_neighbour(id) || is_fetch;
+            let is_known = SELECTION.contains(&id.as_str()) || is_neighbour(id) || is_fetch;
             assert!(is_known, "{id}");
         }
     }

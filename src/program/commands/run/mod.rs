@@ -8,11 +8,12 @@ mod exit_codes;
 pub(super) mod holder;
 pub(super) mod output;
 mod record_flags;
-mod recorded;
+pub(super) mod recorded;
 mod report;
 mod resume;
 mod rollback;
-mod safeguards;
+pub(super) mod safeguard_flags;
+pub(super) mod safeguards;
 mod settings;
 mod state;
 
@@ -52,6 +53,7 @@ pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
 use self::state::KeptState;
 use super::reports::Reports;
+use super::state::held;
 use super::{
     CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, ReadStatus, Reads, find_project,
 };
@@ -69,7 +71,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     if !args.dry_run {
         reports = reports.with_step_summary();
     }
-    let disabled = safeguards::disabled(args)?;
+    let disabled = safeguards::of_run(args)?;
     let found = find(chdir, args)?;
     let mut loaded = Loaded::of(found, None, reads(args, &disabled))?;
     let change = filters.change().cloned();
@@ -145,8 +147,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             past: &|| past_durations(root, &command),
         },
     );
-    let (begun, mut output) = state::or_give_up(begun, output)?;
-    let ended = begun.carry_out(output.streams(), &mut [&mut output]);
+    let (begun, mut output) = held::or_give_up(begun, output)?;
+    let ended = begun.carry_out(output.streams(), &mut [&mut output], None);
     let ended_output = output.end();
     if let Some(problem) = &ended.problem {
         console::warning(&problem.to_string());
@@ -218,19 +220,22 @@ fn begin(
     let id = run.id.clone();
     let begun = match run.begin(&loaded.project, &loaded.references, circumstances) {
         Ok(begun) => begun,
-        Err(error) => {
-            return Err(match error {
-                BeginError::Files(error) => anyhow::Error::new(error).into(),
-                BeginError::Signals(error) => anyhow::Error::new(error)
-                    .context("failed to receive signals")
-                    .into(),
-                BeginError::Busy(busy) => holder::explained(busy),
-            });
-        }
+        Err(error) => return Err(begin_error(error)),
     };
     match kept {
         Some((plan, kept)) => kept.begin(begun, plan, &loaded.project, &id),
         None => Ok(begun),
+    }
+}
+
+/// Explains why a run does not begin.
+pub(super) fn begin_error(error: BeginError) -> ProgramError {
+    match error {
+        BeginError::Files(error) => anyhow::Error::new(error).into(),
+        BeginError::Signals(error) => anyhow::Error::new(error)
+            .context("failed to receive signals")
+            .into(),
+        BeginError::Busy(busy) => holder::explained(busy),
     }
 }
 
@@ -396,7 +401,7 @@ fn exit_status(
     ended: &EndedRun,
 ) -> Result<ExitStatus> {
     let summary = &ended.summary;
-    let is_lost = state::is_lost(ended.state.as_ref(), run);
+    let is_lost = held::is_lost(ended.state.as_ref(), run);
     let stuck = summary.stuck().map(|turn| sequence[turn.get()]);
     let stuck: Vec<StackIndex> = stuck.collect();
     if !stuck.is_empty() {

@@ -7,12 +7,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::program::commands::neighbour_flags::NEIGHBOURS;
 use crate::program::error::ProgramError;
 
-/// What a resumed run takes over and no flag may change, besides the command: the direction, whether the
-/// command is evaluated, and what selects stacks (clap leaves the group of `SelectArgs` empty, since
-/// another one is part of it).
-pub(super) const RECORDED: [&str; 14] = [
-    "reverse",
-    "eval",
+/// What a resumed run takes over and no flag may change, besides the command and [`SELECTION`]: the
+/// direction, and whether the command is evaluated.
+pub(super) const RECORDED: [&str; 2] = ["reverse", "eval"];
+
+/// What selects stacks (clap leaves the group of `SelectArgs` empty, since another one is part of it).
+pub(in crate::program::commands) const SELECTION: [&str; 12] = [
     "changed",
     "base",
     "status",

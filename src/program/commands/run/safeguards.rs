@@ -9,6 +9,7 @@ use orch::run::safeguard::{self, Behind, Disabled, Relation, Violation};
 use tracing::debug;
 
 use super::RunArgs;
+use super::safeguard_flags::SafeguardArgs;
 use crate::program::commands::Loaded;
 use crate::program::commands::changed::GitState;
 use crate::program::console;
@@ -21,9 +22,19 @@ const VARIABLES: [&str; 2] = ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"
 pub(super) const OF_STATUS: [Safeguard; 2] = [Safeguard::GitUntracked, Safeguard::GitUncommitted];
 
 /// Reads which safeguards the user disables for this run.
-pub(super) fn disabled(args: &RunArgs) -> Result<Disabled> {
+pub(super) fn of_run(args: &RunArgs) -> Result<Disabled> {
+    let old_names = args.disable_checks.keywords();
+    disabled(&args.safeguards, old_names, args.dry_run)
+}
+
+/// Reads which safeguards the user disables, also by what else stands for their names.
+pub(in crate::program::commands) fn disabled(
+    args: &SafeguardArgs,
+    others: impl Iterator<Item = SafeguardKeyword>,
+    is_dry_run: bool,
+) -> Result<Disabled> {
     let mut listed = args.disable_safeguards.clone();
-    listed.extend(args.disable_checks.keywords());
+    listed.extend(others);
     if args.disable_all_safeguards {
         if listed.contains(&SafeguardKeyword::None) {
             let message = "`-X` and `--disable-safeguards=none` exclude each other";
@@ -36,7 +47,7 @@ pub(super) fn disabled(args: &RunArgs) -> Result<Disabled> {
         return disabled
             .map_err(|bad| ProgramError::usage(format!("in --disable-safeguards: {bad}")));
     }
-    if args.dry_run {
+    if is_dry_run {
         // No safeguard plays a part, so what a variable says of them does not either.
         return Ok(Disabled::default());
     }
@@ -63,7 +74,7 @@ pub(super) fn disabled(args: &RunArgs) -> Result<Disabled> {
 
 impl Loaded {
     /// Returns whether the repository is in a state to run commands in, and shows what is wrong with it.
-    pub(super) fn is_safe(&mut self, disabled: &Disabled) -> bool {
+    pub(in crate::program::commands) fn is_safe(&mut self, disabled: &Disabled) -> bool {
         let configured = &self.project.settings.safeguards;
         let is_on = |safeguard: &Safeguard| safeguard::is_on(*safeguard, disabled, configured);
         let of_status: Vec<Safeguard> = OF_STATUS.into_iter().filter(is_on).collect();
@@ -139,7 +150,7 @@ impl Loaded {
 
     /// Returns what is not committed, as a journal names it, if that is known; to be called when nothing
     /// is in the way of the run.
-    pub(super) fn uncommitted(&mut self) -> Option<Vec<UncommittedFile>> {
+    pub(in crate::program::commands) fn uncommitted(&mut self) -> Option<Vec<UncommittedFile>> {
         let read = self.read().ok()?;
         let files = read.status.as_ref().ok();
         let uncommitted = files.map(|files| resume::uncommitted(&self.project.root, files));

@@ -4,6 +4,7 @@ mod adopt;
 pub(super) mod errors;
 pub(super) mod evidence;
 mod graph;
+pub(super) mod held;
 mod read;
 mod recover;
 mod write;

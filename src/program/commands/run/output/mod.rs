@@ -136,7 +136,7 @@ impl How {
 }
 
 /// Returns whether this is a CI job: nobody answers prompts, and the log is read later.
-fn is_nobody_there() -> bool {
+pub(in crate::program::commands) fn is_nobody_there() -> bool {
     let is_ci = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
     match Folding::detect(|name| env::var(name).ok()) {
         // Its jobs have a terminal.

@@ -1,0 +1,280 @@
+//! What is decided while a plan is carried out.
+
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+use std::path::PathBuf;
+
+use super::{ApplyStack, ChangedOutputs, NotShown};
+use crate::driver::{Answer, BadOutputs, Outputs, PlanKind, StepRole};
+use crate::path::StackPath;
+use crate::plan::ask::answer;
+use crate::plan::commands::OUTPUTS_FILE;
+use crate::plan::entry::{Asked, allowed};
+use crate::plan::upstream::{Upstream, outputs_digest};
+use crate::project::driver::DriverStep;
+use crate::run::directed::Director;
+use crate::run::event::{Ending, Failure, Outcome};
+use crate::run::execute::StepAhead;
+use crate::run::state::Findings;
+use crate::run::turn::Operation;
+
+/// More than a driver may print as outputs.
+const MAX_OUTPUTS: u64 = (64 << 20) + 1;
+
+/// Decides which steps of the turns of an apply are needed.
+#[derive(Debug)]
+pub struct ApplyDirector<'p> {
+    pub(super) turns: Vec<TurnState<'p>>,
+    pub(super) run: String,
+    pub(super) changed: ChangedOutputs,
+    pub(super) upstream: Upstream,
+    pub(super) init: bool,
+    pub(super) allows_new_changes: bool,
+    pub(super) is_again: bool,
+    pub(super) unread: Vec<(StackPath, String)>,
+}
+
+/// A turn of an apply.
+#[derive(Debug)]
+pub(super) struct TurnState<'p> {
+    pub(super) stack: ApplyStack<'p>,
+    pub(super) path: StackPath,
+    pub(super) operation: Operation,
+    pub(super) kind: PlanKind,
+    pub(super) asked: Asked,
+    /// What each step is for; none for the confirmation of the intent.
+    pub(super) roles: Vec<Option<StepRole>>,
+    /// The path that exists once `init` has run, if there is one.
+    pub(super) initialized: Option<PathBuf>,
+    pub(super) folder: PathBuf,
+    /// Whether the folder has the plan that was shown.
+    pub(super) has_plan: bool,
+    pub(super) attempt: Attempted,
+}
+
+/// How far the attempt of a turn has come.
+#[derive(Debug, Default)]
+pub(super) struct Attempted {
+    /// Which attempt, from 1; 0 before the first.
+    number: u32,
+    course: Course,
+    /// What its tool has answered, if it was asked.
+    answer: Option<Answer>,
+    /// Whether there is anything to change, once that is known.
+    is_work: Option<bool>,
+    has_acted: bool,
+}
+
+/// What happens in an attempt.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The plan that was shown is carried out.
+    AsShown,
+    /// It is planned anew.
+    Anew,
+    /// Its driver cannot plan: it is carried out.
+    Unplanned,
+}
+
+impl<'p> ApplyDirector<'p> {
+    /// Returns the name of the driver of each turn.
+    pub fn drivers(&self) -> Vec<&'p str> {
+        let turns = self.turns.iter();
+        turns.map(|turn| turn.stack.driver.name).collect()
+    }
+
+    /// Returns the digests of the outputs that stacks are applied with.
+    pub fn upstream(&mut self) -> &mut Upstream {
+        &mut self.upstream
+    }
+
+    /// Returns the stacks whose outputs could not be read, with why.
+    pub fn unread(&self) -> &[(StackPath, String)] {
+        &self.unread
+    }
+
+    /// Returns how an attempt goes that is about to begin.
+    fn course(&mut self, number: usize, attempt: u32) -> Course {
+        let turn = &self.turns[number];
+        let stack = &turn.stack;
+        let is_first = attempt == 1 && !self.is_again;
+        let can_plan = turn.roles.contains(&Some(StepRole::Plan));
+        if turn.operation == Operation::Apply && stack.is_conditional {
+            let has_work = stack.work.apply && stack.shown.action.is_some();
+            if !has_work && stack.is_planned && !self.changed.before(stack.stack) && is_first {
+                return Course::Nothing;
+            }
+        } else if turn.has_plan && is_first {
+            return Course::AsShown;
+        }
+        if can_plan {
+            Course::Anew
+        } else {
+            Course::Unplanned
+        }
+    }
+
+    /// Returns whether anything is to be changed, now that its tool has been asked, if it had to be.
+    fn is_work(&mut self, number: usize, step: &StepAhead<'_>) -> Result<bool, Failure> {
+        let turn = &mut self.turns[number];
+        if let Some(known) = turn.attempt.is_work {
+            return Ok(known);
+        }
+        let is_work = match turn.attempt.course {
+            Course::Nothing => false,
+            Course::AsShown | Course::Unplanned => true,
+            Course::Anew => {
+                let has_changes = step.changes.is_some_and(|changes| changes.has_changes);
+                let answer = turn.answer(has_changes).map_err(Failure::Refused)?;
+                let exists = turn.operation != Operation::Destroy || answer.exists != Some(false);
+                let is_work = answer.changes_something() && exists;
+                let is_again = self.is_again || turn.attempt.number > 1;
+                if is_work && !self.allows_new_changes && turn.operation == Operation::Apply {
+                    let within = turn.stack.shown.check(&answer, is_again);
+                    within
+                        .map_err(|not_shown: NotShown| Failure::Refused(not_shown.to_string()))?;
+                }
+                turn.attempt.answer = Some(answer);
+                is_work
+            }
+        };
+        self.turns[number].attempt.is_work = Some(is_work);
+        Ok(is_work)
+    }
+}
+
+impl TurnState<'_> {
+    /// Returns what the tool has answered.
+    fn answer(&self, has_changes: bool) -> Result<Answer, String> {
+        let driver = &self.stack.driver;
+        let answer = answer(driver, self.kind, &self.folder, has_changes);
+        let answer = answer.map_err(|problem| problem.to_string())?;
+        allowed(driver, self.asked, &answer).map_err(|problem| problem.to_string())?;
+        Ok(answer)
+    }
+
+    /// Returns whether `init` has never run.
+    fn needs_init(&self) -> bool {
+        let path = self.initialized.as_ref();
+        path.is_some_and(|path| path.symlink_metadata().is_err())
+    }
+
+    /// Reads what has been printed as outputs; none if the driver prints none.
+    fn outputs(&self) -> Result<Option<Outputs>, BadOutputs> {
+        if !self.roles.contains(&Some(StepRole::Outputs)) {
+            return Ok(None);
+        }
+        let path = self.folder.join(OUTPUTS_FILE);
+        if self.stack.driver.writes(DriverStep::Outputs) {
+            let mut text = Vec::new();
+            let file = File::open(path)?;
+            file.take(MAX_OUTPUTS).read_to_end(&mut text)?;
+            return Outputs::of_driver(&text).map(Some);
+        }
+        Outputs::of_tool(BufReader::new(File::open(path)?)).map(Some)
+    }
+}
+
+impl Director for ApplyDirector<'_> {
+    fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
+        let number = step.index.get();
+        if self.turns[number].attempt.number != step.attempt {
+            let course = self.course(number, step.attempt);
+            self.turns[number].attempt = Attempted {
+                number: step.attempt,
+                course,
+                ..Attempted::default()
+            };
+        }
+        let turn = &self.turns[number];
+        let course = turn.attempt.course;
+        if course == Course::Nothing {
+            return Ok(false);
+        }
+        match turn.roles[step.step] {
+            Some(StepRole::Init) => Ok(self.init && step.attempt == 1 || turn.needs_init()),
+            Some(StepRole::Plan | StepRole::Show) => Ok(course == Course::Anew),
+            None => self.is_work(number, step),
+            Some(StepRole::Act) => {
+                let is_work = self.is_work(number, step)?;
+                self.turns[number].attempt.has_acted = is_work;
+                Ok(is_work)
+            }
+            Some(StepRole::Outputs) => {
+                Ok(turn.attempt.has_acted || turn.operation == Operation::Ask)
+            }
+        }
+    }
+
+    fn ended(&mut self, ending: &Ending) -> Option<Findings> {
+        let number = ending.turn.get();
+        let has_succeeded = match ending.outcome {
+            Outcome::Succeeded => true,
+            Outcome::Failed(_) => false,
+            Outcome::Skipped { .. } | Outcome::Cancelled(_) => return None,
+        };
+        let turn = &mut self.turns[number];
+        let is_read = turn.operation == Operation::Ask;
+        if has_succeeded && is_read && turn.attempt.answer.is_none() {
+            turn.attempt.answer = turn.answer(false).ok();
+        }
+        let turn = &self.turns[number];
+        let stack = &turn.stack;
+        let Attempted {
+            course,
+            has_acted,
+            answer,
+            ..
+        } = &turn.attempt;
+        let mut findings = Findings {
+            driver: Some(stack.driver.name.to_owned()),
+            backend: stack.backend.clone(),
+            mode: is_read.then(|| "read".to_owned()),
+            outputs: None,
+            upstream: None,
+            is_complete: has_succeeded,
+        };
+        if !has_succeeded || turn.operation == Operation::Destroy {
+            return Some(findings);
+        }
+        let prints = is_read && turn.roles.contains(&Some(StepRole::Outputs));
+        let outputs = match (*has_acted || prints, course) {
+            (true, _) => turn.outputs(),
+            (false, Course::Nothing) => Ok(stack.outputs.clone()),
+            (false, _) => Ok(answer.as_ref().and_then(|answer| answer.outputs.clone())),
+        };
+        let (outputs, problem) = match outputs {
+            Ok(outputs) => (outputs, None),
+            Err(problem) => (None, Some(problem.to_string())),
+        };
+        findings.is_complete = match (course, answer) {
+            (Course::Anew, Some(answer)) => answer.is_complete,
+            _ => stack.is_complete,
+        };
+        let recorded = stack.recorded.as_ref();
+        let of_record = |outputs: &Outputs| outputs.recorded(&self.run, recorded, *has_acted);
+        findings.outputs = match (&outputs, course) {
+            (Some(outputs), _) => Some(of_record(outputs)),
+            (None, Course::Nothing) => recorded.cloned(),
+            (None, _) => None,
+        };
+        if *has_acted || is_read {
+            let has_changed = match (&outputs, &stack.outputs_before) {
+                (Some(now), Some(before)) => now.differ(before),
+                _ => true,
+            };
+            self.changed.set(stack.stack, has_changed);
+            let own = findings.outputs.as_ref().map(outputs_digest);
+            self.upstream.set(stack.stack, own);
+        }
+        findings.upstream = Some(self.upstream.of(stack.stack));
+        let is_silent = *course == Course::Nothing && !stack.is_recorded;
+        if let Some(problem) = problem {
+            self.unread.push((turn.path.clone(), problem));
+        }
+        (!is_silent).then_some(findings)
+    }
+}

@@ -1,0 +1,296 @@
+//! Carrying a plan out: its turns in one order, and what is decided while they run.
+//!
+//! A turn of a stack with work and nothing before it carries out the plan that was shown. Any other one is
+//! decided when its time has come: after stacks with work it is planned anew, and carried out if that is
+//! within what was shown. This module asks nobody for approval, and knows nothing of files with plans.
+
+mod changed;
+mod director;
+mod within;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use self::changed::ChangedOutputs;
+pub use self::director::ApplyDirector;
+use self::director::{Attempted, TurnState};
+pub use self::within::{NotShown, Shown};
+use super::ask::{attempts_of, folder_of};
+use super::commands::{CannotAsk, PLAN_FILE, Preparation};
+use super::entry::Asked;
+use super::order::{Order, Recorded, Work};
+use super::upstream::Upstream;
+use crate::driver::{Driver, Outputs, PlanKind, StepPlan, StepRole};
+use crate::path::StackPath;
+use crate::project::Project;
+use crate::project::environment::Environments;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::run::execute::{Execution, Task};
+use crate::run::schedule::OnError;
+use crate::run::settings::RunSettings;
+use crate::run::turn::{Operation, Step, Turn};
+use crate::selection::graph::{Graph, Precedence};
+
+/// A stack that an apply has turns for.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub struct ApplyStack<'p> {
+    /// The stack.
+    pub stack: StackIndex,
+    /// Its driver.
+    pub driver: Driver<'p>,
+    /// What was shown of it.
+    pub shown: Shown,
+    /// The action that its driver is asked for where it is planned anew.
+    pub asked: Asked,
+    /// What is done.
+    pub work: Work,
+    /// Whether it runs after stacks with work.
+    pub is_conditional: bool,
+    /// Whether its tool could say what it would do.
+    pub is_planned: bool,
+    /// Whether its tool's plan has everything.
+    pub is_complete: bool,
+    /// Whether the plan of its tool is there that was shown.
+    pub has_plan: bool,
+    /// Where its tool keeps its own state, if that is known.
+    pub backend: Option<String>,
+    /// Its outputs before the apply, as far as they are known.
+    pub outputs_before: Option<Outputs>,
+    /// Its outputs where nothing is done, as far as they are known.
+    pub outputs: Option<Outputs>,
+    /// Its outputs on record.
+    pub recorded: Option<BTreeMap<String, String>>,
+    /// Whether it goes on record although nothing is to be done.
+    pub is_recorded: bool,
+}
+
+/// How a plan is carried out.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
+pub struct ApplyOptions<'a> {
+    /// The id of the run.
+    pub run: &'a str,
+    /// The folder for plans and answers; only its owner can look into it.
+    pub folder: &'a Path,
+    /// Whether `init` runs in any case.
+    pub init: bool,
+    /// The words that every `plan` gets.
+    pub extra: &'a [OsString],
+    /// How many stacks are worked on at once.
+    pub jobs: NonZeroUsize,
+    /// What happens after a failure.
+    pub on_error: OnError,
+    /// Whether changes are carried out that were not shown.
+    pub allows_new_changes: bool,
+    /// Whether a part of the plan may have been carried out already.
+    pub is_again: bool,
+    /// Whether the state is kept.
+    pub keeps_state: bool,
+}
+
+/// Where a plan is carried out.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a, 'p> {
+    /// The project.
+    pub project: &'p Project,
+    /// Its constraints.
+    pub graph: &'a Graph,
+    /// What ran after what when it was recorded.
+    pub recorded: &'a Recorded,
+    /// The environments of its stacks.
+    pub environments: &'a Environments<'p>,
+}
+
+/// What is needed to carry a plan out.
+#[derive(Debug)]
+pub struct Applying<'p> {
+    /// The turns.
+    pub execution: Execution,
+    /// Their commands.
+    pub tasks: Vec<Vec<Task>>,
+    /// What decides while they run.
+    pub director: ApplyDirector<'p>,
+    /// The stack and the operation of each turn.
+    pub turns: Vec<(StackIndex, Operation)>,
+}
+
+/// Prepares to carry a plan out: orders its turns, evaluates commands, looks programs up. `put_plan` puts
+/// the plan of a stack's tool that was shown at a place.
+///
+/// # Errors
+///
+/// If any of that fails; then nothing is to be run.
+pub fn prepare<'p>(
+    surroundings: Surroundings<'_, 'p>,
+    stacks: Vec<ApplyStack<'p>>,
+    upstream: Upstream,
+    options: &ApplyOptions<'_>,
+    put_plan: &mut dyn FnMut(&StackPath, &Path) -> io::Result<()>,
+) -> Result<Applying<'p>, CannotAsk> {
+    let Surroundings {
+        project,
+        graph,
+        recorded,
+        environments,
+    } = surroundings;
+    let mut works = vec![Work::default(); project.stacks.len()];
+    for stack in &stacks {
+        works[stack.stack.get()] = stack.work;
+    }
+    let tree = Precedence::new(graph);
+    let order = Order::new(&works, &tree, recorded);
+    let mut by_stack: Vec<Option<ApplyStack<'p>>> = vec![None; project.stacks.len()];
+    for stack in stacks {
+        let number = stack.stack.get();
+        by_stack[number] = Some(stack);
+    }
+    let mut preparation = Preparation::new(project, environments, options.run);
+    let mut turns = Vec::new();
+    let mut states = Vec::new();
+    let mut tasks = Vec::new();
+    let mut attempts = Vec::new();
+    for (number, operation) in order.sequence.iter().enumerate() {
+        let Some(stack) = by_stack[operation.stack].clone() else {
+            continue;
+        };
+        let folder = folder_of(options.folder, number);
+        fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
+        let mut state = TurnState::new(stack, operation.operation, folder, project);
+        let Some(commands) = commands(&mut preparation, &mut state, options) else {
+            continue;
+        };
+        if state.has_plan {
+            let path = &project.stacks[state.stack.stack].path;
+            put_plan(path, &state.folder.join(PLAN_FILE)).map_err(CannotAsk::Folder)?;
+        }
+        let mut steps = Vec::with_capacity(commands.len());
+        let mut of_turn = Vec::with_capacity(commands.len());
+        for (role, step, task) in commands {
+            state.roles.push(role);
+            steps.push(step);
+            of_turn.extend(task);
+        }
+        turns.push(Turn {
+            stack: project.stacks[state.stack.stack].path.clone(),
+            operation: state.operation,
+            steps: steps.into(),
+        });
+        attempts.push(attempts_of(project, state.stack.stack));
+        tasks.push(of_turn);
+        states.push(state);
+    }
+    preparation.finish()?;
+    let settings = RunSettings::default();
+    Ok(Applying {
+        turns: states
+            .iter()
+            .map(|state| (state.stack.stack, state.operation))
+            .collect(),
+        execution: Execution {
+            schedule: order
+                .schedule()
+                .on_error(options.on_error)
+                .at_once(options.jobs, &[]),
+            turns,
+            attempts,
+            timeout: None,
+            grace: settings.grace(),
+            detailed_exit_code: false,
+            had_changes: false,
+        },
+        tasks,
+        director: ApplyDirector {
+            turns: states,
+            run: options.run.to_owned(),
+            changed: ChangedOutputs::new(graph),
+            upstream,
+            init: options.init,
+            allows_new_changes: options.allows_new_changes,
+            is_again: options.is_again,
+            unread: Vec::new(),
+        },
+    })
+}
+
+/// The steps of a turn: what each is for, none where an intent is confirmed.
+type Steps = Vec<(Option<StepRole>, Step, Option<Task>)>;
+
+/// Returns the steps of a turn with their commands; `None` if something is wrong.
+fn commands(
+    preparation: &mut Preparation<'_, '_>,
+    state: &mut TurnState<'_>,
+    options: &ApplyOptions<'_>,
+) -> Option<Steps> {
+    let ApplyStack { stack, driver, .. } = state.stack;
+    let place = preparation.place(stack, &driver, state.asked, state.folder.clone())?;
+    state.initialized = place.initialized().map(Path::to_owned);
+    let mut before: Vec<StepPlan<'_>> = driver.init().into_iter().collect();
+    before.extend(driver.asking(state.kind, &place.plan_file(), options.extra));
+    let mut acting: Vec<StepPlan<'_>> = Vec::new();
+    if state.operation != Operation::Ask {
+        let destroys = state.operation == Operation::Destroy;
+        acting.extend(driver.acting(destroys, &place.plan_file()));
+        if !destroys {
+            acting.extend(driver.outputs());
+        }
+    } else if driver.tool.is_none() {
+        // The tools have them in their plans.
+        acting.extend(driver.outputs());
+    }
+    let mut all = Vec::new();
+    let mut add = |step: StepPlan<'_>, all: &mut Steps| {
+        let role = Some(step.role);
+        let (step, task) = preparation.command(step, &place)?;
+        all.push((role, step, Some(task)));
+        Some(())
+    };
+    for step in before {
+        add(step, &mut all)?;
+    }
+    if options.keeps_state && state.operation != Operation::Ask {
+        all.push((None, Step::Confirmation, None));
+    }
+    for step in acting {
+        add(step, &mut all)?;
+    }
+    Some(all)
+}
+
+impl<'p> TurnState<'p> {
+    fn new(
+        stack: ApplyStack<'p>,
+        operation: Operation,
+        folder: PathBuf,
+        project: &Project,
+    ) -> Self {
+        let is_read = project.stacks[stack.stack].mode == StackMode::Read;
+        let (operation, kind, asked) = match operation {
+            Operation::Destroy => (operation, PlanKind::Destroy, Asked::Delete),
+            _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, Asked::Read),
+            _ if stack.work.destroy => (operation, PlanKind::Normal, Asked::Create),
+            _ => (operation, PlanKind::Normal, stack.asked),
+        };
+        // The plan of a replace is that of its first half.
+        let is_of_plan = operation == Operation::Destroy || !stack.work.destroy;
+        TurnState {
+            has_plan: stack.has_plan && is_of_plan && operation != Operation::Ask,
+            path: project.stacks[stack.stack].path.clone(),
+            stack,
+            operation,
+            kind,
+            asked,
+            roles: Vec::new(),
+            initialized: None,
+            folder,
+            attempt: Attempted::default(),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Whether what a tool would do now is within what a plan has shown.
+//!
+//! A create may add anything, and so may what is decided only during the apply; neither may delete. Every
+//! other change must have been shown: its address, its actions, and the values that were known.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::driver::{Answer, AnswerAction, Counts, ResourceChange};
+use crate::plan::entry::Action;
+
+/// What a plan has shown of a stack.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// What is done; none if that is decided during the apply.
+    pub action: Option<Action>,
+    /// How many resources change, if that was known.
+    pub counts: Option<Counts>,
+    /// What changes, if that was known.
+    pub resources: Vec<ResourceChange>,
+    /// The digest of the changes, if the driver has answered one.
+    pub changes: Option<String>,
+}
+
+/// A change that was not shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotShown(Option<Counts>);
+
+impl fmt::Display for NotShown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("has changes that the plan does not show")?;
+        match self.0 {
+            None => Ok(()),
+            Some(Counts {
+                add,
+                change,
+                remove,
+            }) => write!(f, " (+{add} ~{change} -{remove})"),
+        }
+    }
+}
+
+impl Shown {
+    /// Checks what a tool would do now. `is_again` says that a part of the plan may have been carried out
+    /// already: then the rest of it is within the plan, and so is what replaces a resource whose creation
+    /// was not finished.
+    ///
+    /// # Errors
+    ///
+    /// If it would do more than was shown.
+    pub fn check(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
+        if answer.action == Some(AnswerAction::Replace) {
+            return Err(NotShown(answer.counts));
+        }
+        if answer.resources.is_empty() {
+            return self.check_counts(answer);
+        }
+        let shown: HashMap<&str, &ResourceChange> = self
+            .resources
+            .iter()
+            .map(|resource| (resource.address.as_str(), resource))
+            .collect();
+        let mut beyond = Counts::default();
+        for resource in &answer.resources {
+            let known = shown.get(base(&resource.address)).copied();
+            if self.may_add(resource, is_again)
+                || known.is_some_and(|known| covers(known, resource, is_again))
+            {
+                continue;
+            }
+            for action in &resource.actions {
+                match action.as_str() {
+                    "create" => beyond.add += 1,
+                    "delete" | "forget" => beyond.remove += 1,
+                    _ => beyond.change += 1,
+                }
+            }
+        }
+        if beyond == Counts::default() {
+            return Ok(());
+        }
+        Err(NotShown(Some(beyond)))
+    }
+
+    /// Returns whether a change needs not have been shown.
+    fn may_add(&self, resource: &ResourceChange, is_again: bool) -> bool {
+        let is = |actions: &[&str]| resource.actions == actions;
+        let is_rest = is_again && resource.is_tainted && (is(&["delete", "create"]));
+        match self.action {
+            None => is(&["create"]) || is(&["update"]) || is_rest,
+            // Nothing was there: whatever is, the same plan has made.
+            Some(Action::Create | Action::Replace) => {
+                is(&["create"]) || is_again && is(&["update"]) || is_rest
+            }
+            Some(Action::Delete) => is(&["delete"]),
+            Some(_) => false,
+        }
+    }
+
+    /// Checks what a driver says that names no resources.
+    fn check_counts(&self, answer: &Answer) -> Result<(), NotShown> {
+        let now = answer.counts;
+        let removes = now.is_some_and(|now| now.remove > 0);
+        let is_within = match self.action {
+            Some(Action::Delete) => true,
+            None | Some(Action::Create | Action::Replace) => !removes,
+            Some(_) => match (&self.changes, &answer.changes, &self.counts, now) {
+                // Tools have both, and no change of a resource is one of outputs alone.
+                (Some(_), Some(_), ..) if now == Some(Counts::default()) => true,
+                (Some(shown), Some(now), ..) => shown == now,
+                (_, _, None, _) => true,
+                (_, _, Some(_), None) => false,
+                (_, _, Some(shown), Some(now)) => {
+                    now.add <= shown.add && now.change <= shown.change && now.remove <= shown.remove
+                }
+            },
+        };
+        if is_within {
+            return Ok(());
+        }
+        Err(NotShown(now))
+    }
+}
+
+/// Returns an address without the key of a deposed object.
+fn base(address: &str) -> &str {
+    let end = address.find(" (deposed ").unwrap_or(address.len());
+    &address[..end]
+}
+
+/// Returns whether a change that was shown covers what would be done now.
+fn covers(shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
+    let is_same = shown.address == now.address && shown.actions == now.actions;
+    let has = |action: &str| shown.actions.iter().any(|it| it == action);
+    let is_rest = || {
+        let is_part = now.actions.iter().all(|action| has(action));
+        is_again && (is_part || now.is_tainted && has("create"))
+    };
+    (is_same || is_rest()) && values_agree(shown, now)
+}
+
+/// Returns whether all values that were known are the same now; what is deleted has none.
+fn values_agree(shown: &ResourceChange, now: &ResourceChange) -> bool {
+    if now.values.is_empty() {
+        return true;
+    }
+    let mut known = shown.values.iter();
+    known.all(|(name, value)| value.is_none() || now.values.get(name) == Some(value))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! From the steps of drivers to commands: evaluates their words and looks their programs up, before anything
+//! runs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::entry::Asked;
+use crate::driver::{Driver, StepPlan, StepRole, Words};
+use crate::project::Project;
+use crate::project::command::words_of_list;
+use crate::project::environment::{Environment, Environments};
+use crate::project::per_stack::{SharedProblem, SharedProblems};
+use crate::project::stack::StackIndex;
+use crate::run::execute::{LookupError, ProgramFinder, Task};
+use crate::run::turn::Step;
+
+/// The file of a turn's folder that the tool writes its plan to.
+pub const PLAN_FILE: &str = "plan";
+
+/// The file that `show -json` prints to.
+pub(super) const SHOWN_FILE: &str = "show.json";
+
+/// The file that a driver may write an answer to.
+pub(super) const ANSWER_FILE: &str = "answer.json";
+
+/// The file that the outputs are printed to.
+pub(super) const OUTPUTS_FILE: &str = "outputs.json";
+
+/// The variable that says where Terraform keeps its data.
+const DATA: &str = "TF_DATA_DIR";
+
+/// Why commands cannot be made.
+#[derive(Debug)]
+pub enum CannotAsk {
+    /// The configuration is wrong.
+    Problems(Vec<SharedProblem>),
+    /// Programs are missing.
+    Programs(BTreeMap<LookupError, Vec<StackIndex>>),
+    /// The folder cannot be written to.
+    Folder(io::Error),
+}
+
+/// Makes the commands of turns; collects what is wrong.
+pub(super) struct Preparation<'a, 'p> {
+    project: &'a Project,
+    environments: &'a Environments<'p>,
+    run: &'a str,
+    finders: HashMap<OsString, ProgramFinder>,
+    problems: SharedProblems,
+    missing: BTreeMap<LookupError, Vec<StackIndex>>,
+}
+
+/// Where the commands of a turn run.
+pub(super) struct Place {
+    stack: StackIndex,
+    pub(super) directory: PathBuf,
+    environment: Environment,
+    /// The folder of the turn.
+    folder: PathBuf,
+    /// The path that exists once `init` has run, if there is one.
+    initialized: Option<PathBuf>,
+}
+
+impl Place {
+    /// Returns where the tool writes its plan to.
+    pub(super) fn plan_file(&self) -> PathBuf {
+        self.folder.join(PLAN_FILE)
+    }
+
+    /// Returns the path that exists once `init` has run, if there is one.
+    pub(super) fn initialized(&self) -> Option<&Path> {
+        self.initialized.as_deref()
+    }
+}
+
+impl<'a, 'p> Preparation<'a, 'p> {
+    /// Prepares the commands of a run.
+    pub(super) fn new(
+        project: &'a Project,
+        environments: &'a Environments<'p>,
+        run: &'a str,
+    ) -> Self {
+        Preparation {
+            project,
+            environments,
+            run,
+            finders: HashMap::new(),
+            problems: SharedProblems::default(),
+            missing: BTreeMap::new(),
+        }
+    }
+
+    /// Ends: returns what is wrong, if anything is.
+    pub(super) fn finish(self) -> Result<(), CannotAsk> {
+        let problems = self.problems.into_vec();
+        if !problems.is_empty() {
+            return Err(CannotAsk::Problems(problems));
+        }
+        if !self.missing.is_empty() {
+            return Err(CannotAsk::Programs(self.missing));
+        }
+        Ok(())
+    }
+
+    /// Returns where a turn runs that has a folder; `None` if something is wrong.
+    pub(super) fn place(
+        &mut self,
+        stack: StackIndex,
+        driver: &Driver<'_>,
+        asked: Asked,
+        folder: PathBuf,
+    ) -> Option<Place> {
+        let mut environment = match self.environments.of_stack(stack) {
+            Ok(environment) => environment,
+            Err(found) => {
+                self.problems.add(stack, found);
+                return None;
+            }
+        };
+        let directory = self.project.stacks[stack].path.directory();
+        let directory = directory.to_host(&self.project.root);
+        let data = self.set_variables(stack, driver, asked, &folder, &mut environment);
+        let initialized = driver.initialized(data.as_deref());
+        Some(Place {
+            stack,
+            initialized: initialized.map(|path| directory.join(path)),
+            directory,
+            environment,
+            folder,
+        })
+    }
+
+    /// Returns a step of a turn with its command; `None` if something is wrong.
+    pub(super) fn command(&mut self, step: StepPlan<'_>, place: &Place) -> Option<(Step, Task)> {
+        let words = match step.words {
+            Words::BuiltIn(words) => words,
+            Words::Written(expr, extra) => {
+                let namespaces = self.environments.namespaces().of_stack(place.stack);
+                match words_of_list(expr, &namespaces) {
+                    Ok(words) => [words, extra].concat(),
+                    Err(found) => {
+                        self.problems.add(place.stack, found);
+                        return None;
+                    }
+                }
+            }
+        };
+        let program = self.find(place, &words)?;
+        let task = Task {
+            name: words[0].clone(),
+            program,
+            arguments: words[1..].to_vec(),
+            directory: place.directory.clone(),
+            environment: place.environment.clone(),
+            answer: match step.role {
+                StepRole::Show => Some(place.folder.join(SHOWN_FILE)),
+                StepRole::Outputs => Some(place.folder.join(OUTPUTS_FILE)),
+                StepRole::Init | StepRole::Plan | StepRole::Act => None,
+            },
+            stale: match step.role {
+                StepRole::Plan => vec![place.plan_file(), place.folder.join(ANSWER_FILE)],
+                _ => Vec::new(),
+            },
+        };
+        let exit_codes = Arc::new(step.exit_codes);
+        Some((Step::CommandWith(step.name.into(), exit_codes), task))
+    }
+
+    /// Adds what a driver gets besides the environment of the stack; returns where the tool keeps its data,
+    /// if that is not its usual place.
+    fn set_variables(
+        &self,
+        stack: StackIndex,
+        driver: &Driver<'_>,
+        asked: Asked,
+        folder: &Path,
+        environment: &mut Environment,
+    ) -> Option<String> {
+        let text = |path: PathBuf| Some(path.to_string_lossy().into_owned());
+        let mut set = |name: &str, value: Option<String>| {
+            environment.insert(name.to_owned(), value);
+        };
+        set("ORCH_RUN_ID", Some(self.run.to_owned()));
+        set("ORCH_ACTION", Some(asked.word().to_owned()));
+        set("ORCH_PLAN_FILE", text(folder.join(PLAN_FILE)));
+        set("ORCH_ANSWER", text(folder.join(ANSWER_FILE)));
+        driver.tool?;
+        let is_set = |name: &str| match environment.get(name) {
+            Some(value) => value.is_some(),
+            None => std::env::var_os(name).is_some(),
+        };
+        if !is_set("TF_IN_AUTOMATION") {
+            environment.insert("TF_IN_AUTOMATION".to_owned(), Some("1".to_owned()));
+        }
+        // Terraform takes an empty one for none.
+        if let Some(own) = environment.get(DATA) {
+            return own.clone().filter(|own| !own.is_empty());
+        }
+        if let Ok(own) = std::env::var(DATA) {
+            return Some(own).filter(|own| !own.is_empty());
+        }
+        let key = self.project.stacks[stack].path.key()?;
+        let data = format!(".terraform/{}", file_name(key.as_str()));
+        environment.insert(DATA.to_owned(), Some(data.clone()));
+        Some(data)
+    }
+
+    fn find(&mut self, place: &Place, words: &[OsString]) -> Option<PathBuf> {
+        let name = &words[0];
+        let path = match place.environment.get("PATH") {
+            Some(own) => own.clone().map(OsString::from),
+            None => std::env::var_os("PATH"),
+        };
+        let finder = self
+            .finders
+            .entry(name.clone())
+            .or_insert_with(|| ProgramFinder::new(name));
+        match finder.find(&place.directory, path.as_deref().map(OsStr::new)) {
+            Ok(program) => Some(program),
+            Err(error) => {
+                self.missing.entry(error).or_default().push(place.stack);
+                None
+            }
+        }
+    }
+}
+
+/// Returns a key as the name of a file.
+fn file_name(key: &str) -> String {
+    match key {
+        "." | ".." => key.replace('.', "%2E"),
+        key => key.replace('%', "%25").replace('/', "%2F"),
+    }
+}

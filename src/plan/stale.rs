@@ -1,0 +1,445 @@
+//! Whether a plan still holds: what it rests on, compared with what is there now.
+//!
+//! Contents count, not commits: a merge or squash makes a new commit of the same files. What somebody else
+//! has applied meanwhile of the same inputs is done. This module reads nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::saved::{SavedPlan, SavedStack};
+use super::upstream::Upstream;
+use crate::change::{InputDigests, Pairs};
+use crate::path::StackPath;
+use crate::plan::entry::Action;
+use crate::printable::printable;
+use crate::project::Project;
+use crate::project::stack::StackIndex;
+use crate::run::turn::Operation;
+use crate::selection::graph::{Graph, Towards};
+use crate::state::document::{Document, Entry, Inputs};
+
+/// What is there now.
+#[derive(Debug, Clone, Copy)]
+pub struct Present<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// Its constraints.
+    pub graph: &'a Graph,
+    /// The inputs of its stacks; none outside of git.
+    pub digests: Option<&'a InputDigests>,
+    /// What is on record, if the project keeps a state.
+    pub document: Option<&'a Document>,
+}
+
+/// What a plan rests on, of all stacks.
+#[derive(Debug)]
+pub struct Grounds<'a> {
+    present: Present<'a>,
+    pairs: Option<Pairs<'a>>,
+    order: Upstream,
+    records: Option<Upstream>,
+}
+
+/// Why a plan does not hold any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stale {
+    /// It was made for another project.
+    Project {
+        /// Which.
+        planned: String,
+        /// And this one.
+        now: String,
+    },
+    /// It was made with another state.
+    Lineage,
+    /// It was made with a state, and there is none, or the other way round.
+    State {
+        /// Whether it was made with one.
+        was_kept: bool,
+    },
+    /// The stack is gone.
+    Gone(StackPath),
+    /// An input of the stack differs.
+    Inputs(StackPath, String),
+    /// It cannot be told whether inputs differ.
+    Unknown(StackPath),
+    /// The stack has another driver.
+    Driver(StackPath),
+    /// The stack runs after others.
+    Order(StackPath),
+    /// What is on record of the stack has changed.
+    Record(StackPath),
+    /// What is on record has changed of a stack that it runs after.
+    Before(StackPath, Option<StackPath>),
+}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |stack: &StackPath| printable(stack.as_str()).into_owned();
+        match self {
+            Stale::Project { planned, now } => write!(
+                f,
+                "the plan is of the project `{}`, and this is `{}`",
+                printable(planned),
+                printable(now)
+            ),
+            Stale::Lineage => f.write_str("the plan was made with another state"),
+            Stale::State { was_kept: true } => {
+                f.write_str("the plan was made with a state, and the project keeps none now")
+            }
+            Stale::State { was_kept: false } => {
+                f.write_str("the plan was made without a state, and the project keeps one now")
+            }
+            Stale::Gone(stack) => write!(f, "{}: it is gone", name(stack)),
+            Stale::Inputs(stack, part) => {
+                write!(f, "{}: {} differs", name(stack), printable(part))
+            }
+            Stale::Unknown(stack) => write!(
+                f,
+                "{}: outside of git nothing tells whether its files are those of the plan",
+                name(stack)
+            ),
+            Stale::Driver(stack) => write!(f, "{}: it has another driver", name(stack)),
+            Stale::Order(stack) => write!(f, "{}: it runs after other stacks", name(stack)),
+            Stale::Record(stack) => write!(f, "{}: it has been applied since", name(stack)),
+            Stale::Before(stack, Some(other)) => write!(
+                f,
+                "{}: it runs after {}, which has been applied since",
+                name(stack),
+                name(other)
+            ),
+            Stale::Before(stack, None) => write!(
+                f,
+                "{}: a stack that it runs after is no longer on record",
+                name(stack)
+            ),
+        }
+    }
+}
+
+/// What has been done of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What has been done, by stack and operation.
+    pub done: BTreeSet<(StackPath, OperationKey)>,
+    /// Whether it has begun, as far as is known.
+    pub has_begun: bool,
+}
+
+/// An operation of a plan, in an order that has destroys first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OperationKey {
+    /// [`Operation::Destroy`].
+    Destroy,
+    /// [`Operation::Apply`], and what is only put on record.
+    Apply,
+}
+
+impl From<Operation> for OperationKey {
+    fn from(operation: Operation) -> Self {
+        match operation {
+            Operation::Destroy => OperationKey::Destroy,
+            Operation::Run | Operation::Ask | Operation::Apply => OperationKey::Apply,
+        }
+    }
+}
+
+/// Returns what is on record of a stack, as far as a plan rests on it.
+fn mark(entry: &Entry) -> String {
+    let applied = entry.applied.as_ref().map_or(0, |applied| applied.serial);
+    let last = entry.last.as_ref().map_or(0, |last| last.serial);
+    let taint = if entry.tainted.is_some() {
+        " tainted"
+    } else {
+        ""
+    };
+    let intent = entry.intent.as_ref();
+    let intent = intent.map_or(String::new(), |intent| format!(" {}", intent.run));
+    format!("{applied} {last}{taint}{intent}")
+}
+
+/// Returns whether the last that was done with a stack belongs to a plan.
+fn is_of_plan(entry: &Entry, plan: &str) -> bool {
+    let intent = entry.intent.as_ref().map(|intent| intent.plan.as_deref());
+    let last = entry.last.as_ref().map(|last| last.plan.as_deref());
+    intent.or(last).flatten() == Some(plan)
+}
+
+impl<'a> Grounds<'a> {
+    /// Looks at all stacks.
+    pub fn new(present: Present<'a>) -> Self {
+        let Present {
+            project,
+            graph,
+            document,
+            ..
+        } = present;
+        let stacks = &project.stacks;
+        let paths = stacks.iter().map(|(_, stack)| Some(stack.path.to_string()));
+        let pairs = document.map(|document| Pairs::new(stacks, document));
+        let records = document.zip(pairs.as_ref()).map(|(document, pairs)| {
+            let own = |stack| pairs.key(stack).map(|key| mark(&document.stacks[key]));
+            let own = stacks.iter().map(|(stack, _)| own(stack)).collect();
+            Upstream::new(graph, stacks, own)
+        });
+        Grounds {
+            order: Upstream::new(graph, stacks, paths.collect()),
+            present,
+            pairs,
+            records,
+        }
+    }
+
+    /// Returns a digest of what a stack runs right after.
+    pub fn order(&mut self, stack: StackIndex) -> String {
+        self.order.of(stack)
+    }
+
+    /// Returns what is on record of a stack, as far as a plan rests on it.
+    pub fn record(&self, stack: StackIndex) -> Option<String> {
+        self.entry(stack).map(mark)
+    }
+
+    /// Returns a digest of what is on record of the stacks that a stack runs right after, if there is a
+    /// document.
+    pub fn records_before(&mut self, stack: StackIndex) -> Option<String> {
+        let records = self.records.as_mut()?;
+        Some(records.of(stack))
+    }
+
+    /// Returns the inputs of a stack, if they are known.
+    pub fn inputs(&self, stack: StackIndex) -> Option<Inputs> {
+        let digests = self.present.digests?;
+        let digest = digests.stacks.get(&stack)?;
+        Some(Inputs {
+            rules: digests.rules.clone(),
+            digest: digest.digest.clone(),
+            parts: digest.parts.clone(),
+            other: serde_json::Map::new(),
+        })
+    }
+
+    fn entry(&self, stack: StackIndex) -> Option<&'a Entry> {
+        let key = self.pairs.as_ref()?.key(stack)?;
+        self.present.document?.stacks.get(key)
+    }
+
+    /// Returns the stack at a path.
+    fn stack(&self, path: &StackPath) -> Option<StackIndex> {
+        self.present.project.stacks.find(path)
+    }
+
+    /// Checks a plan, of which something may have been done, and adds what others have done of it.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is not as it was.
+    pub fn check(
+        &mut self,
+        saved: &SavedPlan,
+        driver: &dyn Fn(StackIndex) -> Option<String>,
+        progress: &mut Progress,
+    ) -> Result<(), Vec<Stale>> {
+        let stale: Vec<Stale> = self.check_project(saved).into_iter().collect();
+        if !stale.is_empty() {
+            return Err(stale);
+        }
+        let mut stale = Vec::new();
+        let actions: BTreeMap<&StackPath, Action> = saved
+            .plan
+            .entries
+            .iter()
+            .map(|entry| (&entry.stack, entry.action))
+            .collect();
+        // First what is done: then others do not wait for it.
+        let mut here = Vec::new();
+        for of_stack in &saved.stacks {
+            let action = actions.get(&of_stack.stack).copied();
+            let action = action.unwrap_or(Action::NoOp);
+            match self.stack(&of_stack.stack) {
+                None => stale.push(Stale::Gone(of_stack.stack.clone())),
+                Some(stack) => {
+                    self.add_done(saved, of_stack, stack, action, progress);
+                    here.push((of_stack, stack));
+                }
+            }
+        }
+        for (of_stack, stack) in here {
+            stale.extend(self.check_stack(saved, of_stack, stack, driver, progress));
+        }
+        if stale.is_empty() {
+            return Ok(());
+        }
+        Err(stale)
+    }
+
+    fn check_project(&self, saved: &SavedPlan) -> Option<Stale> {
+        let (planned, now) = match (&saved.project, self.present.document) {
+            (None, None) => return None,
+            (Some(planned), Some(now)) => (planned, now),
+            (planned, _) => {
+                let was_kept = planned.is_some();
+                return Some(Stale::State { was_kept });
+            }
+        };
+        let name = |project: &str, namespace: &str| format!("{project}/{namespace}");
+        if (&planned.project, &planned.namespace) != (&now.project, &now.namespace) {
+            return Some(Stale::Project {
+                planned: name(&planned.project, &planned.namespace),
+                now: name(&now.project, &now.namespace),
+            });
+        }
+        (planned.lineage != now.lineage).then_some(Stale::Lineage)
+    }
+
+    /// Adds what the document says has been done of the entry of a stack: by this plan, or by somebody else
+    /// with the same inputs.
+    fn add_done(
+        &self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        stack: StackIndex,
+        action: Action,
+        progress: &mut Progress,
+    ) {
+        if self.present.document.is_none() {
+            return;
+        }
+        let plan = &saved.plan.id;
+        let path = &of_stack.stack;
+        let mut add = |operation| progress.done.insert((path.clone(), operation));
+        let destroys = matches!(action, Action::Delete | Action::Replace);
+        let Some(entry) = self.entry(stack) else {
+            // Nobody but a destroy, or who says that nothing exists, removes an entry.
+            if destroys && of_stack.record.is_some() {
+                add(OperationKey::Destroy);
+            }
+            return;
+        };
+        progress.has_begun |= is_of_plan(entry, plan);
+        let applied = entry.applied.as_ref();
+        let is_ours = applied.is_some_and(|applied| applied.plan.as_deref() == Some(plan));
+        let is_settled = entry.has_succeeded() && entry.intent.is_none();
+        progress.has_begun |= is_ours;
+        if is_ours && is_settled && is_of_plan(entry, plan) {
+            add(OperationKey::Apply);
+            if action == Action::Replace {
+                add(OperationKey::Destroy);
+            }
+            return;
+        }
+        if destroys || Some(mark(entry)) == of_stack.record || entry.tainted.is_some() {
+            return;
+        }
+        let inputs = applied.and_then(|applied| applied.inputs.as_ref());
+        let is_same = inputs.is_some_and(|inputs| same(of_stack.inputs.as_ref(), inputs));
+        if is_same && is_settled {
+            add(OperationKey::Apply);
+        }
+    }
+
+    fn check_stack(
+        &mut self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        stack: StackIndex,
+        driver: &dyn Fn(StackIndex) -> Option<String>,
+        progress: &Progress,
+    ) -> Option<Stale> {
+        let path = of_stack.stack.clone();
+        let is_done = |path: &StackPath| {
+            let apply = (path.clone(), OperationKey::Apply);
+            progress.done.contains(&apply)
+        };
+        if is_done(&path) {
+            return None;
+        }
+        match self.inputs(stack) {
+            None => return Some(Stale::Unknown(path)),
+            Some(now) if !same(of_stack.inputs.as_ref(), &now) => {
+                let part = difference(of_stack.inputs.as_ref(), &now);
+                return Some(Stale::Inputs(path, part));
+            }
+            Some(_) => {}
+        }
+        if driver(stack).as_ref() != Some(&of_stack.driver) {
+            return Some(Stale::Driver(path));
+        }
+        if self.order(stack) != of_stack.order {
+            return Some(Stale::Order(path));
+        }
+        let plan = saved.plan.id.as_str();
+        let record = self.record(stack);
+        let destroyed = (path.clone(), OperationKey::Destroy);
+        let is_ours = match self.entry(stack) {
+            Some(entry) => is_of_plan(entry, plan),
+            None => progress.done.contains(&destroyed),
+        };
+        if record != of_stack.record && !is_ours {
+            return Some(Stale::Record(path));
+        }
+        if self.records_before(stack) == of_stack.records_before {
+            return None;
+        }
+        self.check_before(saved, path, stack, progress)
+    }
+
+    /// Checks the stacks that one runs right after, of which some are no longer on record as they were.
+    fn check_before(
+        &self,
+        saved: &SavedPlan,
+        path: StackPath,
+        stack: StackIndex,
+        progress: &Progress,
+    ) -> Option<Stale> {
+        let plan = saved.plan.id.as_str();
+        let serial = saved.plan.state.as_ref().map_or(0, |state| state.serial);
+        let stacks = &self.present.project.stacks;
+        let is_ours = |stack: StackIndex| {
+            let path = &stacks[stack].path;
+            let ours = self.entry(stack).is_some_and(|it| is_of_plan(it, plan));
+            let done = [OperationKey::Apply, OperationKey::Destroy];
+            ours || done.iter().any(|&operation| {
+                let key = (path.clone(), operation);
+                progress.done.contains(&key)
+            })
+        };
+        let graph = self.present.graph;
+        let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
+        let mut has_newer = false;
+        for relative in before {
+            let newer = self.entry(relative.stack).is_some_and(|entry| {
+                let applied = entry.applied.as_ref().map_or(0, |applied| applied.serial);
+                let last = entry.last.as_ref().map_or(0, |last| last.serial);
+                applied > serial || last > serial || entry.intent.is_some()
+            });
+            if newer && !is_ours(relative.stack) {
+                let other = stacks[relative.stack].path.clone();
+                return Some(Stale::Before(path, Some(other)));
+            }
+            has_newer |= newer;
+        }
+        let is_destroyed = |done: &(StackPath, OperationKey)| done.1 == OperationKey::Destroy;
+        let explains = has_newer || progress.done.iter().any(is_destroyed);
+        (!explains).then_some(Stale::Before(path, None))
+    }
+}
+
+/// Returns whether inputs are those of a plan.
+fn same(planned: Option<&Inputs>, now: &Inputs) -> bool {
+    planned.is_some_and(|planned| planned.rules == now.rules && planned.digest == now.digest)
+}
+
+/// Returns the first part that differs from the inputs of a plan.
+fn difference(planned: Option<&Inputs>, now: &Inputs) -> String {
+    let Some(planned) = planned else {
+        return "an input".to_owned();
+    };
+    if planned.rules != now.rules {
+        return "what counts as an input".to_owned();
+    }
+    let names: BTreeSet<&String> = planned.parts.keys().chain(now.parts.keys()).collect();
+    let mut names = names.into_iter();
+    let differing = names.find(|name| planned.parts.get(*name) != now.parts.get(*name));
+    differing.map_or_else(|| "an input".to_owned(), Clone::clone)
+}

@@ -1,0 +1,85 @@
+//! Asks whether a plan is to be carried out.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use anyhow::Context as _;
+
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+
+/// What has been approved already.
+#[derive(Clone, Copy)]
+pub(super) struct Approval {
+    /// Whether nobody has to be asked about what destroys nothing.
+    pub(super) is_given: bool,
+    /// How many destroys nobody has to be asked about.
+    pub(super) destroys: usize,
+}
+
+/// Asks about a plan with a number of destroys, unless it is approved.
+///
+/// # Errors
+///
+/// If it is not approved, or nobody can be asked.
+pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<()> {
+    let is_asked_to_destroy = n_destroys > approval.destroys;
+    if approval.is_given && !is_asked_to_destroy {
+        return Ok(());
+    }
+    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if !can_ask {
+        return Err(nobody_to_ask(n_destroys, approval));
+    }
+    let (question, expected) = if is_asked_to_destroy {
+        let stacks = super::super::count(n_destroys, "destroy");
+        (
+            format!("This plan has {stacks}. To carry it out, type the number of destroys: "),
+            n_destroys.to_string(),
+        )
+    } else {
+        (
+            "To carry this plan out, type `yes`: ".to_owned(),
+            "yes".to_owned(),
+        )
+    };
+    if ask(&question)? == expected {
+        return Ok(());
+    }
+    Err(ProgramError::refused("not approved; nothing was run"))
+}
+
+fn nobody_to_ask(n_destroys: usize, approval: Approval) -> ProgramError {
+    if n_destroys > approval.destroys {
+        let what = match approval.destroys {
+            0 => format!(
+                "this plan has {}, and there is no terminal to approve it",
+                super::super::count(n_destroys, "destroy")
+            ),
+            allowed => format!(
+                "this plan has {}, and `--allow-destroy` allows {allowed}",
+                super::super::count(n_destroys, "destroy")
+            ),
+        };
+        let also = if approval.is_given {
+            ""
+        } else {
+            " and `--auto-approve`"
+        };
+        return ProgramError::refused(what).hint(format!(
+            "to approve it, add `--allow-destroy={n_destroys}`{also}"
+        ));
+    }
+    ProgramError::refused("there is no terminal to approve this plan")
+        .hint("to approve it, add `--auto-approve`; or write it to a file with `orch plan -o FILE`, read it, and run `orch apply FILE`")
+}
+
+/// Asks a question and returns the answer, without what surrounds it.
+fn ask(question: &str) -> Result<String> {
+    let failed = "failed to ask for approval";
+    let mut err = console::stderr();
+    err.write_all(question.as_bytes()).context(failed)?;
+    err.flush().context(failed)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).context(failed)?;
+    Ok(answer.trim().to_owned())
+}

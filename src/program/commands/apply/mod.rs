@@ -1,0 +1,308 @@
+//! `orch apply` and `orch destroy`
+
+mod approve;
+mod carry_out;
+mod journal;
+mod record;
+mod turns;
+
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use orch::plan::entry::{PlanMode, PlanOptions};
+use orch::plan::stale::Progress;
+use orch::plan::{SavedPlan, SavedPlanError};
+use orch::printable::printable;
+use orch::report::write_plan;
+use orch::run::schedule::OnError;
+
+use self::approve::Approval;
+use self::carry_out::{Carrying, Plans};
+use super::plan::{ModeArgs, PlanRequest, Planned, PlanningArgs, planned};
+use super::run::recorded::SELECTION;
+use super::run::safeguard_flags::SafeguardArgs;
+use super::run::safeguards;
+use super::selection_flags::{SEE_SELECTION, SelectArgs};
+use super::show::unreadable;
+use super::working_directory;
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+const APPLY_EXAMPLES: &str = "\
+Examples:
+  orch apply                           plan all stacks, ask, carry the plan out
+  orch apply -j 8 --changed            only those that have changed
+  orch plan -o plan && orch apply plan
+  orch apply plan --resume             go on where it was interrupted
+  orch apply --auto-approve --match 'prod/**'
+  orch apply --replace prod/database";
+
+/// What clap has to refuse beside a file, besides what selects stacks.
+const OF_PLANNING: [&str; 5] = ["destroy", "full", "replace", "extra", "allow_rollback"];
+
+/// Carry out a plan
+///
+/// Without FILE, plans like `orch plan`, shows the plan, asks, and carries it out. With FILE, carries out exactly
+/// what `orch plan -o FILE` has written, or says what has changed since.
+///
+/// A stack that runs after others with work is planned again when these have ended. What it does then must
+/// be within what the plan shows.
+#[derive(Debug, Args)]
+#[command(after_help = APPLY_EXAMPLES, after_long_help = format!("{APPLY_EXAMPLES}\n\n{SEE_SELECTION}"))]
+pub(crate) struct ApplyArgs {
+    /// The plan to carry out, which `orch plan -o FILE` has written
+    #[arg(value_name = "FILE", conflicts_with_all = SELECTION, conflicts_with_all = OF_PLANNING)]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Go on with a FILE that has begun: skip what is done, and plan the rest again, within what was shown
+    #[arg(long, requires = "file")]
+    pub(crate) resume: bool,
+
+    #[command(flatten)]
+    pub(crate) modes: ModeArgs,
+
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
+
+    #[command(flatten)]
+    pub(crate) carrying: CarryingArgs,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+const DESTROY_EXAMPLES: &str = "\
+Examples:
+  orch destroy --match sandbox                        plan, ask for the number of destroys, destroy
+  orch destroy --match sandbox --auto-approve --allow-destroy=3
+  orch plan --destroy --match sandbox -o plan         write the plan; `orch apply plan` carries it out";
+
+/// Destroy what stacks stand for
+///
+/// The same as `orch apply --destroy`: plans, shows the plan, asks, and destroys all that exists in the selected
+/// stacks. Refused while a stack that stays runs after one that goes.
+#[derive(Debug, Args)]
+#[command(after_help = DESTROY_EXAMPLES, after_long_help = format!("{DESTROY_EXAMPLES}\n\n{SEE_SELECTION}"))]
+pub(crate) struct DestroyArgs {
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
+
+    #[command(flatten)]
+    pub(crate) carrying: CarryingArgs,
+
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+/// How a plan is carried out.
+#[derive(Debug, Args)]
+pub(crate) struct CarryingArgs {
+    /// Do not ask; destroys also need --allow-destroy
+    ///
+    /// Without FILE, this also allows changes that turn up only during the apply.
+    #[arg(long)]
+    pub(crate) auto_approve: bool,
+
+    /// Destroy up to N stacks without asking
+    ///
+    /// Counts deletes and replaces. With FILE, this is needed only beyond the number that the plan allows.
+    #[arg(long, value_name = "N")]
+    pub(crate) allow_destroy: Option<usize>,
+
+    /// What to do with changes that the plan does not show [default: fail]
+    ///
+    /// They may turn up where a stack is planned again during the apply.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) new_changes: Option<NewChangesArg>,
+
+    /// What to do after a failure [default: skip-dependents]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) on_error: Option<OnErrorArg>,
+
+    /// How long to wait for the lock of the state while another run holds it
+    #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
+    pub(crate) lock_timeout: Option<Duration>,
+
+    /// How to show the output of the tools
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = OutputArg::Auto,
+        value_name = "HOW"
+    )]
+    pub(crate) output: OutputArg,
+
+    #[command(flatten)]
+    pub(crate) safeguards: SafeguardArgs,
+}
+
+/// What happens to changes that were not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NewChangesArg {
+    /// The stack fails
+    Fail,
+    /// They are carried out
+    Apply,
+}
+
+/// What happens after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnErrorArg {
+    /// Skip what runs after the failed stack, and do everything else
+    SkipDependents,
+    /// Start nothing new
+    Stop,
+}
+
+/// What is shown of what tools print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputArg {
+    /// Prefixed if one tool runs at a time, outside CI; else grouped
+    Auto,
+    /// The output of each stack in one piece, when it has ended; failures are repeated at the end
+    Grouped,
+    /// Each line as it comes, after the path of the stack
+    Prefixed,
+    /// Like grouped, but failed stacks only
+    Errors,
+    /// No output of tools
+    None,
+}
+
+impl CarryingArgs {
+    fn on_error(&self) -> OnError {
+        match self.on_error {
+            None | Some(OnErrorArg::SkipDependents) => OnError::SkipDependents,
+            Some(OnErrorArg::Stop) => OnError::Stop,
+        }
+    }
+
+    fn allows_new_changes(&self) -> bool {
+        self.new_changes == Some(NewChangesArg::Apply)
+    }
+}
+
+pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
+    if let Some(file) = &args.file {
+        return apply_file(chdir, args, file);
+    }
+    let mode = if args.modes.destroy {
+        PlanMode::Destroy
+    } else {
+        PlanMode::Normal
+    };
+    let request = PlanRequest {
+        select: &args.select,
+        planning: &args.planning,
+        options: PlanOptions {
+            mode,
+            is_full: args.modes.full,
+        },
+        replace: &args.modes.replace,
+        is_kept: true,
+        guard: None,
+        document: None,
+    };
+    plan_and_apply(chdir, &request, &args.carrying)
+}
+
+pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatus> {
+    let request = PlanRequest {
+        select: &args.select,
+        planning: &args.planning,
+        options: PlanOptions {
+            mode: PlanMode::Destroy,
+            is_full: false,
+        },
+        replace: &[],
+        is_kept: true,
+        guard: None,
+        document: None,
+    };
+    plan_and_apply(chdir, &request, &args.carrying)
+}
+
+/// Plans, shows the plan, asks, and carries it out.
+fn plan_and_apply(
+    chdir: &[PathBuf],
+    request: &PlanRequest<'_>,
+    args: &CarryingArgs,
+) -> Result<ExitStatus> {
+    let disabled = safeguards::disabled(&args.safeguards, std::iter::empty(), false)?;
+    let request = PlanRequest {
+        guard: Some(&disabled),
+        ..*request
+    };
+    let planned = match planned(chdir, &request)? {
+        ControlFlow::Continue(planned) => planned,
+        ControlFlow::Break(status) => return Ok(status),
+    };
+    show(&planned.saved)?;
+    if !planned.saved.plan.failed.is_empty() {
+        return Ok(ExitStatus::Run(1));
+    }
+    let Planned { saved, plans, .. } = &planned;
+    Carrying {
+        chdir,
+        args,
+        planning: request.planning,
+        saved,
+        plans: Plans::Files(plans),
+        approval: Approval {
+            is_given: args.auto_approve,
+            destroys: args.allow_destroy.unwrap_or_default(),
+        },
+        allows_new_changes: args.allows_new_changes()
+            || args.auto_approve && args.new_changes.is_none(),
+        resumes: false,
+        disabled: None,
+    }
+    .carry_out(Progress::default())
+}
+
+/// Shows a plan that is about to be carried out.
+fn show(saved: &SavedPlan) -> Result<()> {
+    // The run writes there too: this must let go of it.
+    let mut out = console::stdout();
+    write_plan(&mut out, &saved.plan)?;
+    Ok(out.flush()?)
+}
+
+/// Carries out the plan in a file.
+fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<ExitStatus> {
+    let file = working_directory(chdir)?.join(named);
+    let disabled = safeguards::disabled(&args.carrying.safeguards, std::iter::empty(), false)?;
+    let explained = |error: SavedPlanError| unreadable(named, error);
+    let (saved, archive) = SavedPlan::read(&file).map_err(explained)?;
+    // Nothing runs if a part of the file is damaged.
+    archive.verify().map_err(|error| explained(error.into()))?;
+    if saved.plan.mode == PlanMode::RefreshOnly {
+        let file = printable(&named.display().to_string()).into_owned();
+        return Err(crate::program::error::ProgramError::refused(format!(
+            "`{file}` is a plan with `--refresh-only`: it shows what has drifted, and there is nothing to carry out"
+        )));
+    }
+    let carrying = &args.carrying;
+    let allowed = saved.allow_destroy.max(carrying.allow_destroy);
+    let found = super::find_project(chdir)?;
+    let progress = journal::progress(&found.root, &saved.plan.id);
+    Carrying {
+        chdir,
+        args: carrying,
+        planning: &args.planning,
+        saved: &saved,
+        plans: Plans::Archive(&archive),
+        approval: Approval {
+            is_given: true,
+            destroys: allowed.unwrap_or_default(),
+        },
+        allows_new_changes: carrying.allows_new_changes(),
+        resumes: args.resume,
+        disabled: Some(&disabled),
+    }
+    .carry_out(progress)
+}

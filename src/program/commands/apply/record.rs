@@ -1,0 +1,187 @@
+//! What an apply puts on record: before and after each turn, and of stacks without one.
+
+use std::collections::BTreeSet;
+
+use orch::change::Pairs;
+use orch::plan::SavedPlan;
+use orch::plan::upstream::{Upstream, outputs_digest};
+use orch::project::Project;
+use orch::project::stack::{StackIndex, StackMode};
+use orch::run::state::{Findings, StackRecord, StatePlan};
+use orch::run::turn::Operation;
+use orch::selection::graph::Graph;
+use orch::state::document::{Action, Document, Entry};
+use orch::state::writer::Change;
+
+use super::turns::{RecordOnly, Todo};
+use crate::program::commands::state::evidence::declared;
+use crate::program::commands::state::held::StateLock;
+
+/// Returns the digests of the outputs that stacks are applied with, given those on record and those that are
+/// put on record without a turn.
+pub(super) fn upstream(
+    project: &Project,
+    graph: &Graph,
+    document: Option<&Document>,
+    todo: &Todo<'_>,
+    run: &str,
+) -> Upstream {
+    let mut own: Vec<Option<String>> = vec![None; project.stacks.len()];
+    if let Some(document) = document {
+        for (stack, key) in Pairs::new(&project.stacks, document).iter() {
+            let outputs = document.stacks[key].outputs.as_ref();
+            own[stack.get()] = outputs.map(outputs_digest);
+        }
+        for record in &todo.records {
+            let outputs = outputs(
+                record,
+                document.stacks.get(key(project, record.stack).as_str()),
+                run,
+            );
+            if let Some(outputs) = outputs {
+                own[record.stack.get()] = Some(outputs_digest(&outputs));
+            }
+        }
+    }
+    Upstream::new(graph, &project.stacks, own)
+}
+
+fn key(project: &Project, stack: StackIndex) -> String {
+    project.stacks[stack].path.to_string()
+}
+
+fn outputs(
+    record: &RecordOnly<'_>,
+    entry: Option<&Entry>,
+    run: &str,
+) -> Option<std::collections::BTreeMap<String, String>> {
+    let earlier = entry.and_then(|entry| entry.outputs.as_ref());
+    let outputs = record.outputs.as_ref();
+    let outputs = outputs.map(|outputs| outputs.recorded(run, earlier, false));
+    outputs.or_else(|| earlier.cloned())
+}
+
+/// What is put on record, of whom.
+pub(super) struct Recording<'a, 'p> {
+    pub(super) project: &'p Project,
+    pub(super) lock: &'a StateLock,
+    pub(super) saved: &'a SavedPlan,
+    pub(super) run: &'a str,
+}
+
+impl Recording<'_, '_> {
+    /// Returns what is put on record: of each turn, and at once.
+    pub(super) fn plan(
+        &self,
+        turns: &[(StackIndex, Operation)],
+        drivers: &[&str],
+        todo: &Todo<'_>,
+        upstream: &mut Upstream,
+    ) -> StatePlan {
+        let mut destroyed = BTreeSet::new();
+        let turns = turns.iter().zip(drivers);
+        let records = turns.map(|(&(stack, operation), driver)| {
+            let action = match operation {
+                Operation::Destroy => Action::Destroy,
+                _ => Action::Apply,
+            };
+            let mut record = self.record(stack, action, driver)?;
+            if operation == Operation::Destroy {
+                destroyed.insert(stack);
+            } else if destroyed.contains(&stack) {
+                // Nothing is left of what is on record now.
+                record.earlier = None;
+            }
+            Some(record)
+        });
+        let records = records.collect();
+        StatePlan::new(records).with_changes(self.changes(todo, upstream))
+    }
+
+    fn record(&self, stack: StackIndex, action: Action, driver: &str) -> Option<StackRecord> {
+        let command = format!("{driver} {}", action.word());
+        let mut record = self.lock.record(self.project, stack, action, command)?;
+        record.plan = Some(self.saved.plan.id.clone());
+        Some(record)
+    }
+
+    /// Returns what is put on record without a turn: what exists already, what is known to be as it should
+    /// be, and what stacks declare.
+    fn changes(&self, todo: &Todo<'_>, upstream: &mut Upstream) -> Vec<(String, Change)> {
+        let document = self.lock.document();
+        let mut changes = Vec::new();
+        let mut known = BTreeSet::new();
+        for only in &todo.records {
+            known.insert(only.stack);
+            let key = key(self.project, only.stack);
+            let entry = document.stacks.get(&key);
+            if only.is_gone {
+                if entry.is_some() {
+                    changes.push((key, Change::Destroyed));
+                }
+                continue;
+            }
+            let Some(record) = self.record(only.stack, Action::Apply, only.driver.name) else {
+                continue;
+            };
+            let stack = &self.project.stacks[only.stack];
+            let change = record.settled(
+                self.run,
+                Findings {
+                    driver: Some(only.driver.name.to_owned()),
+                    backend: only.backend.clone(),
+                    mode: (stack.mode == StackMode::Read).then(|| "read".to_owned()),
+                    outputs: outputs(only, entry, self.run),
+                    upstream: Some(upstream.of(only.stack)),
+                    is_complete: only.is_complete,
+                },
+            );
+            changes.push((key, change));
+        }
+        for entry in &self.saved.plan.entries {
+            let Some(stack) = self.project.stacks.find(&entry.stack) else {
+                continue;
+            };
+            let has_turn = self.saved.stack(&entry.stack).is_some();
+            if entry.blocked.is_some() || has_turn || known.contains(&stack) {
+                continue;
+            }
+            changes.extend(self.other_declaration(stack));
+        }
+        changes
+    }
+
+    /// Returns the entry of a stack with which nothing is done, if it declares something else than what is
+    /// on record.
+    fn other_declaration(&self, stack: StackIndex) -> Option<(String, Change)> {
+        let key = key(self.project, stack);
+        let entry = self.lock.document().stacks.get(&key)?;
+        let now = declared(&self.project.stacks[stack]);
+        let applied = entry.applied.as_ref();
+        let inputs = self.lock.inputs(stack);
+        let has_other_rules = applied.is_some_and(|applied| {
+            let recorded = applied.inputs.as_ref();
+            recorded
+                .zip(inputs.as_ref())
+                .is_some_and(|(a, b)| a.rules != b.rules)
+        });
+        let fields = |entry: &Entry| {
+            (
+                entry.id.clone(),
+                entry.name.clone(),
+                entry.tags.clone(),
+                entry.after.clone(),
+                entry.before.clone(),
+            )
+        };
+        if fields(entry) == fields(&now) && !has_other_rules {
+            return None;
+        }
+        let mut other = entry.clone();
+        (other.id, other.name, other.tags, other.after, other.before) = fields(&now);
+        if let (true, Some(applied)) = (has_other_rules, &mut other.applied) {
+            applied.inputs = inputs;
+        }
+        Some((key, Change::Put(Box::new(other))))
+    }
+}

@@ -1,0 +1,83 @@
+//! What a plan rests on: written into its file, and compared when it is carried out.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use orch::change::Standing;
+use orch::path::StackPath;
+use orch::plan::entry::{Action, PlanEntry};
+use orch::plan::stale::{Grounds, Present};
+use orch::plan::{SavedPlan, SavedProject, SavedStack};
+
+use super::ask::AskedTools;
+use super::{OnRecord, Subject, Subjects};
+use crate::program::commands::Loaded;
+
+/// Returns whether an entry is carried out: something is done, decided or put on record.
+fn is_carried_out(entry: &PlanEntry, is_pending: bool) -> bool {
+    entry.blocked.is_none() && (entry.action != Action::NoOp || entry.is_undecided() || is_pending)
+}
+
+impl Loaded {
+    /// Says what a plan rests on. Returns the plans of the tools, in the order in which it counts them.
+    pub(super) fn rest(
+        &self,
+        saved: &mut SavedPlan,
+        subjects: &Subjects<'_>,
+        recorded: Option<&OnRecord>,
+        asked: &AskedTools,
+    ) -> Vec<PathBuf> {
+        let document = recorded.map(|recorded| &recorded.document);
+        saved.project = document.map(|document| SavedProject {
+            project: document.project.clone(),
+            namespace: document.namespace.clone(),
+            lineage: document.lineage.clone(),
+        });
+        let present = Present {
+            project: &self.project,
+            graph: &self.graph,
+            digests: self.grounds.as_deref(),
+            document,
+        };
+        let mut grounds = Grounds::new(present);
+        let subjects: BTreeMap<&StackPath, &Subject<'_>> = subjects
+            .all
+            .iter()
+            .map(|subject| (&self.project.stacks[subject.stack].path, subject))
+            .collect();
+        let mut plans = Vec::new();
+        for entry in &saved.plan.entries {
+            let Some(subject) = subjects.get(&entry.stack) else {
+                continue;
+            };
+            let stack = subject.stack;
+            let answer = asked.answers.get(&stack);
+            let answer = answer.and_then(|answer| answer.as_ref().ok());
+            let standing = recorded.and_then(|it| it.standings.stacks.get(&stack));
+            let is_pending = asked.answers.contains_key(&stack)
+                || standing.is_some_and(|standing| *standing != Standing::Applied);
+            if !is_carried_out(entry, is_pending) {
+                continue;
+            }
+            let plan = asked.plan_of(&entry.stack).map(|plan| {
+                plans.push(plan);
+                plans.len() - 1
+            });
+            saved.stacks.push(SavedStack {
+                stack: entry.stack.clone(),
+                driver: subject.driver.name.to_owned(),
+                inputs: grounds.inputs(stack),
+                order: grounds.order(stack),
+                record: grounds.record(stack),
+                records_before: grounds.records_before(stack),
+                backend: answer.and_then(|answer| answer.backend.clone()),
+                outputs_before: answer.and_then(|answer| answer.outputs_before.clone()),
+                outputs: answer.and_then(|answer| answer.outputs.clone()),
+                changes: answer.and_then(|answer| answer.changes.clone()),
+                plan,
+            });
+        }
+        saved.stacks.sort_by(|a, b| a.stack.cmp(&b.stack));
+        plans
+    }
+}

@@ -1,0 +1,59 @@
+//! The flags that disable safeguards.
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use orch::project::config::SafeguardKeyword;
+
+/// Which safeguards are disabled.
+#[derive(Debug, Args)]
+pub(crate) struct SafeguardArgs {
+    /// Disable these safeguards
+    ///
+    /// Before the first command starts, orch refuses to run if a file of the project is unknown to git
+    /// (`git-untracked`) or differs from what is committed (`git-uncommitted`), or, if the
+    /// configuration enables that check, if HEAD lacks what the remote's default branch has
+    /// (`git-out-of-sync`).
+    ///
+    /// Commands that only read are allowed: `plan`, `validate`, `show`, `output`, `providers`,
+    /// `graph`, `version` and `fmt` of terraform, tofu and terragrunt, and those that
+    /// `config.run.read_only` names. With `none`, orch refuses them too.
+    ///
+    /// Files of the repository outside the project do not count, even if a stack uses them, like a
+    /// module at `../../modules`: put the project root where the modules are.
+    ///
+    /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
+    /// then `config.disable_safeguards`.
+    #[arg(
+        long,
+        value_name = "WHAT,…",
+        value_delimiter = ',',
+        value_parser = keyword_parser(),
+        help_heading = "Safeguards"
+    )]
+    pub(crate) disable_safeguards: Vec<SafeguardKeyword>,
+
+    /// The same as --disable-safeguards=all
+    #[arg(
+        short = 'X',
+        overrides_with = "disable_all_safeguards",
+        help_heading = "Safeguards"
+    )]
+    pub(crate) disable_all_safeguards: bool,
+}
+
+/// Parses the names of safeguards, which the library has.
+fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
+    let explained = SafeguardKeyword::ALL.map(|keyword| {
+        PossibleValue::new(keyword.name()).help(match keyword {
+            SafeguardKeyword::All => "Every safeguard",
+            SafeguardKeyword::None => "No safeguard: all are on, except others in this list",
+            SafeguardKeyword::Git => "The three about git",
+            SafeguardKeyword::GitUntracked => "Files that git does not know",
+            SafeguardKeyword::GitUncommitted => "What differs from HEAD",
+            SafeguardKeyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
+            SafeguardKeyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
+        })
+    });
+    PossibleValuesParser::new(explained)
+        .try_map(|name| SafeguardKeyword::parse(&name).ok_or("not a safeguard"))
+}

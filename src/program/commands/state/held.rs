@@ -1,0 +1,417 @@
+//! A run that holds the lock of the state, and what it knows of the stacks that it puts on record.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use orch::change::{InputDigests, Pairs, trigger};
+use orch::folder::GuardedFolder;
+use orch::git::CommitId;
+use orch::printable::printable;
+use orch::project::Project;
+use orch::project::config::BackendConfig;
+use orch::project::stack::{StackIndex, Stacks};
+use orch::run::begun::BegunRun;
+use orch::run::execute::Inbox;
+use orch::run::state::{StackRecord, StatePlan};
+use orch::state::backend::Backend;
+use orch::state::clock::{Clock, SystemClock};
+use orch::state::document::{Action, Document, Inputs};
+use orch::state::lock::{Locked, lock};
+use orch::state::writer::{Ended, LocalCopy, Pauses, Report, StateWriter};
+
+use crate::program::commands::Loaded;
+use crate::program::commands::state::Opened;
+use crate::program::commands::state::errors::from_lock;
+use crate::program::commands::state::evidence::{Published, declared, inputs};
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+
+/// The lock of the state. Unless its run begins, it is freed when this is dropped.
+pub(in crate::program::commands) struct StateLock {
+    /// None once the run has begun.
+    held: Option<HeldLock>,
+    evidence: Evidence,
+    /// Receives signals since before the lock was taken: none may end the process and leave it.
+    inbox: Option<Inbox>,
+}
+
+/// A clock for waiting for the lock.
+struct WaitingClock<'a> {
+    system: SystemClock,
+    inbox: &'a Inbox,
+    has_told: Cell<bool>,
+}
+
+impl Clock for WaitingClock<'_> {
+    fn elapsed(&self) -> Duration {
+        self.system.elapsed()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.system.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        if !self.has_told.replace(true) {
+            console::note(
+                "another run holds the lock of the state, as `orch state show` tells; waiting for it",
+            );
+        }
+        self.inbox.sleep(duration);
+    }
+}
+
+struct HeldLock {
+    backend: Backend,
+    locked: Locked,
+    pauses: Pauses,
+}
+
+/// What it takes to lock the state.
+pub(in crate::program::commands) struct LockRequest<'a> {
+    /// The run.
+    pub(in crate::program::commands) run: &'a str,
+    /// What it does.
+    pub(in crate::program::commands) action: &'a Action,
+    /// How long to wait while another run holds the lock.
+    pub(in crate::program::commands) timeout: Duration,
+}
+
+/// A state that can be locked.
+pub(in crate::program::commands) struct Lockable {
+    opened: Opened,
+    evidence: Evidence,
+}
+
+impl Lockable {
+    /// Gets ready to lock the state. The document has been read, and entries follow their stacks in it.
+    pub(in crate::program::commands) fn new(
+        loaded: &mut Loaded,
+        document: &Document,
+    ) -> Result<Self> {
+        let evidence = Evidence::new(loaded, document)?;
+        let opened = loaded.state.take().context("the state was opened")?;
+        Ok(Lockable { opened, evidence })
+    }
+
+    /// Takes the lock.
+    pub(in crate::program::commands) fn lock(
+        self,
+        project: &Project,
+        request: &LockRequest<'_>,
+    ) -> Result<StateLock> {
+        let Lockable { opened, evidence } = self;
+        let amend = |document: &mut Document| {
+            follow_moves(&project.stacks, document);
+            evidence.move_seen(&project.stacks, document);
+        };
+        let inbox = Inbox::with_signals().context("failed to receive signals")?;
+        let locked = lock(
+            &opened.backend,
+            request.run,
+            request.action,
+            &opened.author,
+            request.timeout,
+            &WaitingClock {
+                system: SystemClock::default(),
+                inbox: &inbox,
+                has_told: Cell::new(false),
+            },
+            &amend,
+        );
+        let locked = locked.map_err(from_lock)?;
+        if let Some(dead) = &locked.taken_over {
+            console::note(&format!(
+                "run {} was killed and left the lock of the state; what it had begun counts as interrupted",
+                dead.run
+            ));
+        }
+        let checked = opened.check(project, &locked.document);
+        let lock = StateLock {
+            held: Some(HeldLock {
+                pauses: match opened.config.backend {
+                    BackendConfig::Local(_) => Pauses::LOCAL,
+                    _ => Pauses::REMOTE,
+                },
+                backend: opened.backend,
+                locked,
+            }),
+            evidence,
+            inbox: Some(inbox),
+        };
+        checked.map(|()| lock)
+    }
+}
+
+/// Gives the entries of stacks that lie elsewhere now the keys of their new paths.
+pub(in crate::program::commands) fn follow_moves(stacks: &Stacks, document: &mut Document) {
+    let moved = Pairs::new(stacks, document).moved(stacks);
+    document.rename(moved);
+}
+
+/// Checks that no other stack is on record at the paths of some stacks.
+pub(in crate::program::commands) fn check_keys(
+    stacks: &Stacks,
+    document: &Document,
+    recorded: &[StackIndex],
+) -> Result<()> {
+    let pairs = Pairs::new(stacks, document);
+    let taken = recorded.iter().find(|&&stack| {
+        let path = stacks[stack].path.as_str();
+        document.stacks.contains_key(path) && pairs.key(stack) != Some(path)
+    });
+    let Some(&taken) = taken else { return Ok(()) };
+    let path = printable(stacks[taken].path.as_str());
+    Err(ProgramError::refused(format!(
+        "another stack is on record at `{path}`: it has another id, and is not in this project"
+    ))
+    .hint(format!(
+        "if it still exists, give it a key of its own with `orch state move {path} NEW`; if nothing of it exists any more, run `orch state forget {path}`"
+    )))
+}
+
+/// What is known of the stacks before the first command of a run.
+struct Evidence {
+    digests: Rc<InputDigests>,
+    head: Option<CommitId>,
+    /// Whether the default branch of the remote has HEAD.
+    is_published: bool,
+    triggers: Vec<trigger::AskingTrigger>,
+    /// The commits on record from which HEAD moves on: it is not older.
+    outdated: BTreeSet<CommitId>,
+}
+
+impl Evidence {
+    fn new(loaded: &mut Loaded, document: &Document) -> Result<Self> {
+        let failed = "failed to ask git";
+        let digests = loaded.digests_on_disk()?;
+        loaded.opened()?;
+        let opened = loaded.state.as_ref().context("it was opened")?;
+        let repository = opened.repository.as_ref();
+        let repository = repository.context("digests come from a repository")?;
+        let settings = &loaded.project.settings;
+        let head = repository.commit("HEAD").context(failed)?;
+        let published = match &head {
+            Some(head) => Published::of(repository, settings, head).context(failed)?,
+            None => Published::No,
+        };
+        let mut outdated = BTreeSet::new();
+        if let (Some(head), true) = (&head, published != Published::No) {
+            let applied = document
+                .stacks
+                .values()
+                .filter_map(|entry| entry.applied.as_ref());
+            let seen = applied.filter_map(|applied| CommitId::new(applied.seen.as_deref()?));
+            for seen in seen.collect::<BTreeSet<CommitId>>() {
+                let is_here =
+                    repository.commit(seen.as_str()).context(failed)?.as_ref() == Some(&seen);
+                let is_outdated = if is_here {
+                    !repository.is_ancestor(head, &seen).context(failed)?
+                } else {
+                    published == Published::Tip
+                };
+                if is_outdated {
+                    outdated.insert(seen);
+                }
+            }
+        }
+        Ok(Evidence {
+            digests,
+            is_published: published != Published::No,
+            head,
+            triggers: trigger::asking(&loaded.project.root),
+            outdated,
+        })
+    }
+
+    /// Says of all stacks whose inputs are those on record that HEAD has them.
+    fn move_seen(&self, stacks: &Stacks, document: &mut Document) {
+        let Some(head) = self.head.as_ref().filter(|_| self.is_published) else {
+            return;
+        };
+        let pairs = Pairs::new(stacks, document);
+        let pairs: Vec<(StackIndex, String)> = pairs
+            .iter()
+            .map(|(stack, key)| (stack, key.to_owned()))
+            .collect();
+        for (stack, key) in pairs {
+            let is_dirty = self
+                .digests
+                .stacks
+                .get(&stack)
+                .is_none_or(|now| now.is_dirty);
+            let applied = document.stacks.get_mut(&key);
+            let Some(applied) = applied.and_then(|entry| entry.applied.as_mut()) else {
+                continue;
+            };
+            let is_same = applied.inputs.as_ref();
+            let is_same = is_same.is_some_and(|inputs| self.digests.are(stack, inputs));
+            let seen = applied.seen.as_deref().and_then(CommitId::new);
+            let moves_on = seen.is_none_or(|seen| self.outdated.contains(&seen));
+            if is_same && !is_dirty && moves_on {
+                applied.seen = Some(head.to_string());
+            }
+        }
+    }
+
+    /// Returns what is put on record of a stack with which something is done by a command.
+    fn record(
+        &self,
+        project: &Project,
+        stack: StackIndex,
+        action: Action,
+        command: String,
+        document: &Document,
+    ) -> Option<StackRecord> {
+        let head = self.head.as_ref().map(CommitId::to_string);
+        let digest = self.digests.stacks.get(&stack)?;
+        let stack = &project.stacks[stack];
+        let key = stack.path.to_string();
+        let asking = self.triggers.iter().filter(|it| it.concerns(&stack.path));
+        let is_seen = self.is_published && !digest.is_dirty;
+        Some(StackRecord {
+            action,
+            command,
+            commit: head.clone(),
+            seen: head.filter(|_| is_seen),
+            is_dirty: digest.is_dirty,
+            inputs: inputs(&self.digests.rules, digest),
+            triggers: asking.map(|it| it.file.to_string()).collect(),
+            declared: declared(stack),
+            earlier: document.stacks.get(&key).cloned(),
+            plan: None,
+            key,
+        })
+    }
+}
+
+impl StateLock {
+    /// Returns the document as it was when the lock was taken.
+    pub(in crate::program::commands) fn document(&self) -> &Document {
+        let held = self.held.as_ref();
+        &held.expect("the run has not begun").locked.document
+    }
+
+    /// Returns the inputs of a stack, if they are known.
+    pub(in crate::program::commands) fn inputs(&self, stack: StackIndex) -> Option<Inputs> {
+        let digests = &self.evidence.digests;
+        let digest = digests.stacks.get(&stack)?;
+        Some(inputs(&digests.rules, digest))
+    }
+
+    /// Gives away what receives signals.
+    pub(in crate::program::commands) fn inbox(&mut self) -> Option<Inbox> {
+        self.inbox.take()
+    }
+
+    /// Returns what is put on record of a stack with which something is done by a command; `None` if nothing
+    /// is known of its inputs.
+    pub(in crate::program::commands) fn record(
+        &self,
+        project: &Project,
+        stack: StackIndex,
+        action: Action,
+        command: String,
+    ) -> Option<StackRecord> {
+        (self.evidence).record(project, stack, action, command, self.document())
+    }
+
+    /// Makes a run that has begun keep the state.
+    pub(in crate::program::commands) fn begin(
+        mut self,
+        begun: BegunRun,
+        plan: StatePlan,
+        project: &Project,
+        run: &str,
+    ) -> Result<BegunRun> {
+        let folder = GuardedFolder::find(&project.root).ok().flatten();
+        let copy = folder.map(|folder| LocalCopy::of(folder, run));
+        let held = self.held.take().context("the lock is held")?;
+        let HeldLock {
+            backend,
+            locked,
+            pauses,
+        } = held;
+        let begun = begun.keep_state(plan, |reports| {
+            let report = move |report| {
+                tell(&report);
+                reports.take(report);
+            };
+            StateWriter::start(
+                backend,
+                locked,
+                copy,
+                pauses,
+                SystemClock::default(),
+                report,
+            )
+        });
+        Ok(begun.context("failed to start the thread that writes the state")?)
+    }
+}
+
+impl Drop for StateLock {
+    /// Frees the lock: nothing has happened.
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        let HeldLock {
+            backend,
+            locked,
+            pauses,
+        } = held;
+        let clock = SystemClock::default();
+        let report = |report| tell(&report);
+        let started = StateWriter::start(backend, locked, None, pauses, clock, report);
+        // If it cannot be freed now, the holder is dead soon, and the next run on this host takes it over.
+        _ = started.map(|writer| writer.finish(None));
+    }
+}
+
+/// Frees the lock of a run that has begun, and cannot go on.
+pub(in crate::program::commands) fn or_give_up<T>(
+    begun: BegunRun,
+    result: Result<T>,
+) -> Result<(BegunRun, T)> {
+    match result {
+        Ok(value) => Ok((begun, value)),
+        Err(error) => {
+            begun.give_up();
+            Err(error)
+        }
+    }
+}
+
+/// Says that a run waits for the backend.
+fn tell(report: &Report) {
+    if *report == Report::Slow {
+        console::note(
+            "waiting for the backend of the state, which has not answered for some seconds",
+        );
+    }
+}
+
+/// Says what could not be put on record; returns whether anything could not.
+pub(in crate::program::commands) fn is_lost(ended: Option<&Ended>, run: &str) -> bool {
+    let Some(Ended::Lost { loss, unkept }) = ended else {
+        return false;
+    };
+    let error = anyhow::anyhow!("not everything is on record: {loss}");
+    console::error(error.as_ref());
+    console::note(&match unkept {
+        None => {
+            format!(
+                "once it can be written, `orch state recover {run}` puts what is missing on record"
+            )
+        }
+        Some(problem) => format!(
+            "what is missing cannot be recovered, as it could not be kept on this machine either: {problem}"
+        ),
+    });
+    true
+}

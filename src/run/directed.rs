@@ -1,0 +1,52 @@
+//! Runs whose steps depend on what happened before in the same run.
+//!
+//! A [`Director`] says which steps of a turn are needed when its time has come, and what goes on record of
+//! it. This module does not know what it decides by.
+
+use std::cell::RefCell;
+
+use super::event::{Ending, Failure};
+use super::execute::{Executor, Later, Settlement, Start, StepAhead};
+use super::state::Findings;
+
+/// Decides during a run.
+pub trait Director {
+    /// Returns whether there is anything to do in a step that is about to start.
+    ///
+    /// # Errors
+    ///
+    /// If the attempt fails instead.
+    fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure>;
+
+    /// Hears how a turn ended, and returns what was found out that goes on record with it; `None` if nothing
+    /// but the outcome does.
+    fn ended(&mut self, ending: &Ending) -> Option<Findings>;
+}
+
+/// The director of a run, if it has one. It is asked from two places, one after the other.
+pub(super) type Directing<'a, 'd> = &'a RefCell<Option<&'d mut dyn Director>>;
+
+/// Runs the steps that are needed.
+pub(super) struct Directed<'a, 'd, E> {
+    pub(super) executor: E,
+    pub(super) director: Directing<'a, 'd>,
+}
+
+impl<E: Executor> Executor for Directed<'_, '_, E> {
+    type Command = E::Command;
+
+    fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
+        match self.director.borrow_mut().as_mut() {
+            Some(director) => director.is_needed(step),
+            None => self.executor.is_needed(step),
+        }
+    }
+
+    fn start(&mut self, start: Start<'_, E::Command>) -> Result<E::Command, Failure> {
+        self.executor.start(start)
+    }
+
+    fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+        self.executor.settle(ending, later)
+    }
+}
