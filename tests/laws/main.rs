@@ -42,4 +42,5 @@ mod state;
 mod text;
 mod tree;
 mod turns;
+mod upstream;
 mod why;
