@@ -123,6 +123,17 @@ impl Answer {
         }
     }
 
+    /// Returns the same of a plan that leaves something out: which outputs there are is not known.
+    #[must_use]
+    pub fn left_out(self) -> Self {
+        Answer {
+            is_complete: false,
+            outputs: None,
+            outputs_before: None,
+            ..self
+        }
+    }
+
     /// Returns the answer of a driver whose `plan` says by its exit status whether there are changes, and may
     /// have written more.
     ///

@@ -5,8 +5,10 @@
 //! record: it only makes commands and reads answers.
 
 mod answer;
+mod backend;
 mod command;
 mod outputs;
+mod partial;
 mod terraform;
 mod value;
 
@@ -17,8 +19,10 @@ use crate::project::driver::{DriverBlock, DriverStep, NONE};
 use crate::project::stack::StackIndex;
 
 pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
+pub use self::backend::{backend_of_block, backend_of_tool};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
 pub use self::outputs::{BadOutputs, Outputs};
+pub use self::partial::leaves_out;
 pub use self::terraform::{BadPlan, read_plan};
 
 /// A tool that `orch` knows.

@@ -21,8 +21,15 @@ const TAINTED: &str = "replace_because_tainted";
 #[derive(Debug, thiserror::Error)]
 pub enum BadPlan {
     /// The text is not the JSON of a plan.
-    #[error("`show -json` prints something else than a plan: {0}")]
-    Malformed(#[from] serde_json::Error),
+    ///
+    /// What it has instead is not quoted: it may be a secret.
+    #[error("`show -json` prints something else than a plan: line {line}, column {column}")]
+    Malformed {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+    },
     /// The text is in a format that is not known.
     #[error("the plan has the format {0}, and formats 1.x can be read")]
     Format(String),
@@ -174,7 +181,10 @@ fn is_marked(marks: Option<&RawValue>) -> bool {
 ///
 /// If it is not such a plan, or not a finished one.
 pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
-    let plan: PlanJson = serde_json::from_reader(text)?;
+    let plan: PlanJson = serde_json::from_reader(text).map_err(|error| BadPlan::Malformed {
+        line: error.line(),
+        column: error.column(),
+    })?;
     if !plan.format_version.starts_with(FORMAT) {
         return Err(BadPlan::Format(plan.format_version));
     }
@@ -231,36 +241,37 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         let values = state.values.as_ref();
         values.is_some_and(|values| values.root_module.owns())
     };
-    let is_complete = plan.complete.unwrap_or(true);
-    // Otherwise outputs that are not affected are missing. Those of `prior_state` are no help: there, what the
-    // configuration says has replaced what others can read.
-    let outputs = is_complete.then_some(&plan.output_changes);
-    let before = outputs.map(|outputs| -> Outputs {
-        let outputs = outputs.iter();
-        outputs
-            .filter_map(|(name, it)| it.output_before(name))
-            .collect()
-    });
-    let after = outputs.map(|outputs| -> Outputs {
-        let outputs = outputs.iter();
-        outputs
-            .filter_map(|(name, it)| it.output_after(name))
-            .collect()
-    });
-    Ok(Answer {
+    // Those of `prior_state` are no help: there, what the configuration says has replaced what others can read.
+    let outputs = plan.output_changes.iter();
+    let before = outputs
+        .clone()
+        .filter_map(|(name, it)| it.output_before(name));
+    let before: Outputs = before.collect();
+    let after: Outputs = outputs
+        .filter_map(|(name, it)| it.output_after(name))
+        .collect();
+    let answer = Answer {
         exists: Some(plan.prior_state.as_ref().is_some_and(owns) || had_outputs),
         action: None,
         reason: None,
         has_changes: !lines.is_empty(),
         counts: Some(counts),
         changes: Some(digest(lines.iter().map(String::as_bytes))),
-        is_complete,
+        is_complete: true,
         resources,
-        outputs: match kind {
+        outputs: Some(match kind {
             PlanKind::Normal | PlanKind::Destroy => after,
             PlanKind::RefreshOnly => before.clone(),
-        },
-        outputs_before: before,
+        }),
+        outputs_before: Some(before),
         backend: None,
+    };
+    Ok(match plan.complete {
+        Some(false) => answer.left_out(),
+        // Older versions do not say so: see `leaves_out`.
+        Some(true) | None => answer,
     })
 }
+
+#[cfg(test)]
+mod tests;

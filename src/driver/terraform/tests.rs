@@ -1,0 +1,100 @@
+use super::*;
+
+fn plan(fields: &str, kind: PlanKind) -> Answer {
+    let text = format!(r#"{{"format_version":"1.2"{fields}}}"#);
+    read_plan(text.as_bytes(), kind).unwrap()
+}
+
+/// Returns outputs of these values, as a driver would print them.
+fn outputs(text: &str) -> Outputs {
+    Outputs::of_driver(text.as_bytes()).unwrap()
+}
+
+const OUTPUTS: &str = r#","prior_state":{"values":{"outputs":{"set":{"sensitive":false,"value":"new"}}}},
+    "output_changes":{
+        "set":{"actions":["update"],"before":"old","after":"new","after_unknown":false,"before_sensitive":false,"after_sensitive":false},
+        "kept":{"actions":["no-op"],"before":[1,2.0],"after":[1.0,2],"after_unknown":false,"before_sensitive":false,"after_sensitive":false},
+        "null":{"actions":["no-op"],"before":null,"after":null,"after_unknown":false},
+        "gone":{"actions":["delete"],"before":"x","after":null,"after_unknown":false},
+        "part":{"actions":["update"],"before":{"id":1,"k":2},"after":{"k":2},"after_unknown":{"id":true},"after_sensitive":false}
+    }"#;
+
+#[test]
+fn outputs_are_what_others_can_read_before_and_after() {
+    let normal = plan(OUTPUTS, PlanKind::Normal);
+    let before = outputs(r#"{"set":"old","kept":[1,2],"gone":"x","part":{"k":2,"id":1}}"#);
+    assert_eq!(normal.outputs_before.as_ref(), Some(&before));
+    let mut after: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let known = outputs(r#"{"set":"new","kept":[1,2]}"#).recorded("r", None, false);
+    after.extend(known.into_iter().map(|(name, digest)| (name, Some(digest))));
+    after.insert("part".to_owned(), None);
+    assert_eq!(normal.outputs, Some(after.into_iter().collect()));
+    let refreshed = plan(OUTPUTS, PlanKind::RefreshOnly);
+    assert_eq!(refreshed.outputs, Some(before), "nobody applies it");
+    assert_eq!(plan("", PlanKind::Normal).outputs, Some(Outputs::default()));
+}
+
+#[test]
+fn nothing_is_known_of_sensitive_outputs() {
+    let sensitive = |before: &str, after: &str| {
+        let change = format!(
+            r#","output_changes":{{"key":{{"actions":["update"],"before":"{before}","after":"{after}","before_sensitive":true,"after_sensitive":true}}}}"#
+        );
+        let answer = plan(&change, PlanKind::Normal);
+        (answer.outputs, answer.outputs_before)
+    };
+    assert_eq!(sensitive("a", "b"), sensitive("c", "d"));
+    let none = Outputs::from_iter([("key".to_owned(), None)]);
+    assert_eq!(sensitive("a", "b"), (Some(none.clone()), Some(none)));
+}
+
+#[test]
+fn a_plan_that_leaves_something_out_says_nothing_of_outputs() {
+    let partial = plan(&format!(r#"{OUTPUTS},"complete":false"#), PlanKind::Normal);
+    assert!(!partial.is_complete && partial.has_changes);
+    assert_eq!((partial.outputs, partial.outputs_before), (None, None));
+    for complete in ["", r#","complete":true"#] {
+        let answer = plan(&format!("{OUTPUTS}{complete}"), PlanKind::Normal);
+        assert!(answer.is_complete && answer.outputs.is_some());
+    }
+}
+
+#[test]
+fn values_of_a_resource_are_those_that_are_known() {
+    let answer = plan(
+        r#","resource_changes":[
+            {"address":"a.b","mode":"managed","action_reason":"replace_because_tainted","change":{
+                "actions":["delete","create"],"before":{"id":"1"},
+                "after":{"size":1.0,"list":["a"],"empty":null},
+                "after_unknown":{"id":true,"list":[false],"nested":[{"id":true}],"none":[]}}},
+            {"address":"a.c","mode":"managed","change":{
+                "actions":["delete"],"before":{"id":"1"},"after":null,"after_unknown":false}}]"#,
+        PlanKind::Normal,
+    );
+    let [replaced, deleted] = answer.resources.as_slice() else {
+        panic!("{answer:?}");
+    };
+    assert!(replaced.is_tainted && !deleted.is_tainted);
+    let known = outputs(r#"{"size":1,"list":["a"],"empty":null}"#);
+    let known = known.recorded("r", None, false).into_iter();
+    let mut values: BTreeMap<String, Option<String>> =
+        known.map(|(name, digest)| (name, Some(digest))).collect();
+    values.extend(["id", "nested"].map(|name| (name.to_owned(), None)));
+    assert_eq!(replaced.values, values);
+    assert!(deleted.values.is_empty());
+}
+
+#[test]
+fn what_is_no_plan_is_refused_without_quoting_it() {
+    let refused = |text: &str| {
+        let error = read_plan(text.as_bytes(), PlanKind::Normal).unwrap_err();
+        error.to_string()
+    };
+    let place = "`show -json` prints something else than a plan: line 1, column 27";
+    assert_eq!(refused(r#"{"format_version":"hunter2""#), place);
+    let errored = refused(r#"{"format_version":"1.2","errored":"hunter2"}"#);
+    assert!(
+        errored.starts_with("`show -json`") && !errored.contains("hunter2"),
+        "{errored}"
+    );
+}
