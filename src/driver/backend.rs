@@ -8,10 +8,15 @@ use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value as Json};
 
+use super::Driver;
 use super::value::digest;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::value::Value;
 use crate::printable::printable;
+use crate::project::namespaces::StackNamespaces;
+use crate::project::per_stack::needed_at;
 
 /// How many bytes the files of a tool's data may have.
 const MAX_LENGTH: u64 = 1 << 20;
@@ -63,7 +68,7 @@ struct BackendJson {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
-    config: Map<String, Value>,
+    config: Map<String, Json>,
 }
 
 /// Returns where Terraform or `OpenTofu` keeps the state of a stack: `s3 acme/net@default`. `None` if that is
@@ -118,8 +123,39 @@ pub fn backend_of_tool(
     Some(bounded(&kind, &place, &workspace))
 }
 
-/// Returns the backend that the block of a driver names, as it goes on record; `None` if it is empty.
-pub fn backend_of_block(text: &str) -> Option<String> {
+impl Driver<'_> {
+    /// Returns the backend that the block of the driver names, for the stack that the namespaces are of;
+    /// `None` if it names none, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the expression cannot be evaluated, or is not a text.
+    pub fn backend(
+        &self,
+        namespaces: &StackNamespaces<'_, '_>,
+    ) -> Result<Option<String>, Vec<Diagnostic>> {
+        let Some(expr) = self.block.and_then(|block| block.backend.as_ref()) else {
+            return Ok(None);
+        };
+        let answer = namespaces
+            .evaluate(expr)
+            .map_err(|none| vec![needed_at(none.into_diagnostic(), expr.span, expr.span)])?;
+        match answer.value {
+            Value::String(text) => Ok(of_block(&text)),
+            Value::Null => Ok(None),
+            other => {
+                let label = format!("this is {}", other.type_name());
+                let diagnostic = Diagnostic::error(Code::WrongType, "`backend` must be a string");
+                let help =
+                    "write it as in `\"kubernetes ${global.cluster}/${terramate.stack.name}\"`";
+                Err(vec![diagnostic.label(expr.span, label).help(help)])
+            }
+        }
+    }
+}
+
+/// Returns the backend that a block names, as it goes on record.
+fn of_block(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() {
         return None;
@@ -169,7 +205,7 @@ fn read(path: &Path) -> Found {
 }
 
 /// The configuration of a backend.
-struct Config(Map<String, Value>);
+struct Config(Map<String, Json>);
 
 impl Config {
     /// Returns an attribute, if it has a text.
@@ -193,7 +229,7 @@ impl Config {
         match kind {
             "s3" => {
                 let endpoints = self.0.get("endpoints").and_then(|it| match it {
-                    Value::Array(list) => list.first(),
+                    Json::Array(list) => list.first(),
                     other => Some(other),
                 });
                 let own = endpoints.and_then(|it| it.get("s3")?.as_str());
@@ -243,7 +279,7 @@ impl Config {
                 Some(format!("{}/{key}", self.joined(&["namespace", "bucket"])?))
             }
             _ => {
-                let open = without_credentials(&Value::Object(self.0.clone()));
+                let open = without_credentials(&Json::Object(self.0.clone()));
                 Some(digest([open.to_string().as_bytes()]))
             }
         }
@@ -271,7 +307,7 @@ impl Config {
     /// `true`.
     fn remote_workspaces(&self) -> (String, bool) {
         let workspaces = match self.0.get("workspaces") {
-            Some(Value::Array(list)) => list.first(),
+            Some(Json::Array(list)) => list.first(),
             other => other,
         };
         let text = |name: &str| {
@@ -344,15 +380,15 @@ fn is_credential(name: &str) -> bool {
 }
 
 /// Returns a value without what looks like a credential, and without what is not set.
-fn without_credentials(value: &Value) -> Value {
+fn without_credentials(value: &Json) -> Json {
     match value {
-        Value::Object(attributes) => {
+        Json::Object(attributes) => {
             let open = attributes.iter();
             let open = open.filter(|(name, value)| !is_credential(name) && !value.is_null());
             let open = open.map(|(name, value)| (name.clone(), without_credentials(value)));
-            Value::Object(open.collect())
+            Json::Object(open.collect())
         }
-        Value::Array(list) => list.iter().map(without_credentials).collect(),
+        Json::Array(list) => list.iter().map(without_credentials).collect(),
         other => other.clone(),
     }
 }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::commands::{ANSWER_FILE, CannotAsk, Preparation, SHOWN_FILE};
 use super::entry::Asked;
-use crate::driver::{Answer, BadAnswer, BadPlan, Driver, PlanKind, read_plan};
+use crate::driver::{
+    Answer, BadAnswer, BadPlan, Driver, PlanKind, backend_of_tool, leaves_out, read_plan,
+};
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
 use crate::project::environment::Environments;
@@ -186,6 +188,24 @@ pub fn answer(
     }
     let text = written(&folder.join(ANSWER_FILE))?;
     Ok(Answer::written(has_changes, &text)?)
+}
+
+/// Returns the answer of a built-in tool with what only its command can tell, which ran `plan`: whether it
+/// leaves something out, and where the tool keeps its own state. `root` is that of the project.
+pub fn of_command(answer: Answer, root: &Path, plan: &Task) -> Answer {
+    let variable = |name: &str| match plan.environment.get(name) {
+        Some(own) => own.clone(),
+        None => std::env::var(name).ok(),
+    };
+    let answer = if leaves_out(&plan.arguments, &variable) {
+        answer.left_out()
+    } else {
+        answer
+    };
+    Answer {
+        backend: backend_of_tool(root, &plan.directory, &variable),
+        ..answer
+    }
 }
 
 /// Returns what a driver has written to a file; nothing if there is no file.

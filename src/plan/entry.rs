@@ -166,6 +166,8 @@ pub struct Known<'a> {
     pub mode: StackMode,
     /// Whether `--replace` names it.
     pub is_replaced: bool,
+    /// Which outputs differ from those that it was applied with, if any do: in words.
+    pub outputs_differ: Option<&'a str>,
 }
 
 /// What has to be found out about a stack.
@@ -266,7 +268,7 @@ impl Known<'_> {
                 return Need::Settled(Action::Replace, reason);
             }
         }
-        if self.standing == Some(&Standing::Applied) && !options.is_full {
+        if self.is_as_applied() && !options.is_full {
             return Need::Settled(Action::NoOp, unchanged());
         }
         if asks(PlanKind::Normal) {
@@ -275,7 +277,7 @@ impl Known<'_> {
         let reason = self.because();
         Need::Settled(
             match (asked, self.driver.is_none(), self.standing) {
-                (_, _, Some(Standing::Applied)) => Action::NoOp,
+                _ if self.is_as_applied() => Action::NoOp,
                 (Asked::Create, true, Some(_)) => Action::Adopt,
                 (_, true, _) => Action::NoOp,
                 (Asked::Create, false, _) => Action::Create,
@@ -283,6 +285,11 @@ impl Known<'_> {
             },
             reason,
         )
+    }
+
+    /// Returns whether it is as it was applied, and so are the outputs that it was applied with.
+    fn is_as_applied(&self) -> bool {
+        self.standing == Some(&Standing::Applied) && self.outputs_differ.is_none()
     }
 
     /// Returns why the stack is to be replaced, if it is.
@@ -315,7 +322,10 @@ impl Known<'_> {
             },
             Some(Standing::Failed(why)) => Reason::new(State, *why),
             Some(Standing::Running) => Reason::new(State, "a run is at it"),
-            Some(Standing::Applied | Standing::Removed | Standing::Absent) => unchanged(),
+            Some(Standing::Applied | Standing::Removed | Standing::Absent) => {
+                let differ = self.outputs_differ.map(|text| Reason::new(State, text));
+                differ.unwrap_or_else(unchanged)
+            }
         }
     }
 
@@ -371,9 +381,7 @@ impl Known<'_> {
                     (Action::Update, Reason::new(ReasonSource::Driver, text))
                 }
                 (_, true) => (Action::Update, because),
-                (_, false) if self.standing == Some(&Standing::Applied) => {
-                    (Action::NoOp, unchanged())
-                }
+                (_, false) if self.is_as_applied() => (Action::NoOp, unchanged()),
                 (_, false) if matches!(self.standing, Some(Standing::Failed(_))) => {
                     (Action::NoOp, because)
                 }

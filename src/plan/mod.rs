@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod archive;
 pub mod ask;
+pub mod backends;
 mod begin;
 mod commands;
 pub mod entry;

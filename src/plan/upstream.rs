@@ -179,6 +179,16 @@ impl Upstream {
     }
 }
 
+/// Returns the words for outputs that differ from those that a stack was applied with: of these stacks, or of
+/// what it runs after if none is known.
+pub fn outputs_differ(of: &[&StackPath]) -> String {
+    match of {
+        [] => "outputs of what it runs after differ".to_owned(),
+        [one] => format!("outputs of {one} differ"),
+        [first, others @ ..] => format!("outputs of {first} and {} more differ", others.len()),
+    }
+}
+
 /// Leaves out the digest of no outputs.
 fn some_outputs(own: Option<String>) -> Option<String> {
     own.filter(|own| *own != outputs_digest(&BTreeMap::new()))

@@ -151,14 +151,13 @@ proptest! {
             let mut references: [Vec<String>; 4] = Default::default();
             let named = after.iter().filter(|_| !loaded.model.stacks.is_empty());
             for (named, levels) in named {
-                let written = match levels {
-                    3 => format!("tag:{}", named.get(&FILTERS[..4])),
-                    _ => {
+                let written = if *levels == 3 {
+                    format!("tag:{}", named.get(&FILTERS[..4]))
+                } else {
                         let path = loaded.model.directory(named.index(loaded.model.stacks.len()));
                         let up = path.match_indices('/').map(|(end, _)| end).filter(|end| *end > 0);
                         let ends: Vec<usize> = up.chain([path.len()]).rev().collect();
                         path[..ends[levels % ends.len()]].to_owned()
-                    }
                 };
                 if written != "/" && !references[0].contains(&written) {
                     references[0].push(written);

@@ -39,7 +39,7 @@ fn of(kind: &str, config: &str, environment: &[(&str, &str)]) -> Option<String> 
 }
 
 /// Kinds, configurations and what they mean.
-const BACKENDS: [(&str, &str, &str); 21] = [
+const BACKENDS: [(&str, &str, &str); 22] = [
     (
         "s3",
         r#"{"bucket":"acme","key":"net","region":"eu-west-1","access_key":"AKIA","secret_key":"hunter2"}"#,
@@ -262,11 +262,8 @@ fn what_is_hostile_is_not_known_or_made_harmless() {
 
 #[test]
 fn the_backend_of_a_block_is_its_text() {
-    assert_eq!(
-        backend_of_block(" kube prod/net ").unwrap(),
-        "kube prod/net"
-    );
-    assert_eq!(backend_of_block("a\nb").unwrap(), "a\\nb");
-    assert_eq!(backend_of_block(" "), None);
-    assert!(backend_of_block(&"x".repeat(10_000)).unwrap().len() < 100);
+    assert_eq!(of_block(" kube prod/net ").unwrap(), "kube prod/net");
+    assert_eq!(of_block("a\nb").unwrap(), "a\\nb");
+    assert_eq!(of_block(" "), None);
+    assert!(of_block(&"x".repeat(10_000)).unwrap().len() < 100);
 }

@@ -18,7 +18,7 @@ use orch::project::stack::StackIndex;
 use orch::report::failure_text;
 use orch::run::begun::Circumstances;
 use orch::run::event::{Outcome, RunSummary};
-use orch::run::execute::{Outlet, ProgramFinder};
+use orch::run::execute::{Outlet, ProgramFinder, Task};
 use orch::run::recording::RecordingNote;
 use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
@@ -26,8 +26,8 @@ use orch::run::schedule::OnError;
 use orch::selection::select::Query;
 use tempfile::TempDir;
 
-use super::PlanningArgs;
 use super::entries::Needed;
+use super::{PlanningArgs, Subject};
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
 use crate::program::commands::run::{base_record, begin_error, holder, show_missing};
@@ -50,18 +50,38 @@ pub(super) struct AskedTools {
     pub(super) id: String,
     /// The answers, or why there is none.
     pub(super) answers: BTreeMap<StackIndex, std::result::Result<Answer, String>>,
-    /// What the tools have printed, and of each stack its turn and its last attempt.
-    output: Option<EndedOutput>,
-    attempts: BTreeMap<StackPath, (usize, u32)>,
-    /// Where the plans are, until this is dropped.
+    /// The runs in which they were asked.
+    rounds: Vec<Round>,
+    /// Of each stack the round, its turn and its last attempt.
+    attempts: BTreeMap<StackPath, (usize, usize, u32)>,
+    /// The folder of all rounds, until this is dropped.
     folder: Option<TempDir>,
 }
 
+/// A run in which tools were asked.
+struct Round {
+    /// The folder of its answers and plans.
+    folder: TempDir,
+    /// What the tools have printed.
+    output: EndedOutput,
+}
+
 impl AskedTools {
+    /// Returns what is known before anybody is asked.
+    pub(super) fn none(loaded: &Loaded) -> Self {
+        AskedTools {
+            id: new_id(&loaded.project.root),
+            answers: BTreeMap::new(),
+            rounds: Vec::new(),
+            attempts: BTreeMap::new(),
+            folder: None,
+        }
+    }
+
     /// Returns the plan that the tool of a stack has written, if it has.
     pub(super) fn plan_of(&self, stack: &StackPath) -> Option<PathBuf> {
-        let &(turn, _) = self.attempts.get(stack)?;
-        let folder = ask::folder_of(self.folder.as_ref()?.path(), turn);
+        let &(round, turn, _) = self.attempts.get(stack)?;
+        let folder = ask::folder_of(self.rounds[round].folder.path(), turn);
         let plan = folder.join(PLAN_FILE);
         plan.is_file().then_some(plan)
     }
@@ -72,8 +92,10 @@ impl AskedTools {
         // A reason may quote what a driver has written.
         let why = printable(why);
         writers.say(&format!("orch: {}: {why}\n", printable(stack.as_str())));
-        let logs = self.output.as_ref().and_then(|output| output.logs.as_ref());
-        let Some((logs, &(turn, attempt))) = logs.zip(self.attempts.get(stack)) else {
+        let Some(&(round, turn, attempt)) = self.attempts.get(stack) else {
+            return Ok(());
+        };
+        let Some(logs) = &self.rounds[round].output.logs else {
             return Ok(());
         };
         let failed = "failed to read what a tool has printed";
@@ -97,35 +119,39 @@ pub(in crate::program::commands) fn is_on_path(program: &str) -> bool {
         .is_ok()
 }
 
-/// Asks the tools of all stacks that have to be asked; the exit status if that is not possible.
+/// Asks the tools of all stacks that have to be asked, and have not been asked before; the exit status if that
+/// is not possible.
 pub(super) fn ask(
     loaded: &Loaded,
     args: &PlanningArgs,
     query: &Query,
     needs: &[Needed<'_, '_>],
+    earlier: AskedTools,
 ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
     let project = &loaded.project;
+    let mut asked = earlier;
     let questions = needs.iter().filter_map(|needed| {
-        let (kind, asked) = needed.question()?;
-        Some(Question {
-            stack: needed.subject.stack,
+        let (kind, about) = needed.question()?;
+        let stack = needed.subject.stack;
+        let question = Question {
+            stack,
             driver: needed.subject.driver,
             kind,
-            asked,
-        })
+            asked: about,
+        };
+        let is_open = !asked.answers.contains_key(&stack);
+        is_open.then_some((question, needed.subject))
     });
-    let questions: Vec<Question<'_>> = questions.collect();
-    let mut asked = AskedTools {
-        id: new_id(&project.root),
-        answers: BTreeMap::new(),
-        output: None,
-        attempts: BTreeMap::new(),
-        folder: None,
-    };
+    let (questions, subjects): (Vec<Question<'_>>, Vec<&Subject<'_>>) = questions.unzip();
     if questions.is_empty() {
         return Ok(Ok(asked));
     }
-    let folder = private_folder(loaded)?;
+    asked.id = new_id(&project.root);
+    let place = match asked.folder.take() {
+        Some(place) => place,
+        None => private_folder(loaded)?,
+    };
+    let folder = private_in(Some(place.path())).context(NO_ROOM)?;
     let environments = Environments::new(project, host_environment());
     let options = AskOptions {
         run: &asked.id,
@@ -138,7 +164,12 @@ pub(super) fn ask(
         Ok(asking) => asking,
         Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
     };
-    let (summary, output) = carry_out(loaded, args, query, &asked.id, folder.path(), asking)?;
+    let plans = asking.tasks.iter().map(|tasks| {
+        let mut tasks = tasks.iter();
+        tasks.find(|task| task.arguments.first().is_some_and(|it| it == "plan"))
+    });
+    let plans: Vec<Option<Task>> = plans.map(Option::<&Task>::cloned).collect();
+    let (summary, output) = carry_out(loaded, args, query, &asked.id, place.path(), asking)?;
     if summary.signal.is_some() {
         return Ok(Err(ExitStatus::Run(summary.exit_status())));
     }
@@ -146,19 +177,29 @@ pub(super) fn ask(
         let number = ending.turn.get();
         let question = &questions[number];
         let path = &project.stacks[question.stack].path;
-        (asked.attempts).insert(path.clone(), (number, ending.attempts));
+        let attempt = (asked.rounds.len(), number, ending.attempts);
+        asked.attempts.insert(path.clone(), attempt);
         let answer = if ending.outcome == Outcome::Succeeded {
             let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
             let folder = ask::folder_of(folder.path(), number);
-            ask::answer(&question.driver, question.kind, &folder, has_changes)
-                .map_err(|problem| problem.to_string())
+            let answer = ask::answer(&question.driver, question.kind, &folder, has_changes);
+            let mut answer = match (answer, &plans[number]) {
+                (Ok(answer), Some(plan)) if question.driver.tool.is_some() => {
+                    Ok(ask::of_command(answer, &project.root, plan))
+                }
+                (answer, _) => answer.map_err(|problem| problem.to_string()),
+            };
+            if let (Ok(answer), Some(backend)) = (&mut answer, &subjects[number].backend) {
+                answer.backend = Some(backend.clone());
+            }
+            answer
         } else {
             Err(failure_text(ending).unwrap_or_else(|| "its tool was not asked".to_owned()))
         };
         asked.answers.insert(question.stack, answer);
     }
-    asked.output = Some(output);
-    asked.folder = Some(folder);
+    asked.rounds.push(Round { folder, output });
+    asked.folder = Some(place);
     Ok(Ok(asked))
 }
 
@@ -272,13 +313,17 @@ pub(in crate::program::commands) fn private_folder(loaded: &Loaded) -> Result<Te
         let folder = GuardedFolder::create(&loaded.project.root).context(NO_ROOM)?;
         Some(folder.private_directory(FOLDER).context(NO_ROOM)?)
     };
+    Ok(private_in(place.as_deref()).context(NO_ROOM)?)
+}
+
+/// Makes such a folder in another one, or where the system has these.
+fn private_in(place: Option<&Path>) -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    let folder = match place {
+    match place {
         Some(place) => builder.tempdir_in(place),
         None => builder.tempdir(),
-    };
-    Ok(folder.context(NO_ROOM)?)
+    }
 }

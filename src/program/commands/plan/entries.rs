@@ -29,7 +29,7 @@ impl Needed<'_, '_> {
 
 fn known<'a>(
     loaded: &'a Loaded,
-    subject: &Subject<'a>,
+    subject: &'a Subject<'a>,
     recorded: Option<&'a OnRecord>,
 ) -> Known<'a> {
     Known {
@@ -37,6 +37,7 @@ fn known<'a>(
         driver: subject.driver,
         mode: loaded.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,
+        outputs_differ: subject.outputs_differ.as_deref(),
     }
 }
 
@@ -68,24 +69,30 @@ struct Decided {
     answer: Answer,
 }
 
-/// Decides what is to be done, given what the tools have answered.
+/// Decides what is to be done, given what the tools have answered, and where nothing may be done.
 pub(super) fn settle(
     loaded: &Loaded,
     recorded: Option<&OnRecord>,
     needs: &[Needed<'_, '_>],
     answers: &BTreeMap<StackIndex, Result<Answer, String>>,
+    blocked: &BTreeMap<StackIndex, String>,
 ) -> Settled {
     let settled = needs.iter().map(|needed| {
         let stack = needed.subject.stack;
+        let settled = |action: Action, reason: Reason| Decided {
+            action,
+            reason,
+            answer: Answer {
+                is_complete: true,
+                ..Answer::default()
+            },
+        };
+        if let Some(why) = blocked.get(&stack) {
+            let reason = Reason::new(ReasonSource::State, why);
+            return (stack, Ok(settled(Action::NoOp, reason)));
+        }
         let decided = match &needed.need {
-            Need::Settled(action, reason) => Ok(Decided {
-                action: *action,
-                reason: reason.clone(),
-                answer: Answer {
-                    is_complete: true,
-                    ..Answer::default()
-                },
-            }),
+            Need::Settled(action, reason) => Ok(settled(*action, reason.clone())),
             Need::Ask(_, asked) => match answers.get(&stack) {
                 Some(Ok(answer)) => known(loaded, needed.subject, recorded)
                     .decide(*asked, answer)
@@ -180,10 +187,16 @@ impl Settled {
 }
 
 /// Says of the entries of blocked stacks why they are blocked.
-pub(super) fn block(subjects: &Subjects<'_>, project: &Project, entries: &mut [PlanEntry]) {
+pub(super) fn block(
+    subjects: &Subjects<'_>,
+    blocked: &BTreeMap<StackIndex, String>,
+    project: &Project,
+    entries: &mut [PlanEntry],
+) {
     let blocked = subjects.all.iter().filter_map(|subject| {
-        let why = subject.blocked.clone()?;
-        Some((&project.stacks[subject.stack].path, why))
+        let why = subject.blocked.as_ref();
+        let why = why.or_else(|| blocked.get(&subject.stack))?;
+        Some((&project.stacks[subject.stack].path, why.clone()))
     });
     let mut blocked: BTreeMap<_, String> = blocked.collect();
     for entry in entries {

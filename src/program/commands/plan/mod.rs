@@ -4,6 +4,7 @@ mod ahead;
 pub(super) mod ask;
 mod entries;
 mod grounds;
+mod remembered;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ use orch::driver::{Driver, ToolsOnPath, driver_of};
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{Plan, SavedPlan, archive, conditions, operations};
 use orch::printable::printable;
-use orch::project::stack::StackIndex;
+use orch::project::stack::{StackIndex, StackMode};
 use orch::project::tag::TagFilter;
 use orch::record::journal::arguments;
 use orch::report::{Document, write_plan, write_plan_json};
@@ -249,11 +250,15 @@ pub(super) fn planned(
         loaded.digest_grounds()?;
     }
     let allows = request.planning.allow_rollback;
-    let subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
-    let (plan, asked) = match loaded.plan(request, &query, &subjects, recorded.as_ref(), head)? {
-        Ok(planned) => planned,
-        Err(status) => return Ok(ControlFlow::Break(status)),
-    };
+    let mut subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
+    if let Some(status) = loaded.add_backends(&mut subjects) {
+        return Ok(ControlFlow::Break(status));
+    }
+    let (plan, asked) =
+        match loaded.plan(request, &query, &mut subjects, recorded.as_ref(), head)? {
+            Ok(planned) => planned,
+            Err(status) => return Ok(ControlFlow::Break(status)),
+        };
     let mut saved = SavedPlan::new(plan, Vec::new());
     let mut plans = Vec::new();
     if request.is_kept {
@@ -296,6 +301,10 @@ pub(super) struct Subject<'p> {
     is_replaced: bool,
     /// Why nothing may be done with it.
     blocked: Option<String>,
+    /// Where its driver keeps its own state, if the block of the driver says so.
+    backend: Option<String>,
+    /// Which outputs differ from those that it was applied with, if any do: in words.
+    outputs_differ: Option<String>,
 }
 
 /// The stacks that are planned.
@@ -399,7 +408,13 @@ impl Loaded {
                     stack,
                     driver,
                     is_replaced: replaced.contains(&stack),
-                    blocked: ahead.get(&stack).cloned(),
+                    blocked: match self.project.stacks[stack].mode {
+                        StackMode::Manage => ahead.get(&stack).cloned(),
+                        // Reading puts nothing back.
+                        StackMode::Read => None,
+                    },
+                    backend: None,
+                    outputs_differ: None,
                 }),
                 None => subjects.without_driver += 1,
             }
@@ -412,16 +427,24 @@ impl Loaded {
         &self,
         request: &PlanRequest<'_>,
         query: &Query,
-        subjects: &Subjects<'_>,
+        subjects: &mut Subjects<'_>,
         recorded: Option<&OnRecord>,
         head: Option<String>,
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
+        let on_record = recorded.map(|recorded| self.entries(recorded));
+        let on_record = on_record.unwrap_or_default();
+        let read = match self.read_first(request, query, subjects, recorded, &on_record)? {
+            Ok(read) => read,
+            Err(status) => return Ok(Err(status)),
+        };
+        let subjects = &*subjects;
         let needs = entries::needs(self, subjects, recorded, request.options);
-        let asked = match ask::ask(self, request.planning, query, &needs)? {
+        let asked = match ask::ask(self, request.planning, query, &needs, read)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
-        let settled = entries::settle(self, recorded, &needs, &asked.answers);
+        let blocked = self.blocked_by_backends(subjects, &on_record, &asked);
+        let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
         let after: BTreeMap<StackIndex, Vec<StackIndex>> = match request.options.mode {
@@ -430,7 +453,7 @@ impl Loaded {
         };
         let operations = operations(&self.project, &self.graph, settled.actions());
         let (mut entries, failed) = settled.entries(&self.project, &after);
-        entries::block(subjects, &self.project, &mut entries);
+        entries::block(subjects, &blocked, &self.project, &mut entries);
         for failed in &failed {
             asked.show_output(&failed.stack, &failed.why)?;
         }

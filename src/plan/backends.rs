@@ -1,0 +1,80 @@
+//! Stacks whose tools keep their states where they should not: elsewhere than before, or at the same place.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::path::StackPath;
+use crate::project::Project;
+use crate::project::stack::{StackIndex, StackMode};
+
+/// Where the tool of a stack keeps its own state.
+#[derive(Debug, Clone, Default)]
+pub struct Place<'a> {
+    /// What is on record, with the key of the entry.
+    pub recorded: Option<(&'a str, &'a str)>,
+    /// What the driver says now; none if it was not asked or does not know.
+    pub now: Option<&'a str>,
+}
+
+/// Stacks with which nothing may be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Blocked {
+    /// These, each with why.
+    pub stacks: BTreeMap<StackIndex, String>,
+    /// What is wrong, with the ways out.
+    pub warnings: Vec<String>,
+}
+
+/// Returns those of the planned stacks with which nothing may be done, given where the tools of the project's
+/// stacks keep their states. Nothing is wrong with stacks that are only read.
+pub fn blocked(
+    project: &Project,
+    places: &BTreeMap<StackIndex, Place<'_>>,
+    planned: &BTreeSet<StackIndex>,
+) -> Blocked {
+    let path = |stack: StackIndex| &project.stacks[stack].path;
+    let is_managed = |stack: StackIndex| project.stacks[stack].mode == StackMode::Manage;
+    let mut blocked = Blocked::default();
+    let mut by_place: BTreeMap<&str, Vec<StackIndex>> = BTreeMap::new();
+    for (&stack, place) in places.iter().filter(|(stack, _)| is_managed(**stack)) {
+        let recorded = place.recorded.map(|(_, backend)| backend);
+        if let Some(backend) = place.now.or(recorded) {
+            by_place.entry(backend).or_default().push(stack);
+        }
+        let (Some((key, recorded)), Some(now)) = (place.recorded, place.now) else {
+            continue;
+        };
+        if now != recorded && planned.contains(&stack) {
+            let why = "another backend than recorded".to_owned();
+            blocked.stacks.insert(stack, why);
+            blocked.warnings.push(format!(
+                "the state of {} is in `{now}`, and `{recorded}` is on record; if it was moved on purpose, run `orch state forget {key}`",
+                path(stack)
+            ));
+        }
+    }
+    for (backend, stacks) in by_place {
+        if stacks.len() < 2 || !stacks.iter().any(|stack| planned.contains(stack)) {
+            continue;
+        }
+        for &stack in stacks.iter().filter(|stack| planned.contains(stack)) {
+            let first = stacks.iter().find(|other| **other != stack);
+            let first = first.map_or_else(String::new, |other| path(*other).to_string());
+            let more = more_than(2, stacks.len());
+            let why = format!("the same backend as {first}{more}");
+            blocked.stacks.entry(stack).or_insert(why);
+        }
+        let [first, second]: [&StackPath; 2] = [path(stacks[0]), path(stacks[1])];
+        let more = more_than(2, stacks.len());
+        blocked.warnings.push(format!(
+            "{first} and {second}{more} have their states in the same place, `{backend}`; give each its own, or set `mode = \"read\"` where it is only read"
+        ));
+    }
+    blocked
+}
+
+fn more_than(named: usize, all: usize) -> String {
+    match all - named {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
+}

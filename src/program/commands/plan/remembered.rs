@@ -1,0 +1,177 @@
+//! What is on record of stacks besides their inputs: the outputs that they were applied with, and where their
+//! tools keep their own states.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::change::{Pairs, Standing};
+use orch::path::StackPath;
+use orch::plan::backends::{Blocked, Place, blocked};
+use orch::plan::entry::PlanMode;
+use orch::plan::upstream::{Upstream, outputs_differ, outputs_digest};
+use orch::printable::printable;
+use orch::project::environment::Environments;
+use orch::project::per_stack::SharedProblems;
+use orch::project::stack::{StackIndex, StackMode};
+use orch::selection::select::Query;
+use orch::state::document::Entry;
+
+use super::ask::{self, AskedTools};
+use super::entries::needs;
+use super::{OnRecord, PlanRequest, Subject, Subjects};
+use crate::program::commands::{Loaded, host_environment};
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// How many warnings are printed about backends.
+const MAX_WARNINGS: usize = 10;
+
+/// The entries of the project's stacks, each with its key.
+type Entries<'d> = BTreeMap<StackIndex, (&'d str, &'d Entry)>;
+
+impl Loaded {
+    /// Returns the entries of the project's stacks.
+    pub(super) fn entries<'d>(&self, recorded: &'d OnRecord) -> Entries<'d> {
+        let document = &recorded.document;
+        let pairs = Pairs::new(&self.project.stacks, document);
+        let entry = |(stack, key)| Some((stack, (key, document.stacks.get(key)?)));
+        pairs.iter().filter_map(entry).collect()
+    }
+
+    /// Evaluates where the blocks of drivers say that their states are; returns the exit status if one cannot
+    /// be evaluated.
+    pub(super) fn add_backends(&self, subjects: &mut Subjects<'_>) -> Option<ExitStatus> {
+        let says = |subject: &&mut Subject<'_>| {
+            let block = subject.driver.block;
+            block.is_some_and(|block| block.backend.is_some())
+        };
+        let mut saying = subjects.all.iter_mut().filter(says).peekable();
+        saying.peek()?;
+        let environments = Environments::new(&self.project, host_environment());
+        let mut problems = SharedProblems::default();
+        for subject in saying {
+            let namespaces = environments.namespaces().of_stack(subject.stack);
+            match subject.driver.backend(&namespaces) {
+                Ok(backend) => subject.backend = backend,
+                Err(found) => problems.add(subject.stack, found),
+            }
+        }
+        let problems = problems.into_vec();
+        if problems.is_empty() {
+            return None;
+        }
+        self.show_shared(problems);
+        Some(ExitStatus::Configuration)
+    }
+
+    /// Asks the tools of stacks that are only read, if what others were applied with is on record, and finds
+    /// where that differs now; the exit status if they cannot be asked.
+    pub(super) fn read_first(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        subjects: &mut Subjects<'_>,
+        recorded: Option<&OnRecord>,
+        entries: &Entries<'_>,
+    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+        let mut read = AskedTools::none(self);
+        let Some(recorded) = recorded.filter(|_| request.options.mode == PlanMode::Normal) else {
+            return Ok(Ok(read));
+        };
+        let upstream_of = |entry: &Entry| entry.applied.as_ref()?.upstream.clone();
+        if entries
+            .values()
+            .all(|(_, entry)| upstream_of(entry).is_none())
+        {
+            return Ok(Ok(read));
+        }
+        let own = |stack| {
+            let (_, entry) = entries.get(&stack)?;
+            entry.outputs.as_ref().map(outputs_digest)
+        };
+        let stacks = &self.project.stacks;
+        let own: Vec<Option<String>> = stacks.iter().map(|(stack, _)| own(stack)).collect();
+        let mut upstream = Upstream::new(&self.graph, stacks, own.clone());
+        let needs = needs(self, subjects, Some(recorded), request.options);
+        let is_read = |stack: StackIndex| stacks[stack].mode == StackMode::Read;
+        let needs = needs.into_iter();
+        let needs: Vec<_> = needs.filter(|it| is_read(it.subject.stack)).collect();
+        read = match ask::ask(self, request.planning, query, &needs, read)? {
+            Ok(read) => read,
+            Err(status) => return Ok(Err(status)),
+        };
+        let mut changed: BTreeSet<StackIndex> = BTreeSet::new();
+        for (&stack, answer) in &read.answers {
+            let Some(outputs) = answer.as_ref().ok().and_then(|it| it.outputs.as_ref()) else {
+                continue;
+            };
+            let earlier = entries.get(&stack).and_then(|it| it.1.outputs.as_ref());
+            let now = outputs_digest(&outputs.recorded(&read.id, earlier, false));
+            if own[stack.get()].as_ref() != Some(&now) {
+                changed.insert(stack);
+                upstream.set(stack, Some(now));
+            }
+        }
+        for subject in &mut subjects.all {
+            let stack = subject.stack;
+            let standing = recorded.standings.stacks.get(&stack);
+            let Some((_, entry)) = entries.get(&stack) else {
+                continue;
+            };
+            let Some(applied) = &entry.applied else {
+                continue;
+            };
+            let is_as_before = match &applied.upstream {
+                Some(before) => {
+                    standing != Some(&Standing::Applied) || upstream.of(stack) == *before
+                }
+                None => true,
+            };
+            if is_as_before {
+                continue;
+            }
+            let is_newer = |source: &StackIndex| {
+                let theirs = entries.get(source).and_then(|it| it.1.applied.as_ref());
+                changed.contains(source) || theirs.is_some_and(|it| it.serial > applied.serial)
+            };
+            let sources = upstream.sources(stack).into_iter().filter(is_newer);
+            let paths: Vec<&StackPath> = sources.map(|source| &stacks[source].path).collect();
+            subject.outputs_differ = Some(outputs_differ(&paths));
+        }
+        Ok(Ok(read))
+    }
+
+    /// Returns the stacks with which nothing may be done because of where their tools keep their states, and
+    /// warns of them.
+    pub(super) fn blocked_by_backends(
+        &self,
+        subjects: &Subjects<'_>,
+        entries: &Entries<'_>,
+        asked: &AskedTools,
+    ) -> BTreeMap<StackIndex, String> {
+        let mut places: BTreeMap<StackIndex, Place<'_>> = BTreeMap::new();
+        for (&stack, (key, entry)) in entries {
+            if let Some(backend) = &entry.backend {
+                places.entry(stack).or_default().recorded = Some((key, backend));
+            }
+        }
+        for subject in &subjects.all {
+            let answer = asked.answers.get(&subject.stack);
+            let answer = answer.and_then(|answer| answer.as_ref().ok());
+            let of_tool = || answer.and_then(|answer| answer.backend.as_deref());
+            if let Some(now) = subject.backend.as_deref().or_else(of_tool) {
+                places.entry(subject.stack).or_default().now = Some(now);
+            }
+        }
+        let planned = subjects.all.iter().map(|subject| subject.stack).collect();
+        let Blocked { stacks, warnings } = blocked(&self.project, &places, &planned);
+        for warning in warnings.iter().take(MAX_WARNINGS) {
+            console::warning(&printable(warning));
+        }
+        let more = warnings.len().saturating_sub(MAX_WARNINGS);
+        if more > 0 {
+            console::warning(&format!("{more} more are blocked for such reasons"));
+        }
+        stacks
+    }
+}

@@ -1,0 +1,304 @@
+//! What is on record besides inputs: outputs that stacks were applied with, and where tools keep their states.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::{FAKE, project};
+use crate::support::{Repository, Sandbox, skipped};
+
+const STATE: &str = "orch {\n  config {\n    state {\n      project = \"acme\"\n    }\n  }\n}\n";
+
+/// The digest of no outputs at all.
+const NOTHING: &str = "00000000000000000000000000000000";
+
+/// Puts the stacks of a project on record as applied.
+fn recorded(sandbox: Sandbox) -> Repository {
+    sandbox.write("/state.orch.hcl", STATE);
+    sandbox.write("/.gitignore", "asked\n*.tfstate*\n.terraform*\n");
+    let repository = Repository::of(sandbox);
+    assert_eq!(repository.orch("state init").code(), 0);
+    assert_eq!(repository.orch("state adopt").code(), 0);
+    repository
+}
+
+/// Changes the entry of a stack.
+fn edit(repository: &Repository, stack: &str, change: impl FnOnce(&mut Value)) {
+    let path = "/.orch/state/default.json";
+    let mut document: Value = serde_json::from_str(&repository.read(path)).unwrap();
+    change(&mut document["stacks"][stack]);
+    repository.write(path, document.to_string());
+}
+
+/// Returns whether the tool of a stack has been asked since.
+fn is_asked(repository: &Repository, stack: &str) -> bool {
+    let asked = repository.path(&format!("{stack}/asked"));
+    let is_asked = asked.exists();
+    if is_asked {
+        std::fs::remove_file(asked).unwrap();
+    }
+    is_asked
+}
+
+fn after(stack: &str, driver: &str) -> String {
+    format!("stack {{\n  driver = \"{driver}\"\n  after  = [\"{stack}\"]\n}}\n")
+}
+
+#[test]
+fn a_stack_is_asked_if_the_outputs_differ_that_it_was_applied_with() {
+    let says = "touch asked; exit 2";
+    let sandbox = project(&[
+        ("/a", says),
+        ("/b", says),
+        ("/c", says),
+        ("/d", "touch asked"),
+    ]);
+    sandbox.write("/b/stack.orch.hcl", after("/a", "fake"));
+    sandbox.write("/c/stack.orch.hcl", after("/b", "fake"));
+    sandbox.write("/d/stack.orch.hcl", after("/a", "fake"));
+    let repository = recorded(sandbox);
+    let unchanged = "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 4 unchanged.\n";
+    for stack in ["/b", "/d"] {
+        let upstream = |entry: &mut Value| entry["applied"]["upstream"] = NOTHING.into();
+        edit(&repository, stack, upstream);
+    }
+    assert_eq!(repository.orch("plan").stdout, unchanged);
+    edit(&repository, "/a", |entry| {
+        entry["outputs"] = json!({"id": "1"});
+        entry["applied"]["serial"] = 100.into();
+    });
+    assert_snapshot!(repository.orch("plan").stdout, @"
+      ~ /b  update            outputs of /a differ
+      ? /c  decided after /b
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 2 unchanged.
+    ");
+    assert!(!is_asked(&repository, "/a"), "nothing is before it");
+    assert!(
+        !is_asked(&repository, "/c"),
+        "it is not known what it was applied with"
+    );
+    assert!(is_asked(&repository, "/b") && is_asked(&repository, "/d"));
+    let plan = repository.orch("plan --format json").json();
+    assert_eq!(plan["stacks"][3]["reason"]["text"], "normalised");
+    // What has no outputs stands for what is before it.
+    let upstream = |entry: &mut Value| entry["applied"]["upstream"] = NOTHING.into();
+    edit(&repository, "/c", upstream);
+    let plan = repository.orch("plan --match c").stdout;
+    assert!(plan.contains("outputs of /a differ"), "{plan}");
+    edit(&repository, "/b", |entry| {
+        entry["outputs"] = json!({"id": "1"});
+    });
+    let plan = repository.orch("plan --match c").stdout;
+    assert!(
+        plan.contains("outputs of what it runs after differ"),
+        "{plan}"
+    );
+    // None of that matters where all is destroyed.
+    let plan = repository.orch("plan --destroy --match c").stdout;
+    assert!(plan.contains("--destroy"), "{plan}");
+}
+
+#[test]
+fn a_driver_that_cannot_plan_has_work_if_those_outputs_differ() {
+    let sandbox = project(&[("/a", "true")]);
+    let driver = "\ndriver \"blind\" {\n  apply = [\"true\"]\n}\n";
+    sandbox.write("/orch.orch.hcl", format!("{FAKE}{driver}"));
+    sandbox.write("/b/stack.orch.hcl", after("/a", "blind"));
+    sandbox.write("/c/stack.orch.hcl", after("/a", "none"));
+    let repository = recorded(sandbox);
+    let upstream = |entry: &mut Value| entry["applied"]["upstream"] = NOTHING.into();
+    edit(&repository, "/b", upstream);
+    edit(&repository, "/c", upstream);
+    let unchanged = "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 3 unchanged.\n";
+    assert_eq!(repository.orch("plan").stdout, unchanged);
+    edit(&repository, "/a", |entry| {
+        entry["outputs"] = json!({"id": "1"});
+        entry["applied"]["serial"] = 100.into();
+    });
+    assert_snapshot!(repository.orch("plan").stdout, @"
+      ~ /b  update  outputs of /a differ
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 2 unchanged.
+    ");
+}
+
+/// A `terraform` whose state has an output with the text of the file `is`.
+#[cfg(unix)]
+const READ: &str = r#"#!/bin/sh
+echo "$1" >> asked
+case $1 in
+show) echo '{"format_version":"1.2","output_changes":{"id":{"actions":["no-op"],"before":"'"$(cat ../is)"'","after":"?"}}}' ;;
+esac
+"#;
+
+#[cfg(unix)]
+#[test]
+fn stacks_that_are_only_read_are_asked_before_those_that_use_their_outputs() {
+    let sandbox = project(&[("/use", "touch asked; exit 2")]);
+    let read = "stack {\n  mode   = \"read\"\n  before = [\"/use\"]\n}\n";
+    sandbox.write("/net/stack.orch.hcl", read);
+    sandbox.write("/net/main.tf", "");
+    let path = "orch {\n  config {\n    run {\n      env {\n        PATH = \"${terramate.root.path.fs.absolute}/bin:${env.PATH}\"\n      }\n    }\n  }\n}\n";
+    sandbox.write("/path.orch.hcl", path);
+    sandbox.write_program("/bin/terraform", READ);
+    sandbox.write("/is", "one");
+    let repository = recorded(sandbox);
+    repository.write("/.gitignore", "asked\n*.tfstate*\n.terraform*\nis\n");
+    // The outputs that are on record are those that it has.
+    let digest = "3c2a7b5e";
+    edit(&repository, "/net", |entry| {
+        entry["outputs"] = json!({"id": digest});
+    });
+    edit(&repository, "/use", |entry| {
+        entry["applied"]["upstream"] = NOTHING.into();
+    });
+    assert_snapshot!(repository.orch("plan").stdout, @"
+      < /net  read    it is only read         +0 ~0 -0
+      ~ /use  update  outputs of /net differ
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete, 1 to read; 0 unchanged.
+    ");
+    assert!(is_asked(&repository, "/net") && is_asked(&repository, "/use"));
+}
+
+#[test]
+fn a_stack_whose_tool_keeps_its_state_elsewhere_is_blocked() {
+    let sandbox = project(&[("/a", "touch asked; exit 2"), ("/b", "touch asked; exit 2")]);
+    let backend = "  backend     = \"kube ${global.cluster}${terramate.stack.path.absolute}\"\n";
+    let driver = FAKE.replace("  may_replace", &format!("{backend}  may_replace"));
+    sandbox.write("/orch.orch.hcl", driver);
+    sandbox.write("/globals.tm", "globals {\n  cluster = \"prod\"\n}\n");
+    let repository = recorded(sandbox);
+    edit(&repository, "/a", |entry| {
+        entry["backend"] = "kube prod/a".into();
+    });
+    edit(&repository, "/b", |entry| {
+        entry["backend"] = "kube old/b".into();
+    });
+    let output = repository.orch("plan");
+    assert_snapshot!(output.stdout, @"
+      ! /b  blocked: another backend than recorded
+
+    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    ");
+    assert_snapshot!(output.stderr, @"warning: the state of /b is in `kube prod/b`, and `kube old/b` is on record; if it was moved on purpose, run `orch state forget /b`");
+    assert_snapshot!(repository.orch("plan --destroy").stdout, @"
+      - /a  delete                                  --destroy
+      ! /b  blocked: another backend than recorded
+
+    Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 1 blocked, 0 unchanged.
+    ");
+    assert_eq!(
+        repository.orch("plan --detailed-exitcode --match a").code(),
+        0
+    );
+    assert_eq!(
+        repository.orch("plan --detailed-exitcode --match b").code(),
+        2
+    );
+    assert_eq!(repository.orch("state forget /b").code(), 0);
+    let plan = repository.orch("plan --match b").stdout;
+    assert!(plan.contains("+ /b"), "{plan}");
+    repository.write("/globals.tm", "globals {\n  cluster = [1]\n}\n");
+    let listed = FAKE.replace("  may_replace", "  backend = global.cluster\n  may_replace");
+    repository.write("/orch.orch.hcl", listed);
+    let output = repository.orch("plan");
+    assert_eq!(output.code(), 3);
+    assert!(
+        output.stderr.contains("`backend` must be a string"),
+        "{output}"
+    );
+}
+
+#[test]
+fn stacks_that_share_a_state_are_blocked_unless_they_are_only_read() {
+    let sandbox = project(&[("/a", "exit 2"), ("/b", "exit 2"), ("/c", "exit 2")]);
+    let backend = "  backend     = \"kube ${tm_try(global.name, terramate.stack.name)}\"\n";
+    let driver = FAKE.replace("  may_replace", &format!("{backend}  may_replace"));
+    sandbox.write("/orch.orch.hcl", driver);
+    for stack in ["/a", "/b"] {
+        sandbox.write(
+            &format!("{stack}/globals.tm"),
+            "globals {\n  name = \"one\"\n}\n",
+        );
+    }
+    let output = sandbox.orch("plan");
+    assert_snapshot!(output.stdout, @"
+      ! /a  blocked: the same backend as /b
+      ! /b  blocked: the same backend as /a
+      ~ /c  update                           has changes
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 2 blocked, 0 unchanged.
+    ");
+    assert_snapshot!(output.stderr, @r#"
+    note: the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed
+    warning: /a and /b have their states in the same place, `kube one`; give each its own, or set `mode = "read"` where it is only read
+    "#);
+    // Only what is on record tells of stacks that are not planned.
+    let alone = sandbox.orch("plan --match a").stdout;
+    assert!(alone.contains("~ /a"), "{alone}");
+    let repository = recorded(sandbox);
+    edit(&repository, "/b", |entry| {
+        entry["backend"] = "kube one".into();
+    });
+    let alone = repository.orch("plan --full --match a").stdout;
+    assert!(alone.contains("! /a"), "{alone}");
+    let read = "stack {\n  driver = \"fake\"\n  mode   = \"read\"\n}\n";
+    repository.write("/b/stack.orch.hcl", read);
+    let plan = repository.orch("plan --full").stdout;
+    assert!(plan.contains("~ /a") && plan.contains("< /b"), "{plan}");
+}
+
+#[test]
+fn instances_of_terraform_that_share_a_local_state_are_blocked() {
+    if std::process::Command::new("terraform")
+        .arg("version")
+        .output()
+        .is_err()
+    {
+        return skipped("there is no terraform on the PATH");
+    }
+    let sandbox = Sandbox::new("");
+    let stack = "stack {\n  for_each = [\"blue\", \"green\"]\n}\n";
+    sandbox.write("/net/stack.orch.hcl", stack);
+    sandbox.write("/net/main.tf", "resource \"terraform_data\" \"a\" {\n}\n");
+    assert_snapshot!(sandbox.orch("plan").stdout, @r#"
+      ! /net["blue"]   blocked: the same backend as /net["green"]
+      ! /net["green"]  blocked: the same backend as /net["blue"]
+
+    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 2 blocked, 0 unchanged.
+    "#);
+    let own = "terraform {\n  backend \"local\" {\n  }\n}\n";
+    sandbox.write("/net/backend.tf", own);
+    let init = "orch {\n  config {\n    run {\n      env {\n        TF_CLI_ARGS_init = \"-backend-config=path=${each.key}.tfstate\"\n      }\n    }\n  }\n}\n";
+    sandbox.write("/net/env.orch.hcl", init);
+    assert_snapshot!(sandbox.orch("plan --init").stdout, @r#"
+      + /net["blue"]   create  nothing exists  +1 ~0 -0
+      + /net["green"]  create  nothing exists  +1 ~0 -0
+
+    Plan: 2 to create, 0 to update, 0 to replace, 0 to delete; 0 unchanged.
+    "#);
+}
+
+#[test]
+fn a_plan_of_terraform_with_a_target_is_not_complete() {
+    if std::process::Command::new("terraform")
+        .arg("version")
+        .output()
+        .is_err()
+    {
+        return skipped("there is no terraform on the PATH");
+    }
+    let sandbox = Sandbox::new("");
+    sandbox.write("/net/stack.orch.hcl", "stack {\n}\n");
+    let main = "resource \"terraform_data\" \"a\" {\n}\n\nresource \"terraform_data\" \"b\" {\n}\n";
+    sandbox.write("/net/main.tf", main);
+    let is_complete = |arguments: &str| {
+        let plan = sandbox
+            .orch(&format!("plan --format json {arguments}"))
+            .json();
+        plan["complete"].as_bool().unwrap()
+    };
+    assert!(is_complete(""));
+    assert!(!is_complete("-- -target=terraform_data.a"));
+}
