@@ -357,7 +357,8 @@ pub(super) struct Confirming<'a> {
 /// A command that is running, or an intent that is not confirmed yet.
 pub(super) enum Confirmed {
     Command(Running),
-    Question(Question),
+    /// Also the command before it, whose log goes on.
+    Question(Question, Option<Running>),
 }
 
 /// An intent that is not confirmed yet.
@@ -381,21 +382,22 @@ impl Executor for Confirming<'_> {
             previous,
             end,
         } = start;
+        let previous = previous.and_then(|previous| match previous {
+            Confirmed::Command(running) => Some(running),
+            Confirmed::Question(_, before) => before,
+        });
         if turn.steps.get(step) == Some(&Step::Confirmation) {
             let state = &self.state;
             state.ask(index, end);
             let record = state.record(index);
-            return Ok(Confirmed::Question(Question {
+            let question = Question {
                 ticket: ticket(index),
                 key: record.map(|record| record.key.clone()).unwrap_or_default(),
                 questions: state.questions.clone(),
                 writer: state.writer.clone(),
-            }));
+            };
+            return Ok(Confirmed::Question(question, previous));
         }
-        let previous = previous.and_then(|previous| match previous {
-            Confirmed::Command(running) => Some(running),
-            Confirmed::Question(_) => None,
-        });
         let running = self.commands.start(Start {
             index,
             turn,
@@ -413,7 +415,7 @@ impl Control for Confirmed {
     fn react(&self, reaction: Reaction, signal: Option<&Signal>) {
         match self {
             Confirmed::Command(running) => running.react(reaction, signal),
-            Confirmed::Question(question) => question.withdraw(),
+            Confirmed::Question(question, _) => question.withdraw(),
         }
     }
 }

@@ -35,6 +35,9 @@ pub struct Holder {
     pub host: String,
     /// The command and its arguments.
     pub command: Vec<Argument>,
+    /// What the run is for, if that is not its command alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
     /// When the run began.
     pub since: Timestamp,
 }
@@ -47,6 +50,7 @@ impl Holder {
             process: header.process,
             host: header.host.clone(),
             command: header.command.clone(),
+            purpose: header.purpose.clone(),
             since: header.at,
         }
     }

@@ -294,7 +294,7 @@ impl Carrying<'_> {
             &loaded.references,
             circumstances,
         );
-        let begun = begun.map_err(begin_error)?;
+        let begun = begun.map_err(|error| begin_error(error, false))?;
         begun.notes.iter().for_each(holder::show);
         let begun = match lock {
             None => begun,

@@ -260,7 +260,7 @@ fn carry_out(
         &loaded.references,
         circumstances,
     );
-    let begun = begun.map_err(begin_error)?;
+    let begun = begun.map_err(|error| begin_error(error, false))?;
     begun.notes.iter().for_each(holder::show);
     let is_unlocked =
         |note: &RecordingNote| matches!(note, RecordingNote::NoLock(_) | RecordingNote::Nothing(_));

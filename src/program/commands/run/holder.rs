@@ -19,11 +19,16 @@ pub(in crate::program::commands) fn show(note: &RecordingNote) {
     let unprotected = "nothing keeps a second run from starting";
     let warning = match note {
         RecordingNote::Killed(killed) => {
-            return console::note(&format!(
-                "orch was killed in run {}; `orch run --resume {}` resumes it",
-                described(killed),
-                killed.run
-            ));
+            let way_on = match killed.purpose.as_deref() {
+                None => format!("`orch run --resume {}` resumes it", killed.run),
+                Some("apply") => {
+                    "`orch plan` shows what is left to do, and `orch apply FILE --resume` goes on with the plan of a file".to_owned()
+                }
+                // Whatever it was to find out is found out anew.
+                Some(_) => return,
+            };
+            let run = described(killed);
+            return console::note(&format!("orch was killed in run {run}; {way_on}"));
         }
         RecordingNote::NotRemoved { run, error } => {
             return console::note(&format!("the old run {run} cannot be removed: {error}"));
@@ -53,9 +58,14 @@ fn described(holder: &Holder) -> String {
     )
 }
 
-/// Explains what blocks a run.
-pub(in crate::program::commands) fn explained(busy: Busy) -> ProgramError {
-    let wait = "wait until it has ended, or run beside it with `--allow-concurrent`";
+/// Explains what blocks a run, which may be one that can run beside others.
+pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -> ProgramError {
+    let beside = if can_be_beside {
+        ", or run beside it with `--allow-concurrent`"
+    } else {
+        ""
+    };
+    let wait = format!("wait until it has ended{beside}");
     let (holder, killed, is_elsewhere) = match busy {
         Busy::Resumed { run, by } => {
             return ProgramError::refused(format!("run {by} has just resumed run {run}")).hint(
@@ -84,10 +94,17 @@ pub(in crate::program::commands) fn explained(busy: Busy) -> ProgramError {
             "orch was killed in run {run}, but {} is still running",
             what_runs(&record)
         ))
-        .hint(format!(
-            "wait until that has ended, then resume the run with `orch run --resume {}`; or run beside it with `--allow-concurrent`",
-            holder.run
-        ));
+        .hint(match holder.purpose {
+            None if can_be_beside => format!(
+                "wait until that has ended, then resume the run with `orch run --resume {}`; or run beside it with `--allow-concurrent`",
+                holder.run
+            ),
+            None => format!(
+                "wait until that has ended, then resume the run with `orch run --resume {}`",
+                holder.run
+            ),
+            Some(_) => format!("wait until that has ended{beside}"),
+        });
     }
     let elsewhere = if is_elsewhere {
         format!(" on {}", printable(&holder.host))
@@ -97,7 +114,7 @@ pub(in crate::program::commands) fn explained(busy: Busy) -> ProgramError {
     let process = holder.process;
     let message =
         format!("another run is in progress in this project: {run}, process {process}{elsewhere}");
-    if std::env::var("ORCH_RUN_ID").is_ok_and(|ours| ours == holder.run) {
+    if can_be_beside && std::env::var("ORCH_RUN_ID").is_ok_and(|ours| ours == holder.run) {
         return ProgramError::refused(format!(
             "{message}; this orch was started by one of its commands"
         ))

@@ -220,7 +220,7 @@ fn begin(
     let id = run.id.clone();
     let begun = match run.begin(&loaded.project, &loaded.references, circumstances) {
         Ok(begun) => begun,
-        Err(error) => return Err(begin_error(error)),
+        Err(error) => return Err(begin_error(error, true)),
     };
     match kept {
         Some((plan, kept)) => kept.begin(begun, plan, &loaded.project, &id),
@@ -229,13 +229,15 @@ fn begin(
 }
 
 /// Explains why a run does not begin.
-pub(super) fn begin_error(error: BeginError) -> ProgramError {
+///
+/// A run of drivers cannot run beside others.
+pub(super) fn begin_error(error: BeginError, can_be_beside: bool) -> ProgramError {
     match error {
         BeginError::Files(error) => anyhow::Error::new(error).into(),
         BeginError::Signals(error) => anyhow::Error::new(error)
             .context("failed to receive signals")
             .into(),
-        BeginError::Busy(busy) => holder::explained(busy),
+        BeginError::Busy(busy) => holder::explained(busy, can_be_beside),
     }
 }
 
