@@ -441,5 +441,9 @@ fn difference(planned: Option<&Inputs>, now: &Inputs) -> String {
     let names: BTreeSet<&String> = planned.parts.keys().chain(now.parts.keys()).collect();
     let mut names = names.into_iter();
     let differing = names.find(|name| planned.parts.get(*name) != now.parts.get(*name));
-    differing.map_or_else(|| "an input".to_owned(), Clone::clone)
+    match differing.map(String::as_str) {
+        Some("own") => "a file of its own".to_owned(),
+        Some(name) => name.to_owned(),
+        None => "an input".to_owned(),
+    }
 }

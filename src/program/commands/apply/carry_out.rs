@@ -6,11 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use orch::change::Counted;
+use orch::change::{Counted, causes_since};
 use orch::driver::{ToolsOnPath, driver_of};
+use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::apply::{self, ApplyOptions, Applying, Surroundings};
 use orch::plan::archive::Archive;
+use orch::plan::entry::PlanMode;
 use orch::plan::order::Recorded;
 use orch::plan::stale::{Grounds, Present, Progress, Stale};
 use orch::plan::{DriverRun, Purpose, SavedPlan, begin};
@@ -156,7 +158,10 @@ impl Carrying<'_> {
             Some(lockable) => {
                 let request = LockRequest {
                     run: &run,
-                    action: &Action::Apply,
+                    action: match self.saved.plan.mode {
+                        PlanMode::Destroy => &Action::Destroy,
+                        PlanMode::Normal | PlanMode::RefreshOnly => &Action::Apply,
+                    },
                     timeout: self.args.lock_timeout.unwrap_or_default(),
                 };
                 let lock = lockable.lock(&loaded.project, &request)?;
@@ -243,7 +248,34 @@ impl Carrying<'_> {
         let Err(stale) = grounds.check(self.saved, &driver, progress) else {
             return Ok(());
         };
-        Err(explained(&stale))
+        Err(explained(&self.named(loaded, stale)))
+    }
+
+    /// Names the files that differ from the commit of the plan, as far as this clone has it.
+    fn named(&self, loaded: &Loaded, mut stale: Vec<Stale>) -> Vec<Stale> {
+        let commit = self.saved.plan.commit.as_deref().and_then(CommitId::new);
+        let differing = stale.iter().filter_map(|why| match why {
+            Stale::Inputs(path, _) => loaded.project.stacks.find(path),
+            _ => None,
+        });
+        let differing: Vec<StackIndex> = differing.collect();
+        let Some(commit) = commit.filter(|_| !differing.is_empty()) else {
+            return stale;
+        };
+        let causes = loaded.with_present(Counted::default(), |present| {
+            causes_since(present, &commit, &differing)
+        });
+        // A commit that is not here explains nothing.
+        let causes = causes.ok().and_then(std::result::Result::ok).unwrap_or_default();
+        for why in &mut stale {
+            if let Stale::Inputs(path, part) = why
+                && let Some(stack) = loaded.project.stacks.find(path)
+                && let Some(cause) = causes.get(&stack)
+            {
+                cause.file.path.relative().clone_into(part);
+            }
+        }
+        stale
     }
 
     /// Puts the plan of the tool of a stack that was shown at a place.
