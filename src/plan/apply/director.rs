@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use super::{ApplyStack, ChangedOutputs, NotShown};
 use crate::driver::{Answer, BadOutputs, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
-use crate::plan::ask::answer;
+use crate::plan::ask::{answer, of_command};
 use crate::plan::commands::OUTPUTS_FILE;
 use crate::plan::entry::{Asked, allowed};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::driver::DriverStep;
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
-use crate::run::execute::StepAhead;
+use crate::run::execute::{StepAhead, Task};
 use crate::run::state::Findings;
 use crate::run::turn::Operation;
 
@@ -47,6 +47,10 @@ pub(super) struct TurnState<'p> {
     /// The path that exists once `init` has run, if there is one.
     pub(super) initialized: Option<PathBuf>,
     pub(super) folder: PathBuf,
+    /// The root of the project.
+    pub(super) root: PathBuf,
+    /// The command that plans, if there is one.
+    pub(super) plan: Option<Task>,
     /// Whether the folder has the plan that was shown.
     pub(super) has_plan: bool,
     pub(super) attempt: Attempted,
@@ -153,7 +157,16 @@ impl TurnState<'_> {
         let answer = answer(driver, self.kind, &self.folder, has_changes);
         let answer = answer.map_err(|problem| problem.to_string())?;
         allowed(driver, self.asked, &answer).map_err(|problem| problem.to_string())?;
-        Ok(answer)
+        let Some(plan) = driver.tool.and(self.plan.as_ref()) else {
+            return Ok(answer);
+        };
+        let answer = of_command(answer, &self.root, plan);
+        match (&self.stack.backend, &answer.backend) {
+            (Some(before), Some(now)) if before != now => Err(format!(
+                "its tool keeps its state in `{now}` now, and the plan was made with `{before}`"
+            )),
+            _ => Ok(answer),
+        }
     }
 
     /// Returns whether `init` has never run.
@@ -231,7 +244,10 @@ impl Director for ApplyDirector<'_> {
         } = &turn.attempt;
         let mut findings = Findings {
             driver: Some(stack.driver.name.to_owned()),
-            backend: stack.backend.clone(),
+            backend: answer
+                .as_ref()
+                .and_then(|answer| answer.backend.clone())
+                .or_else(|| stack.backend.clone()),
             mode: is_read.then(|| "read".to_owned()),
             outputs: None,
             upstream: None,

@@ -174,6 +174,9 @@ pub fn prepare<'p>(
         let mut steps = Vec::with_capacity(commands.len());
         let mut of_turn = Vec::with_capacity(commands.len());
         for (role, step, task) in commands {
+            if role == Some(StepRole::Plan) {
+                state.plan.clone_from(&task);
+            }
             state.roles.push(role);
             steps.push(step);
             of_turn.extend(task);
@@ -290,6 +293,8 @@ impl<'p> TurnState<'p> {
             roles: Vec::new(),
             initialized: None,
             folder,
+            root: project.root.clone(),
+            plan: None,
             attempt: Attempted::default(),
         }
     }

@@ -119,7 +119,8 @@ pub(super) fn todo<'p>(
             is_planned: entry.is_planned,
             is_complete: entry.is_complete,
             has_plan: of_stack.plan.is_some(),
-            backend: of_stack.backend.clone(),
+            backend: (of_stack.backend.clone())
+                .or_else(|| recorded.and_then(|recorded| recorded.backend.clone())),
             outputs_before: of_stack.outputs_before.clone(),
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
