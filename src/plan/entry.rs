@@ -111,6 +111,12 @@ pub struct Reason {
     pub source: ReasonSource,
     /// What is said.
     pub text: String,
+    /// The file that says it, relative to the project root, if one does.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// The line in that file, from 1, if it is known.
+    #[serde(default)]
+    pub line: Option<usize>,
 }
 
 impl Reason {
@@ -119,6 +125,18 @@ impl Reason {
         Reason {
             source,
             text: text.into(),
+            file: None,
+            line: None,
+        }
+    }
+
+    /// Returns the reason with the file that says it, and the line if it is known.
+    #[must_use]
+    pub fn said_in(self, file: Option<&str>, line: Option<usize>) -> Self {
+        Reason {
+            file: file.map(str::to_owned),
+            line,
+            ..self
         }
     }
 }
@@ -145,6 +163,10 @@ pub struct PlanEntry {
     pub after: Vec<StackPath>,
     /// Why nothing is done, although something should be.
     pub blocked: Option<String>,
+    /// The path that it has on record, if that is another one.
+    pub previous_path: Option<String>,
+    /// The commit that was applied to it according to the record.
+    pub source_commit: Option<String>,
 }
 
 impl PlanEntry {
@@ -309,15 +331,16 @@ impl Known<'_> {
             Some(Standing::Pending(pending)) => match pending {
                 Pending::NeverApplied => Reason::new(State, "not recorded"),
                 Pending::Differs(difference) => {
-                    let file = difference.cause.as_ref();
-                    let what = file.map(|cause| cause.file.path.relative().to_owned());
-                    let what = what.or_else(|| difference.parts.first().cloned());
-                    let what = what.unwrap_or_else(|| "an input".to_owned());
-                    Reason::new(Config, format!("{what} differs"))
+                    let cause = difference.cause.as_ref();
+                    let file = cause.map(|cause| cause.file.path.relative());
+                    let what = file.or_else(|| difference.parts.first().map(String::as_str));
+                    let what = what.unwrap_or("an input");
+                    Reason::new(Config, format!("{what} differs")).said_in(file, None)
                 }
                 Pending::OtherRules => Reason::new(State, "what counts as an input has changed"),
                 Pending::Triggered(file) => {
-                    Reason::new(Config, format!("triggered by {}", file.relative()))
+                    let file = file.relative();
+                    Reason::new(Config, format!("triggered by {file}")).said_in(Some(file), None)
                 }
             },
             Some(Standing::Failed(why)) => Reason::new(State, *why),

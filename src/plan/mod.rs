@@ -15,5 +15,7 @@ pub mod upstream;
 
 pub use self::begin::{DriverRun, Purpose, begin};
 pub use self::commands::{CannotAsk, PLAN_FILE};
-pub use self::planned::{FailedAsk, Plan, PlannedOperation, conditions, operations};
+pub use self::planned::{
+    FailedAsk, Plan, PlannedOperation, RequestedOptions, conditions, operations,
+};
 pub use self::saved::{SavedPlan, SavedPlanError, SavedProject, SavedStack, is_saved_plan};

@@ -20,6 +20,8 @@ pub struct Plan {
     pub id: String,
     /// What it was made for.
     pub mode: PlanMode,
+    /// What else was asked for.
+    pub options: RequestedOptions,
     /// The commit of HEAD.
     pub commit: Option<String>,
     /// The document that it was made with.
@@ -32,6 +34,22 @@ pub struct Plan {
     pub failed: Vec<FailedAsk>,
     /// How many selected stacks have no driver.
     pub without_driver: usize,
+}
+
+/// What a plan was asked for besides its mode.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub struct RequestedOptions {
+    /// Whether all tools were asked, whatever is on record.
+    pub full: bool,
+    /// Whether `init` ran in every stack that was asked.
+    pub init: bool,
+    /// Whether what a later commit has applied was planned as well.
+    pub allow_rollback: bool,
+    /// What is replaced, as written.
+    pub replace: Vec<String>,
+    /// Whether `plan` got words of the user. These may be secret and are not kept.
+    pub arguments: bool,
 }
 
 /// One of the things that an apply would do.

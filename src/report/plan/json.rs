@@ -16,6 +16,7 @@ struct PlanJson<'a> {
     format: u32,
     id: &'a str,
     mode: &'static str,
+    options: OptionsJson<'a>,
     commit: Option<&'a str>,
     state: Option<StateJson<'a>>,
     /// Whether there is anything to apply.
@@ -31,6 +32,17 @@ struct PlanJson<'a> {
     without_driver: usize,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
+}
+
+#[derive(Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+struct OptionsJson<'a> {
+    full: bool,
+    init: bool,
+    allow_rollback: bool,
+    replace: &'a [String],
+    /// Whether there are any: these themselves may be secret.
+    arguments: bool,
 }
 
 #[derive(Serialize)]
@@ -51,6 +63,7 @@ struct StateJson<'a> {
 struct EntryJson<'a> {
     #[serde(flatten)]
     path: PathJson<'a>,
+    previous_path: Option<&'a str>,
     /// As in Terraform: a replace is two.
     actions: Vec<&'static str>,
     reason: ReasonJson<'a>,
@@ -59,12 +72,15 @@ struct EntryJson<'a> {
     blocked: Option<&'a str>,
     changes: Option<CountsJson>,
     resources: Vec<ResourceJson<'a>>,
+    source_commit: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 struct ReasonJson<'a> {
     source: &'static str,
     text: &'a str,
+    file: Option<&'a str>,
+    line: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -102,6 +118,13 @@ pub fn write_plan_json(
         format: FORMAT,
         id: &plan.id,
         mode: plan.mode.word(),
+        options: OptionsJson {
+            full: plan.options.full,
+            init: plan.options.init,
+            allow_rollback: plan.options.allow_rollback,
+            replace: &plan.options.replace,
+            arguments: plan.options.arguments,
+        },
         commit: plan.commit.as_deref(),
         state: plan.state.as_ref().map(|state| StateJson {
             address: &state.address,
@@ -139,6 +162,7 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
     let conditional = entry.is_undecided() || entry.action.is_work() && !entry.after.is_empty();
     EntryJson {
         path: PathJson::new(&entry.stack),
+        previous_path: entry.previous_path.as_deref(),
         actions: match entry.action {
             Action::Replace => vec!["delete", "create"],
             action => vec![action.word()],
@@ -146,6 +170,8 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
         reason: ReasonJson {
             source: entry.reason.source.word(),
             text: &entry.reason.text,
+            file: entry.reason.file.as_deref(),
+            line: entry.reason.line,
         },
         conditional: (conditional && is_shown(entry))
             .then(|| entry.after.iter().map(StackPath::as_str).collect()),
@@ -163,5 +189,6 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
                 actions: &resource.actions,
             })
             .collect(),
+        source_commit: entry.source_commit.as_deref(),
     }
 }

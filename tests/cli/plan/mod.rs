@@ -3,6 +3,7 @@
 mod asked;
 mod drivers;
 mod hostile;
+mod json;
 mod remembered;
 mod saved;
 mod terraform;

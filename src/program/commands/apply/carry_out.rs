@@ -266,7 +266,10 @@ impl Carrying<'_> {
             causes_since(present, &commit, &differing)
         });
         // A commit that is not here explains nothing.
-        let causes = causes.ok().and_then(std::result::Result::ok).unwrap_or_default();
+        let causes = causes
+            .ok()
+            .and_then(std::result::Result::ok)
+            .unwrap_or_default();
         for why in &mut stale {
             if let Stale::Inputs(path, part) = why
                 && let Some(stack) = loaded.project.stacks.find(path)

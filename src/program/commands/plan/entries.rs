@@ -92,13 +92,16 @@ pub(super) fn settle(
             return (stack, Ok(settled(Action::NoOp, reason)));
         }
         let decided = match &needed.need {
-            Need::Settled(action, reason) => Ok(settled(*action, reason.clone())),
+            Need::Settled(action, reason) => {
+                let reason = placed(loaded, needed.subject, *action, reason.clone());
+                Ok(settled(*action, reason))
+            }
             Need::Ask(_, asked) => match answers.get(&stack) {
                 Some(Ok(answer)) => known(loaded, needed.subject, recorded)
                     .decide(*asked, answer)
                     .map(|(action, reason)| Decided {
                         action,
-                        reason,
+                        reason: placed(loaded, needed.subject, action, reason),
                         answer: answer.clone(),
                     })
                     .map_err(|problem| problem.to_string()),
@@ -109,6 +112,21 @@ pub(super) fn settle(
         (stack, decided)
     });
     Settled(settled.collect())
+}
+
+/// Returns a reason with the place of the block that is behind it: that of the driver, or that of a stack
+/// which is only read.
+fn placed(loaded: &Loaded, subject: &Subject<'_>, action: Action, reason: Reason) -> Reason {
+    let span = match reason.source {
+        ReasonSource::Driver => subject.driver.block.map(|block| block.name.span),
+        ReasonSource::Config if action == Action::Read => {
+            Some(loaded.project.stacks[subject.stack].span)
+        }
+        _ => None,
+    };
+    let Some(span) = span else { return reason };
+    let (file, line) = loaded.project.sources.file_and_line(span);
+    reason.said_in(Some(file), Some(line))
 }
 
 impl Settled {
@@ -161,6 +179,8 @@ impl Settled {
                     is_planned: true,
                     after,
                     blocked: None,
+                    previous_path: None,
+                    source_commit: None,
                 }),
                 Err(why) if !after.is_empty() => entries.push(PlanEntry {
                     stack: path(&stack),
@@ -175,6 +195,8 @@ impl Settled {
                     is_planned: false,
                     after,
                     blocked: None,
+                    previous_path: None,
+                    source_commit: None,
                 }),
                 Err(why) => failed.push(FailedAsk {
                     stack: path(&stack),
@@ -186,20 +208,24 @@ impl Settled {
     }
 }
 
-/// Says of the entries of blocked stacks why they are blocked.
-pub(super) fn block(
+/// Adds to entries what is known of their stacks besides the answers: why they are blocked, and what is on
+/// record.
+pub(super) fn add_known(
     subjects: &Subjects<'_>,
     blocked: &BTreeMap<StackIndex, String>,
     project: &Project,
     entries: &mut [PlanEntry],
 ) {
-    let blocked = subjects.all.iter().filter_map(|subject| {
-        let why = subject.blocked.as_ref();
-        let why = why.or_else(|| blocked.get(&subject.stack))?;
-        Some((&project.stacks[subject.stack].path, why.clone()))
-    });
-    let mut blocked: BTreeMap<_, String> = blocked.collect();
+    let by_path = subjects.all.iter();
+    let by_path = by_path.map(|subject| (&project.stacks[subject.stack].path, subject));
+    let by_path: BTreeMap<_, _> = by_path.collect();
     for entry in entries {
-        entry.blocked = blocked.remove(&entry.stack);
+        let Some(subject) = by_path.get(&entry.stack) else {
+            continue;
+        };
+        let why = subject.blocked.as_ref();
+        entry.blocked = why.or_else(|| blocked.get(&subject.stack)).cloned();
+        entry.previous_path.clone_from(&subject.previous_path);
+        entry.source_commit.clone_from(&subject.source_commit);
     }
 }

@@ -17,7 +17,7 @@ use clap::Args;
 use orch::change::{Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::{Plan, SavedPlan, archive, conditions, operations};
+use orch::plan::{Plan, RequestedOptions, SavedPlan, archive, conditions, operations};
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::project::tag::TagFilter;
@@ -155,6 +155,18 @@ pub(super) struct Planned {
     pub(super) plans: Vec<PathBuf>,
     /// Keeps these until this is dropped.
     _asked: AskedTools,
+}
+
+impl PlanRequest<'_> {
+    fn requested(&self) -> RequestedOptions {
+        RequestedOptions {
+            full: self.options.is_full,
+            init: self.planning.init,
+            allow_rollback: self.planning.allow_rollback,
+            replace: self.replace.to_vec(),
+            arguments: !self.planning.extra.is_empty(),
+        }
+    }
 }
 
 impl PlanArgs {
@@ -305,6 +317,10 @@ pub(super) struct Subject<'p> {
     backend: Option<String>,
     /// Which outputs differ from those that it was applied with, if any do: in words.
     outputs_differ: Option<String>,
+    /// The path that it has on record, if that is another one.
+    previous_path: Option<String>,
+    /// The commit that was applied to it according to the record.
+    source_commit: Option<String>,
 }
 
 /// The stacks that are planned.
@@ -392,16 +408,17 @@ impl Loaded {
             Some(recorded) if !allow_rollback => self.ahead(recorded)?,
             _ => BTreeMap::new(),
         };
-        let driver_on_record = |stack: StackIndex| {
-            let entry = document?.stacks.get(pairs.as_ref()?.key(stack)?)?;
-            entry.driver.as_deref()
+        let on_record = |stack: StackIndex| {
+            let key = pairs.as_ref()?.key(stack)?;
+            Some((key, document?.stacks.get(key)?))
         };
         let mut subjects = Subjects {
             all: Vec::new(),
             without_driver: 0,
         };
         for stack in selection.stacks() {
-            let known = driver_on_record(stack);
+            let (previous, entry) = on_record(stack).unzip();
+            let known = entry.and_then(|entry| entry.driver.as_deref());
             let found = driver_of(&self.project, &self.listing, stack, known, on_path);
             match found {
                 Some(driver) => subjects.all.push(Subject {
@@ -415,6 +432,10 @@ impl Loaded {
                     },
                     backend: None,
                     outputs_differ: None,
+                    previous_path: previous
+                        .filter(|path| *path != self.project.stacks[stack].path.as_str())
+                        .map(str::to_owned),
+                    source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
                 }),
                 None => subjects.without_driver += 1,
             }
@@ -453,13 +474,14 @@ impl Loaded {
         };
         let operations = operations(&self.project, &self.graph, settled.actions());
         let (mut entries, failed) = settled.entries(&self.project, &after);
-        entries::block(subjects, &blocked, &self.project, &mut entries);
+        entries::add_known(subjects, &blocked, &self.project, &mut entries);
         for failed in &failed {
             asked.show_output(&failed.stack, &failed.why)?;
         }
         let plan = Plan {
             id: asked.id.clone(),
             mode: request.options.mode,
+            options: request.requested(),
             commit: head,
             state: recorded.map(|recorded| recorded.standings.base.clone()),
             entries,
