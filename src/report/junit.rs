@@ -83,7 +83,7 @@ fn status(run: &ShownRun, stack: ShownStack, logs: &Logs, left: &mut usize) -> T
             return status;
         }
         *left = left.saturating_sub(quote.text.len());
-        status.set_description(if quote.is_whole {
+        status.set_description(if quote.left_out == 0 {
             quote.text
         } else {
             format!("[…]\n{}", quote.text)

@@ -1,33 +1,106 @@
-//! The end of what a command printed, as text for reports.
+//! What a command printed, as text for reports: its end, or its beginning and its end.
 
 use std::io;
 
 use super::runs::ShownStack;
+use super::size::bytes;
 use crate::printable::needs_escape;
-use crate::record::logs::{LogReader, Logs};
+use crate::record::logs::{LogReader, Logs, Stream};
 
 /// The end of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Quote {
     /// Lines without escape sequences and control characters, with no line feed after the last.
     pub(super) text: String,
-    /// Whether these are all lines of the log.
-    pub(super) is_whole: bool,
+    /// How many bytes before these are left out.
+    pub(super) left_out: u64,
 }
 
 /// Returns the end of the output of the last attempt in a stack, of at most this many bytes, if there
 /// is any. If the output cannot be read, the text says so.
 pub(super) fn quote(stack: ShownStack, logs: &Logs, limit: usize) -> Option<Quote> {
     let attempt = stack.record.attempts.last()?;
-    let quote = match stack.log(logs, attempt) {
-        Ok(log) => end_of(log?, limit),
-        Err(error) => Err(error),
-    };
+    let log = stack.log(logs, attempt).transpose()?;
+    end(log, limit)
+}
+
+/// Returns the end of a log, of at most this many bytes, if there is any. If it cannot be read, the text
+/// says so.
+pub(super) fn end(log: io::Result<LogReader>, limit: usize) -> Option<Quote> {
+    let quote = log.and_then(|log| end_of(log, limit));
     let quote = quote.unwrap_or_else(|error| Quote {
-        text: clean(format!("orch: the output cannot be read: {error}").as_bytes()),
-        is_whole: true,
+        text: unreadable(&error),
+        left_out: 0,
     });
     Some(quote).filter(|quote| !quote.text.is_empty())
+}
+
+/// Returns what a log has of stdout from an offset on, of about this many bytes, if there is any. Where
+/// that is too long, the middle is left out, and a line says how much that is and which command shows all. If the log cannot be read, the text says so.
+pub(super) fn excerpt(
+    log: io::Result<LogReader>,
+    from: u64,
+    shown_by: &str,
+    limit: usize,
+) -> Option<String> {
+    let text = log.and_then(|log| excerpt_of(log, from, shown_by, limit));
+    let text = text.unwrap_or_else(|error| unreadable(&error));
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Returns the line that says how much is left out where it stands, and which command shows all.
+pub(super) fn left_out_line(left_out: u64, shown_by: &str) -> String {
+    let size = bytes(left_out);
+    format!("orch: {size} are left out here; all of it: {shown_by}")
+}
+
+fn unreadable(error: &io::Error) -> String {
+    clean(format!("orch: the output cannot be read: {error}").as_bytes())
+}
+
+fn excerpt_of(mut log: LogReader, from: u64, shown_by: &str, limit: usize) -> io::Result<String> {
+    log.skip_to(from)?;
+    let mut at = from;
+    let mut first = Vec::new();
+    let mut room = vec![0; limit.clamp(1, 64 << 10)];
+    while first.len() < limit {
+        let most = room.len().min(limit - first.len());
+        let Some((stream, length)) = log.read(&mut room[..most])? else {
+            break;
+        };
+        at += length as u64;
+        if stream == Stream::Stdout {
+            first.extend_from_slice(&room[..length]);
+        }
+    }
+    // A log of any length is not read between the two.
+    let start = log.tail(usize::MAX, limit as u64)?.max(at);
+    log.skip_to(start)?;
+    let mut last = Vec::new();
+    while let Some((stream, length)) = log.read(&mut room)? {
+        if stream == Stream::Stdout {
+            last.extend_from_slice(&room[..length]);
+        }
+    }
+    let mut left_out = start - at;
+    let half = limit / 2;
+    let (first, last) = if left_out == 0 {
+        first.append(&mut last);
+        let mut first = clean(&first);
+        if first.len() <= limit {
+            return Ok(first);
+        }
+        let last = first.split_off(kept(&first, half));
+        (first, last)
+    } else {
+        let first = clean(&first);
+        let end = kept(&first, half);
+        left_out += (first.len() - end) as u64;
+        (first[..end].to_owned(), clean(&last))
+    };
+    let start = cut(&last, half);
+    let line = left_out_line(left_out + start as u64, shown_by);
+    Ok(format!("{first}\n\n{line}\n\n{}", &last[start..]))
 }
 
 fn end_of(mut log: LogReader, limit: usize) -> io::Result<Quote> {
@@ -43,7 +116,7 @@ fn end_of(mut log: LogReader, limit: usize) -> io::Result<Quote> {
     let text = clean(&bytes);
     let cut = cut(&text, limit);
     Ok(Quote {
-        is_whole: start == 0 && cut == 0,
+        left_out: start + cut as u64,
         text: text[cut..].to_owned(),
     })
 }
@@ -61,6 +134,18 @@ fn cut(text: &str, limit: usize) -> usize {
     match text[start..].find('\n') {
         Some(end) if start + end + 1 < text.len() => start + end + 1,
         _ => start,
+    }
+}
+
+/// Returns where a prefix of at most this length ends: at the end of a line, if that leaves anything.
+fn kept(text: &str, limit: usize) -> usize {
+    if text.len() <= limit {
+        return text.len();
+    }
+    let within = &text.as_bytes()[..=limit];
+    match memchr::memrchr(b'\n', within) {
+        Some(end) if end > 0 => end,
+        _ => text.floor_char_boundary(limit),
     }
 }
 
@@ -105,5 +190,37 @@ mod tests {
         assert_eq!(rest("one\ntwo", 2), "wo");
         assert_eq!(rest("äöü", 3), "ü");
         assert_eq!(rest("äöü", 0), "");
+        let begin = |text: &'static str, limit| &text[..kept(text, limit)];
+        assert_eq!(begin("one\ntwo", 7), "one\ntwo");
+        assert_eq!(begin("one\ntwo", 6), "one");
+        assert_eq!(begin("one\ntwo", 3), "one");
+        assert_eq!(begin("one\ntwo", 2), "on");
+        assert_eq!(begin("äöü", 3), "ä");
+        assert_eq!(begin("äöü", 0), "");
+    }
+
+    #[test]
+    fn the_middle_of_a_log_is_left_out_and_stderr_is_not_part_of_it() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let logs = Logs::new(folder.path().join("logs"));
+        let mut log = logs.writer(1, "/a", 1);
+        log.write(Stream::Stdout, b"init\n").unwrap();
+        log.write(Stream::Stderr, b"warning\n").unwrap();
+        log.write(Stream::Stdout, b"one\ntwo\x1b[0m\nthree\nfour\n")
+            .unwrap();
+        log.write(Stream::Stderr, b"trouble\n").unwrap();
+        log.write(Stream::Stdout, b"five").unwrap();
+        let excerpt = |from, limit| {
+            let log = logs.reader(1, "/a", 1).map(|log| log.unwrap());
+            excerpt(log, from, "command", limit)
+        };
+        let whole = "one\ntwo\nthree\nfour\nfive";
+        assert_eq!(excerpt(13, 100).as_deref(), Some(whole));
+        assert_eq!(excerpt(13, whole.len()).as_deref(), Some(whole));
+        let cut = "one\ntwo\n\norch: 7 bytes are left out here; all of it: command\n\nfour\nfive";
+        assert_eq!(excerpt(13, whole.len() - 1).as_deref(), Some(cut));
+        let cut = "one\n\norch: 27 bytes are left out here; all of it: command\n\nfive";
+        assert_eq!(excerpt(13, 8).as_deref(), Some(cut));
+        assert_eq!(excerpt(999, 8), None);
     }
 }

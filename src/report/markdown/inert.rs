@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::printable::printable;
 
 /// Returns a text as code, for a line of text or a cell of a table.
-pub(super) fn code(text: &str) -> String {
+pub(in crate::report) fn code(text: &str) -> String {
     let text = printable(text);
     if text.is_empty() {
         return String::new();
@@ -36,7 +36,7 @@ pub(super) fn html_code(text: &str) -> String {
 }
 
 /// Returns a text unchanged if nothing in it has a special meaning, otherwise as code.
-pub(super) fn text(text: &str) -> String {
+pub(in crate::report) fn text(text: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || " ,.;/-()=".contains(character);
     if text.chars().all(is_plain) && !text.contains("www") && text == text.trim() {
         return text.to_owned();
@@ -55,7 +55,7 @@ pub(super) fn fenced(lines: &str) -> String {
 }
 
 /// Cuts a text to a maximum number of characters, with an ellipsis if it was longer.
-pub(super) fn shortened(text: &str, characters: usize) -> String {
+pub(in crate::report) fn shortened(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

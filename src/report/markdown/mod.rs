@@ -1,11 +1,13 @@
 //! The report of a run as Markdown, for a comment or the summary of a CI job: failures first,
 //! within a size limit.
 
-mod inert;
+pub(super) mod inert;
+pub(super) mod page;
 
 use std::io::{self, Write};
 
-use self::inert::{code, fenced, html_code, shortened, text};
+use self::inert::{code, shortened, text};
+use self::page::{Content, fit, folded};
 use super::quote::quote;
 use super::resources::changes_text;
 use super::runs::{ShownRun, ShownStack, words};
@@ -19,18 +21,9 @@ pub const MARKDOWN_BYTES: usize = 64 << 10;
 /// The smallest limit: there is always room for the headline and the counts of what is left out.
 pub const LEAST_MARKDOWN_BYTES: usize = 1 << 10;
 
-/// How many bytes of the output of a failed stack are quoted at most, and at least.
-const QUOTED: usize = 8 << 10;
-const LEAST_QUOTED: usize = 200;
-
 /// The longest command in the headline, and the longest cause in the table, in characters.
 const LONGEST_COMMAND: usize = 60;
 const LONGEST: usize = 100;
-
-/// Room for the counts of what is left out.
-const ROOM_FOR_REST: usize = 150;
-
-const TABLE: &str = "| stack | outcome | changes | time | |\n| --- | --- | --- | --- | --- |\n";
 
 /// The position of a stack in the table: what needs attention comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,11 +63,11 @@ pub(super) fn write_markdown(
     logs: &Logs,
     limit: usize,
 ) -> io::Result<()> {
-    out.write_all(Page::new(run).fit(logs, limit).as_bytes())
+    out.write_all(fit(&RunPage::new(run, logs), limit).as_bytes())
 }
 
 /// The content of the report.
-struct Page<'a> {
+struct RunPage<'a> {
     headline: String,
     /// A line that counts what the table leaves out.
     unchanged: String,
@@ -82,10 +75,11 @@ struct Page<'a> {
     stacks: Vec<ShownStack<'a>>,
     /// How many of these have output that is worth quoting.
     n_failed: usize,
+    logs: &'a Logs,
 }
 
-impl<'a> Page<'a> {
-    fn new(run: &'a ShownRun) -> Self {
+impl<'a> RunPage<'a> {
+    fn new(run: &'a ShownRun, logs: &'a Logs) -> Self {
         let mut stacks: Vec<ShownStack> = run.stacks().collect();
         let headline = headline(run, &stacks);
         let is_shown = |stack: &ShownStack| Rank::of(stack) != Rank::Unchanged;
@@ -98,125 +92,58 @@ impl<'a> Page<'a> {
         };
         stacks.sort_by_key(Rank::of);
         let has_failed = |stack: &&ShownStack| Rank::of(stack) <= Rank::NotEnded;
-        Page {
+        RunPage {
             headline,
             unchanged,
             n_failed: stacks.iter().filter(has_failed).count(),
             stacks,
+            logs,
         }
-    }
-
-    /// Returns the whole report, or as much as fits.
-    fn fit(&self, logs: &Logs, limit: usize) -> String {
-        let all = self.all(logs, limit);
-        all.unwrap_or_else(|| self.part(logs, limit))
-    }
-
-    /// Returns the whole report, if it fits.
-    fn all(&self, logs: &Logs, limit: usize) -> Option<String> {
-        let mut page = self.headline.clone();
-        if !self.stacks.is_empty() {
-            page += "\n";
-            page += TABLE;
-        }
-        for stack in &self.stacks {
-            page += &row(stack);
-            if page.len() > limit {
-                return None;
-            }
-        }
-        page += &self.unchanged;
-        for stack in &self.stacks[..self.n_failed] {
-            if page.len() > limit {
-                return None;
-            }
-            page += &details(stack, logs, QUOTED).unwrap_or_default();
-        }
-        (page.len() <= limit).then_some(page)
-    }
-
-    /// Returns as much as fits: half of the room is for rows, if there is output to quote.
-    fn part(&self, logs: &Logs, limit: usize) -> String {
-        let fixed = self.headline.len() + 1 + TABLE.len() + self.unchanged.len() + ROOM_FOR_REST;
-        let mut room = limit.saturating_sub(fixed);
-        let mut for_rows = if self.n_failed > 0 { room / 2 } else { room };
-        let mut rows: Vec<Option<String>> = vec![None; self.stacks.len()];
-        take_rows(&self.stacks, &mut rows, &mut for_rows, &mut room);
-        let mut quotes = String::new();
-        let mut n_unquoted = 0;
-        for (done, stack) in self.stacks[..self.n_failed].iter().enumerate() {
-            // What one stack does not need is left for the others.
-            let share = room / (self.n_failed - done).min(room / LEAST_QUOTED).max(1);
-            match details_within(stack, logs, share.max(LEAST_QUOTED).min(room)) {
-                Quoted::Nothing => {}
-                Quoted::NoRoom => n_unquoted += 1,
-                Quoted::Details(details) => {
-                    room -= details.len();
-                    quotes += &details;
-                }
-            }
-        }
-        let mut for_rows = room;
-        take_rows(&self.stacks, &mut rows, &mut for_rows, &mut room);
-        let n_missing = rows.iter().filter(|row| row.is_none()).count();
-        let mut page = self.headline.clone();
-        if n_missing < rows.len() {
-            page += "\n";
-            page += TABLE;
-            page.extend(rows.into_iter().flatten());
-        }
-        if n_missing > 0 {
-            page += &match n_missing {
-                1 => "
-1 more stack is left out here.
-"
-                .to_owned(),
-                more => format!(
-                    "
-{more} more stacks are left out here.
-"
-                ),
-            };
-        }
-        page += &self.unchanged;
-        if n_unquoted > 0 {
-            page += &match n_unquoted {
-                1 => "
-The output of 1 failed stack is left out here.
-"
-                .to_owned(),
-                more => format!(
-                    "
-The output of {more} failed stacks is left out here.
-"
-                ),
-            };
-        }
-        page + &quotes
     }
 }
 
-/// Takes the rows that fit and have not been taken yet.
-fn take_rows(
-    stacks: &[ShownStack],
-    rows: &mut [Option<String>],
-    for_rows: &mut usize,
-    room: &mut usize,
-) {
-    // The length of the shortest possible row.
-    const SHORTEST: usize = 12;
-    for (stack, taken) in stacks.iter().zip(rows) {
-        if *for_rows < SHORTEST {
-            return;
-        }
-        if taken.is_some() {
-            continue;
-        }
-        let row = row(stack);
-        if row.len() <= *for_rows {
-            *for_rows -= row.len();
-            *room -= row.len();
-            *taken = Some(row);
+impl Content for RunPage<'_> {
+    const TABLE: &'static str =
+        "| stack | outcome | changes | time | |\n| --- | --- | --- | --- | --- |\n";
+    const QUOTED: usize = 8 << 10;
+    const LEAST_QUOTED: usize = 200;
+    const TABLE_FIRST: bool = false;
+
+    fn headline(&self) -> &str {
+        &self.headline
+    }
+
+    fn notes(&self) -> &str {
+        &self.unchanged
+    }
+
+    fn n_rows(&self) -> usize {
+        self.stacks.len()
+    }
+
+    fn row(&self, number: usize) -> String {
+        row(&self.stacks[number])
+    }
+
+    fn n_quotes(&self) -> usize {
+        self.n_failed
+    }
+
+    fn quote(&self, number: usize, limit: usize) -> Option<String> {
+        let stack = self.stacks[number];
+        let quote = quote(stack, self.logs, limit)?;
+        let what = if quote.left_out == 0 {
+            "output"
+        } else {
+            "the end of the output"
+        };
+        Some(folded(&stack.record.path, what, &quote.text))
+    }
+
+    fn unquoted(&self, count: usize) -> String {
+        match count {
+            1 => "\nThe output of 1 failed stack is left out here.\n".to_owned(),
+            more => format!("\nThe output of {more} failed stacks is left out here.\n"),
         }
     }
 }
@@ -281,48 +208,6 @@ fn row(stack: &ShownStack) -> String {
         elapsed.unwrap_or_default(),
         cause.unwrap_or_default(),
     )
-}
-
-/// The output of a failed stack.
-enum Quoted {
-    /// There is none.
-    Nothing,
-    /// It does not fit.
-    NoRoom,
-    /// The end of the output.
-    Details(String),
-}
-
-/// Returns the end of the output of a stack, folded, of about this many bytes.
-fn details(stack: &ShownStack, logs: &Logs, limit: usize) -> Option<String> {
-    let quote = quote(*stack, logs, limit)?;
-    let what = if quote.is_whole {
-        "output"
-    } else {
-        "the end of the output"
-    };
-    let path = html_code(&stack.record.path);
-    let lines = fenced(&quote.text);
-    Some(format!(
-        "\n<details>\n<summary>{path}: {what}</summary>\n\n{lines}\n</details>\n"
-    ))
-}
-
-/// Returns the end of the output of a stack, folded, of at most this many bytes.
-fn details_within(stack: &ShownStack, logs: &Logs, limit: usize) -> Quoted {
-    let mut quoted = QUOTED.min(limit);
-    loop {
-        let Some(details) = details(stack, logs, quoted) else {
-            return Quoted::Nothing;
-        };
-        if details.len() <= limit {
-            return Quoted::Details(details);
-        }
-        quoted = match quoted.checked_sub(details.len() - limit) {
-            Some(fewer) if fewer >= LEAST_QUOTED / 2 => fewer,
-            _ => return Quoted::NoRoom,
-        };
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,20 @@
 //! A plan as text, JSON and Markdown.
 
 mod json;
+mod markdown;
 mod text;
 
 pub use json::write_plan_json;
+pub use markdown::{ToolText, write_plan_markdown};
 pub use text::write_plan;
 
 use crate::driver::Counts;
+use crate::path::StackPath;
 use crate::plan::Plan;
 use crate::plan::entry::{Action, PlanEntry};
+
+/// How many stacks a condition names.
+const MAX_NAMED: usize = 3;
 
 /// Returns the sign of an entry.
 fn sign(entry: &PlanEntry) -> &'static str {
@@ -37,6 +43,22 @@ fn counts_text(counts: &Counts) -> String {
         remove,
     } = counts;
     format!("+{add} ~{change} -{remove}")
+}
+
+/// Names the stacks that an entry waits for.
+fn named(entry: &PlanEntry) -> String {
+    let first = entry.after.iter().take(MAX_NAMED);
+    let mut names: Vec<&str> = first.map(StackPath::as_str).collect();
+    let more = entry.after.len() - names.len();
+    let more = format!("{more} more");
+    if entry.after.len() > MAX_NAMED {
+        names.push(&more);
+    }
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, first)) => format!("{} and {last}", first.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Returns whether an entry is worth a line: something is done, cannot be done, or was found.

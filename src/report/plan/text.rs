@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{counts_text, is_shown, sign, summary};
+use super::{counts_text, is_shown, named, sign, summary};
 use crate::plan::Plan;
 use crate::plan::entry::PlanEntry;
 use crate::printable::printable;
@@ -12,9 +12,6 @@ const MAX_REASON: usize = 200;
 
 /// How wide a column gets; what is longer stands out.
 const MAX_WIDTH: usize = 200;
-
-/// How many stacks a condition names.
-const MAX_NAMED: usize = 3;
 
 /// Writes what would be done: a line for each stack, and a sentence that sums it up.
 ///
@@ -78,20 +75,4 @@ fn line(entry: &PlanEntry) -> [String; 5] {
         reason(&entry.reason.text),
         entry.counts.as_ref().map(counts_text).unwrap_or_default(),
     ]
-}
-
-/// Names the stacks that an entry waits for.
-fn named(entry: &PlanEntry) -> String {
-    let first = entry.after.iter().take(MAX_NAMED);
-    let mut names: Vec<&str> = first.map(crate::path::StackPath::as_str).collect();
-    let more = entry.after.len() - names.len();
-    let more = format!("{more} more");
-    if entry.after.len() > MAX_NAMED {
-        names.push(&more);
-    }
-    match names.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, first)) => format!("{} and {last}", first.join(", ")),
-        None => String::new(),
-    }
 }

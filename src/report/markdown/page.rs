@@ -1,0 +1,183 @@
+//! A page that is never longer than it may be: a headline, a table, and output that is folded below it.
+
+use super::inert::{fenced, html_code};
+
+/// What stands on a page.
+pub(in crate::report) trait Content {
+    /// The head of the table, with its last line break.
+    const TABLE: &'static str;
+    /// How many bytes of the output of a stack are quoted at most.
+    const QUOTED: usize;
+    /// With less room than this, output is not quoted at all.
+    const LEAST_QUOTED: usize;
+    /// Whether all the room is for the table until every stack has its row; else half of it is.
+    const TABLE_FIRST: bool;
+
+    /// Returns what stands above the table, whatever the room. It ends with a line break.
+    fn headline(&self) -> &str;
+
+    /// Returns what stands below the table, whatever the room: paragraphs, each after an empty line.
+    fn notes(&self) -> &str;
+
+    /// Returns how many rows there are.
+    fn n_rows(&self) -> usize;
+
+    /// Returns a row, which ends with a line break.
+    fn row(&self, number: usize) -> String;
+
+    /// Returns how many stacks have output that is worth quoting.
+    fn n_quotes(&self) -> usize;
+
+    /// Returns the output of one of these stacks, [`folded`], with about so many bytes of it; `None` if
+    /// there is none after all.
+    fn quote(&self, number: usize, limit: usize) -> Option<String>;
+
+    /// Returns the line that counts the stacks whose output has no room.
+    fn unquoted(&self, count: usize) -> String;
+}
+
+/// Returns the whole page, or as much of it as fits.
+pub(in crate::report) fn fit<C: Content>(content: &C, limit: usize) -> String {
+    whole(content, limit).unwrap_or_else(|| part(content, limit))
+}
+
+/// Returns output, folded; `path` is the stack, `what` says what it is.
+pub(in crate::report) fn folded(path: &str, what: &str, lines: &str) -> String {
+    let (path, lines) = (html_code(path), fenced(lines));
+    format!("\n<details>\n<summary>{path}: {what}</summary>\n\n{lines}\n</details>\n")
+}
+
+/// Returns the whole page, if it fits.
+fn whole<C: Content>(content: &C, limit: usize) -> Option<String> {
+    let mut page = content.headline().to_owned();
+    if content.n_rows() > 0 {
+        page += "\n";
+        page += C::TABLE;
+    }
+    for number in 0..content.n_rows() {
+        page += &content.row(number);
+        if page.len() > limit {
+            return None;
+        }
+    }
+    page += content.notes();
+    for number in 0..content.n_quotes() {
+        if page.len() > limit {
+            return None;
+        }
+        let most = C::QUOTED.min(limit);
+        page += &content.quote(number, most).unwrap_or_default();
+    }
+    (page.len() <= limit).then_some(page)
+}
+
+/// Returns as much of the page as fits.
+fn part<C: Content>(content: &C, limit: usize) -> String {
+    let (n_rows, n_quotes) = (content.n_rows(), content.n_quotes());
+    let fixed = [content.headline(), "\n", C::TABLE, content.notes()];
+    let fixed: usize = fixed.iter().map(|text| text.len()).sum();
+    let counts = match n_quotes {
+        0 => missing_rows(n_rows),
+        _ => missing_rows(n_rows) + &content.unquoted(n_quotes),
+    };
+    let mut room = limit.saturating_sub(fixed + counts.len());
+    let mut for_rows = if n_quotes > 0 && !C::TABLE_FIRST {
+        room / 2
+    } else {
+        room
+    };
+    let mut rows: Vec<Option<String>> = vec![None; n_rows];
+    take_rows(content, &mut rows, &mut for_rows, &mut room);
+    let mut quotes = String::new();
+    let mut n_unquoted = 0;
+    for number in 0..n_quotes {
+        // What one stack does not need is left for the others.
+        let sharers = (n_quotes - number).min(room / C::LEAST_QUOTED).max(1);
+        let share = (room / sharers).max(C::LEAST_QUOTED).min(room);
+        match quote_within(content, number, share) {
+            Quoted::Nothing => {}
+            Quoted::NoRoom => n_unquoted += 1,
+            Quoted::Folded(quote) => {
+                room -= quote.len();
+                quotes += &quote;
+            }
+        }
+    }
+    let mut for_rows = room;
+    take_rows(content, &mut rows, &mut for_rows, &mut room);
+    let n_missing = rows.iter().filter(|row| row.is_none()).count();
+    let mut page = content.headline().to_owned();
+    if n_missing < rows.len() {
+        page += "\n";
+        page += C::TABLE;
+        page.extend(rows.into_iter().flatten());
+    }
+    if n_missing > 0 {
+        page += &missing_rows(n_missing);
+    }
+    page += content.notes();
+    if n_unquoted > 0 {
+        page += &content.unquoted(n_unquoted);
+    }
+    page + &quotes
+}
+
+/// Returns the line that counts the rows that have no room.
+fn missing_rows(count: usize) -> String {
+    match count {
+        1 => "\n1 more stack is left out here.\n".to_owned(),
+        more => format!("\n{more} more stacks are left out here.\n"),
+    }
+}
+
+/// Takes the rows that fit and have not been taken yet.
+fn take_rows<C: Content>(
+    content: &C,
+    rows: &mut [Option<String>],
+    for_rows: &mut usize,
+    room: &mut usize,
+) {
+    // The length of the shortest possible row.
+    const SHORTEST: usize = 12;
+    for (number, taken) in rows.iter_mut().enumerate() {
+        if *for_rows < SHORTEST {
+            return;
+        }
+        if taken.is_some() {
+            continue;
+        }
+        let row = content.row(number);
+        if row.len() <= *for_rows {
+            *for_rows -= row.len();
+            *room -= row.len();
+            *taken = Some(row);
+        }
+    }
+}
+
+/// The output of a stack.
+enum Quoted {
+    /// There is none.
+    Nothing,
+    /// It does not fit.
+    NoRoom,
+    /// As much as fits.
+    Folded(String),
+}
+
+/// Returns the output of a stack, folded, of at most this many bytes.
+fn quote_within<C: Content>(content: &C, number: usize, limit: usize) -> Quoted {
+    let mut most = C::QUOTED.min(limit);
+    loop {
+        let Some(quote) = content.quote(number, most) else {
+            return Quoted::Nothing;
+        };
+        if quote.len() <= limit {
+            return Quoted::Folded(quote);
+        }
+        most = match most.checked_sub(quote.len() - limit) {
+            Some(fewer) if fewer >= C::LEAST_QUOTED / 2 => fewer,
+            _ => return Quoted::NoRoom,
+        };
+    }
+}

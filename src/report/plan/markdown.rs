@@ -1,0 +1,217 @@
+//! A plan as Markdown, for the comment of a pull request or the summary of a CI job.
+
+use std::io::{self, Write};
+
+use super::{counts_text, is_shown, named, sign, summary};
+use crate::path::StackPath;
+use crate::plan::entry::{Action, PlanEntry, PlanMode};
+use crate::plan::{FailedAsk, Plan};
+use crate::record::logs::LogReader;
+use crate::report::markdown::inert::{code, shortened, text};
+use crate::report::markdown::page::{Content, fit, folded};
+use crate::report::quote::{end, excerpt, left_out_line};
+
+/// The longest reason, in characters.
+const MAX_REASON: usize = 200;
+
+/// What the tool of a stack has printed.
+#[derive(Debug)]
+pub struct ToolText {
+    /// Its log.
+    pub log: io::Result<LogReader>,
+    /// Where the plan begins in it; none if the tool failed, so that all of it may say why.
+    pub plan_from: Option<u64>,
+    /// The command that shows all of it.
+    pub shown_by: String,
+}
+
+/// Writes a plan as Markdown within a limit in bytes, which is at least [`super::super::LEAST_MARKDOWN_BYTES`].
+/// `printed` is asked for what the tool of a stack has printed, perhaps several times.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_plan_markdown(
+    out: &mut impl Write,
+    plan: &Plan,
+    printed: &dyn Fn(&StackPath) -> Option<ToolText>,
+    limit: usize,
+) -> io::Result<()> {
+    out.write_all(fit(&PlanPage::new(plan, printed), limit).as_bytes())
+}
+
+/// A row of the table.
+#[derive(Clone, Copy)]
+enum Row<'a> {
+    Failed(&'a FailedAsk),
+    Entry(&'a PlanEntry),
+}
+
+impl Row<'_> {
+    fn stack(&self) -> &StackPath {
+        match self {
+            Row::Failed(failed) => &failed.stack,
+            Row::Entry(entry) => &entry.stack,
+        }
+    }
+
+    /// Returns the position in the table: what needs attention comes first.
+    fn rank(&self) -> u8 {
+        match self {
+            Row::Failed(_) => 0,
+            Row::Entry(entry) if entry.blocked.is_some() => 1,
+            Row::Entry(entry) if matches!(entry.action, Action::Delete | Action::Replace) => 2,
+            Row::Entry(_) => 3,
+        }
+    }
+
+    /// Returns what is done, and why.
+    fn action_and_reason(&self) -> (&'static str, String) {
+        match self {
+            Row::Failed(failed) => ("failed", failed.why.clone()),
+            Row::Entry(entry) => match &entry.blocked {
+                Some(why) => ("blocked", why.clone()),
+                None if entry.is_undecided() => ("", format!("decided after {}", named(entry))),
+                None => (entry.action.word(), entry.reason.text.clone()),
+            },
+        }
+    }
+
+    fn counts(&self) -> Option<String> {
+        match self {
+            Row::Entry(entry) if entry.blocked.is_none() && !entry.is_undecided() => {
+                entry.counts.as_ref().map(counts_text)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The content of the page.
+struct PlanPage<'a> {
+    headline: String,
+    notes: String,
+    rows: Vec<Row<'a>>,
+    /// Those whose tools have printed something.
+    printing: Vec<Row<'a>>,
+    printed: &'a dyn Fn(&StackPath) -> Option<ToolText>,
+    run: &'a str,
+}
+
+impl<'a> PlanPage<'a> {
+    fn new(plan: &'a Plan, printed: &'a dyn Fn(&StackPath) -> Option<ToolText>) -> Self {
+        let failed = plan.failed.iter().map(Row::Failed);
+        let entries = plan.entries.iter().filter(|entry| is_shown(entry));
+        let mut rows: Vec<Row> = failed.chain(entries.map(Row::Entry)).collect();
+        rows.sort_by_key(Row::rank);
+        let has_printed = |row: &Row| printed(row.stack()).is_some();
+        let printing = rows.iter().copied().filter(has_printed).collect();
+        let command = match plan.mode {
+            PlanMode::Normal => "orch plan",
+            PlanMode::Destroy => "orch plan --destroy",
+            PlanMode::RefreshOnly => "orch plan --refresh-only",
+        };
+        PlanPage {
+            headline: format!("### `{command}`\n\n{}\n", summary(plan)),
+            notes: notes(plan),
+            rows,
+            printing,
+            printed,
+            run: &plan.id,
+        }
+    }
+}
+
+/// Explains what a reader may not expect.
+fn notes(plan: &Plan) -> String {
+    let mut notes = String::new();
+    if !plan.failed.is_empty() {
+        notes += "\nTools failed, so this plan cannot be applied.\n";
+    }
+    if plan.entries.iter().any(|entry| entry.blocked.is_some()) {
+        notes += "\nNothing is done with stacks that are blocked.\n";
+    }
+    if plan.entries.iter().any(PlanEntry::is_undecided) {
+        notes += "\nAn apply decides what to do with a stack marked `?` after it has applied the stacks named.\n";
+    }
+    notes
+}
+
+impl Content for PlanPage<'_> {
+    const TABLE: &'static str =
+        "| | stack | action | reason | resources |\n| --- | --- | --- | --- | --- |\n";
+    const QUOTED: usize = usize::MAX;
+    const LEAST_QUOTED: usize = 1000;
+    const TABLE_FIRST: bool = true;
+
+    fn headline(&self) -> &str {
+        &self.headline
+    }
+
+    fn notes(&self) -> &str {
+        &self.notes
+    }
+
+    fn n_rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row(&self, number: usize) -> String {
+        let row = &self.rows[number];
+        let sign = match row {
+            Row::Failed(_) => "!",
+            Row::Entry(entry) => sign(entry).trim(),
+        };
+        let (action, reason) = row.action_and_reason();
+        format!(
+            "| {} | {} | {action} | {} | {} |\n",
+            code(sign),
+            code(row.stack().as_str()),
+            text(&shortened(&reason, MAX_REASON)),
+            row.counts().map(|counts| code(&counts)).unwrap_or_default(),
+        )
+    }
+
+    fn n_quotes(&self) -> usize {
+        self.printing.len()
+    }
+
+    fn quote(&self, number: usize, limit: usize) -> Option<String> {
+        let row = &self.printing[number];
+        let ToolText {
+            log,
+            plan_from,
+            shown_by,
+        } = (self.printed)(row.stack())?;
+        let path = row.stack().as_str();
+        let Some(from) = plan_from else {
+            let end = end(log, limit)?;
+            if end.left_out == 0 {
+                return Some(folded(path, "output", &end.text));
+            }
+            let line = left_out_line(end.left_out, &shown_by);
+            let lines = format!("{line}\n\n{}", end.text);
+            return Some(folded(path, "the end of the output", &lines));
+        };
+        let lines = excerpt(log, from, &shown_by, limit)?;
+        let (action, _) = row.action_and_reason();
+        let what = match row.counts() {
+            Some(counts) => format!("{action} {counts}"),
+            None => action.to_owned(),
+        };
+        Some(folded(path, &what, &lines))
+    }
+
+    fn unquoted(&self, count: usize) -> String {
+        let shown_by = code(&format!("orch runs logs {}", self.run));
+        match count {
+            1 => format!("\nThe output of 1 stack is left out here; {shown_by} shows it.\n"),
+            more => format!(
+                "\nThe output of {more} stacks is left out here; {shown_by} shows all of it.\n"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,389 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::driver::Counts;
+use crate::plan::RequestedOptions;
+use crate::plan::entry::{Reason, ReasonSource};
+use crate::record::logs::{Logs, Stream};
+use crate::report::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
+
+fn stack_path(text: &str) -> StackPath {
+    StackPath::parse(text).unwrap()
+}
+
+fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
+    PlanEntry {
+        stack: stack_path(path),
+        action,
+        reason: Reason::new(ReasonSource::Config, reason),
+        counts: None,
+        resources: Vec::new(),
+        is_complete: true,
+        after: Vec::new(),
+        blocked: None,
+        previous_path: None,
+        source_commit: None,
+    }
+}
+
+fn plan(entries: Vec<PlanEntry>, failed: &[(&str, &str)]) -> Plan {
+    let failed = failed.iter().map(|(path, why)| FailedAsk {
+        stack: stack_path(path),
+        why: (*why).to_owned(),
+    });
+    Plan {
+        id: "01a1ffb4".to_owned(),
+        mode: PlanMode::Normal,
+        options: RequestedOptions::default(),
+        commit: None,
+        state: None,
+        entries,
+        operations: Vec::new(),
+        failed: failed.collect(),
+        without_driver: 0,
+    }
+}
+
+/// What tools have printed, by stack, and whether each has failed.
+#[derive(Debug, Default)]
+struct Printed(BTreeMap<String, (Vec<u8>, bool)>);
+
+impl Printed {
+    fn of(texts: &[(&str, &str)]) -> Self {
+        let texts = texts.iter();
+        let texts = texts.map(|(path, text)| ((*path).to_owned(), (text.as_bytes().into(), false)));
+        Printed(texts.collect())
+    }
+
+    fn page(&self, plan: &Plan, limit: usize) -> String {
+        let folder = TempDir::new().unwrap();
+        let logs = Logs::new(folder.path().join("logs"));
+        for (number, (path, (text, _))) in self.0.iter().enumerate() {
+            let mut log = logs.writer(number, path, 1);
+            log.write(Stream::Stdout, text).unwrap();
+        }
+        let printed = |path: &StackPath| {
+            let path = path.as_str();
+            let number = self.0.keys().position(|known| known == path)?;
+            let (_, has_failed) = self.0[path];
+            Some(ToolText {
+                log: logs.reader(number, path, 1).transpose()?,
+                plan_from: (!has_failed).then_some(0),
+                shown_by: format!("orch runs logs 01a1ffb4 {path}"),
+            })
+        };
+        let mut out = Vec::new();
+        write_plan_markdown(&mut out, plan, &printed, limit).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+}
+
+#[test]
+fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
+    let mut entries = vec![
+        entry("/blocked", Action::Update, "it differs"),
+        entry("/database", Action::Update, "database/main.tf differs"),
+        entry("/later", Action::NoOp, "unchanged"),
+        entry("/old", Action::Delete, "--destroy"),
+        entry("/unchanged", Action::NoOp, "unchanged"),
+    ];
+    entries[0].blocked = Some("another backend than `s3 acme|net`".to_owned());
+    entries[1].counts = Some(Counts {
+        change: 1,
+        ..Counts::default()
+    });
+    entries[2].after = vec![stack_path("/database"), stack_path("/old")];
+    let plan = plan(entries, &[("/broken", "exit status 1")]);
+    let mut printed = Printed::of(&[
+        ("/database", "\x1b[33m~\x1b[0m update\r\n```\n</details>\n"),
+        ("/broken", "no credentials\n"),
+    ]);
+    printed.0.get_mut("/broken").unwrap().1 = true;
+    insta::assert_snapshot!(printed.page(&plan, MARKDOWN_BYTES), @"
+    ### `orch plan`
+
+    Plan: 0 to create, 1 to update, 0 to replace, 1 to delete; 1 to decide, 1 blocked, 1 failed, 1 unchanged.
+
+    | | stack | action | reason | resources |
+    | --- | --- | --- | --- | --- |
+    | `!` | `/broken` | failed | exit status 1 |  |
+    | `!` | `/blocked` | blocked | <code>another backend than &#96;s3 acme&#124;net&#96;</code> |  |
+    | `-` | `/old` | delete | --destroy |  |
+    | `~` | `/database` | update | database/main.tf differs | `+0 ~1 -0` |
+    | `?` | `/later` |  | decided after /database and /old |  |
+
+    Tools failed, so this plan cannot be applied.
+
+    Nothing is done with stacks that are blocked.
+
+    An apply decides what to do with a stack marked `?` after it has applied the stacks named.
+
+    <details>
+    <summary><code>/broken</code>: output</summary>
+
+    ```text
+    no credentials
+    ```
+
+    </details>
+
+    <details>
+    <summary><code>/database</code>: update +0 ~1 -0</summary>
+
+    ````text
+    ~ update
+    ```
+    </details>
+    ````
+
+    </details>
+    ");
+}
+
+#[test]
+fn a_text_that_is_too_long_loses_its_middle() {
+    let entries = vec![entry("/a b", Action::Create, "not recorded")];
+    let lines = (0..100).map(|number| format!("line {number} of the plan\n"));
+    let text = lines.collect::<Vec<_>>().concat();
+    let printed = Printed::of(&[("/a b", &text)]);
+    let page = printed.page(&plan(entries, &[]), LEAST_MARKDOWN_BYTES);
+    insta::assert_snapshot!(page, @"
+    ### `orch plan`
+
+    Plan: 1 to create, 0 to update, 0 to replace, 0 to delete; 0 unchanged.
+
+    | | stack | action | reason | resources |
+    | --- | --- | --- | --- | --- |
+    | `+` | `/a b` | create | not recorded |  |
+
+    <details>
+    <summary><code>/a b</code>: create</summary>
+
+    ```text
+    line 0 of the plan
+    line 1 of the plan
+    line 2 of the plan
+    line 3 of the plan
+    line 4 of the plan
+    line 5 of the plan
+    line 6 of the plan
+    line 7 of the plan
+    line 8 of the plan
+    line 9 of the plan
+    line 10 of the plan
+    line 11 of the plan
+    line 12 of the plan
+    line 13 of the plan
+
+    orch: 1.4 KiB are left out here; all of it: orch runs logs 01a1ffb4 /a b
+
+    line 86 of the plan
+    line 87 of the plan
+    line 88 of the plan
+    line 89 of the plan
+    line 90 of the plan
+    line 91 of the plan
+    line 92 of the plan
+    line 93 of the plan
+    line 94 of the plan
+    line 95 of the plan
+    line 96 of the plan
+    line 97 of the plan
+    line 98 of the plan
+    line 99 of the plan
+    ```
+
+    </details>
+    ");
+}
+
+#[test]
+fn the_table_comes_before_what_tools_say_and_is_cut_itself() {
+    let paths: Vec<String> = (10..40).map(|number| format!("/stack-{number}")).collect();
+    let entries = paths
+        .iter()
+        .map(|path| entry(path, Action::Create, "not recorded"));
+    let texts: Vec<_> = paths.iter().map(|path| (&**path, "a line\n")).collect();
+    let plan = plan(entries.collect(), &[]);
+    let page = Printed::of(&texts).page(&plan, LEAST_MARKDOWN_BYTES);
+    insta::assert_snapshot!(page, @"
+    ### `orch plan`
+
+    Plan: 30 to create, 0 to update, 0 to replace, 0 to delete; 0 unchanged.
+
+    | | stack | action | reason | resources |
+    | --- | --- | --- | --- | --- |
+    | `+` | `/stack-10` | create | not recorded |  |
+    | `+` | `/stack-11` | create | not recorded |  |
+    | `+` | `/stack-12` | create | not recorded |  |
+    | `+` | `/stack-13` | create | not recorded |  |
+    | `+` | `/stack-14` | create | not recorded |  |
+    | `+` | `/stack-15` | create | not recorded |  |
+    | `+` | `/stack-16` | create | not recorded |  |
+    | `+` | `/stack-17` | create | not recorded |  |
+    | `+` | `/stack-18` | create | not recorded |  |
+    | `+` | `/stack-19` | create | not recorded |  |
+    | `+` | `/stack-20` | create | not recorded |  |
+    | `+` | `/stack-21` | create | not recorded |  |
+    | `+` | `/stack-22` | create | not recorded |  |
+    | `+` | `/stack-23` | create | not recorded |  |
+    | `+` | `/stack-24` | create | not recorded |  |
+
+    15 more stacks are left out here.
+
+    The output of 30 stacks is left out here; `orch runs logs 01a1ffb4` shows all of it.
+    ");
+    let page = Printed::of(&texts).page(&plan, 3000);
+    assert_eq!(page.matches("| `/stack-").count(), 30, "{page}");
+    assert!(page.contains("<details>"), "{page}");
+    assert!(
+        page.contains("is left out here; `orch runs logs 01a1ffb4` shows"),
+        "{page}"
+    );
+}
+
+/// Every count in the summary has as many digits as a large project could need.
+#[test]
+fn what_is_never_left_out_has_room_on_the_smallest_page() {
+    let mut entries: Vec<PlanEntry> = (0..40_000)
+        .map(|number| {
+            let action = [
+                Action::Create,
+                Action::Update,
+                Action::Replace,
+                Action::Delete,
+                Action::Adopt,
+                Action::Read,
+                Action::NoOp,
+            ][number % 7];
+            entry(&format!("/{number}"), action, "")
+        })
+        .collect();
+    entries[0].blocked = Some("x".repeat(1000));
+    entries[6].after = vec![stack_path("/y")];
+    let mut plan = plan(entries, &[("/broken", "exit status 1")]);
+    plan.mode = PlanMode::RefreshOnly;
+    plan.id = "0198a1ff-b400-7000-8000-000000000000".to_owned();
+    plan.without_driver = 100_000;
+    let mut printed = Printed::default();
+    for entry in plan.entries.iter().take(20) {
+        let path = entry.stack.as_str().to_owned();
+        printed.0.insert(path, (b"x".repeat(1000), false));
+    }
+    let page = printed.page(&plan, LEAST_MARKDOWN_BYTES);
+    assert!(page.len() <= LEAST_MARKDOWN_BYTES, "{}", page.len());
+    for told in [
+        "marked `?`",
+        "blocked.",
+        "failed",
+        "more stacks",
+        "`orch runs logs",
+    ] {
+        assert!(page.contains(told), "{told}: {page}");
+    }
+}
+
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(Vec::new()),
+        prop::collection::vec(any::<u8>(), 0..3000),
+        "[`~\n x]{0,2000}".prop_map(String::into_bytes),
+        "\\PC{0,1000}".prop_map(String::into_bytes),
+        Just(b"````\n</details>\n<details>\n".repeat(300)),
+        Just("ü€🚀".repeat(1000).into_bytes()),
+    ]
+}
+
+fn stack() -> impl Strategy<Value = (String, PlanEntry, Vec<u8>, bool)> {
+    let path = prop_oneof![
+        "/[a-z]{1,8}",
+        "/[`|<>&*_@#\\\\ a-z]{1,30}[a-z]",
+        "/[^/\\x00\\PC]{1,200}x",
+    ];
+    let path = path.prop_filter("a path", |path| StackPath::parse(path).is_some());
+    let action = prop_oneof![
+        Just(Action::NoOp),
+        Just(Action::Create),
+        Just(Action::Update),
+        Just(Action::Replace),
+        Just(Action::Read),
+    ];
+    let blocked = prop::option::of("[`|<>\n a-z]{1,300}");
+    let parts = (
+        path,
+        action,
+        "[`|<>\n a-z]{0,300}",
+        blocked,
+        text(),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    parts.prop_map(|(path, action, reason, blocked, text, waits, has_failed)| {
+        let mut entry = entry(&path, action, &reason);
+        entry.blocked = blocked;
+        if waits {
+            entry.after = vec![stack_path("/`before`")];
+        }
+        (path, entry, text, has_failed)
+    })
+}
+
+/// Checks that every block of code ends, and every `<details>`: outside of code, their lines alternate.
+fn check_balance(page: &str) -> Result<(), TestCaseError> {
+    let mut fence: Option<&str> = None;
+    let mut is_open = false;
+    for line in page.lines() {
+        match (fence, line) {
+            (Some(end), line) if line == end => fence = None,
+            (None, line) if line.starts_with("```") => {
+                prop_assert!(is_open && line.ends_with("text"), "{}", page);
+                fence = line.strip_suffix("text");
+            }
+            (None, "<details>") => {
+                prop_assert!(!is_open, "{}", page);
+                is_open = true;
+            }
+            (None, "</details>") => {
+                prop_assert!(is_open, "{}", page);
+                is_open = false;
+            }
+            _ => {}
+        }
+    }
+    prop_assert!(fence.is_none() && !is_open, "{}", page);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_page_is_too_long_and_nothing_on_it_stays_open(
+        stacks in prop::collection::vec(stack(), 0..20),
+        limit in LEAST_MARKDOWN_BYTES..20_000,
+    ) {
+        let mut printed = Printed::default();
+        let mut entries = BTreeMap::new();
+        for (path, entry, text, has_failed) in stacks {
+            printed.0.insert(path.clone(), (text, has_failed));
+            entries.insert(path, entry);
+        }
+        let plan = plan(entries.into_values().collect(), &[]);
+        let n_shown = plan.entries.iter().filter(|entry| is_shown(entry)).count();
+        let whole = printed.page(&plan, usize::MAX);
+        for limit in [limit, whole.len().max(LEAST_MARKDOWN_BYTES)] {
+            let page = printed.page(&plan, limit);
+            prop_assert!(page.len() <= limit, "{} > {limit}", page.len());
+            prop_assert_eq!(page == whole, whole.len() <= limit);
+            check_balance(&page)?;
+            let n_rows = page.lines().filter(|line| line.starts_with("| ") && line.ends_with(" |"));
+            let n_rows = n_rows.count().saturating_sub(2);
+            let missing = page.lines().find_map(|line| line.split_once(" more stack"));
+            let n_missing = missing.map_or(0, |(count, _)| count.parse().unwrap());
+            prop_assert_eq!(n_rows + n_missing, n_shown, "{}", page);
+        }
+    }
+}
