@@ -40,7 +40,7 @@ pub(super) fn end(log: io::Result<LogReader>, limit: usize) -> Option<Quote> {
 pub(super) fn excerpt(
     log: io::Result<LogReader>,
     from: u64,
-    shown_by: &str,
+    shown_by: Option<&str>,
     limit: usize,
 ) -> Option<String> {
     let text = log.and_then(|log| excerpt_of(log, from, shown_by, limit));
@@ -48,17 +48,25 @@ pub(super) fn excerpt(
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Returns the line that says how much is left out where it stands, and which command shows all.
-pub(super) fn left_out_line(left_out: u64, shown_by: &str) -> String {
+/// Returns the line that says how much is left out where it stands, and which command shows all, if any does.
+pub(super) fn left_out_line(left_out: u64, shown_by: Option<&str>) -> String {
     let size = bytes(left_out);
-    format!("orch: {size} are left out here; all of it: {shown_by}")
+    match shown_by {
+        Some(command) => format!("orch: {size} are left out here; all of it: {command}"),
+        None => format!("orch: {size} are left out here"),
+    }
 }
 
 fn unreadable(error: &io::Error) -> String {
     clean(format!("orch: the output cannot be read: {error}").as_bytes())
 }
 
-fn excerpt_of(mut log: LogReader, from: u64, shown_by: &str, limit: usize) -> io::Result<String> {
+fn excerpt_of(
+    mut log: LogReader,
+    from: u64,
+    shown_by: Option<&str>,
+    limit: usize,
+) -> io::Result<String> {
     log.skip_to(from)?;
     let mut at = from;
     let mut first = Vec::new();
@@ -212,7 +220,7 @@ mod tests {
         log.write(Stream::Stdout, b"five").unwrap();
         let excerpt = |from, limit| {
             let log = logs.reader(1, "/a", 1).map(|log| log.unwrap());
-            excerpt(log, from, "command", limit)
+            excerpt(log, from, Some("command"), limit)
         };
         let whole = "one\ntwo\nthree\nfour\nfive";
         assert_eq!(excerpt(13, 100).as_deref(), Some(whole));

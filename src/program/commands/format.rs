@@ -1,7 +1,10 @@
 //! `--format`: whether a command writes for people or for programs.
 
-use clap::ValueEnum;
-use orch::report::Document;
+use clap::{Args, ValueEnum};
+use orch::report::{Document, MARKDOWN_BYTES};
+
+use super::reports::max_bytes;
+use crate::program::error::{ProgramError, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -15,5 +18,52 @@ impl Format {
     /// Returns the JSON document that standard output expects, if any.
     pub(super) fn document(self, document: Document) -> Option<Document> {
         (self == Format::Json).then_some(document)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// For the comment of a pull request
+    Markdown,
+}
+
+/// In which format a plan is printed.
+#[derive(Debug, Args)]
+pub(crate) struct PlanFormatArgs {
+    /// The format of the plan
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
+    pub(super) format: PlanFormat,
+
+    /// The maximum size of `--format markdown` [default: 65536]
+    ///
+    /// The default is the limit for a comment on GitHub. What the tools printed is cut to what the table
+    /// leaves, and stacks that have no room in the table are counted. The minimum is 1024.
+    #[arg(long, value_name = "BYTES", value_parser = max_bytes())]
+    max_bytes: Option<u64>,
+}
+
+impl PlanFormatArgs {
+    /// Returns the JSON document that standard output expects, if any.
+    pub(super) fn document(&self) -> Option<Document> {
+        (self.format == PlanFormat::Json).then_some(Document::Stacks)
+    }
+
+    /// Returns how long a page of Markdown gets at most.
+    ///
+    /// # Errors
+    ///
+    /// If the user says so, and wants no Markdown.
+    pub(super) fn max_bytes(&self) -> Result<usize> {
+        match self.max_bytes {
+            Some(_) if self.format != PlanFormat::Markdown => Err(ProgramError::usage(
+                "`--max-bytes` is about Markdown: add `--format markdown`",
+            )),
+            Some(bytes) => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            None => Ok(MARKDOWN_BYTES),
+        }
     }
 }

@@ -27,6 +27,7 @@ mod selection_flags;
 mod show;
 mod standings;
 mod state;
+mod step_summary;
 mod terramate;
 mod trigger;
 mod validate;

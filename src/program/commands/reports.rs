@@ -1,6 +1,5 @@
 //! `--report`: files that tell people and other programs what happened in a run.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -12,6 +11,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use orch::record::logs::Logs;
 use orch::report::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES, ReportFormat, ShownRun, write_report};
 
+use super::step_summary::StepSummary;
 use super::working_directory;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -51,12 +51,9 @@ enum Target {
     File(PathBuf),
     /// A pipe or a device, which is written to.
     Device(PathBuf),
-    /// The step summary of GitHub Actions: a file to which every program in the step may append.
-    StepSummary(PathBuf),
+    /// The step summary of GitHub Actions.
+    StepSummary(StepSummary),
 }
-
-/// The maximum size of a step summary, in bytes.
-const STEP_SUMMARY_BYTES: usize = 1 << 20;
 
 /// Reports that passed the checks before the run.
 #[derive(Debug)]
@@ -65,8 +62,8 @@ pub(crate) struct Reports {
     max_bytes: usize,
 }
 
-/// Parses the limit of a Markdown report.
-fn max_bytes() -> impl TypedValueParser<Value = u64> {
+/// Parses the limit of a page of Markdown.
+pub(super) fn max_bytes() -> impl TypedValueParser<Value = u64> {
     clap::value_parser!(u64).range(LEAST_MARKDOWN_BYTES as u64..)
 }
 
@@ -255,10 +252,8 @@ impl Reports {
     /// Adds the step summary, in a job of GitHub Actions.
     #[must_use]
     pub(crate) fn with_step_summary(mut self) -> Self {
-        let is_github = env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
-        let file = env::var_os("GITHUB_STEP_SUMMARY").filter(|file| is_github && !file.is_empty());
-        if let Some(file) = file {
-            let target = Target::StepSummary(file.into());
+        if let Some(summary) = StepSummary::of_job() {
+            let target = Target::StepSummary(summary);
             self.wanted.push((ReportFormat::Markdown, target));
         }
         self
@@ -282,14 +277,11 @@ impl Reports {
         let mut are_written = true;
         for (format, target) in &self.wanted {
             let max_bytes = match target {
-                Target::StepSummary(file) => {
-                    let length = fs::metadata(file).map_or(0, |metadata| metadata.len());
-                    let used = usize::try_from(length).unwrap_or(usize::MAX);
-                    let left = STEP_SUMMARY_BYTES.saturating_sub(used);
-                    if left < LEAST_MARKDOWN_BYTES {
-                        continue; // GitHub shows nothing of a summary that is too long
-                    }
-                    left
+                Target::StepSummary(summary) => {
+                    let Some(room) = summary.room() else {
+                        continue;
+                    };
+                    room
                 }
                 _ => self.max_bytes,
             };
@@ -300,9 +292,9 @@ impl Reports {
             if let Err(error) = target.write(write_to) {
                 let place = match target {
                     Target::Stdout => "-".into(),
-                    Target::File(file) | Target::Device(file) | Target::StepSummary(file) => {
-                        file.to_string_lossy()
-                    }
+                    Target::File(file)
+                    | Target::Device(file)
+                    | Target::StepSummary(StepSummary(file)) => file.to_string_lossy(),
                 };
                 console::warning(&format!(
                     "the report `{place}` could not be written: {error}"
@@ -324,12 +316,7 @@ impl Target {
                 content(&mut out)?;
                 out.flush()
             }
-            Target::StepSummary(file) => {
-                let file = File::options().append(true).create(true).open(file)?;
-                let mut out = BufWriter::new(file);
-                content(&mut out)?;
-                out.flush()
-            }
+            Target::StepSummary(summary) => summary.append(content),
             Target::Device(file) => {
                 let mut out = BufWriter::new(File::options().write(true).open(file)?);
                 content(&mut out)?;

@@ -13,9 +13,9 @@ use orch::plan::{SavedPlan, SavedPlanError};
 use orch::printable::printable;
 use orch::project::environment::Environments;
 use orch::project::{Problems, Project};
-use orch::report::{write_plan, write_plan_json};
+use orch::report::{ToolTexts, write_plan, write_plan_json, write_plan_markdown};
 
-use super::format::Format;
+use super::format::{PlanFormat, PlanFormatArgs};
 use super::{Loaded, Reads, host_environment, working_directory};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -38,22 +38,29 @@ pub(crate) struct ShowArgs {
     pub(crate) file: PathBuf,
 
     /// Let the tool of this stack show its plan
-    #[arg(value_name = "STACK", conflicts_with = "format")]
+    #[arg(value_name = "STACK", conflicts_with_all = ["format", "max_bytes"])]
     pub(crate) stack: Option<String>,
 
-    /// The format of the plan
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) format: PlanFormatArgs,
 }
 
 pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
+    let max_bytes = args.format.max_bytes()?;
     let file = working_directory(chdir)?.join(&args.file);
     let (saved, archive) = SavedPlan::read(&file).map_err(|error| unreadable(&args.file, error))?;
     let mut out = console::stdout();
     let Some(written) = &args.stack else {
-        match args.format {
-            Format::Text => write_plan(&mut out, &saved.plan)?,
-            Format::Json => {
+        match args.format.format {
+            PlanFormat::Text => write_plan(&mut out, &saved.plan)?,
+            PlanFormat::Markdown => {
+                let texts = ToolTexts {
+                    of: &|_| None,
+                    run: None,
+                };
+                write_plan_markdown(&mut out, &saved.plan, &texts, max_bytes)?;
+            }
+            PlanFormat::Json => {
                 write_plan_json(
                     &mut out,
                     &saved.plan,

@@ -21,12 +21,19 @@ pub struct ToolText {
     pub log: io::Result<LogReader>,
     /// Where the plan begins in it; none if the tool failed, so that all of it may say why.
     pub plan_from: Option<u64>,
-    /// The command that shows all of it.
-    pub shown_by: String,
+    /// The command that shows all of it, if any does.
+    pub shown_by: Option<String>,
+}
+
+/// What the tools have printed.
+pub struct ToolTexts<'a> {
+    /// Returns that of a stack, if its tool has printed anything. It may be asked several times.
+    pub of: &'a dyn Fn(&StackPath) -> Option<ToolText>,
+    /// The run in which they were asked, if it is on record.
+    pub run: Option<&'a str>,
 }
 
 /// Writes a plan as Markdown within a limit in bytes, which is at least [`super::super::LEAST_MARKDOWN_BYTES`].
-/// `printed` is asked for what the tool of a stack has printed, perhaps several times.
 ///
 /// # Errors
 ///
@@ -34,10 +41,10 @@ pub struct ToolText {
 pub fn write_plan_markdown(
     out: &mut impl Write,
     plan: &Plan,
-    printed: &dyn Fn(&StackPath) -> Option<ToolText>,
+    texts: &ToolTexts<'_>,
     limit: usize,
 ) -> io::Result<()> {
-    out.write_all(fit(&PlanPage::new(plan, printed), limit).as_bytes())
+    out.write_all(fit(&PlanPage::new(plan, texts), limit).as_bytes())
 }
 
 /// A row of the table.
@@ -77,6 +84,16 @@ impl Row<'_> {
         }
     }
 
+    /// Returns whether it is worth showing what the tool has printed: not if that says that there is
+    /// nothing to do, or will no longer hold when it is decided.
+    fn shows(&self, text: &ToolText) -> bool {
+        match self {
+            Row::Failed(_) => true,
+            Row::Entry(entry) if entry.is_undecided() => text.plan_from.is_none(),
+            Row::Entry(entry) => entry.action != Action::Adopt,
+        }
+    }
+
     fn counts(&self) -> Option<String> {
         match self {
             Row::Entry(entry) if entry.blocked.is_none() && !entry.is_undecided() => {
@@ -94,17 +111,16 @@ struct PlanPage<'a> {
     rows: Vec<Row<'a>>,
     /// Those whose tools have printed something.
     printing: Vec<Row<'a>>,
-    printed: &'a dyn Fn(&StackPath) -> Option<ToolText>,
-    run: &'a str,
+    texts: &'a ToolTexts<'a>,
 }
 
 impl<'a> PlanPage<'a> {
-    fn new(plan: &'a Plan, printed: &'a dyn Fn(&StackPath) -> Option<ToolText>) -> Self {
+    fn new(plan: &'a Plan, texts: &'a ToolTexts<'a>) -> Self {
         let failed = plan.failed.iter().map(Row::Failed);
         let entries = plan.entries.iter().filter(|entry| is_shown(entry));
         let mut rows: Vec<Row> = failed.chain(entries.map(Row::Entry)).collect();
         rows.sort_by_key(Row::rank);
-        let has_printed = |row: &Row| printed(row.stack()).is_some();
+        let has_printed = |row: &Row| (texts.of)(row.stack()).is_some_and(|text| row.shows(&text));
         let printing = rows.iter().copied().filter(has_printed).collect();
         let command = match plan.mode {
             PlanMode::Normal => "orch plan",
@@ -116,8 +132,7 @@ impl<'a> PlanPage<'a> {
             notes: notes(plan),
             rows,
             printing,
-            printed,
-            run: &plan.id,
+            texts,
         }
     }
 }
@@ -182,18 +197,19 @@ impl Content for PlanPage<'_> {
             log,
             plan_from,
             shown_by,
-        } = (self.printed)(row.stack())?;
+        } = (self.texts.of)(row.stack())?;
+        let shown_by = shown_by.as_deref();
         let path = row.stack().as_str();
         let Some(from) = plan_from else {
             let end = end(log, limit)?;
             if end.left_out == 0 {
                 return Some(folded(path, "output", &end.text));
             }
-            let line = left_out_line(end.left_out, &shown_by);
+            let line = left_out_line(end.left_out, shown_by);
             let lines = format!("{line}\n\n{}", end.text);
             return Some(folded(path, "the end of the output", &lines));
         };
-        let lines = excerpt(log, from, &shown_by, limit)?;
+        let lines = excerpt(log, from, shown_by, limit)?;
         let (action, _) = row.action_and_reason();
         let what = match row.counts() {
             Some(counts) => format!("{action} {counts}"),
@@ -203,13 +219,12 @@ impl Content for PlanPage<'_> {
     }
 
     fn unquoted(&self, count: usize) -> String {
-        let shown_by = code(&format!("orch runs logs {}", self.run));
-        match count {
-            1 => format!("\nThe output of 1 stack is left out here; {shown_by} shows it.\n"),
-            more => format!(
-                "\nThe output of {more} stacks is left out here; {shown_by} shows all of it.\n"
-            ),
-        }
+        let stacks = if count == 1 { "stack" } else { "stacks" };
+        let run = self.texts.run;
+        let shown_by = run.map(|run| code(&format!("orch runs logs {run}")));
+        let shown_by = shown_by.map(|command| format!("; {command} shows it"));
+        let shown_by = shown_by.unwrap_or_default();
+        format!("\nThe output of {count} {stacks} is left out here{shown_by}.\n")
     }
 }
 

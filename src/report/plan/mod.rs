@@ -5,7 +5,7 @@ mod markdown;
 mod text;
 
 pub use json::write_plan_json;
-pub use markdown::{ToolText, write_plan_markdown};
+pub use markdown::{ToolText, ToolTexts, write_plan_markdown};
 pub use text::write_plan;
 
 use crate::driver::Counts;

@@ -4,6 +4,7 @@ mod asked;
 mod drivers;
 mod hostile;
 mod json;
+mod markdown;
 mod remembered;
 mod saved;
 mod terraform;

@@ -17,12 +17,36 @@ output "fixed" {
 }
 "#;
 
-#[test]
-fn terraform_is_recognised_and_its_plan_is_read() {
-    let is_there = std::process::Command::new("terraform")
+/// Returns whether there is Terraform.
+fn has_terraform() -> bool {
+    let version = std::process::Command::new("terraform")
         .arg("version")
         .output();
-    if is_there.is_err() {
+    version.is_ok()
+}
+
+#[test]
+fn a_page_has_what_terraform_plans_and_not_how_it_was_initialised() {
+    if !has_terraform() {
+        return skipped("there is no terraform on the PATH");
+    }
+    let sandbox = Sandbox::new("");
+    sandbox.write("/net/stack.orch.hcl", "stack {\n}\n");
+    let many = "resource \"terraform_data\" \"a\" {\n  count = 40\n}\n";
+    sandbox.write("/net/main.tf", many);
+    let page = sandbox.orch("plan --format markdown --max-bytes 4000 -o saved");
+    assert_eq!(page.code(), 0, "{page:?}");
+    assert!(page.stdout.contains("```text\nTerraform used"), "{page:?}");
+    assert!(page.stdout.contains("Plan: 40 to add"), "{page:?}");
+    let all = "all of it: orch show saved /net";
+    assert!(page.stdout.contains(all), "{page:?}");
+    let whole = sandbox.orch("show saved /net").stdout;
+    assert_eq!(whole.matches("will be created").count(), 40, "{whole}");
+}
+
+#[test]
+fn terraform_is_recognised_and_its_plan_is_read() {
+    if !has_terraform() {
         return skipped("there is no terraform on the PATH");
     }
     let sandbox = Sandbox::new("");

@@ -1,7 +1,7 @@
 //! Asking the tools: a run of its own, whose output is shown only where a tool fails.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use orch::printable::printable;
 use orch::project::discover::RootRule;
 use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
+use orch::record::logs::LogReader;
 use orch::report::failure_text;
 use orch::run::begun::Circumstances;
 use orch::run::event::{Outcome, RunSummary};
@@ -27,6 +28,7 @@ use orch::selection::select::Query;
 use tempfile::TempDir;
 
 use super::entries::Needed;
+use super::starts::PlanStarts;
 use super::{PlanningArgs, Subject};
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
@@ -52,8 +54,7 @@ pub(super) struct AskedTools {
     pub(super) answers: BTreeMap<StackIndex, std::result::Result<Answer, String>>,
     /// The runs in which they were asked.
     rounds: Vec<Round>,
-    /// Of each stack the round, its turn and its last attempt.
-    attempts: BTreeMap<StackPath, (usize, usize, u32)>,
+    turns: BTreeMap<StackPath, EndedTurn>,
     /// The folder of all rounds, until this is dropped.
     folder: Option<TempDir>,
 }
@@ -66,6 +67,20 @@ struct Round {
     output: EndedOutput,
 }
 
+/// The turn of a tool.
+struct EndedTurn {
+    /// The round.
+    round: usize,
+    /// Its number in that, from 0.
+    number: usize,
+    /// Its last attempt.
+    attempt: u32,
+    /// Where in the log of that attempt the plan begins, if the tool has not failed.
+    plan_from: Option<u64>,
+    /// Whether the tool can show its plans.
+    shows_plans: bool,
+}
+
 impl AskedTools {
     /// Returns what is known before anybody is asked.
     pub(super) fn none(loaded: &Loaded) -> Self {
@@ -73,17 +88,38 @@ impl AskedTools {
             id: new_id(&loaded.project.root),
             answers: BTreeMap::new(),
             rounds: Vec::new(),
-            attempts: BTreeMap::new(),
+            turns: BTreeMap::new(),
             folder: None,
         }
     }
 
     /// Returns the plan that the tool of a stack has written, if it has.
     pub(super) fn plan_of(&self, stack: &StackPath) -> Option<PathBuf> {
-        let &(round, turn, _) = self.attempts.get(stack)?;
-        let folder = ask::folder_of(self.rounds[round].folder.path(), turn);
+        let turn = self.turns.get(stack)?;
+        let folder = ask::folder_of(self.rounds[turn.round].folder.path(), turn.number);
         let plan = folder.join(PLAN_FILE);
         plan.is_file().then_some(plan)
+    }
+
+    /// Returns whether the tool of a stack has written a plan that it can show.
+    pub(super) fn has_shown_plan(&self, stack: &StackPath) -> bool {
+        let turn = self.turns.get(stack);
+        turn.is_some_and(|turn| turn.shows_plans) && self.plan_of(stack).is_some()
+    }
+
+    /// Returns whether what the tools have printed stays on record.
+    pub(super) fn is_recorded(&self) -> bool {
+        let mut rounds = self.rounds.iter();
+        rounds.any(|round| round.output.is_kept())
+    }
+
+    /// Returns what the tool of a stack has printed, if anything, and where in it the plan begins, if the
+    /// tool has not failed.
+    pub(super) fn log(&self, stack: &StackPath) -> Option<(io::Result<LogReader>, Option<u64>)> {
+        let turn = self.turns.get(stack)?;
+        let logs = self.rounds[turn.round].output.logs.as_ref()?;
+        let log = logs.reader(turn.number + 1, stack.as_str(), turn.attempt);
+        Some((log.transpose()?, turn.plan_from))
     }
 
     /// Shows on stderr what the tool of a stack has printed.
@@ -92,20 +128,12 @@ impl AskedTools {
         // A reason may quote what a driver has written.
         let why = printable(why);
         writers.say(&format!("orch: {}: {why}\n", printable(stack.as_str())));
-        let Some(&(round, turn, attempt)) = self.attempts.get(stack) else {
-            return Ok(());
-        };
-        let Some(logs) = &self.rounds[round].output.logs else {
+        let Some((log, _)) = self.log(stack) else {
             return Ok(());
         };
         let failed = "failed to read what a tool has printed";
-        let log = logs
-            .reader(turn + 1, stack.as_str(), attempt)
-            .context(failed)?;
-        if let Some(log) = log {
-            writers.log(log).context(failed)?;
-            writers.end_text();
-        }
+        writers.log(log.context(failed)?).context(failed)?;
+        writers.end_text();
         Ok(())
     }
 }
@@ -169,7 +197,8 @@ pub(super) fn ask(
         tasks.find(|task| task.arguments.first().is_some_and(|it| it == "plan"))
     });
     let plans: Vec<Option<Task>> = plans.map(Option::<&Task>::cloned).collect();
-    let (summary, output) = carry_out(loaded, args, query, &asked.id, place.path(), asking)?;
+    let (summary, output, starts) =
+        carry_out(loaded, args, query, &asked.id, place.path(), asking)?;
     if summary.signal.is_some() {
         return Ok(Err(ExitStatus::Run(summary.exit_status())));
     }
@@ -177,8 +206,6 @@ pub(super) fn ask(
         let number = ending.turn.get();
         let question = &questions[number];
         let path = &project.stacks[question.stack].path;
-        let attempt = (asked.rounds.len(), number, ending.attempts);
-        asked.attempts.insert(path.clone(), attempt);
         let answer = if ending.outcome == Outcome::Succeeded {
             let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
             let folder = ask::folder_of(folder.path(), number);
@@ -196,6 +223,15 @@ pub(super) fn ask(
         } else {
             Err(failure_text(ending).unwrap_or_else(|| "its tool was not asked".to_owned()))
         };
+        let start = starts.get(&number).copied().unwrap_or_default();
+        let turn = EndedTurn {
+            round: asked.rounds.len(),
+            number,
+            attempt: ending.attempts,
+            plan_from: answer.is_ok().then_some(start),
+            shows_plans: question.driver.tool.is_some(),
+        };
+        asked.turns.insert(path.clone(), turn);
         asked.answers.insert(question.stack, answer);
     }
     asked.rounds.push(Round { folder, output });
@@ -221,7 +257,8 @@ pub(in crate::program::commands) fn cannot_ask(
     }
 }
 
-/// Runs the tools; shows only how far they are, on a terminal.
+/// Runs the tools; shows only how far they are, on a terminal. Also returns where plans begin that do not
+/// begin with their logs, by turn.
 fn carry_out(
     loaded: &Loaded,
     args: &PlanningArgs,
@@ -229,7 +266,7 @@ fn carry_out(
     id: &str,
     folder: &Path,
     asking: Asking,
-) -> Result<(Arc<RunSummary>, EndedOutput)> {
+) -> Result<(Arc<RunSummary>, EndedOutput, BTreeMap<usize, u64>)> {
     let root = &loaded.project.root;
     let jobs = args.jobs();
     let run = DriverRun {
@@ -252,6 +289,7 @@ fn carry_out(
         events: None,
         inbox: None,
     };
+    let turns = asking.execution.turns.clone();
     let begun = begin(
         asking.execution,
         asking.tasks,
@@ -284,12 +322,14 @@ fn carry_out(
             past: &HashMap::new,
         },
     )?;
-    let ended = begun.carry_out(output.streams(), &mut [&mut output], None);
+    let logs = output.logs().expect("the output is captured");
+    let mut starts = PlanStarts::new(logs, &turns);
+    let ended = begun.carry_out(output.streams(), &mut [&mut output, &mut starts], None);
     let output = output.end();
     if let Some(problem) = ended.problem {
         console::warning(&problem.to_string());
     }
-    Ok((ended.summary, output))
+    Ok((ended.summary, output, starts.into_offsets()))
 }
 
 /// Removes the folders that killed plans have left beside ours: while we hold the lock, nobody uses them.

@@ -4,7 +4,9 @@ mod ahead;
 pub(super) mod ask;
 mod entries;
 mod grounds;
+mod markdown;
 mod remembered;
+mod starts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -28,7 +30,7 @@ use orch::selection::select::{PathFilter, Query, Selection};
 use orch::state::document;
 
 use self::ask::AskedTools;
-use super::format::Format;
+use super::format::{PlanFormat, PlanFormatArgs};
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
@@ -44,6 +46,7 @@ Examples:
   orch plan --refresh-only                   what has drifted
   orch plan --match sandbox --destroy        what a destroy would delete
   orch plan --format json
+  orch plan --format markdown > comment.md   for a pull request
   orch plan -- -target=aws_instance.web      words for each `terraform plan`";
 
 /// Show what an apply would do, over all stacks
@@ -79,9 +82,8 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,
 
-    /// The format of the plan
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) format: PlanFormatArgs,
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
@@ -153,8 +155,8 @@ pub(super) struct Planned {
     pub(super) saved: SavedPlan,
     /// The plans of the tools, in the order in which that counts them.
     pub(super) plans: Vec<PathBuf>,
-    /// Keeps these until this is dropped.
-    _asked: AskedTools,
+    /// What the tools have answered; keeps these until it is dropped.
+    asked: AskedTools,
 }
 
 impl PlanRequest<'_> {
@@ -183,6 +185,7 @@ impl PlanArgs {
 }
 
 pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
+    let max_bytes = args.format.max_bytes()?;
     let file = match &args.out {
         Some(file) => Some(working_directory(chdir)?.join(file)),
         None => None,
@@ -197,7 +200,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         replace: &args.modes.replace,
         is_kept: file.is_some(),
         guard: None,
-        document: args.format.document(Document::Stacks),
+        document: args.format.document(),
     };
     let planned = match planned(chdir, &request)? {
         ControlFlow::Continue(planned) => planned,
@@ -205,11 +208,14 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     };
     let (loaded, plan) = (&planned.loaded, &planned.saved.plan);
     let mut out = console::stdout();
-    match args.format {
-        Format::Text => write_plan(&mut out, plan)?,
-        Format::Json => write_plan_json(&mut out, plan, &loaded.project, &loaded.problems)?,
+    let (asked, typed) = (&planned.asked, args.out.as_deref());
+    match args.format.format {
+        PlanFormat::Text => write_plan(&mut out, plan)?,
+        PlanFormat::Json => write_plan_json(&mut out, plan, &loaded.project, &loaded.problems)?,
+        PlanFormat::Markdown => markdown::write(&mut out, plan, asked, typed, max_bytes)?,
     }
     out.flush()?;
+    markdown::append_to_step_summary(plan, asked, typed);
     if !plan.failed.is_empty() {
         if file.is_some() {
             console::note("a tool failed, so no file was written");
@@ -280,7 +286,7 @@ pub(super) fn planned(
     Ok(ControlFlow::Continue(Planned {
         saved,
         plans,
-        _asked: asked,
+        asked,
         loaded,
     }))
 }

@@ -72,11 +72,15 @@ impl Printed {
             Some(ToolText {
                 log: logs.reader(number, path, 1).transpose()?,
                 plan_from: (!has_failed).then_some(0),
-                shown_by: format!("orch runs logs 01a1ffb4 {path}"),
+                shown_by: Some(format!("orch runs logs 01a1ffb4 {path}")),
             })
         };
         let mut out = Vec::new();
-        write_plan_markdown(&mut out, plan, &printed, limit).unwrap();
+        let texts = ToolTexts {
+            of: &printed,
+            run: Some(&plan.id),
+        };
+        write_plan_markdown(&mut out, plan, &texts, limit).unwrap();
         String::from_utf8(out).unwrap()
     }
 }
@@ -234,7 +238,7 @@ fn the_table_comes_before_what_tools_say_and_is_cut_itself() {
 
     15 more stacks are left out here.
 
-    The output of 30 stacks is left out here; `orch runs logs 01a1ffb4` shows all of it.
+    The output of 30 stacks is left out here; `orch runs logs 01a1ffb4` shows it.
     ");
     let page = Printed::of(&texts).page(&plan, 3000);
     assert_eq!(page.matches("| `/stack-").count(), 30, "{page}");

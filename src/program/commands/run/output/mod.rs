@@ -190,7 +190,14 @@ pub(in crate::program::commands) struct EndedOutput {
     /// Its logs, if it was captured.
     pub(in crate::program::commands) logs: Option<Logs>,
     /// Their temporary location, if they are not kept.
-    _temporary: Option<TempDir>,
+    temporary: Option<TempDir>,
+}
+
+impl EndedOutput {
+    /// Returns whether its logs stay.
+    pub(in crate::program::commands) fn is_kept(&self) -> bool {
+        self.logs.is_some() && self.temporary.is_none()
+    }
 }
 
 impl Output {
@@ -289,12 +296,20 @@ impl Output {
         }
     }
 
+    /// Returns the logs, if the output is captured.
+    pub(in crate::program::commands) fn logs(&self) -> Option<Logs> {
+        match self {
+            Output::Live { .. } => None,
+            Output::Captured(captured) => Some(Logs::new(captured.logs_directory.clone())),
+        }
+    }
+
     /// Ends: everything has been printed.
     pub(in crate::program::commands) fn end(self) -> EndedOutput {
         let Output::Captured(captured) = self else {
             return EndedOutput {
                 logs: None,
-                _temporary: None,
+                temporary: None,
             };
         };
         if let Err(panic) = captured.printer.join() {
@@ -302,7 +317,7 @@ impl Output {
         }
         EndedOutput {
             logs: Some(Logs::new(captured.logs_directory)),
-            _temporary: captured.temporary,
+            temporary: captured.temporary,
         }
     }
 }

@@ -1,0 +1,73 @@
+//! Where in its log the plan of each tool begins: what `init` has printed comes before it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use orch::path::StackPath;
+use orch::project::driver::DriverStep;
+use orch::record::logs::Logs;
+use orch::run::event::{RunEvent, Sink};
+use orch::run::turn::{Step, Turn};
+
+/// Follows a run in which tools are asked.
+pub(super) struct PlanStarts {
+    logs: Logs,
+    turns: Vec<Asked>,
+    /// The offsets by turn, from 0; a plan that is not here begins with its log.
+    starts: BTreeMap<usize, u64>,
+}
+
+struct Asked {
+    stack: StackPath,
+    /// The step that plans.
+    step: usize,
+    attempt: u32,
+}
+
+impl PlanStarts {
+    pub(super) fn new(logs: Logs, turns: &[Turn]) -> Self {
+        let is_init = |step: &Step| match step {
+            Step::CommandWith(name, _) => **name == *DriverStep::Init.name(),
+            _ => false,
+        };
+        let turns = turns.iter().map(|turn| Asked {
+            stack: turn.stack.clone(),
+            step: turn.steps.iter().take_while(|step| is_init(step)).count(),
+            attempt: 1,
+        });
+        PlanStarts {
+            logs,
+            turns: turns.collect(),
+            starts: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the offsets of plans that do not begin with their logs, by turn.
+    pub(super) fn into_offsets(self) -> BTreeMap<usize, u64> {
+        self.starts
+    }
+}
+
+impl Sink for PlanStarts {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        match *event {
+            RunEvent::Started { turn, attempt } => {
+                self.turns[turn.get()].attempt = attempt;
+                self.starts.remove(&turn.get());
+            }
+            // What the step before it has printed is in the log by now.
+            RunEvent::StepStarted { turn, step } => {
+                let asked = &self.turns[turn.get()];
+                if asked.step == step {
+                    let (position, path) = (turn.get() + 1, asked.stack.as_str());
+                    let log = self.logs.file(position, path, asked.attempt);
+                    let length = fs::metadata(log).map_or(0, |log| log.len());
+                    self.starts.insert(turn.get(), length);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
