@@ -40,8 +40,8 @@ pub(crate) struct PlanFormatArgs {
 
     /// The maximum size of `--format markdown` [default: 65536]
     ///
-    /// The default is the limit for a comment on GitHub. What the tools printed is cut to what the table
-    /// leaves, and stacks that have no room in the table are counted. The minimum is 1024.
+    /// The default is the limit for a comment on GitHub. What does not fit is left out and counted. The
+    /// minimum is 1024.
     #[arg(long, value_name = "BYTES", value_parser = max_bytes())]
     max_bytes: Option<u64>,
 }

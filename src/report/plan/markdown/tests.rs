@@ -22,6 +22,7 @@ fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
         counts: None,
         resources: Vec::new(),
         is_complete: true,
+        is_planned: true,
         after: Vec::new(),
         blocked: None,
         previous_path: None,
