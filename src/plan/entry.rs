@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Pending, Standing};
 use crate::driver::{Answer, AnswerAction, Counts, Driver, PlanKind, ResourceChange};
 use crate::path::StackPath;
+use crate::plan::conditions::Condition;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
 
@@ -160,7 +161,7 @@ pub struct PlanEntry {
     /// apply.
     pub is_planned: bool,
     /// The stacks with work that it runs after: it is decided when they have ended.
-    pub after: Vec<StackPath>,
+    pub after: Condition,
     /// Why nothing is done, although something should be.
     pub blocked: Option<String>,
     /// The path that it has on record, if that is another one.

@@ -6,6 +6,7 @@ pub mod ask;
 pub mod backends;
 mod begin;
 mod commands;
+mod conditions;
 pub mod entry;
 pub mod order;
 mod planned;
@@ -15,7 +16,6 @@ pub mod upstream;
 
 pub use self::begin::{DriverRun, Purpose, begin};
 pub use self::commands::{CannotAsk, PLAN_FILE};
-pub use self::planned::{
-    FailedAsk, Plan, PlannedOperation, RequestedOptions, conditions, operations,
-};
+pub use self::conditions::{Condition, conditions};
+pub use self::planned::{FailedAsk, Plan, PlannedOperation, RequestedOptions, operations};
 pub use self::saved::{SavedPlan, SavedPlanError, SavedProject, SavedStack, is_saved_plan};

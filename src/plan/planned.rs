@@ -1,7 +1,5 @@
 //! The plan: all entries, and what is known of how they were made.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Action, PlanEntry, PlanMode};
@@ -11,7 +9,7 @@ use crate::plan::order::{Order, Recorded, Work};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
-use crate::selection::graph::{Graph, Precedence, Towards};
+use crate::selection::graph::{Graph, Precedence};
 
 /// What an apply would do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,29 +124,4 @@ impl Plan {
         let settled = entries.filter(|entry| entry.blocked.is_none() && !entry.is_undecided());
         settled.filter(|entry| entry.action == action).count()
     }
-}
-
-/// Returns for each stack the stacks with work that it runs after, nearest first through those without.
-pub fn conditions(
-    graph: &Graph,
-    stacks: &[StackIndex],
-    working: &BTreeSet<StackIndex>,
-) -> BTreeMap<StackIndex, Vec<StackIndex>> {
-    let mut conditions = BTreeMap::new();
-    if working.is_empty() {
-        return conditions;
-    }
-    // Only these can run after one with work.
-    let reached = graph.neighbours(working.iter().copied(), Towards::Dependents, None);
-    for &stack in stacks {
-        if !reached.contains_key(&stack) {
-            continue;
-        }
-        let before = graph.relatives(stack, Towards::Dependencies, |it| working.contains(&it));
-        let before: Vec<StackIndex> = before.into_iter().map(|it| it.stack).collect();
-        if !before.is_empty() {
-            conditions.insert(stack, before);
-        }
-    }
-    conditions
 }

@@ -30,6 +30,7 @@ mod loading;
 mod model;
 mod operations;
 mod order;
+mod planned;
 mod query;
 mod references;
 mod running;

@@ -69,6 +69,8 @@ struct EntryJson<'a> {
     reason: ReasonJson<'a>,
     /// The stacks with work that it is decided after; `null` if it is decided.
     conditional: Option<Vec<&'a str>>,
+    /// Whether it is decided after more stacks than these, which are the first by path.
+    conditional_on_more: bool,
     blocked: Option<&'a str>,
     changes: Option<CountsJson>,
     resources: Vec<ResourceJson<'a>>,
@@ -174,7 +176,8 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
             line: entry.reason.line,
         },
         conditional: (conditional && is_shown(entry))
-            .then(|| entry.after.iter().map(StackPath::as_str).collect()),
+            .then(|| entry.after.stacks.iter().map(StackPath::as_str).collect()),
+        conditional_on_more: conditional && entry.after.has_more,
         blocked: entry.blocked.as_deref(),
         changes: entry.counts.map(|counts| CountsJson {
             add: counts.add,

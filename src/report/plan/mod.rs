@@ -10,8 +10,8 @@ pub use text::write_plan;
 
 use crate::driver::Counts;
 use crate::path::StackPath;
-use crate::plan::Plan;
 use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::{Condition, Plan};
 
 /// How many stacks a condition names.
 const MAX_NAMED: usize = 3;
@@ -47,11 +47,14 @@ fn counts_text(counts: &Counts) -> String {
 
 /// Names the stacks that an entry waits for.
 fn named(entry: &PlanEntry) -> String {
-    let first = entry.after.iter().take(MAX_NAMED);
+    let Condition { stacks, has_more } = &entry.after;
+    let first = stacks.iter().take(MAX_NAMED);
     let mut names: Vec<&str> = first.map(StackPath::as_str).collect();
-    let more = entry.after.len() - names.len();
-    let more = format!("{more} more");
-    if entry.after.len() > MAX_NAMED {
+    let more = match stacks.len() - names.len() {
+        more if *has_more => format!("more than {more} others"),
+        more => format!("{more} more"),
+    };
+    if stacks.len() > MAX_NAMED {
         names.push(&more);
     }
     match names.split_last() {

@@ -93,6 +93,11 @@ pub struct Relative {
 }
 
 impl Graph {
+    /// Returns the number of nodes: stacks, groups and parts of groups.
+    pub fn n_nodes(&self) -> usize {
+        self.graph.node_count()
+    }
+
     /// Returns the node of a stack.
     fn node(stack: StackIndex) -> NodeIndex<u32> {
         NodeIndex::new(stack.get())

@@ -42,6 +42,28 @@ fn what_runs_after_work_is_decided_after_it() {
 }
 
 #[test]
+fn of_many_stacks_that_a_stack_is_decided_after_the_first_are_named() {
+    let paths: Vec<String> = (0..25).map(|number| format!("/base/{number:02}")).collect();
+    let stacks = paths.iter().map(|path| (path.as_str(), "exit 2"));
+    let sandbox = project(&stacks.chain([("/top", "exit 0")]).collect::<Vec<_>>());
+    let top = "stack {\n  driver = \"fake\"\n  after = [\"/base\"]\n}\n";
+    sandbox.write("/top/stack.orch.hcl", top);
+    let told = |of: &str, expected: &str, n_named: usize, has_more: bool| {
+        let output = sandbox.orch(&format!("plan {of} --match top"));
+        let line = format!("decided after /base/00, /base/01, /base/02 {expected}\n");
+        assert!(output.stdout.contains(&line), "{output:?}");
+        let plan = sandbox.orch(&format!("plan {of} --match top --format json"));
+        let plan = plan.json();
+        let entry = plan["stacks"].as_array().unwrap().last().unwrap();
+        assert_eq!(entry["conditional"].as_array().unwrap().len(), n_named);
+        assert_eq!(entry["conditional_on_more"], has_more);
+    };
+    told("--match 'base/*'", "and more than 17 others", 20, true);
+    told("--match 'base/[01]*'", "and 17 more", 20, false);
+    told("--match 'base/0[0-3]'", "and 1 more", 4, false);
+}
+
+#[test]
 fn a_tool_that_fails_fails_the_plan_and_is_heard_on_stderr() {
     let sandbox = project(&[
         ("/a", "echo on stdout; echo on stderr >&2; exit 1"),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::driver::{Answer, PlanKind};
-use orch::plan::FailedAsk;
 use orch::plan::entry::{Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason, ReasonSource};
+use orch::plan::{Condition, FailedAsk};
 use orch::project::Project;
 use orch::project::stack::StackIndex;
 
@@ -155,15 +155,13 @@ impl Settled {
     pub(super) fn entries(
         self,
         project: &Project,
-        after: &BTreeMap<StackIndex, Vec<StackIndex>>,
+        mut after: BTreeMap<StackIndex, Condition>,
     ) -> (Vec<PlanEntry>, Vec<FailedAsk>) {
         let mut entries = Vec::with_capacity(self.0.len());
         let mut failed = Vec::new();
         let path = |stack: &StackIndex| project.stacks[*stack].path.clone();
         for (stack, decided) in self.0 {
-            let waits = after.get(&stack);
-            let after = waits.map(|waits| waits.iter().map(path).collect());
-            let after: Vec<_> = after.unwrap_or_default();
+            let after = after.remove(&stack).unwrap_or_default();
             match decided {
                 Ok(Decided {
                     action,

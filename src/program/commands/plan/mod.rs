@@ -474,12 +474,12 @@ impl Loaded {
         let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
-        let after: BTreeMap<StackIndex, Vec<StackIndex>> = match request.options.mode {
-            PlanMode::Normal => conditions(&self.graph, &stacks, &working),
+        let after = match request.options.mode {
+            PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
         };
         let operations = operations(&self.project, &self.graph, settled.actions());
-        let (mut entries, failed) = settled.entries(&self.project, &after);
+        let (mut entries, failed) = settled.entries(&self.project, after);
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         for failed in &failed {
             asked.show_output(&failed.stack, &failed.why)?;

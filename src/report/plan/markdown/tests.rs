@@ -23,7 +23,7 @@ fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
         resources: Vec::new(),
         is_complete: true,
         is_planned: true,
-        after: Vec::new(),
+        after: Condition::default(),
         blocked: None,
         previous_path: None,
         source_commit: None,

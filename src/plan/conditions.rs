@@ -1,0 +1,91 @@
+//! What entries are decided after: the stacks with work that each runs after.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::StackPath;
+use crate::project::Project;
+use crate::project::stack::StackIndex;
+use crate::selection::graph::{Graph, Precedence};
+
+/// How many stacks a condition names. Thousands of stacks may run after a group of thousands.
+const MAX_NAMED: usize = 20;
+
+/// The stacks with work that an entry runs after, with only such without work in between.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// The first of them, by path.
+    pub stacks: Vec<StackPath>,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+impl Condition {
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
+    }
+}
+
+/// Returns what each stack is decided after; nothing for a stack that runs after none with work. No cycle
+/// may touch the stacks with work.
+///
+/// It takes time and space linear in the size of the graph.
+pub fn conditions(
+    project: &Project,
+    graph: &Graph,
+    stacks: &[StackIndex],
+    working: &BTreeSet<StackIndex>,
+) -> BTreeMap<StackIndex, Condition> {
+    if working.is_empty() {
+        return BTreeMap::new();
+    }
+    let mut is_working = vec![false; graph.n_nodes()];
+    for stack in working {
+        is_working[stack.get()] = true;
+    }
+    let precedence = Precedence::new(graph);
+    let mut pending = precedence.pending();
+    let mut ready: Vec<usize> = (0..pending.len())
+        .filter(|&node| pending[node] == 0)
+        .collect();
+    // By node, the lowest stacks with work before it: one more than are named.
+    let mut before: Vec<Vec<StackIndex>> = vec![Vec::new(); pending.len()];
+    while let Some(node) = ready.pop() {
+        let own = is_working[node].then(|| [StackIndex::new(node)]);
+        for successor in precedence.successors(node) {
+            let next = successor.node as usize;
+            let known = std::mem::take(&mut before[next]);
+            let more = own.as_ref().map_or(&*before[node], |own| &own[..]);
+            before[next] = lowest(known, more);
+            pending[next] -= 1;
+            if pending[next] == 0 {
+                ready.push(next);
+            }
+        }
+    }
+    let condition = |&stack: &StackIndex| {
+        let before = &before[stack.get()];
+        let path = |&stack: &StackIndex| project.stacks[stack].path.clone();
+        let condition = Condition {
+            stacks: before.iter().take(MAX_NAMED).map(path).collect(),
+            has_more: before.len() > MAX_NAMED,
+        };
+        (!before.is_empty()).then_some((stack, condition))
+    };
+    stacks.iter().filter_map(condition).collect()
+}
+
+/// Returns the lowest of two lists, each of which is sorted.
+fn lowest(known: Vec<StackIndex>, more: &[StackIndex]) -> Vec<StackIndex> {
+    if more.is_empty() || known == more {
+        return known;
+    }
+    let mut all = known;
+    all.extend(more);
+    all.sort_unstable();
+    all.dedup();
+    all.truncate(MAX_NAMED + 1);
+    all
+}
