@@ -7,8 +7,8 @@
 //! Without `--quick` there are also a repository of 100,000 stacks, for which some 5 GB must be free
 //! in the temporary directory, and comparisons of change detection on small and large repositories.
 //! Nothing is asserted; the wanted figures stand beside the measured: of `list` and `list --order`
-//! on 10,000 stacks, of `run` on 1,000, of what a run prints. On 10,000 stacks memory should stay below 120 MB, and below
-//! 200 MB with `--changed`.
+//! on 10,000 stacks, of `run` on 1,000, of what a run prints, of the order of a plan. On 10,000 stacks
+//! memory should stay below 120 MB, and below 200 MB with `--changed`.
 //! Where a `terramate` is on the `PATH`, its times are printed too, for the smaller repositories and
 //! for `--changed`.
 #![expect(clippy::print_stdout, reason = "this is a program of its own")]
@@ -19,6 +19,7 @@ mod floor;
 #[path = "../generate/history.rs"]
 mod history;
 mod measure;
+mod plans;
 mod programs;
 #[path = "../generate/repository.rs"]
 mod repository;
@@ -81,6 +82,8 @@ enum Subject {
     Changed,
     /// `run`
     Runs,
+    /// The order of a plan, and its conditions
+    Plans,
 }
 
 fn main() -> Result<()> {
@@ -129,6 +132,9 @@ fn main() -> Result<()> {
     }
     if only.contains(&Subject::Runs) {
         runs::tables(&programs)?;
+    }
+    if only.contains(&Subject::Plans) {
+        plans::tables()?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod begin;
 mod commands;
 mod conditions;
 pub mod entry;
+mod left_behind;
 pub mod order;
 mod planned;
 mod saved;
@@ -17,5 +18,8 @@ pub mod upstream;
 pub use self::begin::{DriverRun, Purpose, begin};
 pub use self::commands::{CannotAsk, PLAN_FILE};
 pub use self::conditions::{Condition, conditions};
-pub use self::planned::{FailedAsk, Plan, PlannedOperation, RequestedOptions, operations};
+pub use self::left_behind::{Fate, LeftBehind, left_behind};
+pub use self::planned::{
+    FailedAsk, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RequestedOptions,
+};
 pub use self::saved::{SavedPlan, SavedPlanError, SavedProject, SavedStack, is_saved_plan};

@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Action, PlanEntry, PlanMode};
 use crate::change::AppliedBase;
 use crate::path::StackPath;
-use crate::plan::order::{Order, Recorded, Work};
+use crate::plan::order::{Order, Record, Recorded, Relaxed, Work};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
 use crate::selection::graph::{Graph, Precedence};
+use crate::state::document::Document;
 
 /// What an apply would do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Plan {
     pub entries: Vec<PlanEntry>,
     /// What an apply would do, in the sequence of a serial run; what is undecided is missing.
     pub operations: Vec<PlannedOperation>,
+    /// What the operations do not keep to, since newer declarations contradict it.
+    #[serde(default)]
+    pub relaxed: Vec<RelaxedConstraint>,
     /// The stacks whose tools failed.
     pub failed: Vec<FailedAsk>,
     /// How many selected stacks have no driver.
@@ -59,31 +63,88 @@ pub struct PlannedOperation {
     pub destroys: bool,
 }
 
-/// Returns what an apply of some actions would do, along the constraints of the tree.
-pub fn operations(
-    project: &Project,
-    graph: &Graph,
-    actions: impl Iterator<Item = (StackIndex, Action)>,
-) -> Vec<PlannedOperation> {
-    let mut works = vec![Work::default(); project.stacks.len()];
-    for (stack, action) in actions {
-        works[stack.get()] = Work {
-            destroy: matches!(action, Action::Replace | Action::Delete),
-            apply: matches!(action, Action::Create | Action::Update | Action::Replace),
-        };
+/// A constraint on record that newer ones contradict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelaxedConstraint {
+    /// The stack that came first, as `orch list` prints it, or what its group is called.
+    pub earlier: String,
+    /// The stack that came after it, or what its group is called.
+    pub later: String,
+}
+
+/// The operations of an apply in one order.
+#[derive(Debug)]
+pub struct PlannedOrder {
+    /// The order. Its stacks have their indices as numbers.
+    pub order: Order,
+    /// What it does not keep to.
+    pub relaxed: Vec<RelaxedConstraint>,
+}
+
+impl PlannedOrder {
+    /// Orders what an apply of some actions would do; see [`Self::of`].
+    pub fn new(
+        project: &Project,
+        graph: &Graph,
+        document: Option<&Document>,
+        actions: impl Iterator<Item = (StackIndex, Action)>,
+    ) -> Self {
+        let mut works = vec![Work::default(); project.stacks.len()];
+        for (stack, action) in actions {
+            works[stack.get()] = Work {
+                destroy: matches!(action, Action::Replace | Action::Delete),
+                apply: matches!(action, Action::Create | Action::Update | Action::Replace),
+            };
+        }
+        Self::of(project, graph, document, &works)
     }
-    let tree = Precedence::new(graph);
-    let order = Order::new(&works, &tree, &Recorded::as_in_the_tree(&tree));
-    let stacks: Vec<&StackPath> = project
-        .stacks
-        .iter()
-        .map(|(_, stack)| &stack.path)
-        .collect();
-    let planned = order.sequence.iter().map(|it| PlannedOperation {
-        stack: stacks[it.stack].clone(),
-        destroys: it.operation == Operation::Destroy,
-    });
-    planned.collect()
+
+    /// Orders work on the stacks of a project, by index: along the constraints of the tree and, where
+    /// something is destroyed, against those on record. Without a document, nothing is on record.
+    pub fn of(
+        project: &Project,
+        graph: &Graph,
+        document: Option<&Document>,
+        works: &[Work],
+    ) -> Self {
+        let tree = Precedence::new(graph);
+        let mut relaxed = Vec::new();
+        // Only what is destroyed beside something else needs to know what is on record.
+        let order = if works.iter().filter(|work| work.destroy).count() < 2 {
+            let nothing = Recorded {
+                n_stacks: works.len(),
+                n_nodes: works.len(),
+                edges: Vec::new(),
+            };
+            Order::new(works, &tree, &nothing)
+        } else {
+            let record = Record::new(project, graph, document);
+            let is_destroyed = |stack: usize| works.get(stack).is_some_and(|work| work.destroy);
+            let recorded = record.recorded.between(is_destroyed);
+            let order = Order::new(works, &tree, &recorded);
+            let name = |node| record.name(project, node);
+            relaxed.extend(order.relaxed.iter().filter_map(|relaxed| match relaxed {
+                Relaxed::Recorded(edge) => Some(RelaxedConstraint {
+                    earlier: name(edge.earlier),
+                    later: name(edge.later),
+                }),
+                Relaxed::Rule { .. } => None,
+            }));
+            order
+        };
+        PlannedOrder { order, relaxed }
+    }
+
+    /// Returns the operations, in the sequence of a serial run.
+    pub fn operations(&self, project: &Project) -> Vec<PlannedOperation> {
+        let stacks = project.stacks.iter();
+        let paths: Vec<&StackPath> = stacks.map(|(_, stack)| &stack.path).collect();
+        let planned = self.order.sequence.iter().map(|it| PlannedOperation {
+            stack: paths[it.stack].clone(),
+            destroys: it.operation == Operation::Destroy,
+        });
+        planned.collect()
+    }
 }
 
 /// A stack whose tool could not say what it would do.

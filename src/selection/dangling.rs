@@ -1,13 +1,14 @@
 //! References that name nothing, and why.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::fs;
 
 use crate::change::Since;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::Project;
-use crate::source::Span;
+use crate::source::{Span, Spanned};
 
 /// A path that names no stack.
 #[derive(Debug)]
@@ -63,6 +64,24 @@ pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &m
             diagnostic.notes.push(note);
         }
     }
+}
+
+/// Returns the diagnostic of a reference that names nothing.
+pub(super) fn names_nothing(
+    project: &Project,
+    kind: impl Display,
+    entry: &Spanned<String>,
+    label: &str,
+) -> Diagnostic {
+    let mut diagnostic = Diagnostic::warning(
+        Code::UnknownReference,
+        format!("`{}` in `{kind}` names no stack", entry.value),
+    );
+    if project.settings.strict_references {
+        diagnostic.severity = Severity::Error;
+        diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+    }
+    diagnostic.label(entry.span, label)
 }
 
 /// Returns why a path names no stack.

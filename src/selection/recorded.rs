@@ -3,56 +3,94 @@
 
 use std::collections::BTreeMap;
 
-use crate::path::{KeyFilter, ProjectPath, StackPath};
+use crate::path::{ProjectPath, StackPath};
 use crate::project::Project;
-use crate::project::stack::{Stack, StackMode, Stacks};
+use crate::project::stack::{Stack, StackIndex, StackMode, Stacks};
 use crate::selection::graph::{Graph, Towards};
 use crate::selection::reference::References;
 use crate::source::{FileId, SourceFile, Span, Spanned};
 use crate::state::document::{Document, Entry};
 
+/// The stacks on record, each at the path that is its key, and what each ran after.
+#[derive(Debug)]
+pub struct RecordedStacks<'d> {
+    /// The stacks, in path order.
+    stacks: Stacks,
+    /// What they declared. What names nothing on record counts for nothing.
+    pub graph: Graph,
+    /// The key of each stack; none for one that is not on record.
+    keys: BTreeMap<StackPath, &'d str>,
+}
+
+impl<'d> RecordedStacks<'d> {
+    /// Builds the graph. It has further stacks as well, which declare nothing and are only named by others;
+    /// one at whose path another stack is on record is left out.
+    pub fn new<'s>(document: &'d Document, others: impl IntoIterator<Item = &'s Stack>) -> Self {
+        let mut project = Project::default();
+        // Whatever a message would point at is in no file.
+        let file = project.sources.add(SourceFile {
+            path: ProjectPath::root(),
+            text: String::new(),
+        });
+        let mut keys = BTreeMap::new();
+        let mut stacks = Vec::new();
+        for (key, entry) in &document.stacks {
+            if let Some(path) = StackPath::parse(key) {
+                keys.insert(path.clone(), key.as_str());
+                stacks.push(stack(path, &entry.name, &entry.tags, Some(entry), file));
+            }
+        }
+        let others = others.into_iter();
+        let others = others.filter(|other| !keys.contains_key(&other.path));
+        stacks.extend(others.map(|other| {
+            let tags: Vec<String> = other.tags().map(str::to_owned).collect();
+            stack(other.path.clone(), &other.name, &tags, None, file)
+        }));
+        project.stacks = Stacks::new(stacks);
+        let references = References::of_record(&project);
+        let graph = Graph::new(&project.stacks, &references);
+        RecordedStacks {
+            stacks: project.stacks,
+            graph,
+            keys,
+        }
+    }
+
+    /// Returns the stacks in path order, each with its key; none for one that is not on record.
+    pub fn iter(&self) -> impl Iterator<Item = (StackIndex, &StackPath, Option<&'d str>)> {
+        let stacks = self.stacks.iter();
+        stacks.map(|(index, stack)| (index, &stack.path, self.key(index)))
+    }
+
+    /// Returns the key of a stack; none for one that is not on record.
+    pub fn key(&self, stack: StackIndex) -> Option<&'d str> {
+        self.keys.get(&self.stacks[stack].path).copied()
+    }
+}
+
 /// Returns for each stack on record the stacks on record that it runs right after, all by key. What is
 /// declared and names nothing on record counts for nothing.
 pub fn dependencies(document: &Document) -> BTreeMap<&str, Vec<&str>> {
-    let mut project = Project::default();
-    // Whatever a message would point at is in no file.
-    let file = project.sources.add(SourceFile {
-        path: ProjectPath::root(),
-        text: String::new(),
-    });
-    let mut keys = BTreeMap::new();
-    let stacks = document.stacks.iter().filter_map(|(key, entry)| {
-        let path = path(key)?;
-        keys.insert(path.clone(), key.as_str());
-        Some(stack(path, entry, file))
-    });
-    let stacks: Vec<Stack> = stacks.collect();
-    project.stacks = Stacks::new(stacks);
-    let references = References::resolve(&project, &mut Vec::new());
-    let graph = Graph::new(&project.stacks, &references);
-    let key = |path: &StackPath| keys.get(path).copied();
-    let dependencies = project.stacks.iter().filter_map(|(index, stack)| {
+    let recorded = RecordedStacks::new(document, []);
+    let dependencies = recorded.iter().filter_map(|(index, _, key)| {
+        let graph = &recorded.graph;
         let before = graph.relatives(index, Towards::Dependencies, |_| true);
         let before = before
             .iter()
-            .filter_map(|relative| key(&project.stacks[relative.stack].path));
-        Some((key(&stack.path)?, before.collect()))
+            .filter_map(|relative| recorded.key(relative.stack));
+        Some((key?, before.collect()))
     });
     dependencies.collect()
 }
 
-/// Returns the path that a key is the text of.
-fn path(key: &str) -> Option<StackPath> {
-    let (directory, instance) = KeyFilter::split(key);
-    let directory = ProjectPath::root().resolve(directory).ok()?;
-    match instance {
-        None => Some(directory.into()),
-        Some(KeyFilter::One(key)) => Some(StackPath::instance(directory, key)),
-        Some(KeyFilter::Any) => None,
-    }
-}
-
-fn stack(path: StackPath, entry: &Entry, file: FileId) -> Stack {
+/// Returns a stack as it was recorded; without an entry, one that declares nothing.
+fn stack(
+    path: StackPath,
+    name: &str,
+    tags: &[String],
+    entry: Option<&Entry>,
+    file: FileId,
+) -> Stack {
     let span = Span {
         file,
         start: 0,
@@ -62,15 +100,19 @@ fn stack(path: StackPath, entry: &Entry, file: FileId) -> Stack {
         let texts = texts.iter().cloned();
         texts.map(|value| Spanned { value, span }).collect()
     };
+    let declared = |texts: fn(&Entry) -> &Vec<String>| {
+        let texts = entry.map(texts);
+        spanned(texts.map_or(&[], Vec::as_slice))
+    };
     Stack {
         path,
         each: None,
         id: None,
-        name: entry.name.clone(),
+        name: name.to_owned(),
         description: None,
-        tags: spanned(&entry.tags),
-        after: spanned(&entry.after),
-        before: spanned(&entry.before),
+        tags: spanned(tags),
+        after: declared(|entry| &entry.after),
+        before: declared(|entry| &entry.before),
         wants: Vec::new(),
         wanted_by: Vec::new(),
         watch: Vec::new(),

@@ -17,7 +17,7 @@ use std::fmt;
 
 use super::dangling::{self, Dangling};
 use crate::change::Since;
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::path::{KeyFilter, ProjectPath};
 use crate::project::Project;
 use crate::project::stack::{Stack, StackIndex, Stacks};
@@ -109,10 +109,20 @@ impl References {
     /// and a reference that names nothing, which is an error if the project says
     /// `references = "strict"`.
     pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
+        Self::resolve_for(project, problems, true)
+    }
+
+    /// Resolves all references of stacks that need not be in the tree: nobody asks why one names nothing.
+    pub(super) fn of_record(project: &Project) -> Self {
+        Self::resolve_for(project, &mut Vec::new(), false)
+    }
+
+    fn resolve_for(project: &Project, problems: &mut Vec<Diagnostic>, explains: bool) -> Self {
         let mut resolver = ReferenceResolver {
             project,
             references: References::default(),
             groups_by_filter: HashMap::new(),
+            explains,
             suggestions: 0,
             problems,
         };
@@ -199,6 +209,8 @@ struct ReferenceResolver<'a> {
     project: &'a Project,
     references: References,
     groups_by_filter: HashMap<TagFilter, TagGroupIndex>,
+    /// Whether it is explained why a reference names nothing, which takes looks at the disk.
+    explains: bool,
     suggestions: usize,
     problems: &'a mut Vec<Diagnostic>,
 }
@@ -261,11 +273,12 @@ impl ReferenceResolver<'_> {
             });
         match *self.references.tag_group(group).members.as_slice() {
             [] if !self.project.broken.is_empty() => None, // what is broken may carry it
+            [] if !self.explains => None,
             [] => {
                 let mut wanted = filter.alternatives().flatten();
                 let unknown = wanted.find(|tag| !stacks.has_tag(tag));
                 let label = "no stack carries such tags";
-                let diagnostic = self.names_nothing(kind, entry, label);
+                let diagnostic = dangling::names_nothing(self.project, kind, entry, label);
                 self.suggestions += 1;
                 self.problems.push(match unknown {
                     Some(tag) if self.suggestions <= MAX_SUGGESTIONS => {
@@ -317,10 +330,10 @@ impl ReferenceResolver<'_> {
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => Some(Target::Directory(path)),
             // Another diagnostic explains what is broken there.
-            (None, _) if self.broken_within(&path) => None,
+            (None, _) if self.broken_within(&path) || !self.explains => None,
             (None, _) => {
                 let label = dangling::why_nothing(self.project, &path);
-                let mut diagnostic = self.names_nothing(kind, entry, label);
+                let mut diagnostic = dangling::names_nothing(self.project, kind, entry, label);
                 self.references.dangling.push(Dangling {
                     path: path.clone(),
                     key: None,
@@ -370,14 +383,14 @@ impl ReferenceResolver<'_> {
             (Some(only), None) if only == from => None,
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => self.others_beside(from, directory, stack),
-            (None, _) if self.broken_within(&directory) => None,
+            (None, _) if self.broken_within(&directory) || !self.explains => None,
             (None, _) => {
                 let label = match here.first() {
                     None => dangling::why_nothing(self.project, &directory),
                     Some(first) if stacks[first].path.key().is_some() => "no instance has this key",
                     Some(_) => "this stack has no instances",
                 };
-                let mut diagnostic = self.names_nothing(kind, entry, label);
+                let mut diagnostic = dangling::names_nothing(self.project, kind, entry, label);
                 self.references.dangling.push(Dangling {
                     path: directory.clone(),
                     key: Some(key.clone()),
@@ -462,23 +475,6 @@ impl ReferenceResolver<'_> {
     fn broken_within(&self, directory: &ProjectPath) -> bool {
         let mut broken = self.project.broken.iter();
         broken.any(|broken| broken.is_at_or_below(directory))
-    }
-
-    fn names_nothing(
-        &self,
-        kind: ReferenceKind,
-        entry: &Spanned<String>,
-        label: &str,
-    ) -> Diagnostic {
-        let mut diagnostic = Diagnostic::warning(
-            Code::UnknownReference,
-            format!("`{}` in `{kind}` names no stack", entry.value),
-        );
-        if self.project.settings.strict_references {
-            diagnostic.severity = Severity::Error;
-            diagnostic = diagnostic.note("the project says `references = \"strict\"`");
-        }
-        diagnostic.label(entry.span, label)
     }
 
     fn names_only_itself(&mut self, kind: ReferenceKind, entry: &Spanned<String>, label: &str) {

@@ -32,6 +32,7 @@ mod operations;
 mod order;
 mod planned;
 mod query;
+mod recorded;
 mod references;
 mod running;
 mod runs;

@@ -38,6 +38,8 @@ struct Case {
     works: Vec<Work>,
     tree: Vec<(usize, usize, bool)>,
     n_tree_nodes: usize,
+    /// How many stacks are on record and not in the tree.
+    n_gone: usize,
     /// Which stack is nested in which on record, the lower number outside.
     nested: Vec<(usize, usize)>,
     groups: Vec<Group>,
@@ -61,7 +63,7 @@ fn case() -> impl Strategy<Value = Case> {
     let declaration = (any::<Index>(), any::<Index>(), any::<bool>(), 0..5_u64);
     (
         prop::collection::vec(work, 1..8),
-        0..3_usize,
+        (0..3_usize, 0..3_usize),
         any::<u64>(),
         prop::collection::vec(tree_edge, 0..12),
         prop::collection::vec((any::<Index>(), any::<Index>()), 0..3),
@@ -69,7 +71,7 @@ fn case() -> impl Strategy<Value = Case> {
         prop::collection::vec(declaration, 0..12),
     )
         .prop_map(
-            |(works, n_tree_groups, seed, edges, nested, groups, declarations)| {
+            |(works, (n_tree_groups, n_gone), seed, edges, nested, groups, declarations)| {
                 let n_tree_nodes = works.len() + n_tree_groups;
                 // Along a line through all nodes there are no cycles.
                 let mut line: Vec<usize> = (0..n_tree_nodes).collect();
@@ -79,8 +81,9 @@ fn case() -> impl Strategy<Value = Case> {
                     let ends = (first.min(second), first.max(second));
                     (first != second).then(|| (line[ends.0], line[ends.1], spreads))
                 };
+                let n_stacks = works.len() + n_gone;
                 let nested = nested.into_iter().map(|(first, second): (Index, Index)| {
-                    let (first, second) = (first.index(works.len()), second.index(works.len()));
+                    let (first, second) = (first.index(n_stacks), second.index(n_stacks));
                     (first.min(second), first.max(second))
                 });
                 Case {
@@ -88,6 +91,7 @@ fn case() -> impl Strategy<Value = Case> {
                     tree: edges.into_iter().filter_map(edge).collect(),
                     works,
                     n_tree_nodes,
+                    n_gone,
                     groups,
                     declarations,
                 }
@@ -106,6 +110,11 @@ impl Case {
         Precedence::from_edges(self.works.len(), self.n_tree_nodes, edges)
     }
 
+    /// The number of stacks in the tree and on record.
+    fn n_stacks(&self) -> usize {
+        self.works.len() + self.n_gone
+    }
+
     /// The group that belongs to another one.
     fn inner(&self, group: usize) -> Option<usize> {
         let inner = self.groups[group].inner.filter(|_| group > 0)?.index(group);
@@ -115,7 +124,7 @@ impl Case {
     /// All stacks of a group.
     fn members(&self, group: usize) -> BTreeSet<usize> {
         let own = self.groups[group].stacks.iter();
-        let mut members: BTreeSet<usize> = own.map(|it| it.index(self.works.len())).collect();
+        let mut members: BTreeSet<usize> = own.map(|it| it.index(self.n_stacks())).collect();
         if let Some(inner) = self.inner(group) {
             members.extend(self.members(inner));
         }
@@ -125,7 +134,7 @@ impl Case {
     /// The declarations: the stack that declares, the stack or group (beyond the stacks) that it names,
     /// whether it comes after that, and the serial.
     fn declared(&self) -> impl Iterator<Item = (usize, usize, bool, u64)> {
-        let n_stacks = self.works.len();
+        let n_stacks = self.n_stacks();
         let n_nodes = n_stacks + self.groups.len();
         self.declarations
             .iter()
@@ -138,7 +147,7 @@ impl Case {
     }
 
     fn recorded(&self) -> Recorded {
-        let n_stacks = self.works.len();
+        let n_stacks = self.n_stacks();
         let edge = |first: usize, second: usize, forward: bool, serial: Option<u64>| {
             let (earlier, later) = if forward {
                 (first, second)
@@ -166,6 +175,7 @@ impl Case {
             }
         }
         Recorded {
+            n_stacks,
             n_nodes: n_stacks + self.groups.len(),
             edges,
         }
@@ -174,7 +184,7 @@ impl Case {
     /// Between which stacks ways lead on record, taking pairs of stacks by falling serial as long as
     /// they close no cycle; and those that do.
     fn model_record(&self) -> (Ways, Vec<RecordedEdge>) {
-        let n_stacks = self.works.len();
+        let n_stacks = self.n_stacks();
         let mut declared: Vec<_> = self.declared().collect();
         declared.sort_by_key(|&(.., serial)| Reverse(serial));
         let mut ways: Ways = vec![vec![None; n_stacks]; n_stacks];

@@ -1,15 +1,18 @@
-//! What entries are decided after, against the closure of the model.
+//! What entries are decided after, and what stays although what it runs after goes: against the closure of
+//! the model.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orch::path::StackPath;
-use orch::plan::conditions;
+use orch::plan::order::Record;
+use orch::plan::{Fate, conditions, left_behind};
 use orch::project::stack::StackIndex;
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::loaded::Loaded;
 use crate::model::Set;
-use crate::tree::any_tree;
+use crate::tree::{acyclic_tree, any_tree};
 
 /// Which of all stacks are meant.
 fn chosen(of: usize, by: u64) -> Set {
@@ -48,5 +51,26 @@ proptest! {
             prop_assert_eq!(named.collect::<Vec<_>>(), before.iter().copied().take(20).collect::<Vec<_>>());
             prop_assert_eq!(condition.has_more, before.len() > 20);
         }
+    }
+
+    #[test]
+    fn what_stays_is_left_behind_if_it_runs_after_what_goes_through_what_does_neither(
+        tree in acyclic_tree(),
+        fates in prop::collection::vec(select(vec![Fate::Goes, Fate::Stays, Fate::Nothing]), 64),
+    ) {
+        let loaded = Loaded::new(&tree);
+        let model = &loaded.model;
+        let fate = |stack: usize| fates[stack % 64];
+        let record = Record::new(&loaded.project, &loaded.graph, None);
+        let of_index = |stack| fate(loaded.number(stack));
+        let found = left_behind(&loaded.project, &loaded.graph, &record, of_index);
+        let reaches = model.closure(|stack| fate(stack) == Fate::Nothing);
+        let all = || 0..model.stacks.len();
+        let expected = all().filter(|&stays| fate(stays) == Fate::Stays).filter_map(|stays| {
+            let goes = all().find(|&goes| fate(goes) == Fate::Goes && reaches[goes][stays])?;
+            Some((model.path(stays), model.path(goes)))
+        });
+        let found: BTreeMap<&str, &str> = found.iter().map(|it| (it.stays.as_str(), it.goes.as_str())).collect();
+        prop_assert_eq!(found, expected.collect::<BTreeMap<_, _>>());
     }
 }

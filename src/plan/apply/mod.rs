@@ -22,7 +22,8 @@ pub use self::within::{NotShown, Shown};
 use super::ask::{attempts_of, folder_of};
 use super::commands::{CannotAsk, PLAN_FILE, Preparation};
 use super::entry::Asked;
-use super::order::{Order, Recorded, Work};
+use super::order::Work;
+use super::planned::PlannedOrder;
 use super::upstream::Upstream;
 use crate::driver::{Driver, Outputs, PlanKind, StepPlan, StepRole};
 use crate::path::StackPath;
@@ -33,7 +34,8 @@ use crate::run::execute::{Execution, Task};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::run::turn::{Operation, Step, Turn};
-use crate::selection::graph::{Graph, Precedence};
+use crate::selection::graph::Graph;
+use crate::state::document::Document;
 
 /// A stack that an apply has turns for.
 #[derive(Debug, Clone)]
@@ -103,8 +105,8 @@ pub struct Surroundings<'a, 'p> {
     pub project: &'p Project,
     /// Its constraints.
     pub graph: &'a Graph,
-    /// What ran after what when it was recorded.
-    pub recorded: &'a Recorded,
+    /// What is on record, if the project keeps a state.
+    pub document: Option<&'a Document>,
     /// The environments of its stacks.
     pub environments: &'a Environments<'p>,
 }
@@ -138,15 +140,14 @@ pub fn prepare<'p>(
     let Surroundings {
         project,
         graph,
-        recorded,
+        document,
         environments,
     } = surroundings;
     let mut works = vec![Work::default(); project.stacks.len()];
     for stack in &stacks {
         works[stack.stack.get()] = stack.work;
     }
-    let tree = Precedence::new(graph);
-    let order = Order::new(&works, &tree, recorded);
+    let order = PlannedOrder::of(project, graph, document, &works).order;
     let mut by_stack: Vec<Option<ApplyStack<'p>>> = vec![None; project.stacks.len()];
     for stack in stacks {
         let number = stack.stack.get();

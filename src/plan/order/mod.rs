@@ -6,11 +6,10 @@
 //! rule asks for that may be relaxed, counts as far as it closes no cycle; what is left out is told.
 
 mod acyclic;
+mod recorded;
 mod rules;
 
-use std::cmp::Reverse;
-
-use self::acyclic::{Acyclic, Link};
+pub use self::recorded::{Record, Recorded, RecordedEdge};
 use self::rules::{Edge, Operations, Waits};
 use crate::run::schedule::Schedule;
 use crate::run::turn::Operation;
@@ -23,47 +22,6 @@ pub struct Work {
     pub destroy: bool,
     /// What the stack stands for is brought forward.
     pub apply: bool,
-}
-
-/// What ran after what when it was recorded. The first nodes are the stacks, as in the tree's
-/// constraints; the others are groups of stacks, numbered as the record has them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// The number of stacks and groups.
-    pub n_nodes: usize,
-    /// The constraints. Of several with one serial, the first counts as the newest.
-    pub edges: Vec<RecordedEdge>,
-}
-
-impl Recorded {
-    /// Returns the tree's own constraints, for where nothing is on record.
-    pub fn as_in_the_tree(tree: &Precedence) -> Self {
-        let edges = (0..tree.n_nodes()).zip(0..).flat_map(|(node, earlier)| {
-            let successors = tree.successors(node).iter();
-            successors.map(move |successor| RecordedEdge {
-                earlier,
-                later: successor.node,
-                serial: None,
-            })
-        });
-        Recorded {
-            n_nodes: tree.n_nodes(),
-            edges: edges.collect(),
-        }
-    }
-}
-
-/// A constraint on record. From a group to a stack it holds for each stack that belongs to the group,
-/// and in the same way from a stack to a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordedEdge {
-    /// The node that came first.
-    pub earlier: u32,
-    /// The node that came after it.
-    pub later: u32,
-    /// The serial with which its declaration was recorded; none for what nobody declares: nesting, and
-    /// what belongs to a group. That holds whatever is declared.
-    pub serial: Option<u64>,
 }
 
 /// An operation of a plan.
@@ -108,14 +66,17 @@ pub struct Order {
 
 impl Order {
     /// Orders the work on stacks, which are numbered in path order. `tree` is what the tree says runs
-    /// after what, and `recorded` the same on record; both may have groups beyond the stacks.
+    /// after what, and `recorded` the same on record; both may have groups beyond the stacks, and the
+    /// latter stacks that are not in the tree.
     ///
     /// # Panics
     ///
-    /// If the tree's constraints are over another number of stacks.
+    /// If the constraints are not over these stacks.
     pub fn new(works: &[Work], tree: &Precedence, recorded: &Recorded) -> Self {
-        assert_eq!(tree.n_stacks(), works.len(), "one numbering for all");
-        let (users, mut relaxed) = acyclic_record(works.len(), recorded);
+        let n_stacks = works.len();
+        assert_eq!(tree.n_stacks(), n_stacks, "one numbering for all");
+        assert!(recorded.n_stacks >= n_stacks, "one numbering for all");
+        let (users, mut relaxed) = recorded.acyclic();
         let mut operations = Operations::new(works);
         operations.apply_what_is_needed_first(tree);
         operations.destroy_users_first(&users);
@@ -166,37 +127,4 @@ impl Order {
         let ranked = self.ranks.iter().copied().enumerate();
         Schedule::new(self.precedence.clone(), ranked)
     }
-}
-
-/// Constraints on record that form no cycle.
-struct Users {
-    n_nodes: usize,
-    /// Pairs of what came first and what came after it.
-    pairs: Vec<(u32, u32)>,
-}
-
-/// Returns what is on record without the constraints that would close a cycle with newer ones, and
-/// those, the newest first.
-fn acyclic_record(n_stacks: usize, recorded: &Recorded) -> (Users, Vec<Relaxed>) {
-    let mut edges: Vec<&RecordedEdge> = recorded.edges.iter().collect();
-    edges.sort_by_key(|edge| Reverse(edge.serial.unwrap_or(u64::MAX)));
-    let link = |edge: &&RecordedEdge| Link {
-        from: edge.earlier,
-        to: edge.later,
-        is_membership: edge.serial.is_none(),
-    };
-    let links: Vec<Link> = edges.iter().map(link).collect();
-    let Acyclic { kept, left_out } = Acyclic::new(n_stacks, recorded.n_nodes, &links);
-    let left_out = left_out.into_iter().map(|part| {
-        Relaxed::Recorded(RecordedEdge {
-            earlier: part.from,
-            later: part.to,
-            serial: edges[part.link].serial,
-        })
-    });
-    let users = Users {
-        n_nodes: recorded.n_nodes,
-        pairs: kept.into_iter().map(|part| (part.from, part.to)).collect(),
-    };
-    (users, left_out.collect())
 }

@@ -3,7 +3,8 @@
 //! A(s) brings a stack s forward, D(s) destroys it.
 
 use super::acyclic::{Acyclic, Link};
-use super::{Relaxed, StackOperation, Users, Work};
+use super::recorded::Users;
+use super::{Relaxed, StackOperation, Work};
 use crate::run::turn::Operation;
 use crate::selection::graph::Precedence;
 
@@ -211,8 +212,8 @@ impl Waits {
     fn leave_out_what_nothing_waits_through(&mut self, n_operations: usize) {
         let pairs = self.edges.iter().map(|edge| (edge.from, edge.to, true));
         let precedence = Precedence::from_edges(n_operations, self.n_nodes, pairs);
-        let after = reached(&precedence, n_operations);
-        let before = reached(&precedence.reversed(), n_operations);
+        let after = precedence.reached(0..n_operations);
+        let before = precedence.reversed().reached(0..n_operations);
         let mut n_nodes = 0;
         let numbers = after.iter().zip(&before).map(|(after, before)| {
             let is_between = *after && *before;
@@ -230,22 +231,6 @@ impl Waits {
         });
         self.n_nodes = n_nodes as usize;
     }
-}
-
-/// Returns for each node whether it is an operation, or can be reached from one.
-fn reached(precedence: &Precedence, n_operations: usize) -> Vec<bool> {
-    let mut is_reached = vec![false; precedence.n_nodes()];
-    is_reached[..n_operations].fill(true);
-    let mut open: Vec<usize> = (0..n_operations).collect();
-    while let Some(node) = open.pop() {
-        for successor in precedence.successors(node) {
-            let next = successor.node as usize;
-            if !std::mem::replace(&mut is_reached[next], true) {
-                open.push(next);
-            }
-        }
-    }
-    is_reached
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::is_shown;
 use crate::path::StackPath;
-use crate::plan::Plan;
 use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::{Plan, RelaxedConstraint};
 use crate::project::{Problems, Project};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 
@@ -28,6 +28,8 @@ struct PlanJson<'a> {
     stacks: Vec<EntryJson<'a>>,
     /// In the sequence of a serial run, along the constraints of the tree.
     operations: Vec<OperationJson<'a>>,
+    /// What was on record and contradicts newer declarations, so that the operations do not keep to it.
+    relaxed: &'a [RelaxedConstraint],
     failed: Vec<FailedJson<'a>>,
     without_driver: usize,
     #[serde(flatten)]
@@ -145,6 +147,7 @@ pub fn write_plan_json(
                 operation: if it.destroys { "destroy" } else { "apply" },
             })
             .collect(),
+        relaxed: &plan.relaxed,
         failed: plan
             .failed
             .iter()

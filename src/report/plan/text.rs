@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use super::{counts_text, is_shown, named, sign, summary};
-use crate::plan::Plan;
 use crate::plan::entry::PlanEntry;
+use crate::plan::{Plan, RelaxedConstraint};
 use crate::printable::printable;
 
 /// How many characters of a reason are shown.
@@ -12,6 +12,9 @@ const MAX_REASON: usize = 200;
 
 /// How wide a column gets; what is longer stands out.
 const MAX_WIDTH: usize = 200;
+
+/// How many constraints are named that the operations do not keep to.
+const MAX_RELAXED: usize = 10;
 
 /// Writes what would be done: a line for each stack, and a sentence that sums it up.
 ///
@@ -35,6 +38,17 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     }
     if !lines.is_empty() {
         writeln!(out)?;
+    }
+    for RelaxedConstraint { earlier, later } in plan.relaxed.iter().take(MAX_RELAXED) {
+        writeln!(
+            out,
+            "Left out: on record, {} ran after {}, which newer declarations contradict.",
+            printable(later),
+            printable(earlier)
+        )?;
+    }
+    if let Some(more @ 1..) = plan.relaxed.len().checked_sub(MAX_RELAXED) {
+        writeln!(out, "Left out: {more} more constraints on record.")?;
     }
     writeln!(out, "{}", summary(plan))
 }

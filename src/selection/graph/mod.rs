@@ -10,6 +10,7 @@
 mod build;
 mod cycle;
 mod digest;
+mod edges;
 mod explain;
 mod neighbours;
 mod precedence;
@@ -24,6 +25,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 pub use cycle::{Cycle, Cycles, Hop};
 pub use digest::digest;
+pub use edges::GraphEdge;
 pub use neighbours::{NeighbourStep, Towards};
 pub use precedence::Precedence;
 pub use waves::Wave;
@@ -93,11 +95,6 @@ pub struct Relative {
 }
 
 impl Graph {
-    /// Returns the number of nodes: stacks, groups and parts of groups.
-    pub fn n_nodes(&self) -> usize {
-        self.graph.node_count()
-    }
-
     /// Returns the node of a stack.
     fn node(stack: StackIndex) -> NodeIndex<u32> {
         NodeIndex::new(stack.get())

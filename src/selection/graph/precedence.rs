@@ -114,6 +114,24 @@ impl Precedence {
         pending
     }
 
+    /// Returns for each node whether it is one of some, or transitively waits for one of them.
+    pub fn reached(&self, from: impl Iterator<Item = usize>) -> Vec<bool> {
+        let mut is_reached = vec![false; self.n_nodes()];
+        let mut open: Vec<usize> = from.collect();
+        for &node in &open {
+            is_reached[node] = true;
+        }
+        while let Some(node) = open.pop() {
+            for successor in self.successors(node) {
+                let next = successor.node as usize;
+                if !std::mem::replace(&mut is_reached[next], true) {
+                    open.push(next);
+                }
+            }
+        }
+        is_reached
+    }
+
     /// Returns all nodes that transitively wait for a node, and the node itself, each with whether a
     /// failure of the node reaches it.
     pub fn reach(&self, node: usize) -> Vec<(usize, bool)> {

@@ -1,6 +1,7 @@
 //! `orch plan`, and the drivers that it asks.
 
 mod asked;
+mod destroyed;
 mod drivers;
 mod hostile;
 mod json;

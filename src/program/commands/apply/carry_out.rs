@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use orch::change::{Counted, causes_since};
-use orch::driver::{ToolsOnPath, driver_of};
 use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::apply::{self, ApplyOptions, Applying, Surroundings};
 use orch::plan::archive::Archive;
 use orch::plan::entry::PlanMode;
-use orch::plan::order::Recorded;
 use orch::plan::stale::{Grounds, Present, Progress, Stale};
 use orch::plan::{DriverRun, Purpose, SavedPlan, begin};
 use orch::printable::printable;
@@ -26,7 +24,6 @@ use orch::run::execute::Outlet;
 use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
 use orch::run::safeguard::Disabled;
-use orch::selection::graph::Precedence;
 use orch::selection::select::Selection;
 use orch::state::document::{Action, Document};
 
@@ -35,7 +32,9 @@ use super::record::{Recording, upstream};
 use super::turns::{Todo, todo};
 use super::{CarryingArgs, OutputArg};
 use crate::program::commands::plan::PlanningArgs;
-use crate::program::commands::plan::ask::{cannot_ask, is_on_path, private_folder};
+use crate::program::commands::plan::ask::{cannot_ask, private_folder};
+use crate::program::commands::plan::left_behind;
+use crate::program::commands::plan::subjects::Drivers;
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
 use crate::program::commands::run::{begin_error, holder};
@@ -113,6 +112,7 @@ impl Carrying<'_> {
                     .hint("to go on with it, add `--resume`; or make a new plan"),
             );
         }
+        self.check_left_behind(&loaded, document.as_ref())?;
         approve(to_do.n_destroys(), self.approval)?;
         let run = new_id(&loaded.project.root);
         let folder = private_folder(&loaded)?;
@@ -129,8 +129,6 @@ impl Carrying<'_> {
             is_again: self.resumes,
             keeps_state: is_kept,
         };
-        let tree = Precedence::new(&loaded.graph);
-        let recorded = Recorded::as_in_the_tree(&tree);
         let known = upstream(
             &loaded.project,
             &loaded.graph,
@@ -142,7 +140,7 @@ impl Carrying<'_> {
             Surroundings {
                 project: &loaded.project,
                 graph: &loaded.graph,
-                recorded: &recorded,
+                document: document.as_ref(),
                 environments: &environments,
             },
             to_do.stacks.clone(),
@@ -233,22 +231,24 @@ impl Carrying<'_> {
             digests: loaded.grounds.as_deref(),
             document,
         };
-        let on_path = ToolsOnPath {
-            terraform: is_on_path("terraform"),
-            tofu: is_on_path("tofu"),
-        };
-        let driver = |stack: StackIndex| {
-            let path = project.stacks[stack].path.as_str();
-            let entry = document.and_then(|document| document.stacks.get(path));
-            let recorded = entry.and_then(|entry| entry.driver.as_deref());
-            let driver = driver_of(project, &loaded.listing, stack, recorded, on_path)?;
-            Some(driver.name.to_owned())
-        };
+        let drivers = Drivers::new(loaded, document);
+        let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());
         let mut grounds = Grounds::new(present);
         let Err(stale) = grounds.check(self.saved, &driver, progress) else {
             return Ok(());
         };
         Err(explained(&self.named(loaded, stale)))
+    }
+
+    /// Refuses to destroy what something that stays runs after.
+    fn check_left_behind(&self, loaded: &Loaded, document: Option<&Document>) -> Result<()> {
+        if self.saved.plan.mode != PlanMode::Destroy {
+            return Ok(());
+        }
+        match left_behind::refused(&loaded.left_behind(&self.saved.plan, document)) {
+            Some(refused) => Err(refused),
+            None => Ok(()),
+        }
     }
 
     /// Names the files that differ from the commit of the plan, as far as this clone has it.

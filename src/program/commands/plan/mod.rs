@@ -4,9 +4,11 @@ mod ahead;
 pub(super) mod ask;
 mod entries;
 mod grounds;
+pub(super) mod left_behind;
 mod markdown;
 mod remembered;
 mod starts;
+pub(super) mod subjects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -16,26 +18,24 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
-use orch::change::{Pairs, Standings};
-use orch::driver::{Driver, ToolsOnPath, driver_of};
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::{Plan, RequestedOptions, SavedPlan, archive, conditions, operations};
-use orch::printable::printable;
-use orch::project::stack::{StackIndex, StackMode};
-use orch::project::tag::TagFilter;
+use orch::plan::{
+    LeftBehind, Plan, PlannedOrder, RequestedOptions, SavedPlan, archive, conditions,
+};
+use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
 use orch::report::{Document, write_plan, write_plan_json};
 use orch::run::safeguard::Disabled;
-use orch::selection::select::{PathFilter, Query, Selection};
-use orch::state::document;
+use orch::selection::select::Query;
 
 use self::ask::AskedTools;
+use self::subjects::{Drivers, OnRecord, Subject, Subjects};
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
 use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
 const PLAN_EXAMPLES: &str = "\
@@ -155,6 +155,8 @@ pub(super) struct Planned {
     pub(super) saved: SavedPlan,
     /// The plans of the tools, in the order in which that counts them.
     pub(super) plans: Vec<PathBuf>,
+    /// What stays and runs after what it destroys, if it is a plan to destroy.
+    pub(super) left_behind: Vec<LeftBehind>,
     /// What the tools have answered; keeps these until it is dropped.
     asked: AskedTools,
 }
@@ -222,6 +224,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         }
         return Ok(ExitStatus::Run(1));
     }
+    left_behind::warn(&planned.left_behind);
     let has_changes = plan.has_changes();
     if let Some(file) = &file {
         let mut saved = planned.saved;
@@ -277,6 +280,11 @@ pub(super) fn planned(
             Ok(planned) => planned,
             Err(status) => return Ok(ControlFlow::Break(status)),
         };
+    let document = recorded.as_ref().map(|recorded| &recorded.document);
+    let left_behind = match plan.mode {
+        PlanMode::Destroy => loaded.left_behind(&plan, document),
+        PlanMode::Normal | PlanMode::RefreshOnly => Vec::new(),
+    };
     let mut saved = SavedPlan::new(plan, Vec::new());
     let mut plans = Vec::new();
     if request.is_kept {
@@ -286,169 +294,13 @@ pub(super) fn planned(
     Ok(ControlFlow::Continue(Planned {
         saved,
         plans,
+        left_behind,
         asked,
         loaded,
     }))
 }
 
-/// Notes that stacks are on record and not in the tree: a plan has no entries for these.
-fn note_missing(standings: &Standings) {
-    let mut missing = standings.missing.keys();
-    let Some(first) = missing.next() else { return };
-    let first = printable(first);
-    let others = match missing.count() {
-        0 => format!("stack `{first}` is"),
-        1 => format!("stack `{first}` and 1 more are"),
-        more => format!("stack `{first}` and {more} more are"),
-    };
-    console::note(&format!(
-        "{others} on record and not in the tree; the plan leaves what they stand for as it is, and `orch list --status removed,absent` lists them"
-    ));
-}
-
-/// What is on record, and how the stacks stand according to it.
-pub(super) struct OnRecord {
-    document: document::Document,
-    standings: Standings,
-}
-
-/// A stack that is planned.
-pub(super) struct Subject<'p> {
-    stack: StackIndex,
-    driver: Driver<'p>,
-    is_replaced: bool,
-    /// Why nothing may be done with it.
-    blocked: Option<String>,
-    /// Where its driver keeps its own state, if the block of the driver says so.
-    backend: Option<String>,
-    /// Which outputs differ from those that it was applied with, if any do: in words.
-    outputs_differ: Option<String>,
-    /// The path that it has on record, if that is another one.
-    previous_path: Option<String>,
-    /// The commit that was applied to it according to the record.
-    source_commit: Option<String>,
-}
-
-/// The stacks that are planned.
-pub(super) struct Subjects<'p> {
-    /// By path.
-    all: Vec<Subject<'p>>,
-    /// How many selected stacks have no driver.
-    without_driver: usize,
-}
-
 impl Loaded {
-    /// Returns the stacks that references on the command line name.
-    fn named_by(&self, written: &[String]) -> Result<BTreeSet<StackIndex>> {
-        let mut named = BTreeSet::new();
-        for text in written {
-            let wrong = |problem: &dyn std::fmt::Display| {
-                ProgramError::usage(format!("in --replace: `{text}`: {problem}"))
-            };
-            let stacks = self.project.stacks.iter();
-            let found: Vec<StackIndex> = if let Some(tags) = text.strip_prefix("tag:") {
-                let filter = TagFilter::parse(tags).map_err(|bad| wrong(&bad))?;
-                let found = stacks.filter(|(_, stack)| filter.matches(|tag| stack.has_tag(tag)));
-                found.map(|(stack, _)| stack).collect()
-            } else {
-                let filter = PathFilter::new(&self.directory, text).map_err(|bad| wrong(&bad))?;
-                let found = stacks.filter(|(_, stack)| filter.matches(&stack.path));
-                found.map(|(stack, _)| stack).collect()
-            };
-            if found.is_empty() {
-                return Err(ProgramError::usage(format!(
-                    "in --replace: `{text}` names no stack"
-                )));
-            }
-            named.extend(found);
-        }
-        Ok(named)
-    }
-
-    /// Returns what is on record, if the project keeps a state.
-    fn on_record(&mut self) -> Result<Option<OnRecord>> {
-        if self.project.settings.state.is_none() {
-            console::note(
-                "the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed",
-            );
-            return Ok(None);
-        }
-        let counted = orch::change::Counted::default();
-        let document = self.read_and_digest(counted);
-        let document = self.refuse(document)?;
-        let address = self.opened()?.backend.address();
-        let standings = self.standings_in(&document, address, counted, true)?;
-        note_missing(&standings);
-        Ok(Some(OnRecord {
-            document,
-            standings,
-        }))
-    }
-
-    /// Returns the selected stacks that have a driver.
-    fn subjects(
-        &self,
-        selection: &Selection,
-        recorded: Option<&OnRecord>,
-        replaced: &BTreeSet<StackIndex>,
-        allow_rollback: bool,
-    ) -> Result<Subjects<'_>> {
-        let outside: Vec<StackIndex> = replaced
-            .iter()
-            .filter(|stack| !selection.contains(**stack))
-            .copied()
-            .collect();
-        if !outside.is_empty() {
-            return Err(ProgramError::usage(format!(
-                "in --replace: {} is not selected",
-                self.names(&outside)
-            )));
-        }
-        let on_path = ToolsOnPath {
-            terraform: ask::is_on_path("terraform"),
-            tofu: ask::is_on_path("tofu"),
-        };
-        let document = recorded.map(|recorded| &recorded.document);
-        let pairs = document.map(|document| Pairs::new(&self.project.stacks, document));
-        let ahead = match recorded {
-            Some(recorded) if !allow_rollback => self.ahead(recorded)?,
-            _ => BTreeMap::new(),
-        };
-        let on_record = |stack: StackIndex| {
-            let key = pairs.as_ref()?.key(stack)?;
-            Some((key, document?.stacks.get(key)?))
-        };
-        let mut subjects = Subjects {
-            all: Vec::new(),
-            without_driver: 0,
-        };
-        for stack in selection.stacks() {
-            let (previous, entry) = on_record(stack).unzip();
-            let known = entry.and_then(|entry| entry.driver.as_deref());
-            let found = driver_of(&self.project, &self.listing, stack, known, on_path);
-            match found {
-                Some(driver) => subjects.all.push(Subject {
-                    stack,
-                    driver,
-                    is_replaced: replaced.contains(&stack),
-                    blocked: match self.project.stacks[stack].mode {
-                        StackMode::Manage => ahead.get(&stack).cloned(),
-                        // Reading puts nothing back.
-                        StackMode::Read => None,
-                    },
-                    backend: None,
-                    outputs_differ: None,
-                    previous_path: previous
-                        .filter(|path| *path != self.project.stacks[stack].path.as_str())
-                        .map(str::to_owned),
-                    source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
-                }),
-                None => subjects.without_driver += 1,
-            }
-        }
-        Ok(subjects)
-    }
-
     /// Asks the tools and returns the plan; the exit status if that was not possible.
     fn plan(
         &self,
@@ -478,7 +330,8 @@ impl Loaded {
             PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
         };
-        let operations = operations(&self.project, &self.graph, settled.actions());
+        let document = recorded.map(|recorded| &recorded.document);
+        let order = PlannedOrder::new(&self.project, &self.graph, document, settled.actions());
         let (mut entries, failed) = settled.entries(&self.project, after);
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         for failed in &failed {
@@ -491,7 +344,8 @@ impl Loaded {
             commit: head,
             state: recorded.map(|recorded| recorded.standings.base.clone()),
             entries,
-            operations,
+            operations: order.operations(&self.project),
+            relaxed: order.relaxed,
             failed,
             without_driver: subjects.without_driver,
         };

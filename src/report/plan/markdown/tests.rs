@@ -5,13 +5,20 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::driver::Counts;
-use crate::plan::RequestedOptions;
 use crate::plan::entry::{Reason, ReasonSource};
+use crate::plan::{Condition, RequestedOptions};
 use crate::record::logs::{Logs, Stream};
 use crate::report::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 
 fn stack_path(text: &str) -> StackPath {
     StackPath::parse(text).unwrap()
+}
+
+fn after(stacks: &[StackPath]) -> Condition {
+    Condition {
+        stacks: stacks.into(),
+        has_more: false,
+    }
 }
 
 fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
@@ -43,6 +50,7 @@ fn plan(entries: Vec<PlanEntry>, failed: &[(&str, &str)]) -> Plan {
         state: None,
         entries,
         operations: Vec::new(),
+        relaxed: Vec::new(),
         failed: failed.collect(),
         without_driver: 0,
     }
@@ -100,7 +108,7 @@ fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
         change: 1,
         ..Counts::default()
     });
-    entries[2].after = vec![stack_path("/database"), stack_path("/old")];
+    entries[2].after = after(&[stack_path("/database"), stack_path("/old")]);
     let plan = plan(entries, &[("/broken", "exit status 1")]);
     let mut printed = Printed::of(&[
         ("/database", "\x1b[33m~\x1b[0m update\r\n```\n</details>\n"),
@@ -268,7 +276,7 @@ fn what_is_never_left_out_has_room_on_the_smallest_page() {
         })
         .collect();
     entries[0].blocked = Some("x".repeat(1000));
-    entries[6].after = vec![stack_path("/y")];
+    entries[6].after = after(&[stack_path("/y")]);
     let mut plan = plan(entries, &[("/broken", "exit status 1")]);
     plan.mode = PlanMode::RefreshOnly;
     plan.id = "0198a1ff-b400-7000-8000-000000000000".to_owned();
@@ -330,7 +338,7 @@ fn stack() -> impl Strategy<Value = (String, PlanEntry, Vec<u8>, bool)> {
         let mut entry = entry(&path, action, &reason);
         entry.blocked = blocked;
         if waits {
-            entry.after = vec![stack_path("/`before`")];
+            entry.after = after(&[stack_path("/`before`")]);
         }
         (path, entry, text, has_failed)
     })

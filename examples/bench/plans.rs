@@ -1,0 +1,123 @@
+//! Plans: how long it takes to order operations, and to find what entries are decided after.
+#![expect(clippy::print_stdout, reason = "that is its result")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use orch::plan::entry::Action;
+use orch::plan::order::Record;
+use orch::plan::{Fate, PlannedOrder, conditions, left_behind};
+use orch::project::stack::StackIndex;
+use orch::project::{Problems, Project};
+use orch::selection::graph::Graph;
+use orch::selection::reference::References;
+use orch::state::document::Document;
+use serde_json::{Map, Value, json};
+
+use crate::measure::medians;
+use crate::options;
+use crate::repository::{Options, Shape, generate};
+
+const ROUNDS: usize = 5;
+
+/// Measures plans, without any process.
+pub(crate) fn tables() -> Result<()> {
+    for (name, shape, size) in [
+        ("tree of 10,000", Shape::Tree, 10_000),
+        ("chain of 10,000", Shape::Chain, 10_000),
+        ("5,000 after a directory of 5,000", Shape::Bipartite, 5000),
+    ] {
+        let directory = tempfile::tempdir()?;
+        let root = directory.path().join("repository");
+        let options = Options {
+            files: 0,
+            modules: 0,
+            ..options(shape, size)
+        };
+        generate(&root, &options)?;
+        let project = Project::load(&root.canonicalize()?, &mut Problems::default())?;
+        println!("{name}");
+        table(&project)?;
+        println!();
+    }
+    Ok(())
+}
+
+fn table(project: &Project) -> Result<()> {
+    let references = References::resolve(project, &mut Vec::new());
+    let graph = &Graph::new(&project.stacks, &references);
+    let stacks: &Vec<StackIndex> = &project.stacks.iter().map(|(stack, _)| stack).collect();
+    let document = &recorded(project)?;
+    let order = |action: Action, count: usize, document: Option<&Document>, n: usize| {
+        let actions = stacks.iter().take(count).map(|&stack| (stack, action));
+        let planned = PlannedOrder::new(project, graph, document, actions);
+        ensure!(
+            planned.order.sequence.len() == n,
+            "not all have an operation"
+        );
+        Ok(())
+    };
+    let all = stacks.len();
+    let (updates, half) = (10_000.min(all), 5000.min(all));
+    print("updates in order, wanted 100 ms", &|| {
+        order(Action::Update, updates, None, updates)
+    })?;
+    print("replacements in order, wanted 100 ms", &|| {
+        order(Action::Replace, half, None, 2 * half)
+    })?;
+    print("the same along the record", &|| {
+        order(Action::Replace, half, Some(document), 2 * half)
+    })?;
+    print("what stays after the first stack", &|| {
+        let record = Record::new(project, graph, Some(document));
+        let fate = |stack: StackIndex| match stack.get() {
+            0 => Fate::Goes,
+            _ => Fate::Stays,
+        };
+        left_behind(project, graph, &record, fate);
+        Ok(())
+    })?;
+    let first = &BTreeSet::from([stacks[0]]);
+    let is_first = |stack: &StackIndex| project.stacks[*stack].after.is_empty();
+    let starts = &stacks.iter().copied().filter(is_first).collect();
+    print("conditions, one stack with work", &|| {
+        conditions(project, graph, stacks, first);
+        Ok(())
+    })?;
+    print("conditions, work where nothing is waited for", &|| {
+        conditions(project, graph, stacks, starts);
+        Ok(())
+    })
+}
+
+fn print(name: &str, step: &dyn Fn() -> Result<()>) -> Result<()> {
+    let time: Duration = medians(&[step], ROUNDS)?[0];
+    println!("  {name}: {:.1} ms", time.as_secs_f64() * 1000.0);
+    Ok(())
+}
+
+/// Returns a document of all stacks, as if each had been applied after the ones before it.
+fn recorded(project: &Project) -> Result<Document> {
+    let mut stacks = Map::new();
+    for (number, (_, stack)) in project.stacks.iter().enumerate() {
+        let directory = stack.path.directory();
+        let resolved = stack.after.iter().map(|after| {
+            let path = directory.resolve(&after.value).ok();
+            let path = path.filter(|_| !after.value.starts_with("tag:"));
+            path.map_or_else(|| after.value.clone(), |path| path.to_string())
+        });
+        let after: Vec<String> = resolved.collect();
+        let applied = json!({
+            "serial": number + 1, "at": "2026-01-01T00:00:00Z", "dirty": false,
+        });
+        let tags: Vec<&str> = stack.tags().collect();
+        let entry = json!({ "tags": tags, "after": after, "applied": applied });
+        stacks.insert(stack.path.to_string(), entry);
+    }
+    let document = json!({
+        "format": 1, "project": "p", "namespace": "n", "root": "", "lineage": "l",
+        "serial": project.stacks.len(), "lock": null, "stacks": Value::Object(stacks), "history": [],
+    });
+    Ok(serde_json::from_value(document)?)
+}

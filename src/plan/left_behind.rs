@@ -1,0 +1,160 @@
+//! What stays although what it runs after goes.
+
+use std::collections::BTreeMap;
+
+use crate::path::StackPath;
+use crate::plan::order::{Record, Recorded};
+use crate::project::Project;
+use crate::project::stack::StackIndex;
+use crate::selection::graph::{Graph, Precedence};
+
+/// What becomes of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// What it stands for is destroyed.
+    Goes,
+    /// What it stands for exists, and somebody has to destroy it before what it runs after.
+    Stays,
+    /// Nothing exists, or what exists belongs to others.
+    Nothing,
+}
+
+/// A stack that stays although one goes that it runs after. It can do without it no more than it could be
+/// made without it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// The stack that stays, as `orch list` prints it. It may be gone from the tree.
+    pub stays: String,
+    /// The lowest of the stacks that go and that it runs after.
+    pub goes: StackPath,
+}
+
+/// Returns what stays and runs after what goes, in the tree or on record, each once: first the stacks of the
+/// tree by path, then those that are gone from it, which all stay. Between the two there are only stacks
+/// that neither go nor stay.
+///
+/// It takes time linear in the size of the graphs, where no constraints on record contradict each other.
+pub fn left_behind(
+    project: &Project,
+    graph: &Graph,
+    record: &Record<'_>,
+    fate: impl Fn(StackIndex) -> Fate,
+) -> Vec<LeftBehind> {
+    let in_tree = project.stacks.iter();
+    let mut fates: Vec<Fate> = in_tree.map(|(stack, _)| fate(stack)).collect();
+    fates.extend(record.gone.iter().map(|_| Fate::Stays));
+    let tree = Precedence::new(graph);
+    let stacks = project.stacks.iter();
+    let paths: Vec<&StackPath> = stacks.map(|(_, stack)| &stack.path).collect();
+    let found = found(&fates, &tree, &record.recorded);
+    let found = found.into_iter().map(|(stays, goes)| LeftBehind {
+        stays: match paths.get(stays) {
+            Some(path) => path.to_string(),
+            None => record.gone[stays - paths.len()].to_owned(),
+        },
+        goes: paths[goes].clone(),
+    });
+    found.collect()
+}
+
+/// Returns for each stack that stays the lowest of those that go and that it runs after.
+fn found(fates: &[Fate], tree: &Precedence, recorded: &Recorded) -> BTreeMap<usize, usize> {
+    let goes = |stack: &usize| fates[*stack] == Fate::Goes;
+    let going: Vec<usize> = (0..fates.len()).filter(goes).collect();
+    if going.is_empty() {
+        return BTreeMap::new();
+    }
+    let mut found = BTreeMap::new();
+    for constraints in [tree, &recorded.precedence()] {
+        let mut is_opened = vec![false; constraints.n_nodes()];
+        for &first in &going {
+            let mut open = vec![first];
+            while let Some(node) = open.pop() {
+                for successor in constraints.successors(node) {
+                    let next = successor.node as usize;
+                    // Beyond its stacks come groups.
+                    let is_stack = next < constraints.n_stacks();
+                    match fates.get(next).filter(|_| is_stack) {
+                        Some(Fate::Goes) => {}
+                        Some(Fate::Stays) => {
+                            let known = found.entry(next).or_insert(first);
+                            *known = first.min(*known);
+                        }
+                        Some(Fate::Nothing) | None => {
+                            if !std::mem::replace(&mut is_opened[next], true) {
+                                open.push(next);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::order::RecordedEdge;
+
+    /// Finds what is left behind, given what goes (`g`) and stays (`s`), what comes before what in the tree,
+    /// whose stacks are the first `n_in_tree`, and the same on record with serials.
+    fn answer(
+        fates: &str,
+        (n_in_tree, tree): (usize, &[(u32, u32)]),
+        recorded: &[(u32, u32, u64)],
+    ) -> Vec<(usize, usize)> {
+        let fates = fates.chars().map(|letter| match letter {
+            'g' => Fate::Goes,
+            's' => Fate::Stays,
+            _ => Fate::Nothing,
+        });
+        let fates: Vec<Fate> = fates.collect();
+        let edges = recorded
+            .iter()
+            .map(|&(earlier, later, serial)| RecordedEdge {
+                earlier,
+                later,
+                serial: Some(serial),
+            });
+        let recorded = Recorded {
+            n_stacks: fates.len(),
+            n_nodes: fates.len() + 1,
+            edges: edges.collect(),
+        };
+        let edges = tree.iter().map(|&(earlier, later)| (earlier, later, true));
+        let tree = Precedence::from_edges(n_in_tree, n_in_tree + 1, edges);
+        found(&fates, &tree, &recorded).into_iter().collect()
+    }
+
+    #[test]
+    fn what_stays_is_named_once_with_the_lowest_that_goes_before_it() {
+        for (fates, tree, recorded, expected) in [
+            // in the tree, on record, in both, in neither
+            ("gs", &[(0, 1)][..], &[][..], &[(1, 0)][..]),
+            ("gs", &[], &[(0, 1, 1)], &[(1, 0)]),
+            ("ggs", &[(1, 2)], &[(0, 2, 1)], &[(2, 0)]),
+            ("gs", &[(1, 0)], &[(1, 0, 1)], &[]),
+            // through what does not exist, through a group, and not through what goes or stays itself
+            ("g-s", &[(0, 1), (1, 2)], &[], &[(2, 0)]),
+            ("gs", &[(0, 2), (2, 1)], &[], &[(1, 0)]),
+            ("gs", &[], &[(0, 2, 1), (2, 1, 1)], &[(1, 0)]),
+            ("ggs", &[(0, 1), (1, 2)], &[], &[(2, 1)]),
+            ("gss", &[(0, 1), (1, 2)], &[], &[(1, 0)]),
+            ("g-s", &[(0, 1)], &[(1, 2, 1)], &[]),
+            // what newer declarations contradict does not count
+            ("gs", &[], &[(0, 1, 1), (1, 0, 2)], &[]),
+            ("gs", &[], &[(0, 1, 2), (1, 0, 1)], &[(1, 0)]),
+            // nothing goes
+            ("-s", &[(0, 1)], &[], &[]),
+        ] {
+            let n = fates.len();
+            assert_eq!(answer(fates, (n, tree), recorded), expected, "{fates}");
+        }
+        // The last stack is gone from the tree, whose group has the same number.
+        let tree = [(0, 2), (2, 1)];
+        assert_eq!(answer("gss", (2, &tree), &[]), [(1, 0)]);
+        assert_eq!(answer("gss", (2, &[]), &[(0, 2, 1)]), [(2, 0)]);
+    }
+}

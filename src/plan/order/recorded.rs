@@ -1,0 +1,265 @@
+//! What ran after what when it was recorded.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::Relaxed;
+use super::acyclic::{Acyclic, Link};
+use crate::change::Pairs;
+use crate::project::Project;
+use crate::project::stack::StackIndex;
+use crate::selection::graph::{Graph, OriginKind, Precedence};
+use crate::selection::recorded::RecordedStacks;
+use crate::state::document::{Document, Entry, UNMERGED};
+
+/// What ran after what when it was recorded. The first nodes are the stacks of the tree, as in its
+/// constraints; then come further stacks, and at last groups of stacks, numbered as the record has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The number of stacks, those that are not in the tree included.
+    pub n_stacks: usize,
+    /// The number of stacks and groups.
+    pub n_nodes: usize,
+    /// The constraints. Of several with one serial, the first counts as the newest.
+    pub edges: Vec<RecordedEdge>,
+}
+
+/// A constraint on record. From a group to a stack it holds for each stack that belongs to the group,
+/// and in the same way from a stack to a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedEdge {
+    /// The node that came first.
+    pub earlier: u32,
+    /// The node that came after it.
+    pub later: u32,
+    /// The serial with which its declaration was recorded; none for what nobody declares: nesting, and
+    /// what belongs to a group. That holds whatever is declared.
+    pub serial: Option<u64>,
+}
+
+impl Recorded {
+    /// Returns the tree's own constraints, for where nothing is on record.
+    pub fn as_in_the_tree(tree: &Precedence) -> Self {
+        let edges = (0..tree.n_nodes()).zip(0..).flat_map(|(node, earlier)| {
+            let successors = tree.successors(node).iter();
+            successors.map(move |successor| RecordedEdge {
+                earlier,
+                later: successor.node,
+                serial: None,
+            })
+        });
+        Recorded {
+            n_stacks: tree.n_stacks(),
+            n_nodes: tree.n_nodes(),
+            edges: edges.collect(),
+        }
+    }
+
+    /// Returns what lies on ways that begin and end at some of its stacks. Of cycles, it has all that such
+    /// a way leads through.
+    #[must_use]
+    pub(crate) fn between(&self, is_end: impl Fn(usize) -> bool) -> Self {
+        let pairs = self.edges.iter();
+        let pairs = pairs.map(|edge| (edge.earlier, edge.later, true));
+        let onwards = Precedence::from_edges(self.n_stacks, self.n_nodes, pairs);
+        let ends = || (0..self.n_stacks).filter(|&stack| is_end(stack));
+        let after = onwards.reached(ends());
+        let before = onwards.reversed().reached(ends());
+        let edges = self.edges.iter().copied();
+        let is_between =
+            |edge: &RecordedEdge| after[edge.earlier as usize] && before[edge.later as usize];
+        Recorded {
+            edges: edges.filter(is_between).collect(),
+            ..*self
+        }
+    }
+
+    /// Returns what came before what, without the constraints that would close a cycle with newer ones.
+    pub(crate) fn precedence(&self) -> Precedence {
+        let (Users { n_nodes, pairs }, _) = self.acyclic();
+        let pairs = pairs.iter().map(|&(used, user)| (used, user, true));
+        Precedence::from_edges(self.n_stacks, n_nodes, pairs)
+    }
+
+    /// Returns what is on record without the constraints that would close a cycle with newer ones, and
+    /// those, the newest first.
+    pub(super) fn acyclic(&self) -> (Users, Vec<Relaxed>) {
+        let mut edges: Vec<&RecordedEdge> = self.edges.iter().collect();
+        edges.sort_by_key(|edge| Reverse(edge.serial.unwrap_or(u64::MAX)));
+        let link = |edge: &&RecordedEdge| Link {
+            from: edge.earlier,
+            to: edge.later,
+            is_membership: edge.serial.is_none(),
+        };
+        let links: Vec<Link> = edges.iter().map(link).collect();
+        let Acyclic { kept, left_out } = Acyclic::new(self.n_stacks, self.n_nodes, &links);
+        let left_out = left_out.into_iter().map(|part| {
+            Relaxed::Recorded(RecordedEdge {
+                earlier: part.from,
+                later: part.to,
+                serial: edges[part.link].serial,
+            })
+        });
+        let users = Users {
+            n_nodes: self.n_nodes,
+            pairs: kept.into_iter().map(|part| (part.from, part.to)).collect(),
+        };
+        (users, left_out.collect())
+    }
+}
+
+/// Constraints on record that form no cycle.
+pub(super) struct Users {
+    /// The number of stacks and groups.
+    pub(super) n_nodes: usize,
+    /// Pairs of what came first and what came after it.
+    pub(super) pairs: Vec<(u32, u32)>,
+}
+
+/// What ran after what according to the document, and what its nodes are called.
+#[derive(Debug)]
+pub struct Record<'d> {
+    /// The constraints.
+    pub recorded: Recorded,
+    /// The keys of the stacks on record that are not in the tree, which are the nodes after its stacks.
+    pub gone: Vec<&'d str>,
+    /// The names of the groups, which come last; none for a part of one.
+    groups: Vec<Option<String>>,
+}
+
+impl<'d> Record<'d> {
+    /// Returns what the stacks on record declared when they were applied, and how they were nested. An
+    /// entry counts for the stack of the tree that it belongs to, wherever that lies now; constraints hold
+    /// through stacks that are gone.
+    ///
+    /// A stack of the tree that is not on record may exist all the same, so it counts with what it declares
+    /// in the tree, as if that were recorded next. What is on record may name it, too. Without a document,
+    /// that is all stacks.
+    pub fn new(project: &Project, tree: &Graph, document: Option<&'d Document>) -> Self {
+        match document {
+            Some(document) => Self::of(project, tree, document),
+            None => Record {
+                recorded: Recorded::as_in_the_tree(&Precedence::new(tree)),
+                gone: Vec::new(),
+                groups: names_of_groups(tree, project.stacks.len()),
+            },
+        }
+    }
+
+    fn of(project: &Project, tree: &Graph, document: &'d Document) -> Self {
+        let n_in_tree = project.stacks.len();
+        let pairs = Pairs::new(&project.stacks, document);
+        let by_key: HashMap<&str, StackIndex> =
+            pairs.iter().map(|(stack, key)| (key, stack)).collect();
+        let is_new = |stack: StackIndex| pairs.key(stack).is_none();
+        let others = project.stacks.iter();
+        let others = others.filter_map(|(index, stack)| is_new(index).then_some(stack));
+        let stacks = RecordedStacks::new(document, others);
+
+        let mut gone = Vec::new();
+        let mut numbers: Vec<u32> = Vec::with_capacity(stacks.graph.n_nodes());
+        for (_, path, key) in stacks.iter() {
+            let stack = match key {
+                Some(key) => by_key.get(key).copied(),
+                None => project.stacks.find(path),
+            };
+            numbers.push(number(match (stack, key) {
+                (Some(stack), _) => stack.get(),
+                (None, key) => {
+                    gone.extend(key);
+                    n_in_tree + gone.len() - 1
+                }
+            }));
+        }
+        let n_stacks = n_in_tree + gone.len();
+        let mut groups = names_of_groups(&stacks.graph, numbers.len());
+        numbers.extend((n_stacks..n_stacks + groups.len()).map(number));
+
+        let serial = |stack| {
+            let entry = document.stacks.get(stacks.key(stack)?)?;
+            Some(serial(entry, document))
+        };
+        let on_record = stacks.graph.edges().map(|edge| RecordedEdge {
+            earlier: numbers[edge.earlier as usize],
+            later: numbers[edge.later as usize],
+            serial: match edge.declared {
+                None | Some((OriginKind::Nesting, _)) => None,
+                Some((OriginKind::After | OriginKind::Before, stack)) => serial(stack),
+            },
+        });
+        let mut edges: Vec<RecordedEdge> = on_record.collect();
+
+        let declares = |stack: StackIndex| {
+            let stack = &project.stacks[stack];
+            !stack.after.is_empty() || !stack.before.is_empty()
+        };
+        let mut all = project.stacks.iter();
+        if all.any(|(stack, _)| is_new(stack) && declares(stack)) {
+            let first = n_stacks + groups.len();
+            groups.extend(names_of_groups(tree, n_in_tree));
+            let node = |node: u32| match (node as usize).checked_sub(n_in_tree) {
+                Some(group) => number(first + group),
+                None => node,
+            };
+            edges.extend(tree.edges().filter_map(|edge| {
+                let serial = match edge.declared {
+                    None => None,
+                    // The graph of the record has the nesting of all stacks.
+                    Some((OriginKind::Nesting, _)) => return None,
+                    Some((_, stack)) if is_new(stack) => Some(document.serial.saturating_add(1)),
+                    Some(_) => return None,
+                };
+                Some(RecordedEdge {
+                    earlier: node(edge.earlier),
+                    later: node(edge.later),
+                    serial,
+                })
+            }));
+        }
+        Record {
+            recorded: Recorded {
+                n_stacks,
+                n_nodes: n_stacks + groups.len(),
+                edges,
+            },
+            gone,
+            groups,
+        }
+    }
+
+    /// Returns what a node is called.
+    pub fn name(&self, project: &Project, node: u32) -> String {
+        let node = node as usize;
+        let n_in_tree = project.stacks.len();
+        let n_stacks = n_in_tree + self.gone.len();
+        if node < n_in_tree {
+            project.stacks[StackIndex::new(node)].path.to_string()
+        } else if node < n_stacks {
+            self.gone[node - n_in_tree].to_owned()
+        } else {
+            let name = self.groups[node - n_stacks].clone();
+            name.unwrap_or_else(|| "some of a group".to_owned())
+        }
+    }
+}
+
+/// Returns the names of all nodes from one on.
+fn names_of_groups(graph: &Graph, first: usize) -> Vec<Option<String>> {
+    let groups = (first..graph.n_nodes()).map(number);
+    groups
+        .map(|node| graph.group_name(node).map(str::to_owned))
+        .collect()
+}
+
+/// Returns with which serial it was recorded what a stack declares: that happens when it is applied, and
+/// when it is about to be for the first time.
+fn serial(entry: &Entry, document: &Document) -> u64 {
+    let applied = entry.applied.as_ref().map(|applied| applied.serial);
+    let serial = applied.or(entry.last.as_ref().map(|last| last.serial));
+    let serial = serial.filter(|&serial| serial != UNMERGED);
+    serial.unwrap_or(document.serial)
+}
+
+fn number(node: usize) -> u32 {
+    u32::try_from(node).expect("there are fewer than 2³² nodes")
+}

@@ -1,0 +1,103 @@
+//! What stays although what it runs after is destroyed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::plan::entry::Action;
+use orch::plan::order::Record;
+use orch::plan::{Fate, LeftBehind, Plan, left_behind};
+use orch::printable::printable;
+use orch::project::stack::{StackIndex, StackMode};
+use orch::state::document::Document;
+
+use super::Drivers;
+use crate::program::commands::Loaded;
+use crate::program::console;
+use crate::program::error::ProgramError;
+
+/// How many stacks are named.
+const MAX_NAMED: usize = 10;
+
+impl Loaded {
+    /// Returns what stays and runs after what a plan destroys, by path.
+    ///
+    /// With a state, what is on record exists, also where its last attempt failed; without one, every stack
+    /// with a driver does. What a plan has found not to exist does not, and what has the driver `none`, or is
+    /// only read, is not destroyed by anybody.
+    pub(in crate::program::commands) fn left_behind(
+        &self,
+        plan: &Plan,
+        document: Option<&Document>,
+    ) -> Vec<LeftBehind> {
+        let stacks = &self.project.stacks;
+        let mut goes = BTreeSet::new();
+        let mut is_found = BTreeMap::new();
+        for entry in &plan.entries {
+            let Some(stack) = stacks.find(&entry.stack) else {
+                continue;
+            };
+            if entry.action == Action::Delete && entry.blocked.is_none() {
+                goes.insert(stack);
+            }
+            is_found.insert(stack, entry.blocked.is_some());
+        }
+        if goes.is_empty() {
+            return Vec::new();
+        }
+        let drivers = Drivers::new(self, document);
+        let exists = |stack: StackIndex| {
+            let driver = drivers.of(stack);
+            if stacks[stack].mode == StackMode::Read || driver.is_some_and(|it| it.is_none()) {
+                return false;
+            }
+            // Of what is blocked nobody was asked.
+            is_found.get(&stack).copied().unwrap_or(true)
+                && match document {
+                    Some(_) => drivers.entry(stack).is_some(),
+                    None => driver.is_some(),
+                }
+        };
+        let fate = |stack| {
+            if goes.contains(&stack) {
+                Fate::Goes
+            } else if exists(stack) {
+                Fate::Stays
+            } else {
+                Fate::Nothing
+            }
+        };
+        let record = Record::new(&self.project, &self.graph, document);
+        left_behind(&self.project, &self.graph, &record, fate)
+    }
+}
+
+/// The way out where something stays.
+const WAY_OUT: &str =
+    "destroy them too; `orch state forget` takes off the record what exists no longer";
+
+/// Returns why an apply is refused, if anything stays.
+pub(in crate::program::commands) fn refused(left_behind: &[LeftBehind]) -> Option<ProgramError> {
+    let first = left_behind.first()?;
+    let (stays, goes) = (printable(&first.stays), printable(first.goes.as_str()));
+    let more = match left_behind.len() - 1 {
+        0 => String::new(),
+        more => format!(", and so does what {more} more run after"),
+    };
+    let what = format!("`{stays}` stays and runs after `{goes}`, which goes{more}");
+    Some(ProgramError::refused(what).hint(WAY_OUT))
+}
+
+/// Warns that an apply would be refused.
+pub(super) fn warn(left_behind: &[LeftBehind]) {
+    for LeftBehind { stays, goes } in left_behind.iter().take(MAX_NAMED) {
+        let (stays, goes) = (printable(stays), printable(goes.as_str()));
+        console::warning(&format!(
+            "`{stays}` stays and runs after `{goes}`, which goes: an apply is refused"
+        ));
+    }
+    if let Some(more @ 1..) = left_behind.len().checked_sub(MAX_NAMED) {
+        console::warning(&format!("{more} more stacks stay like these"));
+    }
+    if !left_behind.is_empty() {
+        console::help(WAY_OUT);
+    }
+}

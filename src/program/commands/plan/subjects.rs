@@ -1,0 +1,210 @@
+//! The stacks that are planned, with what is known of each before its tool is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::change::{Counted, Pairs, Standings};
+use orch::driver::{Driver, ToolsOnPath, driver_of};
+use orch::printable::printable;
+use orch::project::stack::{StackIndex, StackMode};
+use orch::project::tag::TagFilter;
+use orch::selection::select::{PathFilter, Selection};
+use orch::state::document;
+
+use super::ask::is_on_path;
+use crate::program::commands::Loaded;
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+
+/// Notes that stacks are on record and not in the tree: a plan has no entries for these.
+fn note_missing(standings: &Standings) {
+    let mut missing = standings.missing.keys();
+    let Some(first) = missing.next() else { return };
+    let first = printable(first);
+    let others = match missing.count() {
+        0 => format!("stack `{first}` is"),
+        1 => format!("stack `{first}` and 1 more are"),
+        more => format!("stack `{first}` and {more} more are"),
+    };
+    console::note(&format!(
+        "{others} on record and not in the tree; the plan leaves what they stand for as it is, and `orch list --status removed,absent` lists them"
+    ));
+}
+
+/// What is on record, and how the stacks stand according to it.
+pub(super) struct OnRecord {
+    pub(super) document: document::Document,
+    pub(super) standings: Standings,
+}
+
+/// A stack that is planned.
+pub(super) struct Subject<'p> {
+    pub(super) stack: StackIndex,
+    pub(super) driver: Driver<'p>,
+    pub(super) is_replaced: bool,
+    /// Why nothing may be done with it.
+    pub(super) blocked: Option<String>,
+    /// Where its driver keeps its own state, if the block of the driver says so.
+    pub(super) backend: Option<String>,
+    /// Which outputs differ from those that it was applied with, if any do: in words.
+    pub(super) outputs_differ: Option<String>,
+    /// The path that it has on record, if that is another one.
+    pub(super) previous_path: Option<String>,
+    /// The commit that was applied to it according to the record.
+    pub(super) source_commit: Option<String>,
+}
+
+/// The stacks that are planned.
+pub(super) struct Subjects<'p> {
+    /// By path.
+    pub(super) all: Vec<Subject<'p>>,
+    /// How many selected stacks have no driver.
+    pub(super) without_driver: usize,
+}
+
+/// Finds the drivers of stacks.
+pub(in crate::program::commands) struct Drivers<'l, 'd> {
+    loaded: &'l Loaded,
+    /// What is on record, and of which stack.
+    recorded: Option<(&'d document::Document, Pairs<'d>)>,
+    on_path: ToolsOnPath,
+}
+
+impl<'l, 'd> Drivers<'l, 'd> {
+    pub(in crate::program::commands) fn new(
+        loaded: &'l Loaded,
+        document: Option<&'d document::Document>,
+    ) -> Self {
+        let pairs = |document| Pairs::new(&loaded.project.stacks, document);
+        Drivers {
+            loaded,
+            recorded: document.map(|document| (document, pairs(document))),
+            on_path: ToolsOnPath {
+                terraform: is_on_path("terraform"),
+                tofu: is_on_path("tofu"),
+            },
+        }
+    }
+
+    /// Returns what is on record of a stack, and its key.
+    pub(in crate::program::commands) fn entry(
+        &self,
+        stack: StackIndex,
+    ) -> Option<(&'d str, &'d document::Entry)> {
+        let (document, pairs) = self.recorded.as_ref()?;
+        let key = pairs.key(stack)?;
+        Some((key, document.stacks.get(key)?))
+    }
+
+    /// Returns the driver of a stack.
+    pub(in crate::program::commands) fn of(&self, stack: StackIndex) -> Option<Driver<'l>> {
+        let recorded = self
+            .entry(stack)
+            .and_then(|(_, entry)| entry.driver.as_deref());
+        let Loaded {
+            project, listing, ..
+        } = self.loaded;
+        driver_of(project, listing, stack, recorded, self.on_path)
+    }
+}
+
+impl Loaded {
+    /// Returns the stacks that references on the command line name.
+    pub(super) fn named_by(&self, written: &[String]) -> Result<BTreeSet<StackIndex>> {
+        let mut named = BTreeSet::new();
+        for text in written {
+            let wrong = |problem: &dyn std::fmt::Display| {
+                ProgramError::usage(format!("in --replace: `{text}`: {problem}"))
+            };
+            let stacks = self.project.stacks.iter();
+            let found: Vec<StackIndex> = if let Some(tags) = text.strip_prefix("tag:") {
+                let filter = TagFilter::parse(tags).map_err(|bad| wrong(&bad))?;
+                let found = stacks.filter(|(_, stack)| filter.matches(|tag| stack.has_tag(tag)));
+                found.map(|(stack, _)| stack).collect()
+            } else {
+                let filter = PathFilter::new(&self.directory, text).map_err(|bad| wrong(&bad))?;
+                let found = stacks.filter(|(_, stack)| filter.matches(&stack.path));
+                found.map(|(stack, _)| stack).collect()
+            };
+            if found.is_empty() {
+                return Err(ProgramError::usage(format!(
+                    "in --replace: `{text}` names no stack"
+                )));
+            }
+            named.extend(found);
+        }
+        Ok(named)
+    }
+
+    /// Returns what is on record, if the project keeps a state.
+    pub(super) fn on_record(&mut self) -> Result<Option<OnRecord>> {
+        if self.project.settings.state.is_none() {
+            console::note(
+                "the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed",
+            );
+            return Ok(None);
+        }
+        let counted = Counted::default();
+        let document = self.read_and_digest(counted);
+        let document = self.refuse(document)?;
+        let address = self.opened()?.backend.address();
+        let standings = self.standings_in(&document, address, counted, true)?;
+        note_missing(&standings);
+        Ok(Some(OnRecord {
+            document,
+            standings,
+        }))
+    }
+
+    /// Returns the selected stacks that have a driver.
+    pub(super) fn subjects(
+        &self,
+        selection: &Selection,
+        recorded: Option<&OnRecord>,
+        replaced: &BTreeSet<StackIndex>,
+        allow_rollback: bool,
+    ) -> Result<Subjects<'_>> {
+        let outside: Vec<StackIndex> = replaced
+            .iter()
+            .filter(|stack| !selection.contains(**stack))
+            .copied()
+            .collect();
+        if !outside.is_empty() {
+            return Err(ProgramError::usage(format!(
+                "in --replace: {} is not selected",
+                self.names(&outside)
+            )));
+        }
+        let drivers = Drivers::new(self, recorded.map(|recorded| &recorded.document));
+        let ahead = match recorded {
+            Some(recorded) if !allow_rollback => self.ahead(recorded)?,
+            _ => BTreeMap::new(),
+        };
+        let mut subjects = Subjects {
+            all: Vec::new(),
+            without_driver: 0,
+        };
+        for stack in selection.stacks() {
+            let (previous, entry) = drivers.entry(stack).unzip();
+            match drivers.of(stack) {
+                Some(driver) => subjects.all.push(Subject {
+                    stack,
+                    driver,
+                    is_replaced: replaced.contains(&stack),
+                    blocked: match self.project.stacks[stack].mode {
+                        StackMode::Manage => ahead.get(&stack).cloned(),
+                        // Reading puts nothing back.
+                        StackMode::Read => None,
+                    },
+                    backend: None,
+                    outputs_differ: None,
+                    previous_path: previous
+                        .filter(|path| *path != self.project.stacks[stack].path.as_str())
+                        .map(str::to_owned),
+                    source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
+                }),
+                None => subjects.without_driver += 1,
+            }
+        }
+        Ok(subjects)
+    }
+}
