@@ -16,7 +16,7 @@ use crate::project::attempt::{Attempts, ExitCodes};
 use crate::project::environment::Environments;
 use crate::project::stack::StackIndex;
 use crate::run::execute::{Execution, Task};
-use crate::run::schedule::{OnError, Schedule};
+use crate::run::schedule::{Limit, OnError, Schedule};
 use crate::run::settings::RunSettings;
 use crate::run::turn::{Operation, Step, Turn};
 use crate::selection::graph::Precedence;
@@ -121,13 +121,16 @@ pub fn prepare(
     let precedence = Precedence::from_edges(n, n, std::iter::empty());
     let ranks = (0..n).map(|node| (node, u32::try_from(node).unwrap_or(u32::MAX)));
     let schedule = Schedule::new(precedence, ranks).on_error(OnError::Continue);
+    let settings = RunSettings::default();
+    let stacks = questions.iter().map(|question| question.stack);
+    let limits = limits(project, &settings, stacks);
     Ok(Asking {
         execution: Execution {
-            schedule: schedule.at_once(options.jobs, &[]),
+            schedule: schedule.at_once(options.jobs, &limits),
             turns,
             attempts,
             timeout: None,
-            grace: RunSettings::default().grace(),
+            grace: settings.grace(),
             detailed_exit_code: false,
             had_changes: false,
         },
@@ -159,6 +162,28 @@ fn commands(
         all.push(command?);
         Some(all)
     })
+}
+
+/// Returns how many turns may run at once, as the project says of tags, given the stack of each turn.
+pub(super) fn limits(
+    project: &Project,
+    settings: &RunSettings,
+    stacks: impl Iterator<Item = StackIndex>,
+) -> Vec<Limit> {
+    let mut turns: Vec<Vec<usize>> = vec![Vec::new(); project.stacks.len()];
+    for (turn, stack) in stacks.enumerate() {
+        turns[stack.get()].push(turn);
+    }
+    let of_turns = |limit: Limit| Limit {
+        nodes: limit
+            .nodes
+            .iter()
+            .flat_map(|&stack| turns[stack].clone())
+            .collect(),
+        ..limit
+    };
+    let limits = settings.limits(project).into_iter();
+    limits.map(of_turns).collect()
 }
 
 /// Returns what a turn of a driver allows its steps.

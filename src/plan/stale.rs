@@ -29,6 +29,8 @@ pub struct Present<'a> {
     pub digests: Option<&'a InputDigests>,
     /// What is on record, if the project keeps a state.
     pub document: Option<&'a Document>,
+    /// Whether the plan may have been made long ago: then it has to be known what it was made of.
+    pub is_later: bool,
 }
 
 /// What a plan rests on, of all stacks.
@@ -355,6 +357,7 @@ impl<'a> Grounds<'a> {
             return None;
         }
         match self.inputs(stack) {
+            None if of_stack.inputs.is_none() && !self.present.is_later => {}
             None => return Some(Stale::Unknown(path)),
             Some(now) if !same(of_stack.inputs.as_ref(), &now) => {
                 let part = difference(of_stack.inputs.as_ref(), &now);

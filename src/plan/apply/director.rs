@@ -53,6 +53,8 @@ pub(super) struct TurnState<'p> {
     pub(super) plan: Option<Task>,
     /// Whether the folder has the plan that was shown.
     pub(super) has_plan: bool,
+    /// Whether what was shown can be carried out as it is.
+    pub(super) is_as_shown: bool,
     pub(super) attempt: Attempted,
 }
 
@@ -111,7 +113,7 @@ impl<'p> ApplyDirector<'p> {
             if !has_work && stack.is_planned && !self.changed.before(stack.stack) && is_first {
                 return Course::Nothing;
             }
-        } else if turn.has_plan && is_first {
+        } else if turn.is_as_shown && is_first {
             return Course::AsShown;
         }
         if can_plan {

@@ -19,7 +19,7 @@ use self::changed::ChangedOutputs;
 pub use self::director::ApplyDirector;
 use self::director::{Attempted, TurnState};
 pub use self::within::{NotShown, Shown};
-use super::ask::{attempts_of, folder_of};
+use super::ask::{attempts_of, folder_of, limits};
 use super::commands::{CannotAsk, PLAN_FILE, Preparation};
 use super::entry::Asked;
 use super::order::Work;
@@ -193,6 +193,8 @@ pub fn prepare<'p>(
     }
     preparation.finish()?;
     let settings = RunSettings::default();
+    let stacks = states.iter().map(|state| state.stack.stack);
+    let limits = limits(project, &settings, stacks);
     Ok(Applying {
         turns: states
             .iter()
@@ -202,7 +204,7 @@ pub fn prepare<'p>(
             schedule: order
                 .schedule()
                 .on_error(options.on_error)
-                .at_once(options.jobs, &[]),
+                .at_once(options.jobs, &limits),
             turns,
             attempts,
             timeout: None,
@@ -283,9 +285,12 @@ impl<'p> TurnState<'p> {
             _ => (operation, PlanKind::Normal, stack.asked),
         };
         // The plan of a replace is that of its first half.
-        let is_of_plan = operation == Operation::Destroy || !stack.work.destroy;
+        let is_shown = operation != Operation::Ask
+            && stack.shown.action.is_some()
+            && (operation == Operation::Destroy || !stack.work.destroy);
         TurnState {
-            has_plan: stack.has_plan && is_of_plan && operation != Operation::Ask,
+            has_plan: stack.has_plan && is_shown,
+            is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
             path: project.stacks[stack.stack].path.clone(),
             stack,
             operation,

@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
 
+use crate::program::commands::count;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -16,22 +17,22 @@ pub(super) struct Approval {
     pub(super) destroys: usize,
 }
 
-/// Asks about a plan with a number of destroys, unless it is approved.
+/// Asks about a plan with a number of destroys, unless it is approved. Returns whether anybody was asked.
 ///
 /// # Errors
 ///
 /// If it is not approved, or nobody can be asked.
-pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<()> {
+pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<bool> {
     let is_asked_to_destroy = n_destroys > approval.destroys;
     if approval.is_given && !is_asked_to_destroy {
-        return Ok(());
+        return Ok(false);
     }
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !can_ask {
         return Err(nobody_to_ask(n_destroys, approval));
     }
     let (question, expected) = if is_asked_to_destroy {
-        let stacks = super::super::count(n_destroys, "destroy");
+        let stacks = count(n_destroys, "destroy");
         (
             format!("This plan has {stacks}. To carry it out, type the number of destroys: "),
             n_destroys.to_string(),
@@ -43,7 +44,7 @@ pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<()> {
         )
     };
     if ask(&question)? == expected {
-        return Ok(());
+        return Ok(true);
     }
     Err(ProgramError::refused("not approved; nothing was run"))
 }
@@ -53,11 +54,11 @@ fn nobody_to_ask(n_destroys: usize, approval: Approval) -> ProgramError {
         let what = match approval.destroys {
             0 => format!(
                 "this plan has {}, and there is no terminal to approve it",
-                super::super::count(n_destroys, "destroy")
+                count(n_destroys, "destroy")
             ),
             allowed => format!(
                 "this plan has {}, and `--allow-destroy` allows {allowed}",
-                super::super::count(n_destroys, "destroy")
+                count(n_destroys, "destroy")
             ),
         };
         let also = if approval.is_given {

@@ -2,6 +2,7 @@
 
 mod approve;
 mod carry_out;
+mod check;
 mod journal;
 mod record;
 mod turns;
@@ -258,10 +259,11 @@ fn plan_and_apply(
         },
         allows_new_changes: args.allows_new_changes()
             || args.auto_approve && args.new_changes.is_none(),
+        progress: Progress::default(),
         resumes: false,
         disabled: None,
     }
-    .carry_out(Progress::default())
+    .carry_out()
 }
 
 /// Shows a plan that is about to be carried out.
@@ -301,8 +303,9 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
             destroys: allowed.unwrap_or_default(),
         },
         allows_new_changes: carrying.allows_new_changes(),
+        progress,
         resumes: args.resume,
         disabled: Some(&disabled),
     }
-    .carry_out(progress)
+    .carry_out()
 }

@@ -1,6 +1,6 @@
 //! What an apply puts on record: before and after each turn, and of stacks without one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orch::change::Pairs;
 use orch::plan::SavedPlan;
@@ -50,11 +50,12 @@ fn key(project: &Project, stack: StackIndex) -> String {
     project.stacks[stack].path.to_string()
 }
 
-fn outputs(
+/// Returns the outputs that a stack is put on record with.
+pub(super) fn outputs(
     record: &RecordOnly<'_>,
     entry: Option<&Entry>,
     run: &str,
-) -> Option<std::collections::BTreeMap<String, String>> {
+) -> Option<BTreeMap<String, String>> {
     let earlier = entry.and_then(|entry| entry.outputs.as_ref());
     let outputs = record.outputs.as_ref();
     let outputs = outputs.map(|outputs| outputs.recorded(run, earlier, false));
@@ -110,9 +111,7 @@ impl Recording<'_, '_> {
     fn changes(&self, todo: &Todo<'_>, upstream: &mut Upstream) -> Vec<(String, Change)> {
         let document = self.lock.document();
         let mut changes = Vec::new();
-        let mut known = BTreeSet::new();
         for only in &todo.records {
-            known.insert(only.stack);
             let key = key(self.project, only.stack);
             let entry = document.stacks.get(&key);
             if only.is_gone {
@@ -138,50 +137,28 @@ impl Recording<'_, '_> {
             );
             changes.push((key, change));
         }
-        for entry in &self.saved.plan.entries {
-            let Some(stack) = self.project.stacks.find(&entry.stack) else {
-                continue;
-            };
-            let has_turn = self.saved.stack(&entry.stack).is_some();
-            if entry.blocked.is_some() || has_turn || known.contains(&stack) {
-                continue;
-            }
-            changes.extend(self.other_declaration(stack));
-        }
+        let declared = todo.declared.iter();
+        changes.extend(declared.filter_map(|&stack| self.declaration(stack)));
         changes
     }
 
-    /// Returns the entry of a stack with which nothing is done, if it declares something else than what is
-    /// on record.
-    fn other_declaration(&self, stack: StackIndex) -> Option<(String, Change)> {
+    /// Returns the entry of a stack with which nothing is done, with what it declares now.
+    fn declaration(&self, stack: StackIndex) -> Option<(String, Change)> {
         let key = key(self.project, stack);
-        let entry = self.lock.document().stacks.get(&key)?;
+        let mut entry = self.lock.document().stacks.get(&key)?.clone();
         let now = declared(&self.project.stacks[stack]);
-        let applied = entry.applied.as_ref();
-        let inputs = self.lock.inputs(stack);
-        let has_other_rules = applied.is_some_and(|applied| {
-            let recorded = applied.inputs.as_ref();
-            recorded
-                .zip(inputs.as_ref())
-                .is_some_and(|(a, b)| a.rules != b.rules)
-        });
-        let fields = |entry: &Entry| {
-            (
-                entry.id.clone(),
-                entry.name.clone(),
-                entry.tags.clone(),
-                entry.after.clone(),
-                entry.before.clone(),
-            )
-        };
-        if fields(entry) == fields(&now) && !has_other_rules {
-            return None;
+        entry.id = now.id;
+        entry.name = now.name;
+        entry.tags = now.tags;
+        entry.after = now.after;
+        entry.before = now.before;
+        let inputs = self.lock.inputs(stack)?;
+        // The same inputs, after the rules that hold now.
+        if let Some(recorded) = entry.applied.as_mut().and_then(|it| it.inputs.as_mut())
+            && recorded.rules != inputs.rules
+        {
+            *recorded = inputs;
         }
-        let mut other = entry.clone();
-        (other.id, other.name, other.tags, other.after, other.before) = fields(&now);
-        if let (true, Some(applied)) = (has_other_rules, &mut other.applied) {
-            applied.inputs = inputs;
-        }
-        Some((key, Change::Put(Box::new(other))))
+        Some((key, Change::Put(Box::new(entry))))
     }
 }

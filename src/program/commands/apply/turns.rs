@@ -9,10 +9,15 @@ use orch::plan::apply::{ApplyStack, Shown};
 use orch::plan::entry::{Action, Asked, PlanEntry, PlanMode};
 use orch::plan::order::Work;
 use orch::plan::stale::{OperationKey, Progress};
+use orch::plan::upstream::Upstream;
 use orch::plan::{SavedPlan, SavedStack};
 use orch::project::Project;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::state::document::{Document, Entry};
+
+use super::check::Now;
+use super::record::outputs;
+use crate::program::commands::state::evidence::declared;
 
 /// What an apply does with the stacks of a plan.
 pub(super) struct Todo<'p> {
@@ -20,6 +25,8 @@ pub(super) struct Todo<'p> {
     pub(super) stacks: Vec<ApplyStack<'p>>,
     /// The stacks that are only put on record.
     pub(super) records: Vec<RecordOnly<'p>>,
+    /// The stacks with which nothing is done, and that declare something else than what is on record.
+    pub(super) declared: Vec<StackIndex>,
 }
 
 /// A stack that is only put on record.
@@ -28,6 +35,8 @@ pub(super) struct RecordOnly<'p> {
     pub(super) driver: Driver<'p>,
     pub(super) backend: Option<String>,
     pub(super) outputs: Option<Outputs>,
+    /// Whether it is on record with the inputs that it has.
+    pub(super) is_settled: bool,
     /// Whether nothing exists, and the record goes.
     pub(super) is_gone: bool,
     /// Whether all of the stack is as its configuration says.
@@ -35,14 +44,90 @@ pub(super) struct RecordOnly<'p> {
 }
 
 impl Todo<'_> {
+    /// Returns whether nothing is to be done.
+    pub(super) fn is_empty(&self) -> bool {
+        self.stacks.is_empty() && self.records.is_empty() && self.declared.is_empty()
+    }
+
+    /// Returns whether only what stacks declare is put on record.
+    pub(super) fn is_silent(&self) -> bool {
+        self.stacks.is_empty() && self.records.is_empty()
+    }
+
+    /// Returns the stacks that are put on record.
+    pub(super) fn recorded(&self) -> impl Iterator<Item = StackIndex> {
+        let with_turns = self.stacks.iter().map(|it| it.stack);
+        with_turns.chain(self.records.iter().map(|it| it.stack))
+    }
+
+    /// Leaves out the stacks that are on record as they are: others may have been asked all the same.
+    pub(super) fn leave_out_what_is_on_record(
+        &mut self,
+        project: &Project,
+        document: Option<&Document>,
+        upstream: &mut Upstream,
+    ) {
+        let Some(document) = document else { return };
+        self.records.retain(|record| {
+            let stack = &project.stacks[record.stack];
+            let Some(entry) = document.stacks.get(stack.path.as_str()) else {
+                return !record.is_gone;
+            };
+            let applied = entry.applied.as_ref();
+            let of_upstream = applied.and_then(|applied| applied.upstream.as_deref());
+            let knows_backend = record.backend.is_none() || record.backend == entry.backend;
+            let is_on_record = !record.is_gone
+                && record.is_settled
+                && knows_backend
+                && entry.driver.as_deref() == Some(record.driver.name)
+                && outputs(record, Some(entry), "") == entry.outputs
+                && of_upstream == Some(upstream.of(record.stack).as_str())
+                && is_declared(entry, &declared(stack));
+            !is_on_record
+        });
+    }
+
     /// Returns how many stacks are destroyed.
     pub(super) fn n_destroys(&self) -> usize {
         self.stacks.iter().filter(|it| it.work.destroy).count()
     }
 }
 
-/// Returns what is left to do of a plan.
-pub(super) fn todo<'p>(
+impl Now {
+    /// Returns what is left to do of a plan.
+    pub(super) fn to_do(&self, saved: &SavedPlan) -> Todo<'_> {
+        let project = &self.loaded.project;
+        let document = self.document.as_ref();
+        let mut to_do = todo(project, saved, document, &self.progress);
+        to_do.declared = self.declared(saved).unwrap_or_default();
+        to_do
+    }
+
+    /// Returns the stacks with which nothing is done, and that declare something else than what is on record,
+    /// or whose inputs follow other rules.
+    fn declared(&self, saved: &SavedPlan) -> Option<Vec<StackIndex>> {
+        let document = self.document.as_ref()?;
+        let rules = &self.loaded.grounds.as_ref()?.rules;
+        let stacks = &self.loaded.project.stacks;
+        let pairs = Pairs::new(stacks, document);
+        let entries = saved.plan.entries.iter();
+        let unchanged =
+            entries.filter(|entry| entry.blocked.is_none() && saved.stack(&entry.stack).is_none());
+        let is_other = |&stack: &StackIndex| {
+            let entry = pairs.key(stack).map(|key| &document.stacks[key]);
+            entry.is_some_and(|entry| {
+                let applied = entry.applied.as_ref();
+                let inputs = applied.and_then(|applied| applied.inputs.as_ref());
+                !is_declared(entry, &declared(&stacks[stack]))
+                    || inputs.is_some_and(|inputs| inputs.rules != *rules)
+            })
+        };
+        let found = unchanged.filter_map(|entry| stacks.find(&entry.stack));
+        Some(found.filter(is_other).collect())
+    }
+}
+
+fn todo<'p>(
     project: &'p Project,
     saved: &SavedPlan,
     document: Option<&Document>,
@@ -58,6 +143,7 @@ pub(super) fn todo<'p>(
     let mut todo = Todo {
         stacks: Vec::new(),
         records: Vec::new(),
+        declared: Vec::new(),
     };
     for of_stack in &saved.stacks {
         let found = entries.get(&of_stack.stack).copied();
@@ -86,12 +172,14 @@ pub(super) fn todo<'p>(
             apply: applies && !done(OperationKey::Apply),
         };
         if !destroys && !applies {
-            if !done(OperationKey::Apply) {
+            // Without a state there is nothing to put on record.
+            if document.is_some() && !done(OperationKey::Apply) {
                 todo.records.push(RecordOnly {
                     stack,
                     driver,
                     backend: of_stack.backend.clone(),
                     outputs: of_stack.outputs.clone(),
+                    is_settled: recorded.is_some_and(|recorded| is_settled(recorded, of_stack)),
                     is_gone: saved.plan.mode == PlanMode::Destroy,
                     is_complete: entry.is_complete,
                 });
@@ -128,6 +216,15 @@ pub(super) fn todo<'p>(
         });
     }
     todo
+}
+
+/// Returns whether what is on record is what a stack declares.
+fn is_declared(entry: &Entry, now: &Entry) -> bool {
+    entry.id == now.id
+        && entry.name == now.name
+        && entry.tags == now.tags
+        && entry.after == now.after
+        && entry.before == now.before
 }
 
 /// Returns whether a stack is on record as it is.

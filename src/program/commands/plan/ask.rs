@@ -1,6 +1,7 @@
 //! Asking the tools: a run of its own, whose output is shown only where a tool fails.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +45,9 @@ const FOLDER: &str = "plans";
 /// How the names of these folders begin.
 const PREFIX: &str = "orch-plan-";
 
+/// The file of such a folder that is locked while it is used.
+const IN_USE: &str = "in-use";
+
 const NO_ROOM: &str = "failed to make room for the plans";
 
 /// What the tools have answered.
@@ -56,13 +60,13 @@ pub(super) struct AskedTools {
     rounds: Vec<Round>,
     turns: BTreeMap<StackPath, EndedTurn>,
     /// The folder of all rounds, until this is dropped.
-    folder: Option<TempDir>,
+    folder: Option<PrivateFolder>,
 }
 
 /// A run in which tools were asked.
 struct Round {
     /// The folder of its answers and plans.
-    folder: TempDir,
+    folder: PrivateFolder,
     /// What the tools have printed.
     output: EndedOutput,
 }
@@ -332,21 +336,42 @@ fn carry_out(
     Ok((ended.summary, output, starts.into_offsets()))
 }
 
-/// Removes the folders that killed plans have left beside ours: while we hold the lock, nobody uses them.
+/// Removes the folders that killed plans have left beside ours. The others are in use: somebody may be
+/// thinking about the plan in one.
 fn sweep(own: &Path) {
     let beside = own.parent().and_then(|place| place.read_dir().ok());
     for entry in beside.into_iter().flatten().flatten() {
         let is_plan = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_plan && is_folder && entry.path() != own {
+        if is_plan && is_folder && entry.path() != own && is_left(&entry.path()) {
             // What cannot be removed is tried again by the next plan.
             _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
+/// Returns whether the process that has made a folder is gone.
+fn is_left(folder: &Path) -> bool {
+    let in_use = File::open(folder.join(IN_USE));
+    in_use.is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// A folder that only its owner can look into, and that goes when this is dropped.
+pub(in crate::program::commands) struct PrivateFolder {
+    folder: TempDir,
+    /// Locked, so that nobody takes the folder for one that a killed process has left.
+    _in_use: File,
+}
+
+impl PrivateFolder {
+    /// Returns where it is.
+    pub(in crate::program::commands) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
 /// Makes a folder that only its owner can look into, and that goes with the plan.
-pub(in crate::program::commands) fn private_folder(loaded: &Loaded) -> Result<TempDir> {
+pub(in crate::program::commands) fn private_folder(loaded: &Loaded) -> Result<PrivateFolder> {
     let place: Option<PathBuf> = if loaded.rule == RootRule::WorkingDirectory {
         None
     } else {
@@ -357,13 +382,19 @@ pub(in crate::program::commands) fn private_folder(loaded: &Loaded) -> Result<Te
 }
 
 /// Makes such a folder in another one, or where the system has these.
-fn private_in(place: Option<&Path>) -> std::io::Result<TempDir> {
+fn private_in(place: Option<&Path>) -> io::Result<PrivateFolder> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    match place {
+    let folder = match place {
         Some(place) => builder.tempdir_in(place),
         None => builder.tempdir(),
-    }
+    }?;
+    let in_use = File::create_new(folder.path().join(IN_USE))?;
+    in_use.lock()?;
+    Ok(PrivateFolder {
+        folder,
+        _in_use: in_use,
+    })
 }

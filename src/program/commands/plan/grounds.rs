@@ -38,6 +38,7 @@ impl Loaded {
             graph: &self.graph,
             digests: self.grounds.as_deref(),
             document,
+            is_later: false,
         };
         let mut grounds = Grounds::new(present);
         let subjects: BTreeMap<&StackPath, &Subject<'_>> = subjects

@@ -292,7 +292,7 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
 }
 
 /// Shows failures where stacks are declared, in GitHub Actions.
-fn annotate(loaded: &Loaded, sequence: &[StackIndex], summary: &RunSummary) {
+pub(super) fn annotate(loaded: &Loaded, sequence: &[StackIndex], summary: &RunSummary) {
     let Some(github) = Github::detect(&loaded.project.root) else {
         return;
     };

@@ -1,0 +1,174 @@
+//! Checks that a plan still holds.
+
+use orch::change::{Counted, causes_since};
+use orch::git::CommitId;
+use orch::plan::entry::PlanMode;
+use orch::plan::stale::{Grounds, Present, Progress, Stale};
+use orch::project::Problems;
+use orch::project::stack::StackIndex;
+use orch::record::journal::UncommittedFile;
+use orch::selection::select::Selection;
+use orch::state::document::Document;
+
+use super::carry_out::Carrying;
+use crate::program::commands::plan::left_behind;
+use crate::program::commands::plan::subjects::Drivers;
+use crate::program::commands::state::held::follow_moves;
+use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
+use crate::program::error::{ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// What is there now, and the plan holds.
+pub(super) struct Now {
+    pub(super) loaded: Loaded,
+    /// What is on record, if the project keeps a state.
+    pub(super) document: Option<Document>,
+    /// What is not committed, if that is known.
+    pub(super) uncommitted: Option<Vec<UncommittedFile>>,
+    /// What has been done of the plan.
+    pub(super) progress: Progress,
+}
+
+impl Carrying<'_> {
+    /// Reads what is there now and checks that the plan still holds; the exit status if it cannot be carried
+    /// out.
+    pub(super) fn now(&self) -> Result<std::result::Result<Now, ExitStatus>> {
+        let mut loaded = match self.load()? {
+            Ok(loaded) => loaded,
+            Err(status) => return Ok(Err(status)),
+        };
+        let uncommitted = loaded.uncommitted();
+        loaded.digest_grounds()?;
+        let mut progress = self.progress.clone();
+        let mut document = None;
+        if loaded.project.settings.state.is_some() {
+            let mut read = loaded.read_and_digest(Counted::default())?;
+            follow_moves(&loaded.project.stacks, &mut read);
+            document = Some(read);
+            // What is on record counts more than what happened on this machine.
+            progress.done.clear();
+        }
+        self.check(&loaded, document.as_ref(), &mut progress)?;
+        Ok(Ok(Now {
+            loaded,
+            document,
+            uncommitted,
+            progress,
+        }))
+    }
+
+    /// Loads the project as it is now; the exit status if the plan cannot be carried out in it.
+    fn load(&self) -> Result<std::result::Result<Loaded, ExitStatus>> {
+        let reads = Reads::CONFIGURATION
+            .with_listing()
+            .with_status(ReadStatus::Exact);
+        let mut loaded = Loaded::new(self.chdir, None, reads)?;
+        if let Some(status) = loaded.check(None)? {
+            return Ok(Err(status));
+        }
+        if self.disabled.is_none() {
+            // It has just been planned: these have been shown.
+            loaded.problems = Problems::default();
+        }
+        let entries = self.saved.plan.entries.iter();
+        let stacks = entries.filter_map(|entry| loaded.project.stacks.find(&entry.stack));
+        let selection = Selection::recorded(stacks.collect::<Vec<_>>());
+        loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
+        if self.disabled.is_none() && !loaded.problems.has_errors() {
+            loaded.problems = Problems::default();
+        }
+        if let Some(status) = loaded.report()? {
+            return Ok(Err(status));
+        }
+        if let Some(disabled) = self.disabled
+            && !loaded.is_safe(disabled)
+        {
+            return Ok(Err(ExitStatus::Refused));
+        }
+        Ok(Ok(loaded))
+    }
+
+    /// Checks that the plan still holds.
+    pub(super) fn check(
+        &self,
+        loaded: &Loaded,
+        document: Option<&Document>,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        let project = &loaded.project;
+        let present = Present {
+            project,
+            graph: &loaded.graph,
+            digests: loaded.grounds.as_deref(),
+            document,
+            is_later: self.disabled.is_some(),
+        };
+        let drivers = Drivers::new(loaded, document);
+        let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());
+        let mut grounds = Grounds::new(present);
+        let Err(stale) = grounds.check(self.saved, &driver, progress) else {
+            return Ok(());
+        };
+        Err(explained(&self.named(loaded, stale)))
+    }
+
+    /// Refuses to destroy what something that stays runs after.
+    pub(super) fn check_left_behind(
+        &self,
+        loaded: &Loaded,
+        document: Option<&Document>,
+    ) -> Result<()> {
+        if self.saved.plan.mode != PlanMode::Destroy {
+            return Ok(());
+        }
+        match left_behind::refused(&loaded.left_behind(&self.saved.plan, document)) {
+            Some(refused) => Err(refused),
+            None => Ok(()),
+        }
+    }
+
+    /// Names the files that differ from the commit of the plan, as far as this clone has it.
+    fn named(&self, loaded: &Loaded, mut stale: Vec<Stale>) -> Vec<Stale> {
+        let commit = self.saved.plan.commit.as_deref().and_then(CommitId::new);
+        let differing = stale.iter().filter_map(|why| match why {
+            Stale::Inputs(path, _) => loaded.project.stacks.find(path),
+            _ => None,
+        });
+        let differing: Vec<StackIndex> = differing.collect();
+        let Some(commit) = commit.filter(|_| !differing.is_empty()) else {
+            return stale;
+        };
+        let causes = loaded.with_present(Counted::default(), |present| {
+            causes_since(present, &commit, &differing)
+        });
+        // A commit that is not here explains nothing.
+        let causes = causes
+            .ok()
+            .and_then(std::result::Result::ok)
+            .unwrap_or_default();
+        for why in &mut stale {
+            if let Stale::Inputs(path, part) = why
+                && let Some(stack) = loaded.project.stacks.find(path)
+                && let Some(cause) = causes.get(&stack)
+            {
+                cause.file.path.relative().clone_into(part);
+            }
+        }
+        stale
+    }
+}
+
+/// Says why a plan does not hold any more.
+fn explained(stale: &[Stale]) -> ProgramError {
+    /// How many reasons are told.
+    const MOST: usize = 20;
+    let told = stale.iter().take(MOST).map(|why| format!("\n  {why}"));
+    let mut text: String = told.collect();
+    if stale.len() > MOST {
+        text += &format!("\n  and {} more", stale.len() - MOST);
+    }
+    ProgramError::refused(format!(
+        "the plan does not hold any more, and nothing was run:{text}"
+    ))
+    .hint("make a new plan")
+}
