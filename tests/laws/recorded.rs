@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::path::{KeyFilter, ProjectPath};
-use orch::plan::order::{Record, RecordedEdge};
+use orch::plan::PlannedOrder;
+use orch::plan::order::{Order, Record, RecordedEdge, Relaxed, Work};
+use orch::selection::graph::Precedence;
 use orch::state::document::Document;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -176,6 +178,7 @@ proptest! {
         tree in any_tree().prop_map(as_recorded),
         fates in prop::collection::vec(fate(), 16),
         whose in any::<Index>(),
+        (destroyed, applied) in any::<(u64, u64)>(),
     ) {
         let all = tree.model();
         let fates: BTreeMap<String, Fate> = tree
@@ -206,5 +209,22 @@ proptest! {
             (is_new && kind != "nesting").then_some(Some(DOCUMENT_SERIAL + 1))
         }));
         prop_assert_eq!(found, wanted);
+
+        // A plan looks only at what lies between the stacks that it destroys.
+        let is_one = |of: u64, stack: usize| of >> (stack % 64) & 1 == 1;
+        let work = |stack| Work { destroy: is_one(destroyed, stack), apply: is_one(applied, stack) };
+        let works: Vec<Work> = (0..loaded.project.stacks.len()).map(work).collect();
+        let planned = PlannedOrder::of(&loaded.project, &loaded.graph, Some(&document), &works);
+        let whole = Order::new(&works, &Precedence::new(&loaded.graph), &record.recorded);
+        prop_assert_eq!(&planned.order.sequence, &whole.sequence);
+        let name = |node| record.name(&loaded.project, node);
+        let relaxed = whole.relaxed.iter().filter_map(|relaxed| match relaxed {
+            Relaxed::Recorded(edge) => Some((name(edge.earlier), name(edge.later))),
+            Relaxed::Rule { .. } => None,
+        });
+        let relaxed: BTreeSet<(String, String)> = relaxed.collect();
+        for told in &planned.relaxed {
+            prop_assert!(relaxed.contains(&(told.earlier.clone(), told.later.clone())), "{:?}", told);
+        }
     }
 }
