@@ -78,6 +78,17 @@ impl Outputs {
     ///
     /// # Errors
     ///
+    /// If that is something else, cannot be read, or is too long.
+    pub fn printed(text: impl Read) -> Result<Self, BadOutputs> {
+        let mut bytes = Vec::new();
+        text.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
+        Outputs::of_driver(&bytes)
+    }
+
+    /// Reads what the `outputs` of a driver has printed: see [`Self::printed`].
+    ///
+    /// # Errors
+    ///
     /// If that is something else, or too long.
     pub fn of_driver(text: &[u8]) -> Result<Self, BadOutputs> {
         let outputs = object(text)?.into_iter();

@@ -6,10 +6,11 @@ use std::io::{self, BufReader, ErrorKind, Read as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use super::commands::{ANSWER_FILE, CannotAsk, Preparation, SHOWN_FILE};
+use super::commands::{ANSWER_FILE, CannotAsk, OUTPUTS_FILE, Preparation, SHOWN_FILE};
 use super::entry::Asked;
 use crate::driver::{
-    Answer, BadAnswer, BadPlan, Driver, PlanKind, backend_of_tool, leaves_out, read_plan,
+    Answer, BadAnswer, BadOutputs, BadPlan, Driver, Outputs, PlanKind, backend_of_tool, leaves_out,
+    read_plan,
 };
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
@@ -70,6 +71,9 @@ pub enum NoAnswer {
     /// The plan is.
     #[error(transparent)]
     Plan(#[from] BadPlan),
+    /// The outputs that the driver has printed are.
+    #[error(transparent)]
+    Outputs(#[from] BadOutputs),
     /// What the driver has written is no file.
     #[error("the answer cannot be read: it is not a file")]
     NotAFile,
@@ -156,7 +160,10 @@ fn commands(
     let needs_init = options.init || place.initialized().is_some_and(is_missing);
     let init = driver.init().filter(|_| needs_init);
     let asking = driver.asking(*kind, &place.plan_file(), options.extra);
-    let steps = init.into_iter().chain(asking);
+    // The tools have them in their plans.
+    let prints = *asked == Asked::Read && driver.tool.is_none();
+    let outputs = driver.outputs().filter(|_| prints);
+    let steps = init.into_iter().chain(asking).chain(outputs);
     let mut commands = steps.map(|step| preparation.command(step, &place));
     commands.try_fold(Vec::new(), |mut all, command| {
         all.push(command?);
@@ -212,7 +219,12 @@ pub fn answer(
         return Ok(read_plan(BufReader::new(file), kind)?);
     }
     let text = written(&folder.join(ANSWER_FILE))?;
-    Ok(Answer::written(has_changes, &text)?)
+    let answer = Answer::written(has_changes, &text)?;
+    let outputs = match File::open(folder.join(OUTPUTS_FILE)) {
+        Ok(file) if kind == PlanKind::RefreshOnly => Some(Outputs::printed(file)?),
+        Ok(_) | Err(_) => None,
+    };
+    Ok(Answer { outputs, ..answer })
 }
 
 /// Returns the answer of a built-in tool with what only its command can tell, which ran `plan`: whether it

@@ -253,7 +253,8 @@ impl Known<'_> {
     pub fn need(&self, options: PlanOptions) -> Need {
         let asks = |kind: PlanKind| match kind {
             PlanKind::RefreshOnly => {
-                self.driver.tool.is_some() || self.driver.has(DriverStep::Read)
+                let prints = self.mode == StackMode::Read && self.driver.has(DriverStep::Outputs);
+                self.driver.has(DriverStep::Read) || prints
             }
             _ => self.driver.has(DriverStep::Plan),
         };

@@ -1,7 +1,7 @@
 //! What is decided while a plan is carried out.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::BufReader;
 use std::path::PathBuf;
 
 use super::{ApplyStack, ChangedOutputs, NotShown};
@@ -17,9 +17,6 @@ use crate::run::event::{Ending, Failure, Outcome};
 use crate::run::execute::{StepAhead, Task};
 use crate::run::state::Findings;
 use crate::run::turn::Operation;
-
-/// More than a driver may print as outputs.
-const MAX_OUTPUTS: u64 = (64 << 20) + 1;
 
 /// Decides which steps of the turns of an apply are needed.
 #[derive(Debug)]
@@ -184,10 +181,7 @@ impl TurnState<'_> {
         }
         let path = self.folder.join(OUTPUTS_FILE);
         if self.stack.driver.writes(DriverStep::Outputs) {
-            let mut text = Vec::new();
-            let file = File::open(path)?;
-            file.take(MAX_OUTPUTS).read_to_end(&mut text)?;
-            return Outputs::of_driver(&text).map(Some);
+            return Outputs::printed(File::open(path)?).map(Some);
         }
         Outputs::of_tool(BufReader::new(File::open(path)?)).map(Some)
     }

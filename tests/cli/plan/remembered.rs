@@ -302,3 +302,104 @@ fn a_plan_of_terraform_with_a_target_is_not_complete() {
     assert!(is_complete(""));
     assert!(!is_complete("-- -target=terraform_data.a"));
 }
+
+/// A driver that prints what the file beside the stack says as its outputs.
+const PRINTS: &str = r#"
+driver "prints" {
+  plan    = ["sh", "./says"]
+  apply   = ["true"]
+  read    = ["true"]
+  outputs = ["cat", "../${terramate.stack.name}.json"]
+}
+"#;
+
+/// A project of a stack `/net`, as its block says, and `/use` after it; both applied.
+fn with_outputs(net: &str) -> Repository {
+    let sandbox = project(&[
+        ("/net", "touch asked; exit 2"),
+        ("/use", "touch asked; exit $(cat ../status.json)"),
+    ]);
+    sandbox.write("/orch.orch.hcl", PRINTS);
+    sandbox.write("/status.json", "2");
+    sandbox.write("/net/stack.orch.hcl", net);
+    sandbox.write("/use/stack.orch.hcl", after("/net", "prints"));
+    sandbox.write("/net.json", "{\"id\": [1, 2]}");
+    sandbox.write("/use.json", "{}");
+    sandbox.write("/state.orch.hcl", STATE);
+    sandbox.write("/.gitignore", "asked\n*.json\n");
+    let repository = Repository::of(sandbox);
+    assert_eq!(repository.orch("state init").code(), 0);
+    let applied = repository.orch("apply --auto-approve");
+    assert_eq!(applied.code(), 0, "{applied}");
+    is_asked(&repository, "/net");
+    is_asked(&repository, "/use");
+    repository
+}
+
+/// Changes what `/net` prints, and applies it with that.
+fn print(repository: &Repository, outputs: &str) {
+    repository.write("/net.json", outputs);
+    let says = repository.read("/net/says");
+    repository.write("/net/says", format!("{says}\n"));
+    repository.commit();
+    let applied = repository.orch("apply --auto-approve --match net");
+    assert_eq!(applied.code(), 0, "{applied}");
+    assert!(is_asked(repository, "/net") && !is_asked(repository, "/use"));
+}
+
+#[test]
+fn what_is_applied_with_other_outputs_is_asked_once() {
+    let repository = with_outputs("stack {\n  driver = \"prints\"\n}\n");
+    let unchanged = "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 2 unchanged.\n";
+    assert_eq!(repository.orch("plan").stdout, unchanged);
+    print(&repository, "{ \"id\": [1.0, 2e0] }");
+    assert_eq!(
+        repository.orch("plan").stdout,
+        unchanged,
+        "they mean the same"
+    );
+    print(&repository, "{\"id\": [1, 3]}");
+    assert_snapshot!(repository.orch("plan").stdout, @"
+      ~ /use  update  outputs of /net differ
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 unchanged.
+    ");
+    assert!(is_asked(&repository, "/use") && !is_asked(&repository, "/net"));
+    assert_eq!(repository.orch("apply --auto-approve").code(), 0);
+    assert_eq!(repository.orch("plan").stdout, unchanged);
+    // If its tool finds no changes, that is put on record.
+    is_asked(&repository, "/use");
+    print(&repository, "{}");
+    repository.write("/status.json", "0");
+    assert_eq!(repository.orch("apply --auto-approve").code(), 0);
+    assert!(is_asked(&repository, "/use"));
+    assert_eq!(repository.orch("plan").stdout, unchanged);
+    assert!(!is_asked(&repository, "/use"));
+}
+
+#[test]
+fn outputs_of_a_stack_that_is_only_read_are_those_of_today() {
+    let read = "stack {\n  driver = \"prints\"\n  mode   = \"read\"\n}\n";
+    let repository = with_outputs(read);
+    let as_before =
+        "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete, 1 to read; 1 unchanged.";
+    let plan = repository.orch("plan").stdout;
+    assert!(plan.ends_with(&format!("{as_before}\n")), "{plan}");
+    assert!(!is_asked(&repository, "/use"));
+    repository.write("/net.json", "{\"id\": \"new\"}");
+    assert_snapshot!(repository.orch("plan").stdout, @"
+      < /net  read    it is only read
+      ~ /use  update  outputs of /net differ
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete, 1 to read; 0 unchanged.
+    ");
+    assert_eq!(repository.orch("apply --auto-approve").code(), 0);
+    is_asked(&repository, "/use");
+    let plan = repository.orch("plan").stdout;
+    assert!(plan.ends_with(&format!("{as_before}\n")), "{plan}");
+    assert!(!is_asked(&repository, "/use"));
+    repository.write("/net.json", "[\"hunter2\"]");
+    let output = repository.orch("plan");
+    assert_eq!(output.code(), 1);
+    assert_snapshot!(output.stderr, @"orch: /net: the outputs are not a JSON object");
+}
