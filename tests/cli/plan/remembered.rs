@@ -403,3 +403,94 @@ fn outputs_of_a_stack_that_is_only_read_are_those_of_today() {
     assert_eq!(output.code(), 1);
     assert_snapshot!(output.stderr, @"orch: /net: the outputs are not a JSON object");
 }
+
+const NET: &str = r#"resource "terraform_data" "id" {
+  input = "one"
+}
+
+output "id" {
+  value = terraform_data.id.output
+}
+
+output "password" {
+  value     = "hunter2"
+  sensitive = true
+}
+"#;
+
+const USE: &str = r#"data "terraform_remote_state" "net" {
+  backend = "local"
+  config = {
+    path = "../net/terraform.tfstate"
+  }
+}
+
+resource "terraform_data" "use" {
+  input = data.terraform_remote_state.net.outputs.id
+}
+"#;
+
+#[test]
+fn terraform_stacks_that_read_the_state_of_others_need_declare_only_the_order() {
+    if std::process::Command::new("terraform")
+        .arg("version")
+        .output()
+        .is_err()
+    {
+        return skipped("there is no terraform on the PATH");
+    }
+    let sandbox = Sandbox::new("");
+    sandbox.write("/net/stack.orch.hcl", "stack {\n}\n");
+    sandbox.write("/net/main.tf", NET);
+    sandbox.write("/use/stack.orch.hcl", "stack {\n  after = [\"/net\"]\n}\n");
+    sandbox.write("/use/main.tf", USE);
+    sandbox.write("/state.orch.hcl", STATE);
+    sandbox.write("/.gitignore", "*.tfstate*\n.terraform*\n");
+    let repository = Repository::of(sandbox);
+    assert_eq!(repository.orch("state init").code(), 0);
+    let apply = |flags: &str| {
+        let applied = repository.orch(&format!("apply --auto-approve {flags}"));
+        assert_eq!(applied.code(), 0, "{applied}");
+    };
+    apply("");
+    let document = || repository.read("/.orch/state/default.json");
+    let entry = |stack: &str| -> Value {
+        let document: Value = serde_json::from_str(&document()).unwrap();
+        document["stacks"][stack].clone()
+    };
+    for stack in ["net", "use"] {
+        let backend = format!("local {stack}/terraform.tfstate@default");
+        assert_eq!(entry(&format!("/{stack}"))["backend"], backend);
+    }
+    assert!(!document().contains("hunter2"));
+    let password = |entry: Value| entry["outputs"]["password"].as_str().unwrap().to_owned();
+    let first = password(entry("/net"));
+    assert!(first.starts_with("run:"), "{first}");
+    let unchanged = "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 2 unchanged.\n";
+    assert_eq!(repository.orch("plan").stdout, unchanged);
+    repository.write("/net/main.tf", NET.replace("one", "two"));
+    repository.commit();
+    apply("--match net");
+    assert_ne!(password(entry("/net")), first);
+    assert_snapshot!(repository.orch("plan").stdout, @"
+      ~ /use  update  outputs of /net differ  +0 ~1 -0
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 unchanged.
+    ");
+    apply("");
+    assert_eq!(repository.orch("plan").stdout, unchanged);
+    // Nothing is derived from it, so any apply of its stack may have changed it.
+    repository.write(
+        "/net/main.tf",
+        NET.replace("one", "two").replace("hunter2", "hunter3"),
+    );
+    repository.commit();
+    assert_snapshot!(repository.orch("plan").stdout, @"
+      ~ /net  update              net/main.tf differs  +0 ~0 -0
+      ? /use  decided after /net
+
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 0 unchanged.
+    ");
+    apply("");
+    assert_eq!(repository.orch("plan").stdout, unchanged);
+}
