@@ -451,3 +451,6 @@ pub fn allowed(driver: &Driver<'_>, asked: Asked, answer: &Answer) -> Result<(),
 fn unchanged() -> Reason {
     Reason::new(ReasonSource::State, "unchanged")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+use super::*;
+use crate::change::Difference;
+use crate::driver::Tool;
+
+const TERRAFORM: Driver<'static> = Driver {
+    name: "terraform",
+    tool: Some(Tool::Terraform),
+    block: None,
+};
+
+const NONE: Driver<'static> = Driver {
+    name: "none",
+    tool: None,
+    block: None,
+};
+
+fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> Known<'a> {
+    Known {
+        standing,
+        driver: TERRAFORM,
+        mode: StackMode::Manage,
+        is_replaced: false,
+        outputs_differ: differ,
+    }
+}
+
+fn answer(has_changes: bool) -> Answer {
+    Answer {
+        exists: Some(true),
+        has_changes,
+        is_complete: true,
+        ..Answer::default()
+    }
+}
+
+/// Returns the action and the reason for a stack whose tool has, or has not, changes.
+fn decided(known: &Known<'_>, has_changes: bool) -> (Action, String) {
+    match known.need(PlanOptions::default()) {
+        Need::Settled(action, reason) => (action, reason.text),
+        Need::Ask(_, asked) => {
+            let (action, reason) = known.decide(asked, &answer(has_changes)).unwrap();
+            (action, reason.text)
+        }
+    }
+}
+
+const DIFFER: &str = "outputs of /net differ";
+
+#[test]
+fn what_is_on_record_and_what_the_tool_says_decide() {
+    use Action::{Adopt, NoOp, Update};
+    let never = Standing::Pending(Pending::NeverApplied);
+    let parts = vec!["config".to_owned()];
+    let other = Standing::Pending(Pending::Differs(Difference {
+        parts,
+        ..Difference::default()
+    }));
+    let failed = Standing::Failed("failed");
+    let cases: [(Option<&Standing>, Option<&str>, _, _); 9] = [
+        (
+            None,
+            None,
+            (NoOp, "has no changes"),
+            (Update, "has changes"),
+        ),
+        (
+            Some(&never),
+            None,
+            (Adopt, "exists, and is not recorded"),
+            (Update, "not recorded"),
+        ),
+        (
+            Some(&Standing::Applied),
+            None,
+            (NoOp, "unchanged"),
+            (NoOp, "unchanged"),
+        ),
+        (
+            Some(&Standing::Applied),
+            Some(DIFFER),
+            (NoOp, "normalised"),
+            (Update, DIFFER),
+        ),
+        (
+            Some(&other),
+            None,
+            (NoOp, "normalised"),
+            (Update, "config differs"),
+        ),
+        // What differs of the stack itself says more.
+        (
+            Some(&other),
+            Some(DIFFER),
+            (NoOp, "normalised"),
+            (Update, "config differs"),
+        ),
+        (Some(&failed), None, (NoOp, "failed"), (Update, "failed")),
+        (
+            Some(&failed),
+            Some(DIFFER),
+            (NoOp, "failed"),
+            (Update, "failed"),
+        ),
+        (
+            Some(&Standing::Running),
+            None,
+            (NoOp, "normalised"),
+            (Update, "a run is at it"),
+        ),
+    ];
+    for (standing, differ, without, with) in cases {
+        let known = known(standing, differ);
+        for (has_changes, (action, reason)) in [(false, without), (true, with)] {
+            let expected = (action, reason.to_owned());
+            assert_eq!(
+                decided(&known, has_changes),
+                expected,
+                "{standing:?} {differ:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_cannot_plan_has_work_where_something_differs() {
+    let block = None;
+    let blind = Driver {
+        name: "blind",
+        tool: None,
+        block,
+    };
+    for (driver, differ, action) in [
+        (blind, None, Action::NoOp),
+        (blind, Some(DIFFER), Action::Update),
+        (NONE, None, Action::NoOp),
+        (NONE, Some(DIFFER), Action::NoOp),
+    ] {
+        let known = Known {
+            driver,
+            ..known(Some(&Standing::Applied), differ)
+        };
+        assert_eq!(
+            decided(&known, true).0,
+            action,
+            "{} {differ:?}",
+            driver.name
+        );
+    }
+}
+
+#[test]
+fn other_rows_beat_outputs_that_differ() {
+    let applied = Some(&Standing::Applied);
+    let replaced = Known {
+        is_replaced: true,
+        ..known(applied, Some(DIFFER))
+    };
+    assert_eq!(
+        decided(&replaced, true),
+        (Action::Replace, "--replace".to_owned())
+    );
+    let read = Known {
+        mode: StackMode::Read,
+        ..known(applied, Some(DIFFER))
+    };
+    assert_eq!(
+        decided(&read, true),
+        (Action::Read, "it is only read".to_owned())
+    );
+    let modes = [
+        (PlanMode::Destroy, PlanKind::Destroy),
+        (PlanMode::RefreshOnly, PlanKind::RefreshOnly),
+    ];
+    for (mode, kind) in modes {
+        let options = PlanOptions {
+            mode,
+            is_full: false,
+        };
+        let need = known(applied, Some(DIFFER)).need(options);
+        assert!(
+            matches!(need, Need::Ask(asked, _) if asked == kind),
+            "{need:?}"
+        );
+    }
+    let full = PlanOptions {
+        is_full: true,
+        ..PlanOptions::default()
+    };
+    assert!(matches!(known(applied, None).need(full), Need::Ask(..)));
+}
