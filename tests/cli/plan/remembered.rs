@@ -158,7 +158,15 @@ fn stacks_that_are_only_read_are_asked_before_those_that_use_their_outputs() {
 
     Plan: 0 to create, 1 to update, 0 to replace, 0 to delete, 1 to read; 0 unchanged.
     ");
+    assert_eq!(repository.read("/net/asked"), "init\nplan\nshow\n", "once");
     assert!(is_asked(&repository, "/net") && is_asked(&repository, "/use"));
+    // A tool that does not say that its plan leaves something out is known by its command.
+    let is_complete = |arguments: &str| {
+        let plan = repository.orch(&format!("plan --match net --format json {arguments}"));
+        plan.json()["complete"].as_bool().unwrap()
+    };
+    assert!(is_complete(""));
+    assert!(!is_complete("-- -exclude=terraform_data.a"));
 }
 
 #[test]
