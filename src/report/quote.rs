@@ -36,7 +36,8 @@ pub(super) fn end(log: io::Result<LogReader>, limit: usize) -> Option<Quote> {
 }
 
 /// Returns what a log has of stdout from an offset on, of about this many bytes, if there is any. Where
-/// that is too long, the middle is left out, and a line says how much that is and which command shows all. If the log cannot be read, the text says so.
+/// that is too long, the middle is left out, and a line says how much that is and which command shows
+/// all. If the log cannot be read, the text says so.
 pub(super) fn excerpt(
     log: io::Result<LogReader>,
     from: u64,
@@ -48,7 +49,8 @@ pub(super) fn excerpt(
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Returns the line that says how much is left out where it stands, and which command shows all, if any does.
+/// Returns the line that says how much is left out where it stands, and which command shows all, if any
+/// does.
 pub(super) fn left_out_line(left_out: u64, shown_by: Option<&str>) -> String {
     let size = bytes(left_out);
     match shown_by {

@@ -84,13 +84,13 @@ impl Row<'_> {
         }
     }
 
-    /// Returns whether it is worth showing what the tool has printed: not if that says that there is
-    /// nothing to do, or will no longer hold when it is decided.
+    /// Returns whether it is worth showing what the tool has printed: not if nothing is done, or if that
+    /// will no longer hold when it is decided.
     fn shows(&self, text: &ToolText) -> bool {
         match self {
             Row::Failed(_) => true,
             Row::Entry(entry) if entry.is_undecided() => text.plan_from.is_none(),
-            Row::Entry(entry) => entry.action != Action::Adopt,
+            Row::Entry(entry) => entry.blocked.is_none() && entry.action != Action::Adopt,
         }
     }
 
@@ -149,6 +149,18 @@ fn notes(plan: &Plan) -> String {
     if plan.entries.iter().any(PlanEntry::is_undecided) {
         notes += "\nAn apply decides what to do with a stack marked `?` after it has applied the stacks named.\n";
     }
+    // Their names may be long, and notes have to fit in any case.
+    notes += &match plan.relaxed.len() {
+        0 => String::new(),
+        1 => {
+            "\nLeft out: 1 constraint on record, which newer declarations contradict.\n".to_owned()
+        }
+        many => {
+            format!(
+                "\nLeft out: {many} constraints on record, which newer declarations contradict.\n"
+            )
+        }
+    };
     notes
 }
 

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::driver::Counts;
 use crate::plan::entry::{Reason, ReasonSource};
-use crate::plan::{Condition, RequestedOptions};
+use crate::plan::{Condition, RelaxedConstraint, RequestedOptions};
 use crate::record::logs::{Logs, Stream};
 use crate::report::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 
@@ -112,6 +112,7 @@ fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
     let plan = plan(entries, &[("/broken", "exit status 1")]);
     let mut printed = Printed::of(&[
         ("/database", "\x1b[33m~\x1b[0m update\r\n```\n</details>\n"),
+        ("/blocked", "not to be done\n"),
         ("/broken", "no credentials\n"),
     ]);
     printed.0.get_mut("/broken").unwrap().1 = true;
@@ -281,6 +282,11 @@ fn what_is_never_left_out_has_room_on_the_smallest_page() {
     plan.mode = PlanMode::RefreshOnly;
     plan.id = "0198a1ff-b400-7000-8000-000000000000".to_owned();
     plan.without_driver = 100_000;
+    let relaxed = RelaxedConstraint {
+        earlier: "x".repeat(1000),
+        later: "y".repeat(1000),
+    };
+    plan.relaxed = vec![relaxed; 10_000];
     let mut printed = Printed::default();
     for entry in plan.entries.iter().take(20) {
         let path = entry.stack.as_str().to_owned();
@@ -294,6 +300,7 @@ fn what_is_never_left_out_has_room_on_the_smallest_page() {
         "failed",
         "more stacks",
         "`orch runs logs",
+        "10000 constraints on record",
     ] {
         assert!(page.contains(told), "{told}: {page}");
     }
