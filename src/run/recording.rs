@@ -64,7 +64,7 @@ pub enum Busy {
     /// Another run is in progress, or was killed and left something behind that still runs.
     Held {
         /// Who holds the lock, if they say so.
-        holder: Option<Holder>,
+        holder: Option<Box<Holder>>,
         /// The record of the run, if it was killed.
         killed: Option<Box<RunRecord>>,
         /// Whether it runs elsewhere.
@@ -240,7 +240,7 @@ fn held(folder: &GuardedFolder, holder: Option<Holder>, header: &Header) -> Busy
             .as_ref()
             .is_some_and(|holder| holder.host != header.host),
         killed: killed.map(Box::new),
-        holder,
+        holder: holder.map(Box::new),
     }
 }
 

@@ -256,7 +256,7 @@ impl Carrying<'_> {
                 lock.begin(begun, plan, &loaded.project, run)?
             }
         };
-        let output = self.output(loaded, run, &begun);
+        let output = self.output(loaded, run, &begun, turns.is_empty());
         let (begun, mut output) = held::or_give_up(begun, output)?;
         let ended = begun.carry_out(output.streams(), &mut [&mut output], Some(&mut director));
         output.end();
@@ -290,8 +290,14 @@ impl Carrying<'_> {
         Ok(ExitStatus::Run(summary.exit_status()))
     }
 
-    /// Begins to show the run.
-    fn output(&self, loaded: &Loaded, run: &str, begun: &BegunRun) -> Result<Output> {
+    /// Begins to show the run; a quiet one only if something goes wrong.
+    fn output(
+        &self,
+        loaded: &Loaded,
+        run: &str,
+        begun: &BegunRun,
+        is_quiet: bool,
+    ) -> Result<Output> {
         let jobs = self.planning.jobs();
         let show = match self.args.output {
             OutputArg::Auto if jobs.get() == 1 && !is_nobody_there() => Show::Prefixed,
@@ -311,7 +317,7 @@ impl Carrying<'_> {
             Shown {
                 how: How::Captured { show, outlet },
                 commands: CommandLines::new(&command, &[]),
-                is_quiet: false,
+                is_quiet,
                 jobs,
                 run_id: run,
                 logs: begun.folder().map(|folder| folder.join("logs")),

@@ -30,6 +30,7 @@ pub(super) struct Todo<'p> {
 }
 
 /// A stack that is only put on record.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct RecordOnly<'p> {
     pub(super) stack: StackIndex,
     pub(super) driver: Driver<'p>,
@@ -37,6 +38,8 @@ pub(super) struct RecordOnly<'p> {
     pub(super) outputs: Option<Outputs>,
     /// Whether it is on record with the inputs that it has.
     pub(super) is_settled: bool,
+    /// Whether the plan shows it.
+    pub(super) is_shown: bool,
     /// Whether nothing exists, and the record goes.
     pub(super) is_gone: bool,
     /// Whether all of the stack is as its configuration says.
@@ -49,9 +52,9 @@ impl Todo<'_> {
         self.stacks.is_empty() && self.records.is_empty() && self.declared.is_empty()
     }
 
-    /// Returns whether only what stacks declare is put on record.
+    /// Returns whether nothing is to be done that the plan shows: only the record is brought up to date.
     pub(super) fn is_silent(&self) -> bool {
-        self.stacks.is_empty() && self.records.is_empty()
+        self.stacks.is_empty() && !self.records.iter().any(|record| record.is_shown)
     }
 
     /// Returns the stacks that are put on record.
@@ -180,6 +183,7 @@ fn todo<'p>(
                     backend: of_stack.backend.clone(),
                     outputs: of_stack.outputs.clone(),
                     is_settled: recorded.is_some_and(|recorded| is_settled(recorded, of_stack)),
+                    is_shown: entry.action != Action::NoOp,
                     is_gone: saved.plan.mode == PlanMode::Destroy,
                     is_complete: entry.is_complete,
                 });

@@ -20,7 +20,7 @@ use orch::record::logs::LogReader;
 use orch::report::failure_text;
 use orch::run::begun::Circumstances;
 use orch::run::event::{Outcome, RunSummary};
-use orch::run::execute::{Outlet, ProgramFinder, Task};
+use orch::run::execute::{Outlet, Task};
 use orch::run::recording::RecordingNote;
 use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
@@ -140,15 +140,6 @@ impl AskedTools {
         writers.end_text();
         Ok(())
     }
-}
-
-/// Returns whether a program is on our `PATH`.
-pub(in crate::program::commands) fn is_on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH");
-    let nowhere = Path::new("/");
-    ProgramFinder::new(program)
-        .find(nowhere, path.as_deref())
-        .is_ok()
 }
 
 /// Asks the tools of all stacks that have to be asked, and have not been asked before; the exit status if that
@@ -352,8 +343,10 @@ fn sweep(own: &Path) {
 
 /// Returns whether the process that has made a folder is gone.
 fn is_left(folder: &Path) -> bool {
-    let in_use = File::open(folder.join(IN_USE));
-    in_use.is_ok_and(|file| file.try_lock().is_ok())
+    match File::open(folder.join(IN_USE)) {
+        Ok(file) => file.try_lock().is_ok(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 /// A folder that only its owner can look into, and that goes when this is dropped.

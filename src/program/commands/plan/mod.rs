@@ -292,11 +292,11 @@ pub(super) fn planned(
         plans = loaded.rest(&mut saved, &subjects, recorded.as_ref(), &asked);
     }
     Ok(ControlFlow::Continue(Planned {
+        loaded,
         saved,
         plans,
         left_behind,
         asked,
-        loaded,
     }))
 }
 

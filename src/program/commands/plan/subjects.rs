@@ -1,16 +1,17 @@
 //! The stacks that are planned, with what is known of each before its tool is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use orch::change::{Counted, Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::project::tag::TagFilter;
+use orch::run::execute::ProgramFinder;
 use orch::selection::select::{PathFilter, Selection};
 use orch::state::document;
 
-use super::ask::is_on_path;
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -59,6 +60,15 @@ pub(super) struct Subjects<'p> {
     pub(super) all: Vec<Subject<'p>>,
     /// How many selected stacks have no driver.
     pub(super) without_driver: usize,
+}
+
+/// Returns whether a program is on our `PATH`.
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH");
+    let nowhere = Path::new("/");
+    ProgramFinder::new(program)
+        .find(nowhere, path.as_deref())
+        .is_ok()
 }
 
 /// Finds the drivers of stacks.
