@@ -10,7 +10,7 @@ use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
 use crate::change::{InputDigests, Pairs};
 use crate::path::StackPath;
-use crate::plan::entry::Action;
+use crate::plan::entry::{Action, PlanEntry};
 use crate::printable::printable;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
@@ -247,17 +247,23 @@ impl<'a> Grounds<'a> {
             return Err(stale);
         }
         let mut stale = Vec::new();
-        let actions: BTreeMap<&StackPath, Action> = saved
+        let entries: BTreeMap<&StackPath, &PlanEntry> = saved
             .plan
             .entries
             .iter()
-            .map(|entry| (&entry.stack, entry.action))
+            .map(|entry| (&entry.stack, entry))
             .collect();
         // First what is done: then others do not wait for it.
         let mut here = Vec::new();
         for of_stack in &saved.stacks {
-            let action = actions.get(&of_stack.stack).copied();
-            let action = action.unwrap_or(Action::NoOp);
+            let entry = entries.get(&of_stack.stack).copied();
+            let action = entry.map_or(Action::NoOp, |entry| entry.action);
+            let has_turn =
+                entry.is_some_and(|entry| entry.action.is_work() || entry.is_undecided());
+            if !has_turn && self.present.document.is_none() {
+                // It was asked, and nothing is put on record: what becomes of it does not matter.
+                continue;
+            }
             match self.stack(&of_stack.stack) {
                 None => stale.push(Stale::Gone(of_stack.stack.clone())),
                 Some(stack) => {

@@ -67,6 +67,8 @@ mod workflows; // the workflows in `examples/ci`
 #[cfg(target_os = "linux")]
 mod apply_kills; // applies that are killed at any time, and go on
 #[cfg(unix)]
+mod apply_merges; // plans of a pull request that are applied after the merge
+#[cfg(unix)]
 mod attempts; // what is tried again, and after what
 #[cfg(unix)]
 mod earlier_journals; // journals that an earlier version wrote
