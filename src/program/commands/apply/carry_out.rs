@@ -1,17 +1,14 @@
 //! Carries a plan out: asks for approval, locks the state, runs its turns.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::anyhow;
 use orch::path::StackPath;
 use orch::plan::apply::{self, ApplyOptions, Applying, Surroundings};
-use orch::plan::archive::Archive;
 use orch::plan::entry::PlanMode;
-use orch::plan::stale::Progress;
-use orch::plan::{DriverRun, Purpose, SavedPlan, begin};
+use orch::plan::{DriverRun, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
 use orch::project::environment::Environments;
@@ -20,15 +17,14 @@ use orch::run::begun::{BegunRun, Circumstances};
 use orch::run::execute::Outlet;
 use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
-use orch::run::safeguard::Disabled;
 use orch::state::document::Action;
 
-use super::approve::{Approval, approve};
+use super::OutputArg;
+use super::approve::approve;
+use super::carrying::Carrying;
 use super::check::Now;
 use super::record::{Recording, upstream};
 use super::turns::Todo;
-use super::{CarryingArgs, OutputArg};
-use crate::program::commands::plan::PlanningArgs;
 use crate::program::commands::plan::ask::{cannot_ask, private_folder};
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
@@ -38,44 +34,6 @@ use crate::program::commands::{Loaded, count, host_environment};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
-
-/// Where the plans of the tools are.
-pub(super) enum Plans<'a> {
-    /// In files, as the plan counts them.
-    Files(&'a [PathBuf]),
-    /// In the file with the whole plan.
-    Archive(&'a Archive),
-}
-
-impl Plans<'_> {
-    /// Puts one of them at a place.
-    fn put(&self, plan: usize, to: &Path) -> io::Result<()> {
-        match self {
-            Plans::Files(files) => {
-                let from = files.get(plan).ok_or(io::ErrorKind::NotFound)?;
-                fs::rename(from, to)
-            }
-            Plans::Archive(archive) => archive.extract(plan, to).map_err(io::Error::other),
-        }
-    }
-}
-
-/// A plan to carry out.
-pub(super) struct Carrying<'a> {
-    pub(super) chdir: &'a [PathBuf],
-    pub(super) args: &'a CarryingArgs,
-    pub(super) planning: &'a PlanningArgs,
-    pub(super) saved: &'a SavedPlan,
-    pub(super) plans: Plans<'a>,
-    pub(super) approval: Approval,
-    pub(super) allows_new_changes: bool,
-    /// What has been done of it, as far as journals tell.
-    pub(super) progress: Progress,
-    /// Whether it goes on with what has begun.
-    pub(super) resumes: bool,
-    /// The safeguards that are disabled, if they have not been checked: the plan comes from a file then.
-    pub(super) disabled: Option<&'a Disabled>,
-}
 
 impl Carrying<'_> {
     /// Carries the plan out, as far as that has not been done.

@@ -10,7 +10,7 @@ use orch::record::journal::UncommittedFile;
 use orch::selection::select::Selection;
 use orch::state::document::Document;
 
-use super::carry_out::Carrying;
+use super::carrying::Carrying;
 use crate::program::commands::plan::left_behind;
 use crate::program::commands::plan::subjects::Drivers;
 use crate::program::commands::state::held::follow_moves;

@@ -2,6 +2,7 @@
 
 mod approve;
 mod carry_out;
+mod carrying;
 mod check;
 mod journal;
 mod record;
@@ -21,7 +22,7 @@ use orch::report::write_plan;
 use orch::run::schedule::OnError;
 
 use self::approve::Approval;
-use self::carry_out::{Carrying, Plans};
+use self::carrying::{Carrying, Plans};
 use super::plan::{ModeArgs, PlanRequest, Planned, PlanningArgs, planned};
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;

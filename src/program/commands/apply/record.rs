@@ -1,6 +1,6 @@
 //! What an apply puts on record: before and after each turn, and of stacks without one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use orch::change::Pairs;
 use orch::plan::SavedPlan;
@@ -10,10 +10,10 @@ use orch::project::stack::{StackIndex, StackMode};
 use orch::run::state::{Findings, StackRecord, StatePlan};
 use orch::run::turn::Operation;
 use orch::selection::graph::Graph;
-use orch::state::document::{Action, Document, Entry};
+use orch::state::document::{Action, Document};
 use orch::state::writer::Change;
 
-use super::turns::{RecordOnly, Todo};
+use super::turns::Todo;
 use crate::program::commands::state::evidence::declared;
 use crate::program::commands::state::held::StateLock;
 
@@ -33,8 +33,7 @@ pub(super) fn upstream(
             own[stack.get()] = outputs.map(outputs_digest);
         }
         for record in &todo.records {
-            let outputs = outputs(
-                record,
+            let outputs = record.outputs(
                 document.stacks.get(key(project, record.stack).as_str()),
                 run,
             );
@@ -48,18 +47,6 @@ pub(super) fn upstream(
 
 fn key(project: &Project, stack: StackIndex) -> String {
     project.stacks[stack].path.to_string()
-}
-
-/// Returns the outputs that a stack is put on record with.
-pub(super) fn outputs(
-    record: &RecordOnly<'_>,
-    entry: Option<&Entry>,
-    run: &str,
-) -> Option<BTreeMap<String, String>> {
-    let earlier = entry.and_then(|entry| entry.outputs.as_ref());
-    let outputs = record.outputs.as_ref();
-    let outputs = outputs.map(|outputs| outputs.recorded(run, earlier, false));
-    outputs.or_else(|| earlier.cloned())
 }
 
 /// What is put on record, of whom.
@@ -130,7 +117,7 @@ impl Recording<'_, '_> {
                     driver: Some(only.driver.name.to_owned()),
                     backend: only.backend.clone(),
                     mode: (stack.mode == StackMode::Read).then(|| "read".to_owned()),
-                    outputs: outputs(only, entry, self.run),
+                    outputs: only.outputs(entry, self.run),
                     upstream: Some(upstream.of(only.stack)),
                     is_complete: only.is_complete,
                 },

@@ -16,7 +16,6 @@ use orch::project::stack::{StackIndex, StackMode};
 use orch::state::document::{Document, Entry};
 
 use super::check::Now;
-use super::record::outputs;
 use crate::program::commands::state::evidence::declared;
 
 /// What an apply does with the stacks of a plan.
@@ -44,6 +43,20 @@ pub(super) struct RecordOnly<'p> {
     pub(super) is_gone: bool,
     /// Whether all of the stack is as its configuration says.
     pub(super) is_complete: bool,
+}
+
+impl RecordOnly<'_> {
+    /// Returns the outputs that it is put on record with, given what is on record.
+    pub(super) fn outputs(
+        &self,
+        entry: Option<&Entry>,
+        run: &str,
+    ) -> Option<BTreeMap<String, String>> {
+        let earlier = entry.and_then(|entry| entry.outputs.as_ref());
+        let outputs = self.outputs.as_ref();
+        let outputs = outputs.map(|outputs| outputs.recorded(run, earlier, false));
+        outputs.or_else(|| earlier.cloned())
+    }
 }
 
 impl Todo<'_> {
@@ -83,7 +96,7 @@ impl Todo<'_> {
                 && record.is_settled
                 && knows_backend
                 && entry.driver.as_deref() == Some(record.driver.name)
-                && outputs(record, Some(entry), "") == entry.outputs
+                && record.outputs(Some(entry), "") == entry.outputs
                 && of_upstream == Some(upstream.of(record.stack).as_str())
                 && is_declared(entry, &declared(stack));
             !is_on_record
