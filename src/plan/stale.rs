@@ -103,10 +103,12 @@ impl fmt::Display for Stale {
             ),
             Stale::Driver(stack) => write!(f, "{}: it has another driver", name(stack)),
             Stale::Order(stack) => write!(f, "{}: it runs after other stacks", name(stack)),
-            Stale::Record(stack) => write!(f, "{}: it has been applied since", name(stack)),
+            Stale::Record(stack) => {
+                write!(f, "{}: what is on record of it has changed", name(stack))
+            }
             Stale::Before(stack, Some(other)) => write!(
                 f,
-                "{}: it runs after {}, which has been applied since",
+                "{}: it runs after {}, whose record has changed",
                 name(stack),
                 name(other)
             ),

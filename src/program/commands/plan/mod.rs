@@ -270,6 +270,11 @@ pub(super) fn planned(
     if request.is_kept {
         loaded.digest_grounds()?;
     }
+    if request.guard.is_none() && request.is_kept && loaded.grounds.is_none() {
+        console::warning(
+            "outside of git, nothing will tell whether the plan still holds: `orch apply FILE` will refuse it",
+        );
+    }
     let allows = request.planning.allow_rollback;
     let mut subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
     if let Some(status) = loaded.add_backends(&mut subjects) {
