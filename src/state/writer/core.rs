@@ -65,6 +65,8 @@ pub struct Core {
     wanted: BTreeMap<String, Option<Entry>>,
     /// What the stacks that the run has touched were before it.
     before: BTreeMap<String, Option<Entry>>,
+    /// What they have become since, where something has ended: what a later intent falls back to.
+    settled: BTreeMap<String, Option<Entry>>,
     /// The tickets of changes that are in no request.
     pending: Vec<u64>,
     /// The tickets of changes that are in the request that is under way.
@@ -120,6 +122,7 @@ impl Core {
             record_version: locked.record_version,
             wanted: BTreeMap::new(),
             before: BTreeMap::new(),
+            settled: BTreeMap::new(),
             pending: Vec::new(),
             asked: Vec::new(),
             is_busy: false,
@@ -146,8 +149,11 @@ impl Core {
         let entry = match change {
             Change::Put(entry) => Some(*entry),
             Change::Destroyed => None,
-            Change::Withdrawn => before.clone(),
+            Change::Withdrawn => self.settled.get(&stack).unwrap_or(before).clone(),
         };
+        if entry.as_ref().is_none_or(|entry| entry.intent.is_none()) {
+            self.settled.insert(stack.clone(), entry.clone());
+        }
         self.wanted.insert(stack, entry);
         self.pending.push(ticket);
         self.is_copy_due = true;

@@ -33,7 +33,7 @@ pub enum Change {
     Put(Box<Entry>),
     /// The stack has been destroyed, and its entry goes.
     Destroyed,
-    /// The intent was given up before anything started: the entry becomes what it was before the run.
+    /// The intent was given up before anything started: the entry becomes what it was before the intent.
     Withdrawn,
 }
 

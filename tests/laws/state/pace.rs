@@ -177,3 +177,22 @@ fn a_thousand_stacks_are_written_with_eight_documents_at_most() {
     let document = world.backend.read().unwrap().unwrap().document;
     assert_eq!(document.stacks.len(), 1000);
 }
+
+#[test]
+fn an_intent_that_is_given_up_leaves_what_was_there_before_it() {
+    let mut world = World::new();
+    let change = |world: &mut World, change: Change| {
+        world.core.change("/s1".to_owned(), change, 1);
+    };
+    // What a stack was before it was replaced must not come back with the second half.
+    world.put(1, true);
+    world.pass(1000);
+    change(&mut world, Change::Destroyed);
+    world.put(1, false);
+    world.pass(1000);
+    change(&mut world, Change::Withdrawn);
+    world.core.finish(None);
+    world.pass(1000);
+    let read = world.backend.read().unwrap().unwrap();
+    assert!(!read.document.stacks.contains_key("/s1"));
+}
