@@ -64,6 +64,8 @@ mod why; // the whole story of one stack
 mod workflows; // the workflows in `examples/ci`
 
 // The commands that these run are Unix programs.
+#[cfg(unix)]
+mod apply; // `orch apply` and `orch destroy`
 #[cfg(target_os = "linux")]
 mod apply_kills; // applies that are killed at any time, and go on
 #[cfg(unix)]

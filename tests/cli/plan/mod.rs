@@ -17,6 +17,7 @@ const FAKE: &str = r#"
 driver "fake" {
   plan        = ["sh", "./says"]
   apply       = ["true"]
+  destroy     = ["true"]
   may_replace = true
 }
 "#;

@@ -188,8 +188,10 @@ fn todo<'p>(
             apply: applies && !done(OperationKey::Apply),
         };
         if !destroys && !applies {
-            // Without a state there is nothing to put on record.
-            if document.is_some() && !done(OperationKey::Apply) {
+            let is_gone = saved.plan.mode == PlanMode::Destroy;
+            // Without a state there is nothing to put on record, and of what never was nothing goes.
+            let is_recorded = document.is_some() && (!is_gone || recorded.is_some());
+            if is_recorded && !done(OperationKey::Apply) {
                 todo.records.push(RecordOnly {
                     stack,
                     driver,
@@ -197,7 +199,7 @@ fn todo<'p>(
                     outputs: of_stack.outputs.clone(),
                     is_settled: recorded.is_some_and(|recorded| is_settled(recorded, of_stack)),
                     is_shown: entry.action != Action::NoOp,
-                    is_gone: saved.plan.mode == PlanMode::Destroy,
+                    is_gone,
                     is_complete: entry.is_complete,
                 });
             }

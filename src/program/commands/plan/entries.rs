@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::driver::{Answer, PlanKind};
+use orch::driver::{Answer, Driver, PlanKind};
 use orch::plan::entry::{Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason, ReasonSource};
 use orch::plan::{Condition, FailedAsk};
 use orch::project::Project;
+use orch::project::driver::DriverStep;
 use orch::project::stack::StackIndex;
 
 use super::{OnRecord, Subject, Subjects};
@@ -134,6 +135,31 @@ impl Settled {
     pub(super) fn actions(&self) -> impl Iterator<Item = (StackIndex, Action)> {
         let settled = self.0.iter();
         settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
+    }
+
+    /// Blocks what would be destroyed by a driver that has no command for it; returns which stacks, with why.
+    pub(super) fn block_without_destroy(
+        &mut self,
+        subjects: &Subjects<'_>,
+    ) -> BTreeMap<StackIndex, String> {
+        let drivers = subjects.all.iter();
+        let drivers: BTreeMap<StackIndex, &Driver<'_>> = drivers
+            .map(|subject| (subject.stack, &subject.driver))
+            .collect();
+        let mut blocked = BTreeMap::new();
+        for (stack, decided) in &mut self.0 {
+            let (Ok(decided), Some(driver)) = (decided, drivers.get(stack)) else {
+                continue;
+            };
+            let destroys = matches!(decided.action, Action::Delete | Action::Replace);
+            if destroys && !driver.has(DriverStep::Destroy) {
+                let why = format!("its driver `{}` has no `destroy`", driver.name);
+                decided.action = Action::NoOp;
+                decided.reason = Reason::new(ReasonSource::Driver, &why);
+                blocked.insert(*stack, why);
+            }
+        }
+        blocked
     }
 
     /// Returns the stacks with work.

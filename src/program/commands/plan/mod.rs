@@ -327,8 +327,9 @@ impl Loaded {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
-        let blocked = self.blocked_by_backends(subjects, &on_record, &asked);
-        let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+        let mut blocked = self.blocked_by_backends(subjects, &on_record, &asked);
+        let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+        blocked.extend(settled.block_without_destroy(subjects));
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
         let after = match request.options.mode {

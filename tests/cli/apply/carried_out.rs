@@ -1,0 +1,168 @@
+//! `orch apply` without a file: what is done, in which order, and what a failure means.
+
+use std::fs;
+
+use super::{
+    acts, applied, assert_tidy, declare, done, entry, fails, hook, log, prepared, project, unhook,
+    want, with_state, world,
+};
+
+const CHAIN: [(&str, &str); 3] = [
+    ("/a", "after = [\"/b\"]"),
+    ("/b", "after = [\"/c\"]"),
+    ("/c", ""),
+];
+
+#[test]
+fn an_apply_shows_its_plan_and_does_everything_in_order() {
+    let repository = project(&CHAIN);
+    let output = done(&repository, "apply --auto-approve");
+    assert!(output.contains("Plan: 3 to create"), "{output}");
+    let expected = ["apply create c", "apply create b", "apply create a"];
+    assert_eq!(acts(&repository), expected);
+    assert_eq!(world(&repository, "a").as_deref(), Some("1"));
+    assert_tidy(&repository);
+    let again = done(&repository, "apply --auto-approve");
+    assert!(again.contains("there is nothing to do"), "{again}");
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn an_apply_needs_no_git() {
+    let sandbox = prepared(&CHAIN);
+    done(&sandbox, "apply --auto-approve");
+    assert_eq!(world(&sandbox, "a").as_deref(), Some("1"));
+    done(&sandbox, "destroy --auto-approve --allow-destroy=3");
+    assert_eq!(world(&sandbox, "a"), None);
+}
+
+#[test]
+fn without_a_terminal_nothing_is_carried_out_that_was_not_approved() {
+    let repository = project(&CHAIN);
+    let output = fails(&repository, "apply", 4, "--auto-approve");
+    assert!(output.contains("Plan: 3 to create"), "{output}");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_tidy(&repository);
+    // There is nothing to approve.
+    done(&repository, "apply --auto-approve");
+    done(&repository, "apply");
+}
+
+#[test]
+fn after_a_failure_what_depends_on_it_is_skipped() {
+    let repository = project(&[CHAIN[0], CHAIN[1], CHAIN[2], ("/d", "")]);
+    hook(&repository, "apply", "b", "exit 7");
+    let output = fails(&repository, "apply --auto-approve", 1, "/b: failed");
+    assert!(
+        output.contains("skipped /a: runs after /b, which failed"),
+        "{output}"
+    );
+    let expected = ["apply create c", "apply create b", "apply create d"];
+    assert_eq!(acts(&repository), expected);
+    unhook(&repository, "apply", "b");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository), ["apply create b", "apply create a"]);
+}
+
+#[test]
+fn after_a_failure_nothing_new_starts_if_that_is_asked_for() {
+    let repository = project(&[CHAIN[0], CHAIN[1], CHAIN[2], ("/d", "")]);
+    hook(&repository, "apply", "b", "exit 7");
+    fails(&repository, "apply --auto-approve --on-error stop", 1, "/b");
+    assert_eq!(acts(&repository), ["apply create c", "apply create b"]);
+    assert_eq!(world(&repository, "d"), None);
+}
+
+#[test]
+fn nothing_runs_if_a_tool_fails_in_planning() {
+    let repository = project(&CHAIN);
+    hook(&repository, "plan", "c", "exit 1");
+    fails(&repository, "apply --auto-approve", 1, "/c");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_tidy(&repository);
+}
+
+#[test]
+fn nothing_runs_over_what_is_not_committed() {
+    let repository = project(&CHAIN);
+    repository.write("/a/new", "");
+    fails(&repository, "apply --auto-approve", 4, "a/new");
+    assert_eq!(log(&repository), [""; 0], "not even a plan");
+    done(&repository, "plan -o saved");
+    fails(&repository, "apply saved", 4, "a/new");
+    assert_eq!(acts(&repository), [""; 0]);
+    done(&repository, "apply -X saved");
+    assert_eq!(acts(&repository).len(), 3);
+    want(&repository, "/a", "2");
+    repository.write("/a/newer", "");
+    done(&repository, "apply -X --auto-approve");
+    assert_eq!(acts(&repository), ["apply update a"]);
+}
+
+#[test]
+fn a_selection_is_carried_out_alone() {
+    let repository = with_state(&CHAIN);
+    done(&repository, "apply --auto-approve --match b");
+    assert_eq!(acts(&repository), ["apply create b"]);
+    done(&repository, "apply --auto-approve --match c --match a");
+    assert_eq!(acts(&repository), ["apply create c", "apply create a"]);
+}
+
+#[test]
+fn a_step_that_is_tried_again_is_planned_anew() {
+    let repository = project(&CHAIN);
+    let retry = "orch {\n  config {\n    run {\n      retry {\n        attempts = 2\n        backoff  = \"0s\"\n        on_exit  = [1]\n      }\n    }\n  }\n}\n";
+    repository.write("/retry.orch.hcl", retry);
+    repository.commit();
+    let once = "if [ ! -e $ORCH_ROOT/../tried ]; then touch $ORCH_ROOT/../tried; exit 1; fi";
+    hook(&repository, "apply", "c", once);
+    done(&repository, "apply --auto-approve --match c");
+    let expected = [
+        "plan update c",
+        "apply create c",
+        "plan create c",
+        "apply create c",
+        "outputs create c",
+    ];
+    assert_eq!(log(&repository), expected);
+}
+
+#[test]
+fn a_driver_that_cannot_plan_is_carried_out() {
+    let repository = with_state(&[("/a", "driver = \"blind\"")]);
+    let output = done(&repository, "apply --auto-approve");
+    assert!(output.contains("create"), "{output}");
+    assert_eq!(world(&repository, "a").as_deref(), Some("blind\n"));
+    let again = done(&repository, "apply --auto-approve");
+    assert!(again.contains("there is nothing to do"), "{again}");
+    // It has nothing that destroys.
+    for arguments in ["destroy", "apply --replace a"] {
+        let blocked = done(&repository, arguments);
+        assert!(
+            blocked.contains("its driver `blind` has no `destroy`"),
+            "{blocked}"
+        );
+        assert!(entry(&repository, "/a")["applied"].is_object());
+    }
+}
+
+#[test]
+fn a_blocked_stack_stops_nobody_else() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    super::change_document(&repository, |document| {
+        document["stacks"]["/a"]["backend"] = "local elsewhere".into();
+    });
+    let blocked = repository.read("/drivers.orch.hcl").replace(
+        "may_replace = true",
+        "may_replace = true\n  backend = \"local here\"",
+    );
+    repository.write("/drivers.orch.hcl", blocked);
+    declare(&repository, "/a", "driver = \"fake\"");
+    declare(&repository, "/b", "driver = \"mute\"");
+    fs::write(repository.path("/a/want"), "2").unwrap();
+    fs::write(repository.path("/b/want"), "2").unwrap();
+    repository.commit();
+    let output = done(&repository, "apply --auto-approve");
+    assert!(output.contains("blocked"), "{output}");
+    assert_eq!(acts(&repository), ["apply update b"]);
+}

@@ -1,0 +1,151 @@
+//! What is destroyed: who approves it, in which order, and what may not stay.
+
+use serde_json::Value;
+
+use super::{acts, applied, done, entry, fails, hook, log, project, unhook, world};
+
+const CHAIN: [(&str, &str); 3] = [
+    ("/a", "after = [\"/b\"]"),
+    ("/b", "after = [\"/c\"]"),
+    ("/c", ""),
+];
+
+#[test]
+fn destroys_are_approved_by_their_number() {
+    let repository = applied(&CHAIN);
+    let refused = |arguments: &str, said: &str| {
+        fails(&repository, arguments, 4, said);
+        assert_eq!(acts(&repository), [""; 0]);
+    };
+    refused("destroy", "this plan has 3 destroys");
+    refused("destroy --auto-approve", "add `--allow-destroy=3`");
+    refused("destroy --auto-approve --allow-destroy=2", "allows 2");
+    refused("apply --destroy --auto-approve", "3 destroys");
+    refused("destroy --allow-destroy=3", "--auto-approve");
+    done(&repository, "destroy --auto-approve --allow-destroy=3");
+    assert_eq!(
+        acts(&repository),
+        ["destroy delete a", "destroy delete b", "destroy delete c"]
+    );
+    assert_eq!(entry(&repository, "/a"), Value::Null);
+    let again = done(&repository, "destroy");
+    assert!(again.contains("there is nothing to do"), "{again}");
+}
+
+#[test]
+fn more_may_be_allowed_than_there_is() {
+    let repository = project(&CHAIN);
+    done(&repository, "apply --auto-approve");
+    log(&repository);
+    done(&repository, "destroy --auto-approve --allow-destroy=9");
+    assert_eq!(acts(&repository).len(), 3);
+    assert_eq!(world(&repository, "c"), None);
+}
+
+#[test]
+fn a_replace_counts_as_a_destroy() {
+    let repository = applied(&CHAIN);
+    let replace = "apply --auto-approve --replace b";
+    fails(&repository, replace, 4, "this plan has 1 destroy");
+    assert_eq!(acts(&repository), [""; 0]);
+    done(&repository, &format!("{replace} --allow-destroy=1"));
+    assert_eq!(acts(&repository), ["destroy delete b", "apply create b"]);
+    assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+    assert_eq!(entry(&repository, "/b")["last"]["outcome"], "succeeded");
+}
+
+#[test]
+fn a_plan_in_a_file_has_the_number_that_it_allows() {
+    let repository = applied(&CHAIN);
+    done(&repository, "plan --destroy -o saved");
+    fails(&repository, "apply saved", 4, "--allow-destroy=3");
+    fails(
+        &repository,
+        "apply saved --auto-approve",
+        4,
+        "--allow-destroy=3",
+    );
+    done(&repository, "plan --destroy -o saved --allow-destroy=2");
+    fails(&repository, "apply saved", 4, "--allow-destroy=3");
+    fails(
+        &repository,
+        "apply saved --allow-destroy=1",
+        4,
+        "--allow-destroy=3",
+    );
+    assert_eq!(acts(&repository), [""; 0]);
+    done(&repository, "apply saved --allow-destroy=3");
+    assert_eq!(acts(&repository).len(), 3);
+    done(&repository, "apply --auto-approve");
+    log(&repository);
+    done(&repository, "plan --destroy -o saved --allow-destroy=3");
+    done(&repository, "apply saved");
+    assert_eq!(acts(&repository).len(), 3);
+}
+
+#[test]
+fn nothing_is_destroyed_while_what_stays_runs_after_it() {
+    let repository = applied(&CHAIN);
+    let destroy = "--auto-approve --allow-destroy=2";
+    fails(
+        &repository,
+        &format!("destroy {destroy} --match c"),
+        4,
+        "/b",
+    );
+    fails(
+        &repository,
+        &format!("apply --destroy {destroy} --match b --match c"),
+        4,
+        "/a",
+    );
+    done(
+        &repository,
+        "plan --destroy --allow-destroy=1 --match c -o saved",
+    );
+    fails(&repository, "apply saved", 4, "/b");
+    assert_eq!(acts(&repository), [""; 0]);
+    done(
+        &repository,
+        &format!("destroy {destroy} --match a --match b"),
+    );
+    assert_eq!(acts(&repository), ["destroy delete a", "destroy delete b"]);
+    assert_eq!(entry(&repository, "/b"), Value::Null);
+    done(&repository, &format!("destroy {destroy} --match c"));
+}
+
+#[test]
+fn a_destroy_that_fails_keeps_what_it_needs() {
+    let repository = applied(&CHAIN);
+    hook(&repository, "destroy", "b", "exit 1");
+    let destroy = "destroy --auto-approve --allow-destroy=3";
+    fails(&repository, destroy, 1, "/b");
+    assert_eq!(acts(&repository), ["destroy delete a", "destroy delete b"]);
+    assert_eq!(entry(&repository, "/a"), Value::Null);
+    let failed = entry(&repository, "/b");
+    assert_eq!(failed["last"]["action"], "destroy");
+    assert_eq!(failed["last"]["outcome"], "failed");
+    unhook(&repository, "destroy", "b");
+    done(&repository, destroy);
+    assert_eq!(acts(&repository), ["destroy delete b", "destroy delete c"]);
+}
+
+#[test]
+fn a_replace_whose_second_half_fails_is_not_taken_for_applied() {
+    let repository = applied(&CHAIN);
+    hook(&repository, "apply", "b", "exit 1");
+    let replace = "apply --auto-approve --replace b --allow-destroy=1";
+    fails(&repository, replace, 1, "/b");
+    assert_eq!(acts(&repository), ["destroy delete b", "apply create b"]);
+    let failed = entry(&repository, "/b");
+    assert_eq!(failed["applied"], Value::Null, "{failed}");
+    assert_eq!(failed["last"]["outcome"], "failed");
+    assert_eq!(failed["outputs"], Value::Null, "{failed}");
+    unhook(&repository, "apply", "b");
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("/b"), "{plan}");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository)[0].split(' ').next_back(), Some("b"));
+    assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+    assert!(entry(&repository, "/b")["applied"].is_object());
+}
