@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use jiff::Timestamp;
+
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
 use crate::change::{InputDigests, Pairs};
@@ -16,7 +18,7 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
 use crate::selection::graph::{Graph, Towards};
-use crate::state::document::{Document, Entry, Inputs};
+use crate::state::document::{Document, Entry, INTERRUPTED, Inputs};
 
 /// What is there now.
 #[derive(Debug, Clone, Copy)]
@@ -148,18 +150,25 @@ impl From<Operation> for OperationKey {
     }
 }
 
-/// Returns what is on record of a stack, as far as a plan rests on it.
+/// Returns what is on record of a stack, as far as a plan rests on it. It stays the same when the lock of a
+/// run is taken away that was killed: what that run had done gets a serial then, and what it had begun counts
+/// as interrupted.
 fn mark(entry: &Entry) -> String {
-    let applied = entry.applied.as_ref().map_or(0, |applied| applied.serial);
-    let last = entry.last.as_ref().map_or(0, |last| last.serial);
-    let taint = if entry.tainted.is_some() {
-        " tainted"
-    } else {
-        ""
+    let of_run = |run: Option<&String>, at: &Timestamp| {
+        let run = run.map_or("", String::as_str);
+        format!("{run} {at}")
     };
-    let intent = entry.intent.as_ref();
-    let intent = intent.map_or(String::new(), |intent| format!(" {}", intent.run));
-    format!("{applied} {last}{taint}{intent}")
+    let applied = entry.applied.as_ref();
+    let applied = applied.map(|applied| of_run(applied.run.as_ref(), &applied.at));
+    let last = match (&entry.intent, &entry.last) {
+        (Some(intent), _) => Some(intent.run.clone()),
+        (None, Some(last)) if last.failure.as_deref() == Some(INTERRUPTED) => last.run.clone(),
+        (None, last) => last
+            .as_ref()
+            .map(|last| of_run(last.run.as_ref(), &last.at)),
+    };
+    let is_tainted = entry.tainted.is_some();
+    format!("{applied:?} {last:?} {is_tainted}")
 }
 
 /// Returns whether the last that was done with a stack belongs to a plan.

@@ -2,6 +2,7 @@
 
 mod carried_out;
 mod destroy;
+mod resume;
 
 use std::fs;
 

@@ -209,7 +209,8 @@ fn todo<'p>(
             continue;
         }
         let is_new = document.is_some() && of_stack.record.is_none();
-        let is_new = is_new || entry.action == Action::Create;
+        let is_made_anew = destroys && !work.destroy;
+        let is_new = is_new || is_made_anew || entry.action == Action::Create;
         let is_read = project.stacks[stack].mode == StackMode::Read;
         todo.stacks.push(ApplyStack {
             stack,

@@ -138,9 +138,14 @@ fn explained(error: ResumeError) -> ProgramError {
             let hint = format!("resume it with orch {orch}, which wrote its journal");
             (ErrorKind::Refused, Some(hint))
         }
-        ResumeError::Other { .. } => {
-            let hint = "`orch runs list` lists all runs".to_owned();
-            (ErrorKind::Refused, Some(hint))
+        ResumeError::Other { purpose, .. } => {
+            let hint = match purpose.as_str() {
+                "apply" => {
+                    "`orch plan` shows what is left to do; `orch apply FILE --resume` goes on with the plan of a file"
+                }
+                _ => "`orch runs list` lists all runs",
+            };
+            (ErrorKind::Refused, Some(hint.to_owned()))
         }
         ResumeError::Unreadable { .. } | ResumeError::NoCommand(_) | ResumeError::Unusable(_) => {
             (ErrorKind::External, None)

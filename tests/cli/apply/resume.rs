@@ -1,0 +1,242 @@
+//! Plans that have begun, and what an apply leaves behind that was killed.
+
+use std::process::Stdio;
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use super::{
+    acts, applied, done, entry, fails, hook, log, project, unhook, want, with_state, world,
+};
+use crate::support::{Background, Repository, wait_until};
+
+const CHAIN: [(&str, &str); 3] = [
+    ("/a", ""),
+    ("/b", "after = [\"/a\"]"),
+    ("/c", "after = [\"/b\"]"),
+];
+
+/// Runs `orch` and kills it, and the tool with it, once the apply of a stack has begun.
+fn killed_in(repository: &Repository, name: &str, arguments: &str) {
+    let script = "cd $ORCH_ROOT/..; echo $$ > in.new; mv in.new in; exec sleep 100";
+    hook(repository, "apply", name, script);
+    let mut command = repository.command(arguments);
+    command.stdin(Stdio::null());
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let apply = Background::spawn(repository, command);
+    let begun = repository.outside().join("in");
+    wait_until("the apply has begun", || begun.exists());
+    apply.kill();
+    let tool = std::fs::read_to_string(&begun).unwrap().trim().parse();
+    signal::kill(Pid::from_raw(tool.unwrap()), Signal::SIGKILL).unwrap();
+    std::fs::remove_file(begun).unwrap();
+    unhook(repository, "apply", name);
+}
+
+/// Asserts that the plan has begun, and that `--resume` does just this.
+#[track_caller]
+fn resumed(repository: &Repository, expected: &[&str]) {
+    log(repository);
+    fails(repository, "apply ../saved", 4, "add `--resume`");
+    assert_eq!(log(repository), [""; 0]);
+    let said = done(repository, "apply ../saved --resume");
+    assert_eq!(acts(repository), expected, "{said}");
+    for again in ["apply ../saved", "apply ../saved --resume"] {
+        let said = done(repository, again);
+        assert!(said.contains("there is nothing to do"), "{said}");
+    }
+    assert_eq!(log(repository), [""; 0]);
+}
+
+#[test]
+fn a_plan_goes_on_after_a_failure() {
+    for repository in [with_state(&CHAIN), project(&CHAIN)] {
+        done(&repository, "plan -o ../saved");
+        hook(&repository, "apply", "b", "exit 1");
+        fails(&repository, "apply ../saved", 1, "/b");
+        unhook(&repository, "apply", "b");
+        resumed(&repository, &["apply create b", "apply create c"]);
+        assert_eq!(world(&repository, "c").as_deref(), Some("1"));
+    }
+}
+
+#[test]
+fn a_plan_goes_on_after_it_was_killed() {
+    for repository in [with_state(&CHAIN), project(&CHAIN)] {
+        done(&repository, "plan -o ../saved");
+        killed_in(&repository, "b", "apply ../saved");
+        let said = fails(&repository, "apply ../saved", 4, "--resume");
+        assert!(!said.contains("lock"), "{said}");
+        resumed(&repository, &["apply create b", "apply create c"]);
+    }
+}
+
+#[test]
+fn a_plan_that_failed_at_its_first_stack_goes_on() {
+    let repository = with_state(&CHAIN);
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "apply", "a", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/a");
+    unhook(&repository, "apply", "a");
+    let all = ["apply create a", "apply create b", "apply create c"];
+    resumed(&repository, &all);
+}
+
+#[test]
+fn what_was_done_before_the_kill_is_within_the_plan() {
+    let repository = with_state(&CHAIN);
+    done(&repository, "plan -o ../saved");
+    // It was done, and nobody knows.
+    hook(&repository, "apply", "b", "printf 1 > $world/b; exit 1");
+    fails(&repository, "apply ../saved", 1, "/b");
+    unhook(&repository, "apply", "b");
+    resumed(&repository, &["apply create c"]);
+    assert_eq!(entry(&repository, "/b")["last"]["outcome"], "succeeded");
+}
+
+#[test]
+fn what_resumes_does_no_more_than_was_shown() {
+    let repository = applied(&CHAIN);
+    want(&repository, "/b", "2");
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "apply", "b", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/b");
+    unhook(&repository, "apply", "b");
+    hook(
+        &repository,
+        "plan",
+        "b",
+        "echo '{\"change\":1,\"remove\":1}' > $ORCH_ANSWER; exit 2",
+    );
+    log(&repository);
+    let said = "/b: failed: has changes that the plan does not show (+0 ~1 -1)";
+    fails(&repository, "apply ../saved --resume", 1, said);
+    assert_eq!(acts(&repository), [""; 0]);
+    unhook(&repository, "plan", "b");
+    done(&repository, "apply ../saved --resume");
+    assert_eq!(acts(&repository), ["apply update b"]);
+}
+
+#[test]
+fn a_plan_does_not_go_on_over_other_files() {
+    let repository = with_state(&CHAIN);
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "apply", "b", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/b");
+    want(&repository, "/c", "2");
+    log(&repository);
+    fails(
+        &repository,
+        "apply ../saved --resume",
+        4,
+        "/c: c/want differs",
+    );
+    assert_eq!(log(&repository), [""; 0]);
+    // What is done may differ.
+    want(&repository, "/c", "1");
+    want(&repository, "/a", "2");
+    unhook(&repository, "apply", "b");
+    done(&repository, "apply ../saved --resume");
+    assert_eq!(acts(&repository), ["apply create b", "apply create c"]);
+}
+
+#[test]
+fn a_plan_with_destroys_goes_on() {
+    for repository in [applied(&CHAIN), project(&CHAIN)] {
+        done(&repository, "apply --auto-approve");
+        done(&repository, "plan --destroy --allow-destroy=3 -o ../saved");
+        hook(&repository, "destroy", "b", "exit 1");
+        fails(&repository, "apply ../saved", 1, "/b");
+        unhook(&repository, "destroy", "b");
+        resumed(&repository, &["destroy delete b", "destroy delete a"]);
+        assert_eq!(world(&repository, "a"), None);
+    }
+}
+
+#[test]
+fn a_replace_goes_on_between_its_halves() {
+    for repository in [applied(&CHAIN), project(&CHAIN)] {
+        done(&repository, "apply --auto-approve");
+        done(
+            &repository,
+            "plan --replace b --allow-destroy=1 -o ../saved",
+        );
+        hook(&repository, "apply", "b", "exit 1");
+        fails(&repository, "apply ../saved", 1, "/b");
+        unhook(&repository, "apply", "b");
+        resumed(&repository, &["apply create b"]);
+        assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+    }
+}
+
+#[test]
+fn a_replace_goes_on_after_it_was_killed_in_its_second_half() {
+    for repository in [applied(&CHAIN), project(&CHAIN)] {
+        done(&repository, "apply --auto-approve");
+        done(
+            &repository,
+            "plan --replace b --allow-destroy=1 -o ../saved",
+        );
+        killed_in(&repository, "b", "apply ../saved");
+        assert_eq!(world(&repository, "b"), None);
+        resumed(&repository, &["apply create b"]);
+    }
+}
+
+#[test]
+fn a_plan_that_has_not_begun_needs_no_resume_and_takes_one() {
+    let repository = with_state(&CHAIN);
+    done(&repository, "plan -o ../saved");
+    done(&repository, "apply ../saved --resume");
+    assert_eq!(acts(&repository).len(), 3);
+}
+
+#[test]
+fn what_a_killed_apply_has_left_is_planned_next() {
+    let goes_on: [&[&str]; 2] = [
+        &["apply --auto-approve"],
+        &["plan -o ../saved", "apply ../saved"],
+    ];
+    for commands in goes_on {
+        let repository = with_state(&CHAIN);
+        killed_in(&repository, "b", "apply --auto-approve");
+        log(&repository);
+        for command in commands {
+            done(&repository, command);
+        }
+        let expected = ["apply update b", "apply create c"];
+        assert_eq!(acts(&repository), expected, "{commands:?}");
+        assert_eq!(world(&repository, "c").as_deref(), Some("1"));
+        let recorded = entry(&repository, "/b");
+        assert_eq!(recorded["last"]["outcome"], "succeeded");
+        assert_eq!(recorded["intent"], Value::Null);
+    }
+}
+
+#[test]
+fn an_apply_is_a_run_on_record_that_run_does_not_resume() {
+    let repository = project(&CHAIN);
+    hook(&repository, "apply", "b", "echo from the tool; exit 1");
+    fails(&repository, "apply --auto-approve", 1, "/b");
+    let list = done(&repository, "runs list");
+    assert!(list.contains("orch apply"), "{list}");
+    let show = done(&repository, "runs show last");
+    assert!(show.contains("/b") && show.contains("orch apply"), "{show}");
+    let logs = done(&repository, "runs logs last b");
+    assert!(logs.contains("from the tool"), "{logs}");
+    let refused = fails(&repository, "run --resume", 4, "orch apply");
+    assert!(refused.contains("help"), "{refused}");
+    fails(&repository, "run --only-failed", 4, "orch apply");
+}
+
+#[test]
+fn a_killed_apply_is_told_with_the_way_out() {
+    let repository = project(&CHAIN);
+    killed_in(&repository, "b", "apply --auto-approve");
+    let said = fails(&repository, "run --resume", 4, "orch apply");
+    assert!(said.contains("`orch plan`"), "{said}");
+    let said = done(&repository, "run -X true");
+    assert!(!said.contains("orch run --resume"), "{said}");
+    assert!(said.contains("`orch apply FILE --resume`"), "{said}");
+}
