@@ -274,8 +274,10 @@ impl Director for ApplyDirector<'_> {
             (None, _) => None,
         };
         if *has_acted || is_read {
-            let has_changed = match (&outputs, &stack.outputs_before) {
-                (Some(now), Some(before)) => now.differ(before),
+            let has_changed = match (&outputs, &stack.outputs_before, recorded) {
+                (Some(now), Some(before), _) => now.differ(before),
+                // Others were applied with what is on record.
+                (Some(_), None, Some(before)) => findings.outputs.as_ref() != Some(before),
                 _ => true,
             };
             self.changed.set(stack.stack, has_changed);

@@ -1,0 +1,231 @@
+//! What runs after work is decided when that has ended, within what the plan has shown.
+
+use super::{acts, applied, done, entry, fails, hook, log, project, unhook, want, world};
+use crate::support::Repository;
+
+/// A project with everything applied, in which `/b` uses what `/a` makes, and `/a` wants something else.
+fn changed(driver_of_a: &str) -> Repository {
+    let repository = applied(&[
+        ("/a", driver_of_a),
+        ("/b", "after = [\"/a\"]"),
+        ("/c", "after = [\"/b\"]"),
+    ]);
+    repository.write("/b/uses", "a");
+    repository.write("/a/want", "1");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    want(&repository, "/a", "2");
+    log(&repository);
+    repository
+}
+
+/// The steps of a stack that have run since the last look.
+fn steps(repository: &Repository, name: &str) -> Vec<String> {
+    let mut all = log(repository);
+    all.retain(|step| step.split(' ').next_back() == Some(name));
+    all
+}
+
+#[test]
+fn nobody_is_asked_if_the_outputs_have_not_changed() {
+    let repository = changed("");
+    hook(&repository, "outputs", "a", "echo '{\"id\":\"1\"}'; exit");
+    let plan = done(&repository, "plan -o ../saved");
+    assert!(plan.contains("? /b  decided after /a"), "{plan}");
+    log(&repository);
+    done(&repository, "apply ../saved");
+    assert_eq!(log(&repository), ["apply update a", "outputs update a"]);
+    assert_eq!(world(&repository, "a").as_deref(), Some("2"));
+}
+
+#[test]
+fn what_uses_outputs_that_have_changed_is_planned_and_applied() {
+    let repository = changed("");
+    done(&repository, "plan -o ../saved");
+    log(&repository);
+    done(&repository, "apply ../saved");
+    let expected = [
+        "apply update a",
+        "outputs update a",
+        "plan update b",
+        "apply update b",
+        "outputs update b",
+        "plan update c",
+    ];
+    assert_eq!(log(&repository), expected);
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+    assert_eq!(done(&repository, "plan").matches("unchanged").count(), 1);
+}
+
+#[test]
+fn a_driver_without_outputs_counts_as_changed() {
+    let repository = changed("driver = \"mute\"");
+    done(&repository, "plan -o ../saved");
+    log(&repository);
+    done(&repository, "apply ../saved");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+    assert!(log(&repository).contains(&"plan update b".to_owned()));
+}
+
+#[test]
+fn without_a_state_what_follows_is_asked_again_too() {
+    let repository = project(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    repository.write("/b/uses", "a");
+    repository.commit();
+    // `/b` cannot be planned before `/a` exists.
+    let plan = done(&repository, "plan -o ../saved");
+    assert!(plan.contains("? /b  decided after /a"), "{plan}");
+    log(&repository);
+    done(&repository, "apply ../saved");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:1"));
+    want(&repository, "/a", "2");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+}
+
+#[test]
+fn what_was_not_shown_is_not_deleted() {
+    let repository = changed("");
+    done(&repository, "plan -o ../saved");
+    let deletes = "echo '{\"remove\":1}' > $ORCH_ANSWER; exit 2";
+    hook(&repository, "plan", "b", deletes);
+    log(&repository);
+    let said = "/b: failed: has changes that the plan does not show (+0 ~0 -1)";
+    let said = fails(&repository, "apply ../saved", 1, said);
+    // What runs after it is skipped.
+    assert!(said.contains("skipped /c"), "{said}");
+    assert_eq!(acts(&repository), ["apply update a"]);
+    // Nothing was done with it, and it is still to be done.
+    assert_eq!(entry(&repository, "/b")["last"]["outcome"], "succeeded");
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("outputs of /a differ  +0 ~0 -1"), "{plan}");
+}
+
+#[test]
+fn what_was_not_shown_is_not_replaced() {
+    let repository = changed("");
+    done(&repository, "plan -o ../saved");
+    let replaces = "echo '{\"action\":\"replace\"}' > $ORCH_ANSWER; exit 2";
+    hook(&repository, "plan", "b", replaces);
+    log(&repository);
+    let said = "has changes that the plan does not show";
+    fails(&repository, "apply ../saved --new-changes fail", 1, said);
+    assert_eq!(acts(&repository), ["apply update a"]);
+}
+
+#[test]
+fn new_changes_are_carried_out_where_that_is_allowed() {
+    let allowing = [
+        ("plan -o ../saved", "apply ../saved --new-changes apply"),
+        ("list", "apply --auto-approve"),
+        ("list", "apply --auto-approve --new-changes apply"),
+    ];
+    let deletes = "[ ! -e $ORCH_ROOT/../acting ] || { printf less > $ORCH_PLAN_FILE; echo '{\"remove\":1}' > $ORCH_ANSWER; exit 2; }";
+    for (before, apply) in allowing {
+        let repository = changed("");
+        hook(&repository, "plan", "b", deletes);
+        hook(&repository, "apply", "a", "touch $ORCH_ROOT/../acting");
+        done(&repository, before);
+        done(&repository, apply);
+        assert_eq!(world(&repository, "b").as_deref(), Some("less"), "{apply}");
+    }
+    let repository = changed("");
+    hook(&repository, "plan", "b", deletes);
+    hook(&repository, "apply", "a", "touch $ORCH_ROOT/../acting");
+    let apply = "apply --auto-approve --new-changes fail";
+    fails(
+        &repository,
+        apply,
+        1,
+        "that the plan does not show (+0 ~0 -1)",
+    );
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:1"));
+}
+
+#[test]
+fn a_failure_behind_work_skips_what_is_behind() {
+    let repository = changed("");
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "plan", "b", "exit 1");
+    log(&repository);
+    let said = fails(&repository, "apply ../saved", 1, "skipped /c");
+    assert_eq!(acts(&repository), ["apply update a"], "{said}");
+    unhook(&repository, "plan", "b");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+}
+
+/// Plans work of `/b` behind work of `/a`, and carries it out after another answer of the tool of `/b`:
+/// returns what has been done with it, and what was said if that fails.
+fn planned_again(shown: &str, now: &str) -> Result<Vec<String>, String> {
+    let repository = changed("");
+    want(&repository, "/b", "2");
+    let answers = |answer: &str| {
+        let script = format!("echo '{answer}' > $ORCH_ANSWER; printf x > $ORCH_PLAN_FILE; exit 2");
+        hook(&repository, "plan", "b", &script);
+    };
+    answers(shown);
+    let plan = done(&repository, "plan -o ../saved");
+    assert!(plan.contains("b/want differs"), "{plan}");
+    answers(now);
+    log(&repository);
+    let output = repository.orch("apply ../saved");
+    let steps = steps(&repository, "b");
+    assert_eq!(steps.first().map(String::as_str), Some("plan update b"));
+    match output.code() {
+        0 => Ok(steps),
+        1 => {
+            assert_eq!(steps, ["plan update b"]);
+            let line = output
+                .stderr
+                .lines()
+                .find(|line| line.contains("/b: failed"));
+            let line = line.unwrap_or_default().to_owned();
+            let (_, why) = line.split_once("failed: ").unwrap_or_default();
+            Err(why.split(" after ").next().unwrap().to_owned())
+        }
+        _ => panic!("{output}"),
+    }
+}
+
+#[test]
+fn what_is_planned_again_does_only_what_was_shown() {
+    let not_shown = |counts: &str| Err(format!("has changes that the plan does not show{counts}"));
+    let done = || {
+        let steps = ["plan update b", "apply update b", "outputs update b"];
+        Ok(steps.map(str::to_owned).to_vec())
+    };
+    let same = r#"{"change":2,"changes":"x"}"#;
+    assert_eq!(planned_again(same, same), done());
+    assert_eq!(
+        planned_again(same, r#"{"change":2,"changes":"y"}"#),
+        not_shown(" (+0 ~2 -0)")
+    );
+    assert_eq!(planned_again(r#"{"change":2}"#, r#"{"change":1}"#), done());
+    assert_eq!(
+        planned_again(r#"{"change":2}"#, r#"{"change":3}"#),
+        not_shown(" (+0 ~3 -0)")
+    );
+    assert_eq!(
+        planned_again(r#"{"change":2}"#, r#"{"add":1,"change":2}"#),
+        not_shown(" (+1 ~2 -0)")
+    );
+    assert_eq!(
+        planned_again(r#"{"change":2}"#, r#"{"action":"replace"}"#),
+        not_shown("")
+    );
+}
+
+#[test]
+fn what_has_no_changes_any_more_is_put_on_record() {
+    let repository = changed("");
+    want(&repository, "/b", "2");
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "plan", "b", "exit 0");
+    log(&repository);
+    done(&repository, "apply ../saved");
+    assert_eq!(acts(&repository), ["apply update a"]);
+    let recorded = entry(&repository, "/b");
+    assert_eq!(recorded["last"]["outcome"], "succeeded");
+    unhook(&repository, "plan", "b");
+}
