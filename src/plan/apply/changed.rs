@@ -54,3 +54,66 @@ impl ChangedOutputs {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What has become of the outputs of a stack: with work whether they have changed, else nothing.
+    fn outcomes() -> impl Strategy<Value = Vec<Option<bool>>> {
+        let outcome = prop_oneof![2 => Just(None), 1 => any::<bool>().prop_map(Some)];
+        prop::collection::vec(outcome, 1..12)
+    }
+
+    fn changed(n: usize, edges: &[(u32, u32)]) -> ChangedOutputs {
+        let edges = edges.iter().map(|&(from, to)| (from, to, true));
+        ChangedOutputs {
+            before: Precedence::from_edges(n, n, edges).reversed(),
+            known: vec![None; n],
+        }
+    }
+
+    /// Returns whether outputs right before a node have changed: those of stacks with work, through others.
+    fn naive(outcomes: &[Option<bool>], edges: &[(u32, u32)], node: usize) -> bool {
+        let mut before = edges.iter().filter(|(_, to)| *to as usize == node);
+        before.any(|&(from, _)| {
+            let from = from as usize;
+            outcomes[from].unwrap_or_else(|| naive(outcomes, edges, from))
+        })
+    }
+
+    #[test]
+    fn a_long_chain_is_no_problem() {
+        let n = 200_000_u32;
+        let edges: Vec<(u32, u32)> = (1..n).map(|node| (node - 1, node)).collect();
+        let mut changed = changed(n as usize, &edges);
+        changed.set(StackIndex::new(0), true);
+        assert!(changed.before(StackIndex::new(n as usize - 1)));
+        assert!(!changed.before(StackIndex::new(0)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_nearest_stacks_with_work_count(
+            outcomes in outcomes(),
+            edges in prop::collection::vec((0..12_u32, 0..12_u32), 0..40),
+        ) {
+            let n = u32::try_from(outcomes.len()).unwrap();
+            let edges = edges.into_iter().map(|(a, b)| (a % n, b % n));
+            let edges: Vec<(u32, u32)> = edges.filter(|(from, to)| from < to).collect();
+            let mut changed = changed(outcomes.len(), &edges);
+            // As in a run: each is asked when those before it have ended, and then ends.
+            for (node, outcome) in outcomes.iter().enumerate() {
+                let stack = StackIndex::new(node);
+                prop_assert_eq!(changed.before(stack), naive(&outcomes, &edges, node));
+                if let Some(has_changed) = *outcome {
+                    changed.set(stack, has_changed);
+                }
+            }
+        }
+    }
+}

@@ -1,1 +1,333 @@
+use super::*;
 
+/// A change of a resource: its actions and address, then values as `name=digest`, where `?` is not known,
+/// then `tainted`: `update x.a size=1 id=? tainted`.
+fn resource(line: &str) -> ResourceChange {
+    let mut words = line.split_whitespace();
+    let actions = words.next().unwrap();
+    let mut resource = ResourceChange {
+        address: words.next().unwrap().replace('_', " "),
+        actions: actions.split('+').map(str::to_owned).collect(),
+        values: std::collections::BTreeMap::new(),
+        is_tainted: false,
+    };
+    for word in words {
+        match word.split_once('=') {
+            Some((name, value)) => {
+                let value = Some(value.to_owned()).filter(|value| value != "?");
+                resource.values.insert(name.to_owned(), value);
+            }
+            None => resource.is_tainted = true,
+        }
+    }
+    resource
+}
+
+fn resources(lines: &str) -> Vec<ResourceChange> {
+    let lines = lines.split(';').map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty());
+    lines.map(resource).collect()
+}
+
+/// Counts as `add change remove`.
+fn counts(text: &str) -> Option<Counts> {
+    let mut numbers = text
+        .split_whitespace()
+        .map(|number| number.parse().unwrap());
+    Some(Counts {
+        add: numbers.next()?,
+        change: numbers.next()?,
+        remove: numbers.next()?,
+    })
+}
+
+/// Returns what is not within a plan of resources: nothing, or counts.
+fn beyond(action: Option<Action>, shown: &str, now: &str, is_again: bool) -> String {
+    let shown = Shown {
+        action,
+        counts: None,
+        resources: resources(shown),
+        changes: None,
+    };
+    let answer = Answer {
+        has_changes: true,
+        resources: resources(now),
+        ..Answer::default()
+    };
+    match shown.check(&answer, is_again) {
+        Ok(()) => String::new(),
+        Err(NotShown(Some(Counts {
+            add,
+            change,
+            remove,
+        }))) => format!("+{add} ~{change} -{remove}"),
+        Err(NotShown(None)) => "unknown".to_owned(),
+    }
+}
+
+#[test]
+fn what_is_done_must_have_been_shown_resource_by_resource() {
+    use Action::{Create, Delete, Replace, Update};
+    let table = [
+        // Equal changes.
+        (Some(Update), "update x.a", "update x.a", ""),
+        (Some(Update), "create x.a; delete x.b", "delete x.b", ""),
+        (Some(Update), "delete+create x.a", "delete+create x.a", ""),
+        // Other addresses and actions.
+        (Some(Update), "update x.a", "update x.b", "+0 ~1 -0"),
+        (Some(Update), "update x.a", "create x.b", "+1 ~0 -0"),
+        (Some(Update), "update x.a", "delete x.a", "+0 ~0 -1"),
+        (Some(Update), "update x.a", "forget x.a", "+0 ~0 -1"),
+        (Some(Update), "update x.a", "delete+create x.a", "+1 ~0 -1"),
+        (
+            Some(Update),
+            "delete+create x.a",
+            "create+delete x.a",
+            "+1 ~0 -1",
+        ),
+        (Some(Update), "delete+create x.a", "update x.a", "+0 ~1 -0"),
+        (Some(Update), "delete+create x.a", "delete x.a", "+0 ~0 -1"),
+        (
+            Some(Update),
+            "",
+            "update x.a; update x.b; create x.c",
+            "+1 ~2 -0",
+        ),
+        // A create may add anything, and changes nothing.
+        (Some(Create), "create x.a", "create x.a; create x.b", ""),
+        (Some(Create), "", "create x.a", ""),
+        (Some(Create), "create x.a", "update x.b", "+0 ~1 -0"),
+        (Some(Create), "create x.a", "delete x.b", "+0 ~0 -1"),
+        (Some(Create), "create x.a size=1", "create x.a size=2", ""),
+        // So does what is made anew.
+        (Some(Replace), "delete x.a", "create x.a; create x.b", ""),
+        (Some(Replace), "delete x.a", "update x.b", "+0 ~1 -0"),
+        (Some(Replace), "delete x.a", "delete x.b", "+0 ~0 -1"),
+        // What is decided during the apply creates and updates.
+        (None, "", "create x.a; update x.b", ""),
+        (None, "", "delete x.a", "+0 ~0 -1"),
+        (None, "", "delete+create x.a", "+1 ~0 -1"),
+        (None, "", "create+delete x.a", "+1 ~0 -1"),
+        (None, "", "forget x.a", "+0 ~0 -1"),
+        // What is deleted is deleted.
+        (Some(Delete), "delete x.a", "delete x.b", ""),
+        (Some(Delete), "delete x.a", "create x.a", "+1 ~0 -0"),
+        // Data sources are no changes of anything, unless they were not shown.
+        (Some(Update), "read data.x.a", "read data.x.a", ""),
+    ];
+    for (action, shown, now, expected) in table {
+        let found = beyond(action, shown, now, false);
+        assert_eq!(found, expected, "{action:?}: {shown} | {now}");
+    }
+}
+
+#[test]
+fn values_that_were_known_must_be_the_same() {
+    let table = [
+        ("size=1", "size=1", ""),
+        ("size=1", "size=2", "+0 ~1 -0"),
+        ("size=1", "size=?", "+0 ~1 -0"),
+        ("size=?", "size=2", ""),
+        ("size=?", "size=?", ""),
+        ("size=1 name=?", "size=1 name=x", ""),
+        ("size=1 name=x", "size=1 name=y", "+0 ~1 -0"),
+        // An attribute that is gone is another value, and one more is not known to be.
+        ("size=1 name=x", "name=x", "+0 ~1 -0"),
+        ("name=x", "size=1 name=x", ""),
+    ];
+    for (shown, now, expected) in table {
+        let [shown, now] = [shown, now].map(|values| format!("update x.a {values}"));
+        let found = beyond(Some(Action::Update), &shown, &now, false);
+        assert_eq!(found, expected, "{shown} | {now}");
+    }
+    // What is deleted has no values.
+    let found = beyond(
+        Some(Action::Update),
+        "delete x.a size=1",
+        "delete x.a",
+        false,
+    );
+    assert_eq!(found, "");
+}
+
+#[test]
+fn the_rest_of_a_plan_that_has_begun_is_within_it() {
+    use Action::{Create, Replace, Update};
+    let replaced = "delete+create x.a";
+    let tainted = "delete+create x.a tainted";
+    // Each without and with a part of the plan carried out.
+    let table = [
+        (Some(Update), replaced, "create x.a", "+1 ~0 -0", ""),
+        (Some(Update), replaced, "delete x.a", "+0 ~0 -1", ""),
+        (
+            Some(Update),
+            "update x.a",
+            "create x.a",
+            "+1 ~0 -0",
+            "+1 ~0 -0",
+        ),
+        (Some(Update), "update x.a", tainted, "+1 ~0 -1", "+1 ~0 -1"),
+        (Some(Update), "create x.a", tainted, "+1 ~0 -1", ""),
+        (Some(Update), "create x.a", replaced, "+1 ~0 -1", "+1 ~0 -1"),
+        (
+            Some(Update),
+            "delete+create x.a s=1",
+            "create x.a s=1",
+            "+1 ~0 -0",
+            "",
+        ),
+        (
+            Some(Update),
+            "delete+create x.a s=1",
+            "create x.a s=2",
+            "+1 ~0 -0",
+            "+1 ~0 -0",
+        ),
+        // Whatever a create finds, it has made.
+        (Some(Create), "create x.a", tainted, "+1 ~0 -1", ""),
+        (Some(Create), "create x.a", "update x.a", "+0 ~1 -0", ""),
+        (
+            Some(Create),
+            "create x.a",
+            "delete x.b",
+            "+0 ~0 -1",
+            "+0 ~0 -1",
+        ),
+        (Some(Replace), "delete x.a", tainted, "+1 ~0 -1", ""),
+        (
+            Some(Create),
+            "create x.a",
+            "delete+create x.b",
+            "+1 ~0 -1",
+            "+1 ~0 -1",
+        ),
+        (None, "", tainted, "+1 ~0 -1", ""),
+        (None, "", replaced, "+1 ~0 -1", "+1 ~0 -1"),
+        (None, "", "delete x.a", "+0 ~0 -1", "+0 ~0 -1"),
+    ];
+    for (action, shown, now, first, again) in table {
+        let found = [false, true].map(|is_again| beyond(action, shown, now, is_again));
+        assert_eq!(found, [first, again], "{action:?}: {shown} | {now}");
+    }
+}
+
+#[test]
+fn a_deposed_object_goes_with_the_resource_that_it_was() {
+    // Half of a `create_before_destroy`: the old object is left, with a key of its own.
+    let table = [
+        ("create+delete x.a", "+0 ~0 -1", ""),
+        ("update x.a", "+0 ~0 -1", "+0 ~0 -1"),
+        ("create+delete x.b", "+0 ~0 -1", "+0 ~0 -1"),
+    ];
+    for (shown, first, again) in table {
+        let now = "delete x.a_(deposed_1b2c)";
+        let update = Some(Action::Update);
+        let found = [false, true].map(|is_again| beyond(update, shown, now, is_again));
+        assert_eq!(found, [first, again], "{shown}");
+    }
+    // The same object was shown.
+    let deposed = "delete x.a_(deposed_1b2c)";
+    assert_eq!(
+        beyond(Some(Action::Update), deposed, "delete x.a", false),
+        "+0 ~0 -1"
+    );
+}
+
+/// Returns whether what a driver says that names no resources is within a plan: counts as `add change
+/// remove` and a digest of the changes, each empty if there is none.
+fn is_within(
+    action: Option<Action>,
+    shown: (&str, &str),
+    now: (&str, &str),
+    is_again: bool,
+) -> bool {
+    let digest = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let shown = Shown {
+        action,
+        counts: counts(shown.0),
+        resources: Vec::new(),
+        changes: digest(shown.1),
+    };
+    let answer = Answer {
+        has_changes: true,
+        counts: counts(now.0),
+        changes: digest(now.1),
+        ..Answer::default()
+    };
+    let is_within = shown.check(&answer, is_again);
+    assert!(is_within.is_ok() || is_within == Err(NotShown(answer.counts)));
+    is_within.is_ok()
+}
+
+#[test]
+fn where_resources_have_no_names_digests_count_and_else_numbers() {
+    use Action::{Adopt, Create, Delete, Replace, Update};
+    let table = [
+        // Equal digests are equal changes, whatever is counted.
+        (Some(Update), ("1 1 1", "x"), ("1 1 1", "x"), true),
+        (Some(Update), ("1 1 1", "x"), ("1 1 1", "y"), false),
+        (Some(Update), ("", "x"), ("", "y"), false),
+        (Some(Update), ("1 1 1", "x"), ("0 0 0", "y"), true),
+        // Without two of them, no number may be higher.
+        (Some(Update), ("1 2 3", ""), ("1 2 3", ""), true),
+        (Some(Update), ("1 2 3", "x"), ("0 1 2", ""), true),
+        (Some(Update), ("1 2 3", ""), ("2 2 3", "x"), false),
+        (Some(Update), ("1 2 3", ""), ("1 3 3", ""), false),
+        (Some(Update), ("1 2 3", ""), ("1 2 4", ""), false),
+        (Some(Update), ("1 2 3", ""), ("", ""), false),
+        // Nothing was counted.
+        (Some(Update), ("", ""), ("9 9 9", ""), true),
+        (Some(Update), ("", ""), ("", ""), true),
+        // These may add anything, and remove nothing.
+        (Some(Create), ("1 0 0", ""), ("9 9 0", ""), true),
+        (Some(Create), ("1 0 0", ""), ("1 0 1", ""), false),
+        (Some(Create), ("1 0 0", "x"), ("1 0 0", "y"), true),
+        (Some(Replace), ("0 0 1", ""), ("5 0 0", ""), true),
+        (Some(Replace), ("0 0 1", ""), ("0 0 1", ""), false),
+        (None, ("", ""), ("5 5 0", ""), true),
+        (None, ("", ""), ("0 0 1", ""), false),
+        (None, ("", ""), ("", ""), true),
+        (Some(Delete), ("0 0 1", ""), ("0 0 9", ""), true),
+        (Some(Adopt), ("0 0 0", ""), ("0 1 0", ""), false),
+    ];
+    for (action, shown, now, expected) in table {
+        let found = is_within(action, shown, now, false);
+        assert_eq!(found, expected, "{action:?}: {shown:?} | {now:?}");
+    }
+}
+
+#[test]
+fn the_rest_of_a_plan_has_another_digest() {
+    let update = Some(Action::Update);
+    let table = [
+        (("2 2 2", "x"), ("1 2 2", "y"), true),
+        (("2 2 2", "x"), ("2 2 2", "x"), true),
+        (("2 2 2", "x"), ("3 2 2", "y"), false),
+        (("2 2 2", "x"), ("", "y"), false),
+        (("", "x"), ("", "y"), false),
+        (("", "x"), ("", "x"), true),
+    ];
+    for (shown, now, expected) in table {
+        let found = is_within(update, shown, now, true);
+        assert_eq!(found, expected, "{shown:?} | {now:?}");
+    }
+}
+
+#[test]
+fn nothing_is_replaced_as_a_whole_that_was_not() {
+    let shown = Shown {
+        action: Some(Action::Create),
+        counts: None,
+        resources: Vec::new(),
+        changes: None,
+    };
+    let answer = Answer {
+        action: Some(AnswerAction::Replace),
+        ..Answer::default()
+    };
+    let not_shown = shown.check(&answer, true).unwrap_err();
+    let text = "has changes that the plan does not show";
+    assert_eq!(not_shown.to_string(), text);
+    let counted = NotShown(counts("1 2 3")).to_string();
+    assert_eq!(counted, format!("{text} (+1 ~2 -3)"));
+}
