@@ -1,9 +1,14 @@
 //! `orch apply` and `orch destroy`: what is carried out, in which order, and what goes on record.
 
+mod approval;
 mod carried_out;
 mod conditional;
 mod destroy;
+mod file;
+mod recorded;
 mod resume;
+mod stale;
+mod terraform;
 
 use std::fs;
 

@@ -1,0 +1,89 @@
+//! Questions on a terminal.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use super::{acts, applied, assert_tidy, project, want, world};
+use crate::support::{Background, Sandbox, orch_program, wait_until};
+
+/// Runs `orch` on a terminal, types something once it asks, and returns its exit status with all that it
+/// said; nothing where there is no terminal.
+fn answered(sandbox: &Sandbox, arguments: &str, keys: &str) -> Option<(i32, String)> {
+    let line = format!("'{}' {arguments}", orch_program().display());
+    let mut command = sandbox.in_terminal(&line)?;
+    command.stdin(Stdio::piped());
+    let mut terminal = Background::spawn(sandbox, command);
+    let said = || String::from_utf8_lossy(&terminal.log("out")).into_owned();
+    wait_until("it asks", || said().contains("type "));
+    let mut stdin = terminal.orch.stdin.take().unwrap();
+    stdin.write_all(keys.as_bytes()).unwrap();
+    let status = terminal.orch.wait().unwrap();
+    let said = String::from_utf8_lossy(&terminal.log("out")).into_owned();
+    Some((status.code().unwrap(), said))
+}
+
+#[test]
+fn what_destroys_nothing_is_approved_with_yes() {
+    let repository = project(&[("/a", "")]);
+    for answer in ["no\n", "y\n", "\n", "yes please\n", "1\n"] {
+        let Some((code, said)) = answered(&repository, "apply", answer) else {
+            return;
+        };
+        assert_eq!(code, 4, "{answer}: {said}");
+        assert!(said.contains("not approved; nothing was run"), "{said}");
+        assert_eq!(acts(&repository), [""; 0]);
+        assert_tidy(&repository);
+    }
+    let (code, said) = answered(&repository, "apply", "yes\n").unwrap();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Plan: 1 to create"), "{said}");
+    assert_eq!(acts(&repository), ["apply create a"]);
+}
+
+#[test]
+fn what_destroys_is_approved_with_the_number() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    for answer in ["yes\n", "1\n", "3\n", "\n"] {
+        for arguments in [
+            "destroy",
+            "destroy --auto-approve",
+            "destroy --allow-destroy=1",
+        ] {
+            let Some((code, said)) = answered(&repository, arguments, answer) else {
+                return;
+            };
+            assert_eq!(code, 4, "{answer}: {said}");
+            assert_eq!(acts(&repository), [""; 0]);
+        }
+    }
+    let (code, said) = answered(&repository, "destroy", "2\n").unwrap();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("2 destroys"), "{said}");
+    assert_eq!(world(&repository, "a"), None);
+}
+
+#[test]
+fn a_question_is_interrupted_with_ctrl_c() {
+    let repository = applied(&[("/a", "")]);
+    want(&repository, "/a", "2");
+    let Some((code, said)) = answered(&repository, "apply", "\u{3}") else {
+        return;
+    };
+    assert_eq!(code, 130, "{said}");
+    assert_eq!(acts(&repository), [""; 0]);
+    // Nobody holds anything.
+    let (code, said) = answered(&repository, "apply", "yes\n").unwrap();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(world(&repository, "a").as_deref(), Some("2"));
+    assert_tidy(&repository);
+}
+
+#[test]
+fn a_terminal_that_hangs_up_approves_nothing() {
+    let repository = project(&[("/a", "")]);
+    let Some((code, said)) = answered(&repository, "apply", "\u{4}") else {
+        return;
+    };
+    assert_eq!(code, 4, "{said}");
+    assert_eq!(acts(&repository), [""; 0]);
+}

@@ -1,0 +1,270 @@
+//! Plans in files that do not hold any more: each says what has changed, and nothing of it runs.
+
+use super::{
+    STATE, acts, applied, change_document, declare, done, entry, fails, log, project, want,
+    with_state,
+};
+use crate::support::Repository;
+
+/// A project with two stacks to update, of which `/b` runs after `/a`, and a plan of that.
+fn planned() -> Repository {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]"), ("/c", "")]);
+    repository.write("/a/want", "2");
+    want(&repository, "/b", "2");
+    done(&repository, "plan -o ../saved");
+    log(&repository);
+    repository
+}
+
+/// Asserts that the plan is refused with these reasons, and that nothing of it runs.
+#[track_caller]
+fn refused(repository: &Repository, reasons: &[&str]) {
+    log(repository);
+    let said = fails(repository, "apply ../saved", 4, "nothing was run");
+    let told = said
+        .lines()
+        .filter(|line| line.starts_with("  /") || line.starts_with("  the"));
+    let told: Vec<&str> = told.map(str::trim).collect();
+    assert_eq!(told, reasons, "{said}");
+    assert!(said.contains("help: make a new plan"), "{said}");
+    assert_eq!(log(repository), [""; 0]);
+}
+
+#[test]
+fn a_file_differs() {
+    let repository = planned();
+    want(&repository, "/a", "3");
+    refused(&repository, &["/a: a/want differs"]);
+    repository.write("/b/more", "");
+    repository.commit();
+    refused(&repository, &["/a: a/want differs", "/b: b/more differs"]);
+    // What is as it was again has not changed.
+    repository.git("rm -q b/more");
+    want(&repository, "/a", "2");
+    done(&repository, "apply ../saved");
+    assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+}
+
+#[test]
+fn a_file_differs_from_that_of_a_commit_that_is_not_here() {
+    let repository = planned();
+    want(&repository, "/a", "3");
+    // The commit of the plan was never pushed.
+    let commit = repository.git("rev-parse HEAD~1");
+    repository.git("checkout -q --orphan other");
+    repository.commit();
+    repository.git("branch -q -D main");
+    repository.git("reflog expire --expire=now --all");
+    repository.git("prune --expire=now");
+    let (is_there, _) = repository.try_git("/", &format!("cat-file -e {}", commit.trim()));
+    assert!(!is_there);
+    refused(&repository, &["/a: a file of its own differs"]);
+}
+
+#[test]
+fn what_is_not_planned_may_differ() {
+    let repository = planned();
+    want(&repository, "/c", "9");
+    repository.write("/elsewhere/file", "");
+    repository.commit();
+    done(&repository, "apply ../saved");
+    assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+}
+
+#[test]
+fn a_stack_has_another_driver() {
+    let repository = planned();
+    let drivers = repository.read("/drivers.orch.hcl");
+    let other = drivers.replace("driver = \"fake\"", "driver = \"mute\"");
+    repository.write("/drivers.orch.hcl", other);
+    repository.commit();
+    refused(
+        &repository,
+        &["/a: it has another driver", "/b: it has another driver"],
+    );
+}
+
+#[test]
+fn a_stack_runs_after_another() {
+    let repository = planned();
+    declare(&repository, "/c", "before = [\"/a\"]");
+    repository.commit();
+    refused(&repository, &["/a: it runs after other stacks"]);
+}
+
+#[test]
+fn a_stack_is_gone() {
+    let repository = planned();
+    repository.git("rm -q -r a");
+    declare(&repository, "/b", "");
+    repository.commit();
+    refused(
+        &repository,
+        &["/a: it is gone", "/b: b/stack.orch.hcl differs"],
+    );
+}
+
+#[test]
+fn a_stack_was_applied_since_with_other_inputs() {
+    let repository = planned();
+    want(&repository, "/a", "3");
+    done(&repository, "apply --auto-approve --match a");
+    want(&repository, "/a", "2");
+    refused(
+        &repository,
+        &[
+            "/a: it has been applied since",
+            "/b: it runs after /a, which has been applied since",
+        ],
+    );
+}
+
+#[test]
+fn what_a_stack_runs_after_was_applied_since() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    want(&repository, "/b", "2");
+    done(&repository, "plan -o ../saved");
+    want(&repository, "/a", "3");
+    done(&repository, "apply --auto-approve --match a");
+    refused(
+        &repository,
+        &["/b: it runs after /a, which has been applied since"],
+    );
+}
+
+#[test]
+fn what_a_stack_runs_after_is_no_longer_on_record() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    want(&repository, "/b", "2");
+    done(&repository, "plan -o ../saved");
+    done(&repository, "state forget a");
+    refused(
+        &repository,
+        &["/b: a stack that it runs after is no longer on record"],
+    );
+}
+
+#[test]
+fn a_stack_was_tainted_since() {
+    let repository = planned();
+    done(&repository, "state taint a");
+    let said = fails(
+        &repository,
+        "apply ../saved",
+        4,
+        "/a: it has been applied since",
+    );
+    assert_eq!(acts(&repository), [""; 0], "{said}");
+}
+
+#[test]
+fn a_new_stack_was_created_since_by_others_with_other_inputs() {
+    let repository = with_state(&[("/a", "")]);
+    done(&repository, "plan -o ../saved");
+    want(&repository, "/a", "2");
+    done(&repository, "apply --auto-approve");
+    want(&repository, "/a", "1");
+    refused(&repository, &["/a: it has been applied since"]);
+}
+
+#[test]
+fn the_state_is_another_one() {
+    let repository = planned();
+    change_document(&repository, |document| {
+        document["lineage"] = "00000000-0000-0000-0000-000000000000".into();
+    });
+    refused(&repository, &["the plan was made with another state"]);
+}
+
+#[test]
+fn the_project_is_another_one() {
+    let repository = planned();
+    repository.write("/state.orch.hcl", STATE.replace("acme", "other"));
+    std::fs::remove_dir_all(repository.path("/.orch/state")).unwrap();
+    repository.commit();
+    done(&repository, "state init");
+    refused(
+        &repository,
+        &["the plan is of the project `acme/default`, and this is `other/default`"],
+    );
+}
+
+#[test]
+fn a_state_was_added_or_removed_since() {
+    let repository = planned();
+    repository.git("rm -q state.orch.hcl");
+    repository.commit();
+    refused(
+        &repository,
+        &["the plan was made with a state, and the project keeps none now"],
+    );
+    done(&repository, "plan -o ../saved");
+    repository.write("/state.orch.hcl", STATE);
+    repository.commit();
+    refused(
+        &repository,
+        &["the plan was made without a state, and the project keeps one now"],
+    );
+}
+
+#[test]
+fn without_a_state_files_and_order_count() {
+    let repository = project(&[("/a", ""), ("/b", "")]);
+    done(&repository, "plan -o ../saved");
+    want(&repository, "/a", "3");
+    refused(&repository, &["/a: a/want differs"]);
+    want(&repository, "/a", "1");
+    declare(&repository, "/c", "before = [\"/b\"]");
+    repository.commit();
+    refused(&repository, &["/b: it runs after other stacks"]);
+}
+
+#[test]
+fn of_many_reasons_the_first_are_told() {
+    let paths: Vec<String> = (0..25).map(|number| format!("/s{number:02}")).collect();
+    let stacks: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
+    let repository = project(&stacks);
+    done(&repository, "plan -o ../saved");
+    for path in &paths {
+        repository.write(&format!("{path}/want"), "2");
+    }
+    repository.commit();
+    let said = fails(&repository, "apply ../saved", 4, "and 5 more");
+    assert_eq!(said.matches("/want differs").count(), 20, "{said}");
+}
+
+#[test]
+fn what_others_have_applied_of_the_same_inputs_is_done() {
+    let repository = planned();
+    done(&repository, "apply --auto-approve --match a");
+    log(&repository);
+    let said = done(&repository, "apply ../saved");
+    assert_eq!(acts(&repository), ["apply update b"], "{said}");
+    let said = done(&repository, "apply ../saved");
+    assert!(said.contains("there is nothing to do"), "{said}");
+}
+
+#[test]
+fn nothing_is_left_to_do_once_others_have_done_everything() {
+    let repository = planned();
+    done(&repository, "apply --auto-approve");
+    let before = entry(&repository, "/a");
+    log(&repository);
+    let said = done(&repository, "apply ../saved");
+    assert!(said.contains("there is nothing to do"), "{said}");
+    assert_eq!(log(&repository), [""; 0]);
+    assert_eq!(entry(&repository, "/a"), before);
+}
+
+#[test]
+fn what_others_have_destroyed_is_done() {
+    let repository = planned();
+    done(&repository, "plan --destroy --allow-destroy=3 -o ../saved");
+    done(
+        &repository,
+        "destroy --auto-approve --allow-destroy=1 --match b",
+    );
+    log(&repository);
+    done(&repository, "apply ../saved");
+    assert_eq!(acts(&repository), ["destroy delete a", "destroy delete c"]);
+}

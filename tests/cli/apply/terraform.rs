@@ -1,0 +1,235 @@
+//! Applies of real Terraform, whose only provider is built in.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{STATE, assert_tidy, done, entry, fails};
+use crate::support::{Repository, Sandbox, skipped};
+
+/// A resource whose input is a number, and an output of it.
+const NET: &str = r#"variable "x" {
+  default = 1
+}
+
+resource "terraform_data" "a" {
+  input = var.x
+}
+
+output "x" {
+  value = terraform_data.a.output
+}
+"#;
+
+/// A stack that reads that output.
+const APP: &str = r#"data "terraform_remote_state" "net" {
+  backend = "local"
+  config = {
+    path = "../net/terraform.tfstate"
+  }
+}
+
+resource "terraform_data" "b" {
+  input = data.terraform_remote_state.net.outputs.x
+}
+"#;
+
+/// A project with both, nothing of which exists; nothing where there is no Terraform.
+fn project(state: &str) -> Option<Repository> {
+    let version = Command::new("terraform").arg("version").output();
+    if version.is_err() {
+        skipped("there is no terraform on the PATH");
+        return None;
+    }
+    let sandbox = Sandbox::new("");
+    sandbox.write("/state.orch.hcl", state);
+    sandbox.write("/.gitignore", "*.tfstate*\n.terraform*\n");
+    sandbox.write("/net/stack.orch.hcl", "stack {\n}\n");
+    sandbox.write("/net/main.tf", NET);
+    let after = "stack {\n  after = [\"/net\"]\n}\n";
+    sandbox.write("/app/stack.orch.hcl", after);
+    sandbox.write("/app/main.tf", APP);
+    let repository = Repository::of(sandbox);
+    if !state.is_empty() {
+        done(&repository, "state init");
+    }
+    Some(repository)
+}
+
+/// Returns the input of the only resource of a stack, as Terraform has it.
+fn input(sandbox: &Sandbox, stack: &str) -> Value {
+    let state = sandbox.read(&format!("{stack}/terraform.tfstate"));
+    let state: Value = serde_json::from_str(&state).unwrap_or_default();
+    let resources = state["resources"].as_array().cloned().unwrap_or_default();
+    let mut managed = resources.iter().filter(|it| it["mode"] == "managed");
+    let instance = managed.next().map(|it| &it["instances"][0]["attributes"]);
+    instance.map_or(Value::Null, |it| it["input"]["value"].clone())
+}
+
+/// Another default for the variable, committed.
+fn change(repository: &Repository, x: u32) {
+    let main = NET.replace("default = 1", &format!("default = {x}"));
+    repository.write("/net/main.tf", main);
+    repository.commit();
+}
+
+#[test]
+fn a_plan_is_carried_out_over_stacks_that_use_each_other() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    // `/app` cannot be planned before `/net` exists.
+    let plan = done(&repository, "plan -o ../saved");
+    assert!(plan.contains("? /app  decided after /net"), "{plan}");
+    done(&repository, "apply ../saved");
+    assert_eq!(input(&repository, "/app"), 1);
+    assert_tidy(&repository);
+    let net = entry(&repository, "/net");
+    assert_eq!(net["driver"], "terraform");
+    assert!(
+        net["backend"].as_str().unwrap().starts_with("local "),
+        "{net}"
+    );
+    assert!(net["outputs"]["x"].is_string(), "{net}");
+    assert!(done(&repository, "plan").contains("2 unchanged"));
+    // The value comes through.
+    change(&repository, 2);
+    let plan = done(&repository, "plan -o ../saved");
+    assert!(plan.contains("? /app  decided after /net"), "{plan}");
+    done(&repository, "apply ../saved");
+    assert_eq!(
+        (input(&repository, "/net"), input(&repository, "/app")),
+        (2.into(), 2.into())
+    );
+    // Nothing of the outputs changes: `/app` is left alone.
+    repository.write(
+        "/net/more.tf",
+        "resource \"terraform_data\" \"more\" {\n}\n",
+    );
+    repository.commit();
+    done(&repository, "plan -o ../saved");
+    let said = done(&repository, "apply ../saved");
+    assert!(said.contains("/net | "), "{said}");
+    assert!(!said.contains("/app | "), "{said}");
+    done(&repository, "destroy --auto-approve --allow-destroy=2");
+    assert_eq!(input(&repository, "/net"), Value::Null);
+    assert_eq!(entry(&repository, "/net"), Value::Null);
+}
+
+#[test]
+fn exactly_the_plan_that_was_shown_is_applied() {
+    let Some(repository) = project("") else {
+        return;
+    };
+    done(&repository, "plan --match net -o ../saved -- -var x=7");
+    done(&repository, "apply ../saved");
+    assert_eq!(input(&repository, "/net"), "7");
+}
+
+#[test]
+fn what_is_planned_again_has_the_values_that_were_shown() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    done(&repository, "apply --auto-approve");
+    change(&repository, 2);
+    // `/app` has work of its own, with a value that is known.
+    let app = format!(
+        "{APP}\nresource \"terraform_data\" \"c\" {{\n  input = var.y\n}}\nvariable \"y\" {{\n}}\n"
+    );
+    repository.write("/app/main.tf", app);
+    repository.commit();
+    let with = |command: &str, y: &str| {
+        repository.orch_with(command, |orch| {
+            orch.env("TF_VAR_y", y);
+        })
+    };
+    let plan = with("plan -o ../saved", "shown");
+    assert_eq!(plan.code(), 0, "{plan}");
+    let output = with("apply ../saved", "another");
+    assert_eq!(output.code(), 1, "{output}");
+    let said = "/app: failed: has changes that the plan does not show";
+    assert!(output.stderr.contains(said), "{output}");
+    assert_eq!(
+        (input(&repository, "/net"), input(&repository, "/app")),
+        (2.into(), 1.into())
+    );
+}
+
+#[test]
+fn a_part_of_a_plan_leaves_what_was_applied_as_it_was() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    done(&repository, "apply --auto-approve");
+    let before = entry(&repository, "/net");
+    repository.write(
+        "/net/more.tf",
+        "resource \"terraform_data\" \"one\" {\n}\nresource \"terraform_data\" \"two\" {\n}\n",
+    );
+    repository.commit();
+    done(
+        &repository,
+        "apply --auto-approve --match net -- -target=terraform_data.one",
+    );
+    let after = entry(&repository, "/net");
+    assert_eq!(after["applied"], before["applied"]);
+    let state = repository.read("/net/terraform.tfstate");
+    assert!(
+        state.contains("\"one\"") && !state.contains("\"two\""),
+        "{state}"
+    );
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("~ /net  update"), "{plan}");
+    done(&repository, "apply --auto-approve");
+    assert!(done(&repository, "plan").contains("2 unchanged"));
+}
+
+#[test]
+fn a_replace_destroys_and_makes_anew() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    done(&repository, "apply --auto-approve");
+    let id = |repository: &Repository| {
+        let state: Value =
+            serde_json::from_str(&repository.read("/app/terraform.tfstate")).unwrap();
+        let resources = state["resources"].as_array().unwrap().clone();
+        let managed = resources.into_iter().find(|it| it["mode"] == "managed");
+        managed.unwrap()["instances"][0]["attributes"]["id"].clone()
+    };
+    let before = id(&repository);
+    fails(
+        &repository,
+        "apply --auto-approve --replace app",
+        4,
+        "1 destroy",
+    );
+    done(
+        &repository,
+        "apply --auto-approve --replace app --allow-destroy=1",
+    );
+    assert_ne!(id(&repository), before);
+    assert!(done(&repository, "plan").contains("2 unchanged"));
+}
+
+#[test]
+fn sensitive_outputs_go_on_record_without_their_values() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    let secret = "output \"secret\" {\n  value     = \"hunter2\"\n  sensitive = true\n}\n";
+    repository.write("/net/secret.tf", secret);
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    let net = entry(&repository, "/net");
+    assert!(net["outputs"]["secret"].is_string(), "{net}");
+    let first = net["outputs"]["secret"].clone();
+    assert!(done(&repository, "plan").contains("2 unchanged"));
+    // It differs with any change of its stack.
+    change(&repository, 2);
+    done(&repository, "apply --auto-approve");
+    assert_ne!(entry(&repository, "/net")["outputs"]["secret"], first);
+    let document = repository.read(super::DOCUMENT);
+    assert!(!document.contains("hunter2"), "{document}");
+}
