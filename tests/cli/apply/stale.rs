@@ -113,8 +113,8 @@ fn a_stack_was_applied_since_with_other_inputs() {
     refused(
         &repository,
         &[
-            "/a: it has been applied since",
-            "/b: it runs after /a, which has been applied since",
+            "/a: what is on record of it has changed",
+            "/b: it runs after /a, whose record has changed",
         ],
     );
 }
@@ -128,7 +128,7 @@ fn what_a_stack_runs_after_was_applied_since() {
     done(&repository, "apply --auto-approve --match a");
     refused(
         &repository,
-        &["/b: it runs after /a, which has been applied since"],
+        &["/b: it runs after /a, whose record has changed"],
     );
 }
 
@@ -152,7 +152,7 @@ fn a_stack_was_tainted_since() {
         &repository,
         "apply ../saved",
         4,
-        "/a: it has been applied since",
+        "/a: what is on record of it has changed",
     );
     assert_eq!(acts(&repository), [""; 0], "{said}");
 }
@@ -164,7 +164,7 @@ fn a_new_stack_was_created_since_by_others_with_other_inputs() {
     want(&repository, "/a", "2");
     done(&repository, "apply --auto-approve");
     want(&repository, "/a", "1");
-    refused(&repository, &["/a: it has been applied since"]);
+    refused(&repository, &["/a: what is on record of it has changed"]);
 }
 
 #[test]
