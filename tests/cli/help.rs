@@ -5,10 +5,12 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 37] = [
+const COMMANDS: [&str; 39] = [
     "list",
     "plan",
     "show",
+    "apply",
+    "destroy",
     "run",
     "runs",
     "runs list",
@@ -94,7 +96,9 @@ fn orch_help_names_every_command() {
 #[test]
 fn help_of_a_command_is_that_of_its_flag() {
     let sandbox = Sandbox::new("");
-    for command in COMMANDS {
+    let topics = topics();
+    let is_topic = |command: &&str| topics.iter().any(|topic| topic == command);
+    for command in COMMANDS.iter().filter(|command| !is_topic(command)) {
         let help = sandbox.orch(&format!("help {command}")).to_string();
         let flag = sandbox.orch(&format!("{command} --help")).to_string();
         assert_eq!(help, flag, "{command}");
@@ -108,6 +112,11 @@ fn every_topic_can_be_read() {
         let output = sandbox.orch(&format!("help {topic}"));
         assert_eq!((output.code(), &*output.stderr), (0, ""), "{topic}");
         assert!(output.stdout.lines().count() > 5, "{output}");
+        // It is the topic, also where a command has its name.
+        let file = format!("{}/src/program/help/{topic}.md", env!("CARGO_MANIFEST_DIR"));
+        let file = fs::read_to_string(file).unwrap();
+        let title = file.lines().next().unwrap().trim_start_matches("# ");
+        assert!(output.stdout.starts_with(&title.to_uppercase()), "{output}");
     }
     let diagnostics = sandbox.orch("help diagnostics").stdout;
     for code in ["`cycle`", "`unknown-reference`"] {

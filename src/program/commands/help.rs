@@ -26,7 +26,7 @@ const MAX_WIDTH: usize = 100;
 /// Without an argument, lists all commands and topics.
 #[derive(Debug, Args)]
 pub(crate) struct HelpArgs {
-    /// A command, as in `run` or `runs list`, or a topic
+    /// A command, as in `run` or `runs list`, or a topic; if both have this name, the topic
     #[arg(value_name = "COMMAND|TOPIC")]
     subject: Vec<String>,
 }
@@ -35,17 +35,18 @@ pub(super) fn help(args: &HelpArgs) -> Result<ExitStatus> {
     let is_plain = AutoStream::choice(&io::stdout()) == ColorChoice::Never;
     let text = match args.subject.as_slice() {
         [] => overview(),
-        subject => match (command_help(subject, is_plain), subject) {
-            (Some(text), _) => text,
-            (None, [topic]) if let Some(topic) = Topic::find(topic) => {
-                let style = if is_plain {
-                    TopicStyle::Plain
-                } else {
-                    TopicStyle::Terminal
-                };
-                topic.text(width(), style)
-            }
-            _ => return Err(unknown(subject)),
+        // The help of a command of this name is that of its flag `--help`.
+        [topic] if let Some(topic) = Topic::find(topic) => {
+            let style = if is_plain {
+                TopicStyle::Plain
+            } else {
+                TopicStyle::Terminal
+            };
+            topic.text(width(), style)
+        }
+        subject => match command_help(subject, is_plain) {
+            Some(text) => text,
+            None => return Err(unknown(subject)),
         },
     };
     let mut out = stdout();
@@ -70,6 +71,7 @@ fn overview() -> String {
     text.push('\n');
     section(&mut text, "Topics", topics);
     text += "\n`orch help COMMAND` and `orch help TOPIC` show more; `orch man DIR` writes all of it as man pages.\n";
+    text += "Where a command and a topic share a name, `orch help` shows the topic; `COMMAND --help`, the command.\n";
     text
 }
 

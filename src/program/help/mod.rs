@@ -40,7 +40,7 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 26] = topics! {
+pub(crate) const TOPICS: [Topic; 29] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -57,7 +57,10 @@ pub(crate) const TOPICS: [Topic; 26] = topics! {
     "signals": "What Ctrl-C and other signals do",
     "resume": "Resuming a run, and the record of runs",
     "state": "What is on record of applied stacks",
-    "plan": "What an apply would do, and the tools that are asked",
+    "plan": "What an apply would do, and the plan in a file",
+    "apply": "Carrying a plan out, and destroying what exists",
+    "drivers": "How a kind of stack is planned and applied",
+    "pipelines": "Plan on a pull request, apply after the merge",
     "safeguards": "States of the repository in which nothing runs",
     "reports": "What happened in a run, as a file for people or programs",
     "journal": "The record of a run, line by line",

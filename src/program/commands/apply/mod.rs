@@ -38,8 +38,9 @@ const APPLY_EXAMPLES: &str = "\
 Examples:
   orch apply                           plan all stacks, ask, carry the plan out
   orch apply -j 8 --changed            only those that have changed
-  orch plan -o plan && orch apply plan
-  orch apply plan --resume             go on where it was interrupted
+  orch apply plan                      what `orch plan -o plan` has written
+  orch apply plan --resume             go on after a failure or an interrupt
+  orch apply plan --allow-destroy=2    it may destroy two stacks
   orch apply --auto-approve --match 'prod/**'
   orch apply --replace prod/database";
 
@@ -49,18 +50,21 @@ const OF_PLANNING: [&str; 5] = ["destroy", "full", "replace", "extra", "allow_ro
 /// Carry out a plan
 ///
 /// Without FILE, plans like `orch plan`, shows the plan, asks, and carries it out. With FILE, carries out exactly
-/// what `orch plan -o FILE` has written, or says what has changed since.
+/// what `orch plan -o FILE` has written, or says what has changed since and runs nothing. FILE says which
+/// stacks and what: flags that select stacks, and most of those that plan, are refused then.
 ///
 /// A stack that runs after others with work is planned again when these have ended. What it does then must
-/// be within what the plan shows.
+/// be within what the plan shows. See `orch help apply`.
 #[derive(Debug, Args)]
 #[command(after_help = APPLY_EXAMPLES, after_long_help = format!("{APPLY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct ApplyArgs {
-    /// The plan to carry out, which `orch plan -o FILE` has written
+    /// A plan that `orch plan -o FILE` has written
     #[arg(value_name = "FILE", conflicts_with_all = SELECTION, conflicts_with_all = OF_PLANNING)]
     pub(crate) file: Option<PathBuf>,
 
-    /// Go on with a FILE that has begun: skip what is done, and plan the rest again, within what was shown
+    /// Go on with a FILE that has begun
+    ///
+    /// Skips what is done, and plans the rest again, within what the plan shows.
     #[arg(long, requires = "file")]
     pub(crate) resume: bool,
 
@@ -79,14 +83,16 @@ pub(crate) struct ApplyArgs {
 
 const DESTROY_EXAMPLES: &str = "\
 Examples:
-  orch destroy --match sandbox                        plan, ask for the number of destroys, destroy
+  orch destroy --match sandbox                   plan, ask for the number of destroys, destroy
   orch destroy --match sandbox --auto-approve --allow-destroy=3
-  orch plan --destroy --match sandbox -o plan         write the plan; `orch apply plan` carries it out";
+  orch plan --destroy --match sandbox            what it would destroy
+  orch plan --destroy --match sandbox -o plan    the same in a file, for `orch apply plan`";
 
-/// Destroy what stacks stand for
+/// Destroy all that exists in stacks
 ///
-/// The same as `orch apply --destroy`: plans, shows the plan, asks, and destroys all that exists in the selected
-/// stacks. Refused while a stack that stays runs after one that goes.
+/// The same as `orch apply --destroy`: plans, shows the plan, asks for the number of destroys, and destroys, first
+/// what runs last. Refused while a stack that stays runs after one that goes. The directories of the stacks
+/// stay. See `orch help apply`.
 #[derive(Debug, Args)]
 #[command(after_help = DESTROY_EXAMPLES, after_long_help = format!("{DESTROY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct DestroyArgs {
@@ -103,29 +109,31 @@ pub(crate) struct DestroyArgs {
 /// How a plan is carried out.
 #[derive(Debug, Args)]
 pub(crate) struct CarryingArgs {
-    /// Do not ask; destroys also need --allow-destroy
+    /// Do not ask; destroys need --allow-destroy as well
     ///
-    /// Without FILE, this also allows changes that turn up only during the apply.
+    /// A plan from a file is not asked about, unless it destroys more than it allows. A plan that is made now
+    /// then also allows changes that turn up only during the apply, as with `--new-changes=apply`.
     #[arg(long)]
     pub(crate) auto_approve: bool,
 
     /// Destroy up to N stacks without asking
     ///
-    /// Counts deletes and replaces. With FILE, this is needed only beyond the number that the plan allows.
+    /// Each delete and each replace counts. A plan in a file may have a number of its own, from `orch plan
+    /// --allow-destroy`; the larger one counts.
     #[arg(long, value_name = "N")]
     pub(crate) allow_destroy: Option<usize>,
 
     /// What to do with changes that the plan does not show [default: fail]
     ///
-    /// They may turn up where a stack is planned again during the apply.
+    /// They may turn up where a stack is planned again, because it runs after others with work.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) new_changes: Option<NewChangesArg>,
 
-    /// What to do after a failure [default: skip-dependents]
+    /// What to do after a stack has failed [default: skip-dependents]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<OnErrorArg>,
 
-    /// How long to wait for the lock of the state while another run holds it
+    /// How long to wait, as in 10m, while another run holds the lock of the state
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     pub(crate) lock_timeout: Option<Duration>,
 
@@ -154,7 +162,7 @@ pub(crate) enum NewChangesArg {
 /// What happens after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnErrorArg {
-    /// Skip what runs after the failed stack, and do everything else
+    /// Skip what depends on the failed stack, and do everything else
     SkipDependents,
     /// Start nothing new
     Stop,

@@ -45,15 +45,18 @@ Examples:
   orch plan --match prod/network --full      whatever the state says
   orch plan --refresh-only                   what has drifted
   orch plan --match sandbox --destroy        what a destroy would delete
+  orch plan -o plan                          for `orch apply plan`
   orch plan --format json
   orch plan --format markdown > comment.md   for a pull request
   orch plan -- -target=aws_instance.web      words for each `terraform plan`";
 
 /// Show what an apply would do, over all stacks
 ///
-/// Asks the tool of each stack (Terraform, `OpenTofu`, Terragrunt, or that of a `driver` block) what it would change,
-/// and prints one plan. In a project that keeps a state, only the tools of stacks that are not as they were
-/// applied are asked. What exists is not changed; tools that have never run in a stack are initialised there.
+/// Asks the tool of each stack, such as Terraform, what it would change, and prints one plan over all stacks. In a
+/// project that keeps a state, only the tools of stacks that are not as they were applied are asked. What
+/// exists is not changed; a tool that has never run in a stack is initialised there.
+///
+/// `orch apply` carries the plan out. See `orch help plan`.
 #[derive(Debug, Args)]
 #[command(after_help = PLAN_EXAMPLES, after_long_help = format!("{PLAN_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct PlanArgs {
@@ -69,8 +72,9 @@ pub(crate) struct PlanArgs {
 
     /// Write the plan to a file, with the plans of the tools
     ///
-    /// Only its owner can read it: the plans of tools may hold secrets. It is a zip archive; `orch show`
-    /// prints it, and `orch apply` carries it out. Git need not ignore it: it counts as no change.
+    /// `orch show` prints it, and `orch apply` carries it out. Treat it like the state of the tools: their
+    /// plans hold secrets in clear, so only its owner can read it. Git need not ignore it: it counts as no
+    /// change.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
@@ -92,11 +96,11 @@ pub(crate) struct PlanArgs {
 /// What is planned.
 #[derive(Debug, Args)]
 pub(crate) struct ModeArgs {
-    /// Delete all that exists
+    /// Delete all that exists in the selected stacks
     #[arg(long, conflicts_with = "replace")]
     pub(crate) destroy: bool,
 
-    /// Ask the tool of every selected stack, also where the state says that nothing has changed
+    /// Ask the tools of all selected stacks, also where the state says that nothing has changed
     #[arg(long)]
     pub(crate) full: bool,
 
@@ -108,15 +112,15 @@ pub(crate) struct ModeArgs {
 /// How it is planned.
 #[derive(Debug, Args)]
 pub(crate) struct PlanningArgs {
-    /// Words for the `plan` of every stack
+    /// Words to add to the `plan` of each stack
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(crate) extra: Vec<OsString>,
 
-    /// Run `init` in every stack, not only where it has never run
+    /// Run `init` in each stack that is asked, not only where it has never run
     #[arg(long)]
     pub(crate) init: bool,
 
-    /// Plan also what would put back what a later commit has applied
+    /// Also plan stacks to which a later commit was applied: that puts them back
     #[arg(long)]
     pub(crate) allow_rollback: bool,
 
