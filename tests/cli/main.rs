@@ -40,6 +40,8 @@ mod moving; // what comes from Terraform, Terragrunt and Terramate
 mod neighbours; // `--include-…`, `--only-…`, `--exclude-…` over the graph
 mod order; // what runs before what
 #[cfg(unix)]
+mod pipelines; // those with `orch plan` and `orch apply` in `examples/ci`
+#[cfg(unix)]
 mod plan; // `orch plan`, and the drivers that it asks
 mod readme; // the README and the examples tell the truth
 mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names

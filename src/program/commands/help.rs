@@ -71,7 +71,7 @@ fn overview() -> String {
     text.push('\n');
     section(&mut text, "Topics", topics);
     text += "\n`orch help COMMAND` and `orch help TOPIC` show more; `orch man DIR` writes all of it as man pages.\n";
-    text += "Where a command and a topic share a name, `orch help` shows the topic; `COMMAND --help`, the command.\n";
+    text += "If a command has the name of a topic, `orch help` shows the topic; `COMMAND --help` the command.\n";
     text
 }
 
