@@ -240,8 +240,8 @@ fn noted(sandbox: &Sandbox, what: &str) -> Vec<String> {
     let lines = notes
         .lines()
         .map(|line| line.split(' ').collect::<Vec<_>>());
-    let noted = lines.filter(|words| words[0] == what);
-    noted.map(|words| words[2].to_owned()).collect()
+    let matching = lines.filter(|words| words[0] == what);
+    matching.map(|words| words[2].to_owned()).collect()
 }
 
 /// Checks that everything is as the tree says, once the apply has succeeded. Terraform forgets what it has
