@@ -70,6 +70,7 @@ fn a_question_is_interrupted_with_ctrl_c() {
         return;
     };
     assert_eq!(code, 130, "{said}");
+    assert_tidy(&repository);
     assert_eq!(acts(&repository), [""; 0]);
     // Nobody holds anything.
     let (code, said) = answered(&repository, "apply", "yes\n").unwrap();

@@ -17,7 +17,9 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::Args;
+use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{
     LeftBehind, Plan, PlannedOrder, RequestedOptions, SavedPlan, archive, conditions,
@@ -163,6 +165,18 @@ pub(super) struct Planned {
     pub(super) left_behind: Vec<LeftBehind>,
     /// What the tools have answered; keeps these until it is dropped.
     asked: AskedTools,
+}
+
+impl Planned {
+    /// Turns it into a plan that no name leads to: the process may be killed while somebody thinks about the
+    /// plan, and what tools plan may be secret.
+    pub(super) fn without_names(self) -> Result<(SavedPlan, Archive)> {
+        let failed = "failed to keep the plan";
+        let folder = ask::private_folder(&self.loaded)?;
+        let file = folder.path().join("plan");
+        self.saved.write(&file, &self.plans).context(failed)?;
+        Ok(SavedPlan::read(&file).context(failed)?)
+    }
 }
 
 impl PlanRequest<'_> {
