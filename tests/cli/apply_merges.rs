@@ -181,7 +181,7 @@ fn a_plan_is_refused_after_a_stack_was_applied_that_its_stack_runs_after() {
     project.squash("pr");
     let refused = project.apply();
     assert_eq!(refused.code(), 4, "{refused:?}");
-    let named = "/b: it runs after /a, which has been applied since";
+    let named = "/b: it runs after /a, whose record has changed";
     assert!(refused.stderr.contains(named), "{refused:?}");
     assert_eq!(project.live("b"), "1\n");
 }
