@@ -151,7 +151,8 @@ impl Carrying<'_> {
     fn put_plan(&self, stack: &StackPath, to: &Path) -> io::Result<()> {
         let saved = self.saved.stack(stack);
         let plan = saved.and_then(|saved| saved.plan);
-        self.plans.put(plan.ok_or(io::ErrorKind::NotFound)?, to)
+        let plan = plan.ok_or(io::ErrorKind::NotFound)?;
+        self.archive.extract(plan, to).map_err(io::Error::other)
     }
 
     /// Runs the turns.

@@ -8,7 +8,7 @@ mod journal;
 mod record;
 mod turns;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use orch::report::write_plan;
 use orch::run::schedule::OnError;
 
 use self::approve::Approval;
-use self::carrying::{Carrying, Plans};
+use self::carrying::Carrying;
 use super::plan::{ModeArgs, PlanRequest, PlanningArgs, planned};
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;
@@ -255,31 +255,24 @@ fn plan_and_apply(
     if !planned.saved.plan.failed.is_empty() {
         return Ok(ExitStatus::Run(1));
     }
-    let carry_out = |saved: &SavedPlan, plans: Plans<'_>| {
-        let carrying = Carrying {
-            chdir,
-            args,
-            planning: request.planning,
-            saved,
-            plans,
-            approval: Approval {
-                is_given: args.auto_approve,
-                destroys: args.allow_destroy.unwrap_or_default(),
-            },
-            allows_new_changes: args.allows_new_changes()
-                || args.auto_approve && args.new_changes.is_none(),
-            progress: Progress::default(),
-            resumes: false,
-            disabled: None,
-        };
-        carrying.carry_out()
-    };
-    // Only on a terminal is anybody asked, who may press Ctrl-C.
-    if io::stdin().is_terminal() {
-        let (saved, archive) = planned.without_names()?;
-        return carry_out(&saved, Plans::Archive(&archive));
+    let (saved, archive) = planned.without_names()?;
+    Carrying {
+        chdir,
+        args,
+        planning: request.planning,
+        saved: &saved,
+        archive: &archive,
+        approval: Approval {
+            is_given: args.auto_approve,
+            destroys: args.allow_destroy.unwrap_or_default(),
+        },
+        allows_new_changes: args.allows_new_changes()
+            || args.auto_approve && args.new_changes.is_none(),
+        progress: Progress::default(),
+        resumes: false,
+        disabled: None,
     }
-    carry_out(&planned.saved, Plans::Files(&planned.plans))
+    .carry_out()
 }
 
 /// Shows a plan that is about to be carried out.
@@ -313,7 +306,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         args: carrying,
         planning: &args.planning,
         saved: &saved,
-        plans: Plans::Archive(&archive),
+        archive: &archive,
         approval: Approval {
             is_given: true,
             destroys: allowed.unwrap_or_default(),
