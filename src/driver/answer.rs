@@ -114,6 +114,16 @@ impl AnswerAction {
 }
 
 impl Answer {
+    /// Returns whether anything is there to destroy. A status says only that something differs, as far as
+    /// anybody knows: where nothing else is said, what is presumed to be there counts as well.
+    pub fn is_there(&self, is_presumed: bool) -> bool {
+        match (self.exists, self.action) {
+            (Some(exists), _) => exists && self.action != Some(AnswerAction::NoOp),
+            (None, Some(action)) => action != AnswerAction::NoOp,
+            (None, None) => self.has_changes || is_presumed,
+        }
+    }
+
     /// Returns whether anything would change: what the driver says itself counts more than its status.
     pub fn changes_something(&self) -> bool {
         match self.action {

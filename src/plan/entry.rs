@@ -325,6 +325,12 @@ impl Known<'_> {
         is_tainted.then(|| Reason::new(ReasonSource::State, "tainted"))
     }
 
+    /// Returns whether anything is on record.
+    fn is_on_record(&self) -> bool {
+        let never = Standing::Pending(Pending::NeverApplied);
+        self.standing.is_some_and(|standing| *standing != never)
+    }
+
     /// Returns why anything might have to be done, according to what is on record.
     fn because(&self) -> Reason {
         use ReasonSource::{Config, State};
@@ -376,12 +382,13 @@ impl Known<'_> {
             Asked::Refresh => (Action::NoOp, says("has not drifted")),
             Asked::Delete if self.replaces().is_some() => {
                 let reason = self.replaces().unwrap_or(because);
-                match (has_changes, answer.exists) {
-                    (false, _) | (_, Some(false)) => (Action::Create, reason),
-                    _ => (Action::Replace, reason),
+                if answer.is_there(self.is_on_record()) {
+                    (Action::Replace, reason)
+                } else {
+                    (Action::Create, reason)
                 }
             }
-            Asked::Delete if has_changes && answer.exists != Some(false) => (
+            Asked::Delete if answer.is_there(self.is_on_record()) => (
                 Action::Delete,
                 Reason::new(ReasonSource::Option, "--destroy"),
             ),

@@ -184,6 +184,8 @@ struct Intents {
     open: HashMap<u64, End>,
     /// Those that are confirmed, and were not given up since.
     confirmed: HashSet<u64>,
+    /// Those after which a command has been started: what it has done is done.
+    begun: HashSet<u64>,
 }
 
 type Questions = Arc<Mutex<Intents>>;
@@ -330,8 +332,8 @@ impl RunState {
         if !has_begun && (failure.is_some() || findings.is_none()) {
             return;
         }
-        let never_started = matches!(failure, Some(Failure::NotStarted(_))) && ending.attempts == 1;
-        let change = if never_started {
+        let has_acted = lock(&self.questions).begun.contains(&ticket(ending.turn));
+        let change = if failure.is_some() && !has_acted {
             Change::Withdrawn
         } else {
             record.ended(&self.run, failure, findings)
@@ -407,6 +409,10 @@ impl Executor for Confirming<'_> {
             previous,
             end,
         })?;
+        let mut intents = lock(&self.state.questions);
+        if intents.confirmed.contains(&ticket(index)) {
+            intents.begun.insert(ticket(index));
+        }
         Ok(Confirmed::Command(running))
     }
 }
@@ -423,8 +429,11 @@ impl Control for Confirmed {
 impl Question {
     /// Gives up the intent: it is as if it had never been. It may have been confirmed just now.
     fn withdraw(&self) {
-        self.writer.change(&self.key, Change::Withdrawn, NO_TICKET);
         let mut intents = lock(&self.questions);
+        if intents.begun.contains(&self.ticket) {
+            return; // an earlier attempt has done something
+        }
+        self.writer.change(&self.key, Change::Withdrawn, NO_TICKET);
         intents.confirmed.remove(&self.ticket);
         if let Some(end) = intents.open.remove(&self.ticket) {
             let failure = Failure::NotStarted("its intent was not confirmed".to_owned());

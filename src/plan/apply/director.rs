@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use super::{ApplyStack, ChangedOutputs, NotShown};
-use crate::driver::{Answer, BadOutputs, Outputs, PlanKind, StepRole};
+use crate::driver::{Answer, AnswerAction, BadOutputs, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
 use crate::plan::ask::{answer, of_command};
 use crate::plan::commands::OUTPUTS_FILE;
@@ -53,6 +53,8 @@ pub(super) struct TurnState<'p> {
     /// Whether what was shown can be carried out as it is.
     pub(super) is_as_shown: bool,
     pub(super) attempt: Attempted,
+    /// Whether any attempt has changed something, as far as is known.
+    pub(super) has_acted: bool,
 }
 
 /// How far the attempt of a turn has come.
@@ -65,7 +67,6 @@ pub(super) struct Attempted {
     answer: Option<Answer>,
     /// Whether there is anything to change, once that is known.
     is_work: Option<bool>,
-    has_acted: bool,
 }
 
 /// What happens in an attempt.
@@ -132,8 +133,15 @@ impl<'p> ApplyDirector<'p> {
             Course::Anew => {
                 let has_changes = step.changes.is_some_and(|changes| changes.has_changes);
                 let answer = turn.answer(has_changes).map_err(Failure::Refused)?;
-                let exists = turn.operation != Operation::Destroy || answer.exists != Some(false);
-                let is_work = answer.changes_something() && exists;
+                let is_work = match turn.operation {
+                    Operation::Destroy => answer.is_there(true),
+                    _ => answer.changes_something(),
+                };
+                let is_apply = turn.operation == Operation::Apply;
+                if is_apply && answer.action == Some(AnswerAction::Replace) {
+                    let why = "its driver asks to replace it, which only a new plan can do";
+                    return Err(Failure::Refused(why.to_owned()));
+                }
                 let is_again = self.is_again || turn.attempt.number > 1;
                 if is_work && !self.allows_new_changes && turn.operation == Operation::Apply {
                     let within = turn.stack.shown.check(&answer, is_again);
@@ -209,11 +217,13 @@ impl Director for ApplyDirector<'_> {
             None => self.is_work(number, step),
             Some(StepRole::Act) => {
                 let is_work = self.is_work(number, step)?;
-                self.turns[number].attempt.has_acted = is_work;
+                self.turns[number].has_acted |= is_work;
                 Ok(is_work)
             }
             Some(StepRole::Outputs) => {
-                Ok(turn.attempt.has_acted || turn.operation == Operation::Ask)
+                // A driver of one's own has them in no plan.
+                let is_planned = course == Course::Anew && turn.stack.driver.tool.is_none();
+                Ok(turn.has_acted || is_planned || turn.operation == Operation::Ask)
             }
         }
     }
@@ -232,12 +242,8 @@ impl Director for ApplyDirector<'_> {
         }
         let turn = &self.turns[number];
         let stack = &turn.stack;
-        let Attempted {
-            course,
-            has_acted,
-            answer,
-            ..
-        } = &turn.attempt;
+        let Attempted { course, answer, .. } = &turn.attempt;
+        let has_acted = turn.has_acted;
         let mut findings = Findings {
             driver: Some(stack.driver.name.to_owned()),
             backend: answer
@@ -252,8 +258,9 @@ impl Director for ApplyDirector<'_> {
         if !has_succeeded || turn.operation == Operation::Destroy {
             return Some(findings);
         }
-        let prints = is_read && turn.roles.contains(&Some(StepRole::Outputs));
-        let outputs = match (*has_acted || prints, course) {
+        let asks = *course == Course::Anew && stack.driver.tool.is_none();
+        let prints = (is_read || asks) && turn.roles.contains(&Some(StepRole::Outputs));
+        let outputs = match (has_acted || prints, course) {
             (true, _) => turn.outputs(),
             (false, Course::Nothing) => Ok(stack.outputs.clone()),
             (false, _) => Ok(answer.as_ref().and_then(|answer| answer.outputs.clone())),
@@ -267,13 +274,13 @@ impl Director for ApplyDirector<'_> {
             _ => stack.is_complete,
         };
         let recorded = stack.recorded.as_ref();
-        let of_record = |outputs: &Outputs| outputs.recorded(&self.run, recorded, *has_acted);
+        let of_record = |outputs: &Outputs| outputs.recorded(&self.run, recorded, has_acted);
         findings.outputs = match (&outputs, course) {
             (Some(outputs), _) => Some(of_record(outputs)),
-            (None, Course::Nothing) => recorded.cloned(),
-            (None, _) => None,
+            (None, _) if has_acted => None,
+            (None, _) => recorded.cloned(),
         };
-        if *has_acted || is_read {
+        if has_acted || is_read {
             let has_changed = match (&outputs, &stack.outputs_before, recorded) {
                 (Some(now), Some(before), _) => now.differ(before),
                 // Others were applied with what is on record.

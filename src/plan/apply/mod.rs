@@ -96,6 +96,8 @@ pub struct ApplyOptions<'a> {
     pub is_again: bool,
     /// Whether the state is kept.
     pub keeps_state: bool,
+    /// The stacks with work that has been done already: others may not know their outputs.
+    pub done: &'a [StackIndex],
 }
 
 /// Where a plan is carried out.
@@ -192,6 +194,10 @@ pub fn prepare<'p>(
         states.push(state);
     }
     preparation.finish()?;
+    let mut changed = ChangedOutputs::new(graph);
+    for &stack in options.done {
+        changed.set(stack, true);
+    }
     let settings = RunSettings::default();
     let stacks = states.iter().map(|state| state.stack.stack);
     let limits = limits(project, &settings, stacks);
@@ -216,7 +222,7 @@ pub fn prepare<'p>(
         director: ApplyDirector {
             turns: states,
             run: options.run.to_owned(),
-            changed: ChangedOutputs::new(graph),
+            changed,
             upstream,
             init: options.init,
             allows_new_changes: options.allows_new_changes,
@@ -302,6 +308,7 @@ impl<'p> TurnState<'p> {
             root: project.root.clone(),
             plan: None,
             attempt: Attempted::default(),
+            has_acted: false,
         }
     }
 }

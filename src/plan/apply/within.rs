@@ -110,7 +110,7 @@ impl Shown {
                 (Some(shown), Some(now), ..) if shown == now => true,
                 // The rest of what was shown has another digest.
                 (Some(_), Some(_), counts, _) if !is_again || counts.is_none() => false,
-                (_, _, None, _) => true,
+                (_, _, None, _) => !removes,
                 (_, _, Some(_), None) => false,
                 (_, _, Some(shown), Some(now)) => {
                     now.add <= shown.add && now.change <= shown.change && now.remove <= shown.remove

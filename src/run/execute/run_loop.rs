@@ -333,7 +333,12 @@ impl<E: Executor> RunLoop<'_, E> {
                 CancelCause::RunTimedOut(timeout) => Failure::RunTimedOut(timeout),
                 CancelCause::Signal(signal) => Failure::Signalled(signal),
                 CancelCause::StateLost => {
-                    Failure::NotStarted("the state can no longer be written".to_owned())
+                    let why = "the state can no longer be written".to_owned();
+                    if active.stage.has_command {
+                        Failure::Lost(why)
+                    } else {
+                        Failure::NotStarted(why)
+                    }
                 }
                 CancelCause::Failed(_) | CancelCause::Stuck => unreachable!("excluded above"),
             };

@@ -276,7 +276,8 @@ fn where_resources_have_no_names_digests_count_and_else_numbers() {
         (Some(Update), ("1 2 3", ""), ("1 2 4", ""), false),
         (Some(Update), ("1 2 3", ""), ("", ""), false),
         // Nothing was counted.
-        (Some(Update), ("", ""), ("9 9 9", ""), true),
+        (Some(Update), ("", ""), ("9 9 0", ""), true),
+        (Some(Update), ("", ""), ("9 9 9", ""), false),
         (Some(Update), ("", ""), ("", ""), true),
         // These may add anything, and remove nothing.
         (Some(Create), ("1 0 0", ""), ("9 9 0", ""), true),

@@ -14,6 +14,7 @@ use orch::project::discover::RootRule;
 use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
 use orch::run::begun::{BegunRun, Circumstances};
+use orch::run::event::{Ending, Failure, Outcome};
 use orch::run::execute::Outlet;
 use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
@@ -38,54 +39,76 @@ use crate::program::exit::ExitStatus;
 impl Carrying<'_> {
     /// Carries the plan out, as far as that has not been done.
     pub(super) fn carry_out(&self) -> Result<ExitStatus> {
-        let mut now = match self.now()? {
+        let mut now = match self.now(None)? {
             Ok(now) => now,
             Err(status) => return Ok(status),
         };
-        let n_destroys = {
-            let to_do = now.to_do(self.saved);
-            if to_do.is_empty() {
-                console::note("there is nothing to do");
-                return Ok(ExitStatus::Success);
+        let is_left = self.is_left(&now)?;
+        // What only brings the record up to date needs no approval.
+        let to_do = now.to_do(self.saved);
+        let is_asked = is_left && !to_do.is_silent();
+        let was_asked = is_asked && approve(to_do.n_destroys(), self.approval)?;
+        let run = new_id(&now.loaded.project.root);
+        let mut lock = None;
+        if let Some(document) = &now.document {
+            // Who was killed may have left the lock, although nothing is left to do.
+            let is_locked = self.resumes && document.lock.is_some();
+            if is_left || is_locked {
+                let lockable = Lockable::new(&mut now.loaded, document)?;
+                lock = Some(self.lock(&now, lockable, &run)?);
             }
-            if now.progress.has_begun && !self.resumes {
-                let what = "this plan has begun to be carried out";
-                return Err(ProgramError::refused(what)
-                    .hint("to go on with it, add `--resume`; or make a new plan"));
-            }
-            // What only brings the record up to date needs no approval.
-            (!to_do.is_silent()).then(|| to_do.n_destroys())
-        };
-        self.check_left_behind(&now.loaded, now.document.as_ref())?;
-        if let Some(n_destroys) = n_destroys
-            && approve(n_destroys, self.approval)?
-        {
-            // Whoever was asked may have thought for hours.
-            now = match self.now()? {
+        }
+        if !is_left {
+            console::note("there is nothing to do");
+            return Ok(ExitStatus::Success);
+        }
+        // Whoever was asked, or waited for the lock, may have waited for hours.
+        if was_asked || lock.is_some() {
+            now = match self.now(lock.as_mut())? {
                 Ok(now) => now,
                 Err(status) => return Ok(status),
             };
+            if !self.is_left(&now)? {
+                console::note("another run has done it meanwhile: there is nothing to do");
+                return Ok(ExitStatus::Success);
+            }
         }
-        self.lock_and_run(now)
+        self.prepare_and_run(&now, &run, lock)
     }
 
-    fn lock_and_run(&self, now: Now) -> Result<ExitStatus> {
-        let run = new_id(&now.loaded.project.root);
-        let mut now = now;
-        let lockable = match &now.document {
-            Some(document) => Some(Lockable::new(&mut now.loaded, document)?),
-            None => None,
-        };
+    /// Returns whether anything is left to do.
+    ///
+    /// # Errors
+    ///
+    /// If that may not be done.
+    fn is_left(&self, now: &Now) -> Result<bool> {
+        if now.to_do(self.saved).is_empty() {
+            return Ok(false);
+        }
+        if now.progress.has_begun && !self.resumes {
+            let what = "this plan has begun to be carried out";
+            return Err(ProgramError::refused(what)
+                .hint("to go on with it, add `--resume`; or make a new plan"));
+        }
+        self.check_left_behind(&now.loaded, now.document.as_ref())?;
+        Ok(true)
+    }
+
+    fn prepare_and_run(&self, now: &Now, run: &str, lock: Option<StateLock>) -> Result<ExitStatus> {
         let loaded = &now.loaded;
         let document = now.document.as_ref();
         let mut to_do = now.to_do(self.saved);
-        let mut known = upstream(&loaded.project, &loaded.graph, document, &to_do, &run);
+        let mut known = upstream(&loaded.project, &loaded.graph, document, &to_do, run);
         to_do.leave_out_what_is_on_record(&loaded.project, document, &mut known);
+        if let Some(document) = document {
+            let stacks: Vec<StackIndex> = to_do.recorded().collect();
+            check_keys(&loaded.project.stacks, document, &stacks)?;
+        }
         let folder = private_folder(loaded)?;
         let environments = Environments::new(&loaded.project, host_environment());
         let extra: Vec<_> = self.saved.extra.iter().map(|word| word.0.clone()).collect();
         let options = ApplyOptions {
-            run: &run,
+            run,
             folder: folder.path(),
             init: self.planning.init,
             extra: &extra,
@@ -94,6 +117,7 @@ impl Carrying<'_> {
             allows_new_changes: self.allows_new_changes,
             is_again: self.resumes,
             keeps_state: document.is_some(),
+            done: &to_do.done,
         };
         let prepared = apply::prepare(
             Surroundings {
@@ -107,26 +131,14 @@ impl Carrying<'_> {
             &options,
             &mut |stack, to| self.put_plan(stack, to),
         );
-        let applying = match prepared {
-            Ok(applying) => applying,
-            Err(cannot) => return cannot_ask(loaded, cannot),
-        };
-        let lock = match lockable {
-            Some(lockable) => Some(self.lock(&now, lockable, &run, &to_do)?),
-            None => None,
-        };
-        self.run(&now, &run, applying, &to_do, lock)
+        match prepared {
+            Ok(applying) => self.run(now, run, applying, &to_do, lock),
+            Err(cannot) => cannot_ask(loaded, cannot),
+        }
     }
 
-    /// Locks the state, and checks again: another run may have written meanwhile.
-    fn lock(
-        &self,
-        now: &Now,
-        lockable: Lockable,
-        run: &str,
-        to_do: &Todo<'_>,
-    ) -> Result<StateLock> {
-        let project = &now.loaded.project;
+    /// Locks the state.
+    fn lock(&self, now: &Now, lockable: Lockable, run: &str) -> Result<StateLock> {
         let request = LockRequest {
             run,
             action: match self.saved.plan.mode {
@@ -135,16 +147,7 @@ impl Carrying<'_> {
             },
             timeout: self.args.lock_timeout.unwrap_or_default(),
         };
-        let lock = lockable.lock(project, &request)?;
-        let mut progress = now.progress.clone();
-        self.check(&now.loaded, Some(lock.document()), &mut progress)?;
-        if progress.done != now.progress.done {
-            let what = "another run has carried out a part of this plan just now";
-            return Err(ProgramError::refused(what).hint("run the same command again"));
-        }
-        let stacks: Vec<StackIndex> = to_do.recorded().collect();
-        check_keys(&project.stacks, lock.document(), &stacks)?;
-        Ok(lock)
+        lockable.lock(&now.loaded.project, &request)
     }
 
     /// Puts the plan of the tool of a stack that was shown at a place.
@@ -230,15 +233,24 @@ impl Carrying<'_> {
         let sequence: Vec<StackIndex> = turns.iter().map(|&(stack, _)| stack).collect();
         annotate(loaded, &sequence, summary);
         let is_lost = held::is_lost(ended.state.as_ref(), run);
-        let n_records = to_do.records.len();
-        if n_records > 0 && !is_lost && ended.state.is_some() {
-            console::note(&format!("{} put on record", count(n_records, "stack")));
+        if !is_lost && ended.state.is_some() {
+            let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_gone);
+            for (records, what) in [(put, "put on record"), (gone, "taken off the record")] {
+                if !records.is_empty() {
+                    console::note(&format!("{} {what}", count(records.len(), "stack")));
+                }
+            }
         }
         if summary.stuck().next().is_some() {
             return Err(anyhow!("something could not start although nothing was running; this is a bug in orch, please report it").into());
         }
         if !summary.is_success() {
+            let is_refused =
+                |ending: &Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
             console::note(match self.disabled {
+                _ if summary.endings.iter().any(is_refused) => {
+                    "a new plan shows what was not carried out"
+                }
                 Some(_) => "`orch apply FILE --resume` goes on with this plan",
                 None => "`orch plan` shows what is left to do",
             });

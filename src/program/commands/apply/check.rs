@@ -13,7 +13,7 @@ use orch::state::document::Document;
 use super::carrying::Carrying;
 use crate::program::commands::plan::left_behind;
 use crate::program::commands::plan::subjects::Drivers;
-use crate::program::commands::state::held::follow_moves;
+use crate::program::commands::state::held::{StateLock, follow_moves};
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -31,8 +31,11 @@ pub(super) struct Now {
 
 impl Carrying<'_> {
     /// Reads what is there now and checks that the plan still holds; the exit status if it cannot be carried
-    /// out.
-    pub(super) fn now(&self) -> Result<std::result::Result<Now, ExitStatus>> {
+    /// out. Under the lock of the state, what is on record is what it was when that was taken.
+    pub(super) fn now(
+        &self,
+        lock: Option<&mut StateLock>,
+    ) -> Result<std::result::Result<Now, ExitStatus>> {
         let mut loaded = match self.load()? {
             Ok(loaded) => loaded,
             Err(status) => return Ok(Err(status)),
@@ -42,9 +45,17 @@ impl Carrying<'_> {
         let mut progress = self.progress.clone();
         let mut document = None;
         if loaded.project.settings.state.is_some() {
-            let mut read = loaded.read_and_digest(Counted::default())?;
-            follow_moves(&loaded.project.stacks, &mut read);
-            document = Some(read);
+            document = Some(match lock {
+                Some(lock) => {
+                    lock.look_again(&mut loaded)?;
+                    lock.document().clone()
+                }
+                None => {
+                    let mut read = loaded.read_and_digest(Counted::default())?;
+                    follow_moves(&loaded.project.stacks, &mut read);
+                    read
+                }
+            });
             // What is on record counts more than what happened on this machine.
             progress.done.clear();
         }

@@ -24,6 +24,8 @@ pub(super) struct Todo<'p> {
     pub(super) stacks: Vec<ApplyStack<'p>>,
     /// The stacks that are only put on record.
     pub(super) records: Vec<RecordOnly<'p>>,
+    /// The stacks with work that has been done already.
+    pub(super) done: Vec<StackIndex>,
     /// The stacks with which nothing is done, and that declare something else than what is on record.
     pub(super) declared: Vec<StackIndex>,
 }
@@ -159,6 +161,7 @@ fn todo<'p>(
     let mut todo = Todo {
         stacks: Vec::new(),
         records: Vec::new(),
+        done: Vec::new(),
         declared: Vec::new(),
     };
     for of_stack in &saved.stacks {
@@ -176,7 +179,7 @@ fn todo<'p>(
             let key = (of_stack.stack.clone(), operation);
             progress.done.contains(&key)
         };
-        let is_conditional = !entry.after.is_empty() && !driver.is_none();
+        let is_conditional = !entry.after.is_empty();
         let (destroys, applies) = match entry.action {
             Action::Delete => (true, false),
             Action::Replace => (true, true),
@@ -188,9 +191,16 @@ fn todo<'p>(
             apply: applies && !done(OperationKey::Apply),
         };
         if !destroys && !applies {
-            let is_gone = saved.plan.mode == PlanMode::Destroy;
-            // Without a state there is nothing to put on record, and of what never was nothing goes.
-            let is_recorded = document.is_some() && (!is_gone || recorded.is_some());
+            let is_gone = saved.plan.mode == PlanMode::Destroy
+                && entry.action == Action::NoOp
+                && project.stacks[stack].mode == StackMode::Manage
+                && !driver.is_none();
+            // Without a state there is nothing to put on record, and a destroy only takes off the record what
+            // is on it.
+            let is_recorded = match saved.plan.mode {
+                PlanMode::Destroy => is_gone && recorded.is_some(),
+                PlanMode::Normal | PlanMode::RefreshOnly => document.is_some(),
+            };
             if is_recorded && !done(OperationKey::Apply) {
                 todo.records.push(RecordOnly {
                     stack,
@@ -206,6 +216,7 @@ fn todo<'p>(
             continue;
         }
         if work == Work::default() {
+            todo.done.push(stack);
             continue;
         }
         let is_new = document.is_some() && of_stack.record.is_none();

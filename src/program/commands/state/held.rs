@@ -296,6 +296,12 @@ impl StateLock {
         &held.expect("the run has not begun").locked.document
     }
 
+    /// Looks at the stacks again: they may have changed while the lock was waited for.
+    pub(in crate::program::commands) fn look_again(&mut self, loaded: &mut Loaded) -> Result<()> {
+        self.evidence = Evidence::new(loaded, self.document())?;
+        Ok(())
+    }
+
     /// Returns the inputs of a stack, if they are known.
     pub(in crate::program::commands) fn inputs(&self, stack: StackIndex) -> Option<Inputs> {
         let digests = &self.evidence.digests;
