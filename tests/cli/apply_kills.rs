@@ -293,10 +293,10 @@ fn check(
     let mut made: BTreeSet<String> = noted(sandbox, "made").into_iter().collect();
     made.retain(|id| !destroyed.contains(id) && !lost.contains(id));
     assert_eq!(made, ids(sandbox), "each was made once");
+    let document =
+        || -> Value { serde_json::from_str(&sandbox.read("/.orch/state/default.json")).unwrap() };
     if with_state {
-        let document: Value =
-            serde_json::from_str(&sandbox.read("/.orch/state/default.json")).unwrap();
-        assert_eq!(document["lock"], Value::Null);
+        let document = document();
         for stack in STACKS {
             let entry = &document["stacks"][format!("/{stack}")];
             assert_eq!(entry["last"]["outcome"], "succeeded", "{stack}: {entry}");
@@ -309,6 +309,12 @@ fn check(
     let resumed = orch(sandbox, "apply plan --resume");
     assert_eq!(resumed.code(), 0, "{resumed:?}");
     assert!(resumed.stderr.contains("nothing to do"), "{resumed:?}");
+    if with_state {
+        // Where nothing was left to do, the lock of the killed run is there until the next one takes it.
+        let tainted = orch(sandbox, "state taint alone");
+        assert_eq!(tainted.code(), 0, "the lock is taken over: {tainted:?}");
+        assert_eq!(document()["lock"], Value::Null);
+    }
 }
 
 /// Starts an apply of the plan in the background.
