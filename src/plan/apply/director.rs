@@ -137,16 +137,16 @@ impl<'p> ApplyDirector<'p> {
                     Operation::Destroy => answer.is_there(true),
                     _ => answer.changes_something(),
                 };
-                let is_apply = turn.operation == Operation::Apply;
-                if is_apply && answer.action == Some(AnswerAction::Replace) {
-                    let why = "its driver asks to replace it, which only a new plan can do";
-                    return Err(Failure::Refused(why.to_owned()));
-                }
                 let is_again = self.is_again || turn.attempt.number > 1;
                 if is_work && !self.allows_new_changes && turn.operation == Operation::Apply {
                     let within = turn.stack.shown.check(&answer, is_again);
                     within
                         .map_err(|not_shown: NotShown| Failure::Refused(not_shown.to_string()))?;
+                }
+                let is_apply = turn.operation == Operation::Apply;
+                if is_apply && answer.action == Some(AnswerAction::Replace) {
+                    let why = "its driver asks to replace it, which only a new plan can do";
+                    return Err(Failure::Refused(why.to_owned()));
                 }
                 turn.attempt.answer = Some(answer);
                 is_work
@@ -174,6 +174,16 @@ impl TurnState<'_> {
             )),
             _ => Ok(answer),
         }
+    }
+
+    /// Returns whether its outputs are to go on record and are not known although nothing is changed: the
+    /// plans of a driver of one's own do not have them.
+    fn lacks_outputs(&self) -> bool {
+        let is_on_record = self.roles.contains(&None);
+        is_on_record
+            && self.attempt.course == Course::Anew
+            && self.stack.driver.tool.is_none()
+            && self.stack.recorded.is_none()
     }
 
     /// Returns whether `init` has never run.
@@ -221,9 +231,7 @@ impl Director for ApplyDirector<'_> {
                 Ok(is_work)
             }
             Some(StepRole::Outputs) => {
-                // A driver of one's own has them in no plan.
-                let is_planned = course == Course::Anew && turn.stack.driver.tool.is_none();
-                Ok(turn.has_acted || is_planned || turn.operation == Operation::Ask)
+                Ok(turn.has_acted || turn.operation == Operation::Ask || turn.lacks_outputs())
             }
         }
     }
@@ -258,8 +266,8 @@ impl Director for ApplyDirector<'_> {
         if !has_succeeded || turn.operation == Operation::Destroy {
             return Some(findings);
         }
-        let asks = *course == Course::Anew && stack.driver.tool.is_none();
-        let prints = (is_read || asks) && turn.roles.contains(&Some(StepRole::Outputs));
+        let prints =
+            (is_read || turn.lacks_outputs()) && turn.roles.contains(&Some(StepRole::Outputs));
         let outputs = match (has_acted || prints, course) {
             (true, _) => turn.outputs(),
             (false, Course::Nothing) => Ok(stack.outputs.clone()),

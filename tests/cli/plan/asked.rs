@@ -178,10 +178,10 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
     sandbox.write("/a/more", "");
     assert_eq!(sandbox.orch("state taint b").code(), 0);
     assert_snapshot!(sandbox.orch("plan").stdout, @"
-      ~ /a  update  a/more differs
-      + /b  create  tainted
+      ~   /a  update   a/more differs
+      -/+ /b  replace  tainted
 
-    Plan: 1 to create, 1 to update, 0 to replace, 0 to delete; 0 unchanged.
+    Plan: 0 to create, 1 to update, 1 to replace, 0 to delete; 0 unchanged.
     ");
 }
 

@@ -135,7 +135,8 @@ fn a_plan_warns_of_what_stays_and_runs_after_what_goes() {
         "the nearest is enough"
     );
     // What the tool knows of does not exist.
-    sandbox.write("/b/says", "exit 0");
+    let nothing = "echo '{\"exists\": false}' > \"$ORCH_ANSWER\"";
+    sandbox.write("/b/says", nothing);
     assert_eq!(warnings("--match a --match b"), [stays("/c", "/a")]);
     assert_eq!(warnings(""), Vec::<String>::new());
     sandbox.write("/b/says", "exit 2");
