@@ -178,7 +178,7 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
     sandbox.write("/a/more", "");
     assert_eq!(sandbox.orch("state taint b").code(), 0);
     assert_snapshot!(sandbox.orch("plan").stdout, @"
-      ~   /a  update   a/more differs
+        ~ /a  update   a/more differs
       -/+ /b  replace  tainted
 
     Plan: 0 to create, 1 to update, 1 to replace, 0 to delete; 0 unchanged.
