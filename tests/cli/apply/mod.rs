@@ -5,6 +5,7 @@ mod carried_out;
 mod conditional;
 mod destroy;
 mod file;
+mod partial;
 mod recorded;
 mod resume;
 mod stale;

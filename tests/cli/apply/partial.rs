@@ -1,0 +1,118 @@
+//! What is left where a part has been done: by an attempt that failed, by others, or by nobody.
+
+use super::{
+    acts, applied, declare, done, entry, fails, hook, log, unhook, want, with_state, world,
+};
+
+/// What a driver's step does that fails once although it has done its work.
+const DONE_AND_FAILED: &str = "[ -e $ORCH_ROOT/../once ] || { touch $ORCH_ROOT/../once; \
+cat $ORCH_PLAN_FILE > $world/$name; exit 1; }";
+
+#[test]
+fn what_was_applied_stays_on_record_if_its_outputs_cannot_be_asked_for() {
+    let repository = with_state(&[("/a", "")]);
+    declare(&repository, "/a", "driver = \"fragile\"");
+    repository.write(
+        "/fragile.orch.hcl",
+        "driver \"fragile\" {\n  apply = [\"sh\", \"-c\", \"rm printer; echo 1 > ../../world/a\"]\n  outputs = [\"./printer\"]\n}\n",
+    );
+    repository.write_program("/a/printer", "#!/bin/sh\n");
+    repository.commit();
+    let said = fails(
+        &repository,
+        "apply --auto-approve -X",
+        1,
+        "could not be started",
+    );
+    assert!(world(&repository, "a").is_some(), "{said}");
+    let last = entry(&repository, "/a")["last"].clone();
+    assert_eq!(last["outcome"], "failed", "{last}");
+}
+
+#[test]
+fn an_attempt_that_failed_may_have_changed_the_outputs() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    repository.write(
+        "/retry.orch.hcl",
+        "orch {\n  config {\n    run {\n      retry {\n        attempts = 2\n        on_exit = [1]\n        backoff = \"0s\"\n      }\n    }\n  }\n}\n",
+    );
+    repository.write("/b/uses", "a");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    want(&repository, "/a", "2");
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "apply", "a", DONE_AND_FAILED);
+    log(&repository);
+    done(&repository, "apply ../saved");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+    assert_ne!(entry(&repository, "/a")["outputs"], serde_json::Value::Null);
+}
+
+#[test]
+fn what_others_have_done_of_a_plan_may_have_changed_the_outputs() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    repository.write("/b/uses", "a");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    want(&repository, "/a", "2");
+    done(&repository, "plan -o ../saved");
+    done(&repository, "apply --auto-approve --match a");
+    log(&repository);
+    done(&repository, "apply ../saved");
+    assert_eq!(acts(&repository), ["apply update b"]);
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+}
+
+#[test]
+fn what_is_planned_again_keeps_its_outputs_on_record() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    let before = entry(&repository, "/b")["outputs"].clone();
+    assert!(before.is_object(), "{before}");
+    want(&repository, "/a", "2");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(entry(&repository, "/b")["outputs"], before);
+}
+
+#[test]
+fn a_driver_that_asks_to_replace_is_refused_even_if_new_changes_are_allowed() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    repository.write("/b/uses", "a");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    want(&repository, "/a", "2");
+    hook(
+        &repository,
+        "plan",
+        "b",
+        "[ \"$(cat $world/a)\" = 1 ] || { echo '{\"action\":\"replace\"}' > $ORCH_ANSWER; exit 2; }",
+    );
+    let said = fails(&repository, "apply --auto-approve", 1, "asks to replace it");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:1"), "{said}");
+}
+
+#[test]
+fn what_is_only_put_on_record_waits_for_what_it_runs_after() {
+    let repository = with_state(&[("/a", ""), ("/c", "driver = \"none\"\n  after = [\"/a\"]")]);
+    hook(&repository, "apply", "a", "exit 1");
+    fails(&repository, "apply --auto-approve", 1, "failed /a");
+    assert_eq!(entry(&repository, "/c"), serde_json::Value::Null);
+    unhook(&repository, "apply", "a");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(entry(&repository, "/c")["last"]["outcome"], "succeeded");
+}
+
+#[test]
+fn a_destroy_takes_off_the_record_only_what_does_not_exist() {
+    let repository = applied(&[("/a", ""), ("/b", "driver = \"none\""), ("/c", "")]);
+    declare(&repository, "/c", "mode = \"read\"");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    // A status alone says only that nothing differs.
+    hook(&repository, "plan", "a", "exit 0");
+    fails(&repository, "destroy --auto-approve", 4, "1 destroy");
+    done(&repository, "destroy --auto-approve --allow-destroy=1");
+    assert_eq!(world(&repository, "a"), None);
+    for (stack, is_there) in [("/a", false), ("/b", true), ("/c", true)] {
+        assert_eq!(!entry(&repository, stack).is_null(), is_there, "{stack}");
+    }
+}
