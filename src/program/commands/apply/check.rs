@@ -45,16 +45,13 @@ impl Carrying<'_> {
         let mut progress = self.progress.clone();
         let mut document = None;
         if loaded.project.settings.state.is_some() {
-            document = Some(match lock {
-                Some(lock) => {
-                    lock.look_again(&mut loaded)?;
-                    lock.document().clone()
-                }
-                None => {
-                    let mut read = loaded.read_and_digest(Counted::default())?;
-                    follow_moves(&loaded.project.stacks, &mut read);
-                    read
-                }
+            document = Some(if let Some(lock) = lock {
+                lock.look_again(&mut loaded)?;
+                lock.document().clone()
+            } else {
+                let mut read = loaded.read_and_digest(Counted::default())?;
+                follow_moves(&loaded.project.stacks, &mut read);
+                read
             });
             // What is on record counts more than what happened on this machine.
             progress.done.clear();
