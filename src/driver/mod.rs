@@ -9,6 +9,7 @@ mod backend;
 mod command;
 mod outputs;
 mod partial;
+mod steering;
 mod terraform;
 mod value;
 
@@ -23,6 +24,7 @@ pub use self::backend::backend_of_tool;
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
 pub use self::outputs::{BadOutputs, Outputs};
 pub use self::partial::leaves_out;
+pub use self::steering::steering;
 pub use self::terraform::{BadPlan, read_plan};
 
 /// A tool that `orch` knows.

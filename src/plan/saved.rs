@@ -3,6 +3,8 @@
 //! The file has the plan, what it rests on, and the plans of the tools. It has no commands: these are the
 //! tree's, so a file cannot bring any along.
 
+mod consistency;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -91,6 +93,9 @@ pub enum SavedPlanError {
         /// Who wrote it.
         orch: String,
     },
+    /// It contradicts itself: how, in words.
+    #[error("`plan.json` in it contradicts itself: {0}")]
+    Inconsistent(String),
 }
 
 impl SavedPlan {
@@ -121,7 +126,7 @@ impl SavedPlan {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, or is not a plan that this version knows.
+    /// If the file cannot be read, is not a plan that this version knows, or contradicts itself.
     pub fn read(file: &Path) -> Result<(Self, Archive), SavedPlanError> {
         #[derive(Deserialize)]
         struct Head {
@@ -135,7 +140,9 @@ impl SavedPlan {
         if format > u64::from(FORMAT) {
             return Err(SavedPlanError::Newer { format, orch });
         }
-        Ok((serde_json::from_slice(&json)?, archive))
+        let saved: SavedPlan = serde_json::from_slice(&json)?;
+        consistency::check(&saved, archive.plans()).map_err(SavedPlanError::Inconsistent)?;
+        Ok((saved, archive))
     }
 
     /// Returns what the entry of a stack rests on.

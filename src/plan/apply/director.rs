@@ -129,7 +129,11 @@ impl<'p> ApplyDirector<'p> {
         }
         let is_work = match turn.attempt.course {
             Course::Nothing => false,
-            Course::AsShown | Course::Unplanned => true,
+            Course::AsShown => {
+                turn.check_shown_plan().map_err(Failure::Refused)?;
+                true
+            }
+            Course::Unplanned => true,
             Course::Anew => {
                 let has_changes = step.changes.is_some_and(|changes| changes.has_changes);
                 let answer = turn.answer(has_changes).map_err(Failure::Refused)?;
@@ -223,7 +227,8 @@ impl Director for ApplyDirector<'_> {
         }
         match turn.roles[step.step] {
             Some(StepRole::Init) => Ok(self.init && step.attempt == 1 || turn.needs_init()),
-            Some(StepRole::Plan | StepRole::Show) => Ok(course == Course::Anew),
+            Some(StepRole::Plan) => Ok(course == Course::Anew),
+            Some(StepRole::Show) => Ok(matches!(course, Course::Anew | Course::AsShown)),
             None => self.is_work(number, step),
             Some(StepRole::Act) => {
                 let is_work = self.is_work(number, step)?;

@@ -6,6 +6,7 @@
 
 mod changed;
 mod director;
+mod shown_plan;
 mod within;
 
 use std::collections::BTreeMap;

@@ -131,7 +131,8 @@ pub(super) fn unreadable(file: &Path, error: SavedPlanError) -> ProgramError {
     let kind = match &error {
         SavedPlanError::Archive(ReadError::Refused { .. })
         | SavedPlanError::Damaged(_)
-        | SavedPlanError::Newer { .. } => ErrorKind::Configuration,
+        | SavedPlanError::Newer { .. }
+        | SavedPlanError::Inconsistent(_) => ErrorKind::Configuration,
         SavedPlanError::Archive(_) => ErrorKind::External,
     };
     let file = file.display().to_string();

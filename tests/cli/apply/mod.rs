@@ -9,6 +9,7 @@ mod partial;
 mod recorded;
 mod resume;
 mod stale;
+mod tampered;
 mod terraform;
 
 use std::fs;

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use orch::driver::steering;
 use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{
@@ -37,7 +38,7 @@ use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
 use crate::program::console;
-use crate::program::error::Result;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 const PLAN_EXAMPLES: &str = "\
@@ -135,6 +136,22 @@ impl PlanningArgs {
     /// Returns how many tools run at once.
     pub(super) fn jobs(&self) -> NonZeroUsize {
         self.parallel.unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// Refuses words that make another plan than the one that is shown.
+    fn check_extra(&self) -> Result<()> {
+        let mut words = self.extra.iter();
+        let Some(option) = words.find_map(|word| steering(word)) else {
+            return Ok(());
+        };
+        let instead = match option {
+            "destroy" => "use `--destroy` before the `--`",
+            "refresh-only" => "use `orch plan --refresh-only`",
+            "out" => "`orch plan -o FILE` writes the plans of all stacks to a file",
+            _ => "`orch plan --format json` prints the plan as JSON",
+        };
+        let message = format!("`-{option}` cannot be given to the tools: orch decides on it");
+        Err(ProgramError::usage(message).hint(instead))
     }
 }
 
@@ -263,6 +280,7 @@ pub(super) fn planned(
     chdir: &[PathBuf],
     request: &PlanRequest<'_>,
 ) -> Result<ControlFlow<ExitStatus, Planned>> {
+    request.planning.check_extra()?;
     let filters = Filters::new(chdir, request.select)?;
     let reads = Reads::for_selection(request.select)
         .with_listing()

@@ -1,0 +1,171 @@
+//! Whether a plan from a file agrees with itself: what is shown must be all that is carried out.
+//!
+//! Anybody may have made the file, or changed it. Its digests tell nothing about that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{SavedPlan, SavedStack};
+use crate::driver::steering;
+use crate::path::StackPath;
+use crate::plan::entry::{Action, PlanEntry, PlanMode};
+use crate::plan::planned::PlannedOperation;
+use crate::printable::printable;
+
+/// Checks a plan from a file that has the plans of so many tools.
+///
+/// # Errors
+///
+/// If it contradicts itself: in words.
+pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
+    let plan = &saved.plan;
+    if let Some(failed) = plan.failed.first() {
+        let stack = name(&failed.stack);
+        return Err(format!("the tool of {stack} has failed"));
+    }
+    if let Some(stack) = out_of_order(plan.entries.iter().map(|entry| &entry.stack)) {
+        return Err(format!("the entry of {stack} is not in its place"));
+    }
+    if let Some(stack) = out_of_order(saved.stacks.iter().map(|it| &it.stack)) {
+        return Err(format!(
+            "what the entry of {stack} rests on is not in its place"
+        ));
+    }
+    for entry in &plan.entries {
+        check_entry(entry, plan.mode)?;
+    }
+    check_stacks(&plan.entries, &saved.stacks)?;
+    check_plans(&saved.stacks, n_plans)?;
+    check_operations(&plan.entries, &plan.operations)?;
+    let mut words = saved.extra.iter();
+    match words.find_map(|word| steering(&word.0)) {
+        None => Ok(()),
+        Some(option) => Err(format!(
+            "its words for the tools have `-{option}`, which makes another plan than the one that is shown"
+        )),
+    }
+}
+
+fn name(stack: &StackPath) -> String {
+    format!("`{}`", printable(stack.as_str()))
+}
+
+/// Returns the first stack that does not come after the one before it.
+fn out_of_order<'a>(stacks: impl Iterator<Item = &'a StackPath> + Clone) -> Option<String> {
+    let mut pairs = stacks.clone().zip(stacks.skip(1));
+    pairs.find(|(a, b)| a >= b).map(|(_, stack)| name(stack))
+}
+
+/// Checks that a plan of this mode can have an entry.
+fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
+    let stack = name(&entry.stack);
+    let action = entry.action;
+    if entry.blocked.is_some() && action != Action::NoOp {
+        let action = action.word();
+        return Err(format!(
+            "the entry of {stack} is blocked, and says `{action}`"
+        ));
+    }
+    let fits = match mode {
+        PlanMode::Normal => action != Action::Delete,
+        PlanMode::Destroy => matches!(action, Action::Delete | Action::NoOp | Action::Read),
+        PlanMode::RefreshOnly => matches!(action, Action::NoOp | Action::Read),
+    };
+    if !fits {
+        let (action, mode) = (action.word(), mode.word());
+        return Err(format!(
+            "the entry of {stack} says `{action}`, and the mode of the plan is `{mode}`"
+        ));
+    }
+    if mode != PlanMode::Normal && !entry.after.is_empty() {
+        let mode = mode.word();
+        return Err(format!(
+            "the entry of {stack} is decided later, and the mode of the plan is `{mode}`"
+        ));
+    }
+    if !entry.is_planned && !entry.is_undecided() {
+        return Err(format!(
+            "the entry of {stack} is neither planned nor decided later"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that exactly what may be carried out has something that it rests on.
+fn check_stacks(entries: &[PlanEntry], stacks: &[SavedStack]) -> Result<(), String> {
+    let by_stack: BTreeMap<&StackPath, &PlanEntry> =
+        entries.iter().map(|entry| (&entry.stack, entry)).collect();
+    for of_stack in stacks {
+        let stack = name(&of_stack.stack);
+        match by_stack.get(&of_stack.stack) {
+            None => return Err(format!("{stack} is carried out, and has no entry")),
+            Some(entry) if entry.blocked.is_some() => {
+                return Err(format!("{stack} is carried out, and its entry is blocked"));
+            }
+            Some(_) => {}
+        }
+    }
+    let known: BTreeSet<&StackPath> = stacks.iter().map(|it| &it.stack).collect();
+    let is_carried_out = |entry: &&PlanEntry| {
+        entry.blocked.is_none() && (entry.action != Action::NoOp || entry.is_undecided())
+    };
+    let mut carried_out = entries.iter().filter(is_carried_out);
+    match carried_out.find(|entry| !known.contains(&entry.stack)) {
+        None => Ok(()),
+        Some(entry) => Err(format!(
+            "nothing says what the entry of {} rests on",
+            name(&entry.stack)
+        )),
+    }
+}
+
+/// Checks that each stack has a plan of its tool for itself.
+fn check_plans(stacks: &[SavedStack], n_plans: usize) -> Result<(), String> {
+    let mut used = BTreeSet::new();
+    for of_stack in stacks {
+        let Some(plan) = of_stack.plan else { continue };
+        let stack = name(&of_stack.stack);
+        if plan >= n_plans {
+            return Err(format!("the plan {plan} of {stack} is not in the file"));
+        }
+        if !used.insert(plan) {
+            return Err(format!(
+                "the plan {plan} of {stack} is that of another stack too"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the operations are those of the entries.
+fn check_operations(entries: &[PlanEntry], operations: &[PlannedOperation]) -> Result<(), String> {
+    let of_entries = entries.iter().flat_map(|entry| {
+        let kinds: &[bool] = match entry.action {
+            Action::Delete => &[true],
+            Action::Replace => &[false, true],
+            Action::Create | Action::Update => &[false],
+            Action::NoOp | Action::Adopt | Action::Read => &[],
+        };
+        kinds.iter().map(|&destroys| (&entry.stack, destroys))
+    });
+    let mut expected: Vec<(&StackPath, bool)> = of_entries.collect();
+    let mut found: Vec<(&StackPath, bool)> = operations
+        .iter()
+        .map(|it| (&it.stack, it.destroys))
+        .collect();
+    expected.sort_unstable();
+    found.sort_unstable();
+    if expected == found {
+        return Ok(());
+    }
+    let mut pairs = expected.iter().zip(&found);
+    let differing = pairs.find(|(a, b)| a != b).map(|(a, b)| a.min(b));
+    let shorter = expected.len().min(found.len());
+    let differing = differing.or_else(|| expected.get(shorter).or_else(|| found.get(shorter)));
+    let stack = differing.map(|(stack, _)| name(stack)).unwrap_or_default();
+    Err(format!(
+        "the operations on {stack} are not those of its entry"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

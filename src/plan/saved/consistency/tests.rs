@@ -1,0 +1,217 @@
+use super::*;
+use crate::plan::entry::{Reason, ReasonSource};
+use crate::plan::{Condition, FailedAsk, Plan, RequestedOptions};
+use crate::record::journal::Argument;
+
+fn path(stack: &str) -> StackPath {
+    serde_json::from_value(stack.into()).unwrap()
+}
+
+fn entry(stack: &str, action: Action) -> PlanEntry {
+    PlanEntry {
+        stack: path(stack),
+        action,
+        reason: Reason::new(ReasonSource::State, "not recorded"),
+        counts: None,
+        resources: Vec::new(),
+        is_complete: true,
+        is_planned: true,
+        after: Condition::default(),
+        blocked: None,
+        previous_path: None,
+        source_commit: None,
+    }
+}
+
+fn on(stack: &str, destroys: bool) -> PlannedOperation {
+    let stack = path(stack);
+    PlannedOperation { stack, destroys }
+}
+
+fn rests_on(stack: &str, plan: Option<usize>) -> SavedStack {
+    SavedStack {
+        stack: path(stack),
+        driver: "fake".to_owned(),
+        inputs: None,
+        order: String::new(),
+        record: None,
+        records_before: None,
+        backend: None,
+        outputs_before: None,
+        outputs: None,
+        changes: None,
+        plan,
+    }
+}
+
+/// A plan with an entry of each kind: its file has two plans.
+fn consistent() -> SavedPlan {
+    let mut blocked = entry("/b", Action::NoOp);
+    blocked.blocked = Some("another backend than recorded".to_owned());
+    let mut undecided = entry("/d", Action::NoOp);
+    undecided.after.stacks.push(path("/a"));
+    undecided.is_planned = false;
+    let plan = Plan {
+        id: "x".to_owned(),
+        mode: PlanMode::Normal,
+        options: RequestedOptions::default(),
+        commit: None,
+        state: None,
+        entries: vec![
+            entry("/a", Action::Update),
+            blocked,
+            entry("/c", Action::Replace),
+            undecided,
+            entry("/e", Action::Adopt),
+            entry("/f", Action::NoOp),
+            entry("/g", Action::NoOp),
+        ],
+        operations: vec![on("/c", true), on("/a", false), on("/c", false)],
+        relaxed: Vec::new(),
+        failed: Vec::new(),
+        without_driver: 0,
+    };
+    let stacks = vec![
+        rests_on("/a", Some(1)),
+        rests_on("/c", Some(0)),
+        rests_on("/d", None),
+        rests_on("/e", None),
+        rests_on("/f", None),
+    ];
+    SavedPlan::new(plan, stacks)
+}
+
+#[test]
+fn a_plan_that_agrees_with_itself_is_accepted() {
+    assert_eq!(check(&consistent(), 2), Ok(()));
+    let mut destroys = consistent();
+    destroys.plan.mode = PlanMode::Destroy;
+    destroys.plan.entries = vec![
+        entry("/a", Action::Delete),
+        entry("/b", Action::NoOp),
+        entry("/c", Action::Read),
+    ];
+    destroys.plan.operations = vec![on("/a", true)];
+    destroys.stacks = vec![rests_on("/a", None), rests_on("/c", None)];
+    assert_eq!(check(&destroys, 0), Ok(()));
+    let mut looks = destroys;
+    looks.plan.mode = PlanMode::RefreshOnly;
+    looks.plan.entries[0].action = Action::NoOp;
+    looks.plan.operations.clear();
+    assert_eq!(check(&looks, 0), Ok(()));
+}
+
+#[test]
+fn a_plan_that_contradicts_itself_is_refused() {
+    type Change = fn(&mut SavedPlan);
+    let cases: [(Change, &str); 24] = [
+        (
+            |saved| {
+                let (stack, why) = (path("/a"), String::new());
+                saved.plan.failed.push(FailedAsk { stack, why });
+            },
+            "the tool of `/a` has failed",
+        ),
+        (
+            |saved| saved.plan.entries.swap(0, 1),
+            "the entry of `/a` is not in its place",
+        ),
+        (
+            |saved| saved.plan.entries.insert(1, entry("/a", Action::NoOp)),
+            "the entry of `/a` is not in its place",
+        ),
+        (
+            |saved| saved.stacks.swap(0, 1),
+            "what the entry of `/a` rests on is not in its place",
+        ),
+        (
+            |saved| saved.stacks.insert(1, rests_on("/a", None)),
+            "what the entry of `/a` rests on is not in its place",
+        ),
+        (
+            |saved| saved.stacks.clear(),
+            "nothing says what the entry of `/a` rests on",
+        ),
+        (
+            |saved| drop(saved.stacks.remove(2)),
+            "nothing says what the entry of `/d` rests on",
+        ),
+        (
+            |saved| drop(saved.stacks.remove(3)),
+            "nothing says what the entry of `/e` rests on",
+        ),
+        (
+            |saved| saved.stacks.insert(1, rests_on("/b", None)),
+            "`/b` is carried out, and its entry is blocked",
+        ),
+        (
+            |saved| saved.stacks.push(rests_on("/x\u{1b}", None)),
+            "`/x\\u{1b}` is carried out, and has no entry",
+        ),
+        (
+            |saved| saved.plan.entries[0].blocked = Some(String::new()),
+            "the entry of `/a` is blocked, and says `update`",
+        ),
+        (
+            |saved| saved.stacks[0].plan = Some(2),
+            "the plan 2 of `/a` is not in the file",
+        ),
+        (
+            |saved| saved.stacks[1].plan = Some(1),
+            "the plan 1 of `/c` is that of another stack too",
+        ),
+        (
+            |saved| saved.plan.entries[0].action = Action::Delete,
+            "the entry of `/a` says `delete`, and the mode of the plan is `normal`",
+        ),
+        (
+            |saved| saved.plan.mode = PlanMode::Destroy,
+            "the entry of `/a` says `update`, and the mode of the plan is `destroy`",
+        ),
+        (
+            |saved| saved.plan.mode = PlanMode::RefreshOnly,
+            "the entry of `/a` says `update`, and the mode of the plan is `refresh-only`",
+        ),
+        (
+            |saved| {
+                saved.plan.mode = PlanMode::Destroy;
+                saved.plan.entries.drain(..3);
+            },
+            "the entry of `/d` is decided later, and the mode of the plan is `destroy`",
+        ),
+        (
+            |saved| saved.plan.entries[0].is_planned = false,
+            "the entry of `/a` is neither planned nor decided later",
+        ),
+        (
+            |saved| drop(saved.plan.operations.pop()),
+            "the operations on `/c` are not those of its entry",
+        ),
+        (
+            |saved| saved.plan.operations.push(on("/a", false)),
+            "the operations on `/a` are not those of its entry",
+        ),
+        (
+            |saved| saved.plan.operations.push(on("/f", true)),
+            "the operations on `/f` are not those of its entry",
+        ),
+        (
+            |saved| saved.plan.operations[1].destroys = true,
+            "the operations on `/a` are not those of its entry",
+        ),
+        (
+            |saved| saved.plan.operations.clear(),
+            "the operations on `/a` are not those of its entry",
+        ),
+        (
+            |saved| saved.extra.push(Argument("-destroy".into())),
+            "its words for the tools have `-destroy`",
+        ),
+    ];
+    for (change, expected) in cases {
+        let mut saved = consistent();
+        change(&mut saved);
+        let found = check(&saved, 2).unwrap_err();
+        assert!(found.starts_with(expected), "{expected}: {found}");
+    }
+}

@@ -1,0 +1,185 @@
+//! Plans in files that somebody has changed: what they show must be what they do.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use rawzip::ZipArchiveWriter;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{acts, applied, assert_tidy, done, fails, log, want, world};
+use crate::support::{Repository, Sandbox};
+
+fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().fold(String::new(), |mut digits, byte| {
+        write!(digits, "{byte:02x}").unwrap();
+        digits
+    })
+}
+
+/// Returns the contents of a plan in a file, whose entries are stored as they are: `plan.json`, the plans of
+/// the tools, the list of both.
+fn contents(file: &[u8]) -> Vec<Vec<u8>> {
+    let mut contents = Vec::new();
+    let at = |offset: usize, bytes: usize| {
+        let number = file[offset..offset + bytes].iter().rev();
+        number.fold(0_usize, |number, byte| number << 8 | usize::from(*byte))
+    };
+    let mut next = file.windows(4).position(|it| it == b"PK\x01\x02").unwrap();
+    while file[next..].starts_with(b"PK\x01\x02") {
+        let (size, local) = (at(next + 24, 4), at(next + 42, 4));
+        let begin = local + 30 + at(local + 26, 2) + at(local + 28, 2);
+        contents.push(file[begin..begin + size].to_vec());
+        next += 46 + at(next + 28, 2) + at(next + 30, 2) + at(next + 32, 2);
+    }
+    contents
+}
+
+/// Returns the file of such contents, without the list, with digests that are right.
+fn forged(contents: &[Vec<u8>]) -> Vec<u8> {
+    let mut zip = ZipArchiveWriter::new(Vec::new());
+    let mut put = |name: &str, content: &[u8]| {
+        use std::io::Write as _;
+        let entry = zip.new_file(name).unix_permissions(0o100_600);
+        let (mut entry, config) = entry.start().unwrap();
+        let mut out = config.wrap(&mut entry);
+        out.write_all(content).unwrap();
+        let (_, descriptor) = out.finish().unwrap();
+        entry.finish(descriptor).unwrap();
+    };
+    let mut list = Vec::new();
+    for (index, content) in contents.iter().enumerate() {
+        let name = match index {
+            0 => "plan.json".to_owned(),
+            _ => format!("plans/{}", index - 1),
+        };
+        put(&name, content);
+        list.push(json!({"name": name, "size": content.len(), "sha256": sha256(content)}));
+    }
+    let list = json!({ "entries": list }).to_string();
+    put("manifest.json", list.as_bytes());
+    zip.set_comment(format!("orch plan 1 sha256:{}", sha256(list.as_bytes())));
+    zip.finish().unwrap()
+}
+
+/// Writes `/bad`: `/saved` with a change of `plan.json` and of the plans of the tools.
+fn tamper(sandbox: &Sandbox, change: impl FnOnce(&mut Value, &mut [Vec<u8>])) {
+    let mut contents = contents(&fs::read(sandbox.path("/saved")).unwrap());
+    contents.pop();
+    let mut plan: Value = serde_json::from_slice(&contents[0]).unwrap();
+    change(&mut plan, &mut contents[1..]);
+    contents[0] = plan.to_string().into_bytes();
+    sandbox.write("/bad", forged(&contents));
+}
+
+/// A project with `/a` to update, `/b` to update after it, and `/c` to update; the plan is in `/saved`.
+fn saved(options: &str) -> Repository {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]"), ("/c", "")]);
+    repository.write("/.gitignore", "/saved\n/bad\n");
+    for stack in ["/a", "/b", "/c"] {
+        want(&repository, stack, "2");
+    }
+    done(&repository, &format!("plan -o saved {options}"));
+    log(&repository);
+    repository
+}
+
+#[test]
+fn a_plan_is_carried_out_if_it_is_only_packed_anew() {
+    let repository = saved("");
+    tamper(&repository, |_, _| {});
+    done(&repository, "apply bad");
+    assert_eq!(
+        acts(&repository),
+        ["apply update a", "apply update b", "apply update c"]
+    );
+}
+
+#[test]
+fn a_plan_that_shows_something_else_than_it_does_is_refused() {
+    type Change = fn(&mut Value);
+    let cases: [(&str, Change); 12] = [
+        ("mode", |saved| {
+            saved["plan"]["mode"] = "destroy".into();
+            for entry in saved["plan"]["entries"].as_array_mut().unwrap() {
+                entry["action"] = "no-op".into();
+            }
+        }),
+        ("rests on", |saved| saved["stacks"] = json!([])),
+        ("blocked", |saved| {
+            saved["plan"]["entries"][0]["blocked"] = "another backend".into();
+        }),
+        ("blocked", |saved| {
+            let entry = &mut saved["plan"]["entries"][0];
+            entry["blocked"] = "another backend".into();
+            entry["action"] = "no-op".into();
+        }),
+        ("not in its place", |saved| {
+            let entries = saved["plan"]["entries"].as_array_mut().unwrap();
+            entries.push(entries[0].clone());
+        }),
+        ("plan 7", |saved| saved["stacks"][0]["plan"] = 7.into()),
+        ("plan 1", |saved| saved["stacks"][0]["plan"] = 1.into()),
+        ("not in its place", |saved| {
+            saved["stacks"].as_array_mut().unwrap().reverse();
+        }),
+        ("`delete`", |saved| {
+            saved["plan"]["entries"][2]["action"] = "delete".into();
+        }),
+        ("operations", |saved| {
+            saved["plan"]["operations"] = json!([])
+        }),
+        ("`-destroy`", |saved| saved["extra"] = json!(["--destroy"])),
+        ("has failed", |saved| {
+            saved["plan"]["failed"] = json!([{"stack": "/a", "why": ""}]);
+        }),
+    ];
+    let repository = saved("");
+    let before = repository.read(super::DOCUMENT);
+    for (said, change) in cases {
+        tamper(&repository, |plan, _| change(plan));
+        for command in ["show bad", "apply bad --allow-destroy=9"] {
+            let output = fails(&repository, command, 3, "contradicts itself");
+            assert!(output.contains(said), "{said}: {output}");
+        }
+        assert_eq!(log(&repository), [""; 0], "{said}");
+        assert_eq!(repository.read(super::DOCUMENT), before, "{said}");
+    }
+    done(&repository, "apply saved");
+    assert_eq!(world(&repository, "a").as_deref(), Some("2"));
+    assert_tidy(&repository);
+}
+
+#[test]
+fn a_plan_to_destroy_that_brings_something_forward_is_refused() {
+    let repository = saved("--destroy");
+    tamper(&repository, |saved, _| {
+        saved["plan"]["entries"][1]["action"] = "no-op".into();
+        saved["plan"]["entries"][1]["after"]["stacks"] = json!(["/a"]);
+    });
+    fails(
+        &repository,
+        "apply bad --allow-destroy=3",
+        3,
+        "decided later",
+    );
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
+fn the_tools_get_no_words_that_make_another_plan() {
+    let repository = applied(&[("/a", "")]);
+    let cases = [
+        ("plan -- -destroy", "--destroy"),
+        ("plan -- --refresh-only", "--refresh-only"),
+        ("plan -- -lock=false -out=x", "-o FILE"),
+        ("plan -- -json", "--format json"),
+        ("apply --auto-approve -- -destroy", "--destroy"),
+        ("destroy --auto-approve -- -out x", "-o FILE"),
+    ];
+    for (command, instead) in cases {
+        fails(&repository, command, 64, instead);
+    }
+    assert_eq!(log(&repository), [""; 0]);
+}
