@@ -276,7 +276,7 @@ fn github_shows_a_plan_and_applies_it_after_a_squash() {
     assert_eq!(output.code(), 0, "{output}");
     assert_eq!(
         provider.asked(),
-        ["/app: init", "/app: apply", "/app: output"]
+        ["/app: init", "/app: show", "/app: apply", "/app: output"]
     );
     assert_eq!(provider.live("app"), "# 2\n");
 }
@@ -397,6 +397,7 @@ fn gitlab_shows_a_plan_and_applies_it_after_a_squash() {
     curl https://gitlab/api/v4/projects/1/pipelines/5/jobs?scope=success
     curl https://gitlab/api/v4/projects/1/jobs/7/artifacts/plan
     /app: init
+    /app: show
     /app: apply
     ");
     fs::remove_file(provider.outside("broken")).unwrap();

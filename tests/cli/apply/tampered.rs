@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::process::Command;
 
 use rawzip::ZipArchiveWriter;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{acts, applied, assert_tidy, done, fails, log, want, world};
-use crate::support::{Repository, Sandbox};
+use super::{acts, applied, assert_tidy, declare, done, fails, log, want, world};
+use crate::support::{Repository, Sandbox, skipped};
 
 fn sha256(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
@@ -26,7 +27,9 @@ fn contents(file: &[u8]) -> Vec<Vec<u8>> {
         let number = file[offset..offset + bytes].iter().rev();
         number.fold(0_usize, |number, byte| number << 8 | usize::from(*byte))
     };
-    let mut next = file.windows(4).position(|it| it == b"PK\x01\x02").unwrap();
+    // The plans of the tools may be archives themselves.
+    let end = file.windows(4).rposition(|it| it == b"PK\x05\x06").unwrap();
+    let mut next = at(end + 16, 4);
     while file[next..].starts_with(b"PK\x01\x02") {
         let (size, local) = (at(next + 24, 4), at(next + 42, 4));
         let begin = local + 30 + at(local + 26, 2) + at(local + 28, 2);
@@ -182,4 +185,84 @@ fn the_tools_get_no_words_that_make_another_plan() {
         fails(&repository, command, 64, instead);
     }
     assert_eq!(log(&repository), [""; 0]);
+}
+
+/// A project of real Terraform with a stack, `/net`, that is to be updated; nothing where there is no
+/// Terraform.
+fn with_terraform() -> Option<Repository> {
+    if Command::new("terraform").arg("version").output().is_err() {
+        skipped("there is no terraform on the PATH");
+        return None;
+    }
+    let sandbox = Sandbox::new("");
+    sandbox.write("/.gitignore", "*.tfstate*\n.terraform*\n/saved\n/bad\n");
+    declare(&sandbox, "/net", "");
+    sandbox.write("/net/main.tf", resource(1));
+    let repository = Repository::of(sandbox);
+    done(&repository, "apply --auto-approve");
+    repository.write("/net/main.tf", resource(2));
+    repository.commit();
+    Some(repository)
+}
+
+fn resource(input: u32) -> String {
+    format!("resource \"terraform_data\" \"a\" {{\n  input = {input}\n}}\n")
+}
+
+/// Returns whether the resource exists with this input.
+fn has(repository: &Repository, input: u32) -> bool {
+    let state: Value = serde_json::from_str(&repository.read("/net/terraform.tfstate")).unwrap();
+    state["resources"][0]["instances"][0]["attributes"]["input"]["value"] == input
+}
+
+#[test]
+fn only_the_plan_of_a_tool_that_is_shown_is_applied() {
+    let Some(repository) = with_terraform() else {
+        return;
+    };
+    // Made by hand, by the same tool of the same state.
+    let make = |option: &str| {
+        let mut terraform = Command::new("terraform");
+        let output = terraform
+            .args(["plan", "-input=false", "-out=../../made", option])
+            .current_dir(repository.path("/net"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        fs::read(repository.outside().join("made")).unwrap()
+    };
+    let another = "/net: failed: the plan in the file is not the one that is shown";
+    for option in ["-destroy", "-replace=terraform_data.a", "-refresh-only"] {
+        let made = make(option);
+        // What has begun is not begun again: each time there is a new plan.
+        done(&repository, "plan -o saved");
+        tamper(&repository, |_, plans| plans[0].clone_from(&made));
+        fails(&repository, "apply bad", 1, another);
+        assert!(has(&repository, 1), "{option}");
+    }
+    done(&repository, "plan -o saved");
+    done(&repository, "apply saved");
+    assert!(has(&repository, 2));
+}
+
+#[test]
+fn what_is_shown_of_a_plan_of_a_tool_is_all_of_it() {
+    let Some(repository) = with_terraform() else {
+        return;
+    };
+    let another = "/net: failed: the plan in the file is not the one that is shown";
+    type Change = fn(&mut Value);
+    let cases: [Change; 3] = [
+        |entry| entry["resources"] = json!([]),
+        |entry| entry["counts"]["change"] = 0.into(),
+        |entry| entry["resources"][0]["address"] = "terraform_data.b".into(),
+    ];
+    for change in cases {
+        done(&repository, "plan -o saved");
+        tamper(&repository, |saved, _| {
+            change(&mut saved["plan"]["entries"][0])
+        });
+        fails(&repository, "apply bad", 1, another);
+        assert!(has(&repository, 1));
+    }
 }
