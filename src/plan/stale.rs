@@ -9,16 +9,16 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::saved::{SavedPlan, SavedStack};
-use super::upstream::Upstream;
+use super::upstream::{Upstream, outputs_digest};
 use crate::change::{InputDigests, Pairs};
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::entry::{Action, PlanEntry, PlanMode};
 use crate::printable::printable;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
 use crate::selection::graph::{Graph, Towards};
-use crate::state::document::{Document, Entry, INTERRUPTED, Inputs};
+use crate::state::document::{Action as Written, Document, Entry, INTERRUPTED, Inputs};
 
 /// What is there now.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +42,8 @@ pub struct Grounds<'a> {
     pairs: Option<Pairs<'a>>,
     order: Upstream,
     records: Option<Upstream>,
+    /// The outputs that are on record, once anybody has asked for them.
+    outputs: Option<Upstream>,
 }
 
 /// Why a plan does not hold any more.
@@ -128,6 +130,8 @@ impl fmt::Display for Stale {
 pub struct Progress {
     /// What has been done, by stack and operation.
     pub done: BTreeSet<(StackPath, OperationKey)>,
+    /// What journals say has been done, where what is on record counts more.
+    pub told: BTreeSet<(StackPath, OperationKey)>,
     /// Whether it has begun, as far as is known.
     pub has_begun: bool,
 }
@@ -171,11 +175,34 @@ fn mark(entry: &Entry) -> String {
     format!("{applied:?} {last:?} {is_tainted}")
 }
 
+/// Returns whether a mark is of a stack that was tainted.
+fn shows_taint(mark: &str) -> bool {
+    mark.ends_with(" true")
+}
+
+/// Returns what a plan did last with a stack, if nobody else has done anything since.
+fn last_of_plan<'e>(entry: &'e Entry, plan: &str) -> Option<&'e Written> {
+    let intent = entry.intent.as_ref();
+    let intent = intent.map(|intent| (intent.plan.as_deref(), &intent.action));
+    let last = entry.last.as_ref();
+    let last = last.map(|last| (last.plan.as_deref(), &last.action));
+    let (of, action) = intent.or(last)?;
+    (of == Some(plan)).then_some(action)
+}
+
 /// Returns whether the last that was done with a stack belongs to a plan.
 fn is_of_plan(entry: &Entry, plan: &str) -> bool {
-    let intent = entry.intent.as_ref().map(|intent| intent.plan.as_deref());
-    let last = entry.last.as_ref().map(|last| last.plan.as_deref());
-    intent.or(last).flatten() == Some(plan)
+    last_of_plan(entry, plan).is_some()
+}
+
+/// Returns whether the last that was done with a stack has succeeded.
+fn is_settled(entry: &Entry) -> bool {
+    entry.has_succeeded() && entry.intent.is_none()
+}
+
+/// Returns the serial of the document that a plan was made with.
+fn serial(saved: &SavedPlan) -> u64 {
+    saved.plan.state.as_ref().map_or(0, |state| state.serial)
 }
 
 impl<'a> Grounds<'a> {
@@ -200,6 +227,7 @@ impl<'a> Grounds<'a> {
             present,
             pairs,
             records,
+            outputs: None,
         }
     }
 
@@ -283,6 +311,7 @@ impl<'a> Grounds<'a> {
                 }
             }
         }
+        self.add_silent(saved, &here, &entries, progress);
         for (of_stack, stack) in here {
             stale.extend(self.check_stack(saved, of_stack, stack, driver, progress));
         }
@@ -326,35 +355,149 @@ impl<'a> Grounds<'a> {
         }
         let plan = &saved.plan.id;
         let path = &of_stack.stack;
-        let mut add = |operation| progress.done.insert((path.clone(), operation));
-        let destroys = matches!(action, Action::Delete | Action::Replace);
+        let destroys = destroys(saved, action);
         let Some(entry) = self.entry(stack) else {
-            // Nobody but a destroy, or who says that nothing exists, removes an entry.
-            if destroys && of_stack.record.is_some() {
-                add(OperationKey::Destroy);
+            if destroys && self.is_destroyed(saved, of_stack, progress) {
+                progress.done.insert((path.clone(), OperationKey::Destroy));
             }
             return;
         };
-        progress.has_begun |= is_of_plan(entry, plan);
+        let mut add = |operation| progress.done.insert((path.clone(), operation));
         let applied = entry.applied.as_ref();
         let is_ours = applied.is_some_and(|applied| applied.plan.as_deref() == Some(plan));
-        let is_settled = entry.has_succeeded() && entry.intent.is_none();
-        progress.has_begun |= is_ours;
-        if is_ours && is_settled && is_of_plan(entry, plan) {
-            add(OperationKey::Apply);
-            if action == Action::Replace {
+        let last = last_of_plan(entry, plan);
+        if last == Some(&Written::Apply) {
+            // What is destroyed and made anew is destroyed first.
+            if action == Action::Replace && (is_ours || applied.is_none()) {
                 add(OperationKey::Destroy);
             }
+            if is_settled(entry) && entry.tainted.is_none() {
+                add(OperationKey::Apply);
+            }
+        }
+        progress.has_begun |= is_ours || last.is_some();
+        if last.is_some() || destroys || entry.tainted.is_some() {
             return;
         }
-        if destroys || Some(mark(entry)) == of_stack.record || entry.tainted.is_some() {
+        if Some(mark(entry)) == of_stack.record {
             return;
         }
         let inputs = applied.and_then(|applied| applied.inputs.as_ref());
         let is_same = inputs.is_some_and(|inputs| same(of_stack.inputs.as_ref(), inputs));
-        if is_same && is_settled {
-            add(OperationKey::Apply);
+        if is_same && is_settled(entry) {
+            progress.done.insert((path.clone(), OperationKey::Apply));
         }
+    }
+
+    /// Returns whether a stack that is not on record was destroyed since the plan was made. A record can go
+    /// without that.
+    fn is_destroyed(&self, saved: &SavedPlan, of_stack: &SavedStack, progress: &Progress) -> bool {
+        let destroy = (of_stack.stack.clone(), OperationKey::Destroy);
+        if progress.told.contains(&destroy) {
+            return true;
+        }
+        let (Some(document), Some(_)) = (self.present.document, &of_stack.record) else {
+            return false;
+        };
+        let serial = serial(saved);
+        let history = &document.history;
+        let is_known = history.first().is_some_and(|first| first.serial <= serial);
+        let mut since = history.iter().filter(|write| write.serial > serial);
+        let forgets = since
+            .clone()
+            .any(|write| ["forget", "restore"].contains(&write.what.as_str()));
+        // A run that was killed has not written yet what it has destroyed.
+        let destroys = document.lock.is_some() || since.any(|write| write.destroyed > 0);
+        is_known && !forgets && destroys
+    }
+
+    /// Adds the entries of a plan that has begun with which nothing had to be done: their records stay as
+    /// they were.
+    fn add_silent(
+        &mut self,
+        saved: &SavedPlan,
+        here: &[(&SavedStack, StackIndex)],
+        entries: &BTreeMap<&StackPath, &PlanEntry>,
+        progress: &mut Progress,
+    ) {
+        let plan = saved.plan.id.as_str();
+        let of_plan = |&(_, stack): &(&SavedStack, StackIndex)| {
+            self.entry(stack)
+                .is_some_and(|entry| is_of_plan(entry, plan))
+        };
+        if !here.iter().any(of_plan) {
+            return;
+        }
+        let has_ended = |entry: &PlanEntry| {
+            let done = |operation| progress.done.contains(&(entry.stack.clone(), operation));
+            match entry.action {
+                Action::Delete => done(OperationKey::Destroy),
+                _ => !entry.action.is_work() || done(OperationKey::Apply),
+            }
+        };
+        let all_have_ended = saved.plan.entries.iter().all(has_ended);
+        let mut silent = Vec::new();
+        for &(of_stack, stack) in here {
+            let key = (of_stack.stack.clone(), OperationKey::Apply);
+            let entry = entries.get(&of_stack.stack).copied();
+            let Some(entry) = entry.filter(|it| !it.action.is_work()) else {
+                continue;
+            };
+            if self.record(stack) != of_stack.record || progress.done.contains(&key) {
+                continue;
+            }
+            let after = &entry.after;
+            let mut named = after.stacks.iter().filter_map(|path| entries.get(path));
+            let is_decided =
+                all_have_ended || !after.has_more && named.all(|entry| has_ended(entry));
+            // What is only put on record is so before anything else happens.
+            if !entry.is_undecided() || is_decided && self.has_its_outputs(stack, plan) {
+                silent.push(key);
+            }
+        }
+        progress.done.extend(silent);
+    }
+
+    /// Returns whether a stack was applied with the outputs that are on record: then it was not planned
+    /// again, and has not failed in that.
+    fn has_its_outputs(&mut self, stack: StackIndex, plan: &str) -> bool {
+        let Present {
+            project,
+            graph,
+            document: Some(document),
+            ..
+        } = self.present
+        else {
+            return false;
+        };
+        let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
+        let is_known = before.iter().all(|relative| {
+            let entry = self.entry(relative.stack);
+            entry.is_some_and(|entry| entry.outputs.is_some() || !is_of_plan(entry, plan))
+        });
+        let applied = self.entry(stack).and_then(|entry| entry.applied.as_ref());
+        let Some(upstream) = applied.and_then(|applied| applied.upstream.as_deref()) else {
+            return false;
+        };
+        let (stacks, pairs) = (&project.stacks, self.pairs.as_ref());
+        let outputs = self.outputs.get_or_insert_with(|| {
+            let own = |stack| {
+                let entry = &document.stacks[pairs?.key(stack)?];
+                entry.outputs.as_ref().map(outputs_digest)
+            };
+            let own = stacks.iter().map(|(stack, _)| own(stack)).collect();
+            Upstream::new(graph, stacks, own)
+        });
+        is_known && outputs.of(stack) == upstream
+    }
+
+    /// Returns whether a stack was tainted since a plan was made.
+    fn is_tainted_since(&self, saved: &SavedPlan, entry: &Entry) -> bool {
+        let (Some(document), Some(taint)) = (self.present.document, &entry.tainted) else {
+            return false;
+        };
+        let mut writes = document.history.iter().rev();
+        writes.any(|write| write.serial > serial(saved) && write.at == taint.at)
     }
 
     fn check_stack(
@@ -366,11 +509,8 @@ impl<'a> Grounds<'a> {
         progress: &Progress,
     ) -> Option<Stale> {
         let path = of_stack.stack.clone();
-        let is_done = |path: &StackPath| {
-            let apply = (path.clone(), OperationKey::Apply);
-            progress.done.contains(&apply)
-        };
-        if is_done(&path) {
+        let apply = (path.clone(), OperationKey::Apply);
+        if progress.done.contains(&apply) {
             return None;
         }
         match self.inputs(stack) {
@@ -392,7 +532,12 @@ impl<'a> Grounds<'a> {
         let record = self.record(stack);
         let destroyed = (path.clone(), OperationKey::Destroy);
         let is_ours = match self.entry(stack) {
-            Some(entry) => is_of_plan(entry, plan),
+            Some(entry) => {
+                let saw_taint = of_stack.record.as_deref().is_some_and(shows_taint);
+                let is_tainted = entry.tainted.is_some() && !saw_taint;
+                let is_tainted = is_tainted || self.is_tainted_since(saved, entry);
+                is_of_plan(entry, plan) && !is_tainted
+            }
             None => progress.done.contains(&destroyed),
         };
         if record != of_stack.record && !is_ours {
@@ -413,7 +558,7 @@ impl<'a> Grounds<'a> {
         progress: &Progress,
     ) -> Option<Stale> {
         let plan = saved.plan.id.as_str();
-        let serial = saved.plan.state.as_ref().map_or(0, |state| state.serial);
+        let serial = serial(saved);
         let stacks = &self.present.project.stacks;
         let is_ours = |stack: StackIndex| {
             let path = &stacks[stack].path;
@@ -428,7 +573,12 @@ impl<'a> Grounds<'a> {
         let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
         let mut has_newer = false;
         for relative in before {
-            let newer = self.entry(relative.stack).is_some_and(|entry| {
+            let entry = self.entry(relative.stack);
+            if entry.is_some_and(|entry| self.is_tainted_since(saved, entry)) {
+                let other = stacks[relative.stack].path.clone();
+                return Some(Stale::Before(path, Some(other)));
+            }
+            let newer = entry.is_some_and(|entry| {
                 let applied = entry.applied.as_ref().map_or(0, |applied| applied.serial);
                 let last = entry.last.as_ref().map_or(0, |last| last.serial);
                 applied > serial || last > serial || entry.intent.is_some()
@@ -443,6 +593,12 @@ impl<'a> Grounds<'a> {
         let explains = has_newer || progress.done.iter().any(is_destroyed);
         (!explains).then_some(Stale::Before(path, None))
     }
+}
+
+/// Returns whether the entry of a stack means that it goes, for good or to be made anew.
+fn destroys(saved: &SavedPlan, action: Action) -> bool {
+    let is_gone = saved.plan.mode == PlanMode::Destroy && action == Action::NoOp;
+    is_gone || matches!(action, Action::Delete | Action::Replace)
 }
 
 /// Returns whether inputs are those of a plan.

@@ -240,3 +240,112 @@ fn a_killed_apply_is_told_with_the_way_out() {
     assert!(!said.contains("orch run --resume"), "{said}");
     assert!(said.contains("`orch apply FILE --resume`"), "{said}");
 }
+
+/// Asserts that a plan in a file that is carried out has nothing left to do.
+#[track_caller]
+fn is_carried_out(repository: &Repository) {
+    log(repository);
+    for again in ["apply ../saved", "apply ../saved --resume"] {
+        let said = done(repository, again);
+        assert!(said.contains("there is nothing to do"), "{said}");
+    }
+    assert_eq!(log(repository), [""; 0]);
+}
+
+#[test]
+fn a_taint_is_not_lost_when_a_plan_goes_on() {
+    for (failing, other) in [("b", "a"), ("b", "b"), ("b", "c")] {
+        let repository = applied(&CHAIN);
+        for path in ["/a", "/b", "/c"] {
+            want(&repository, path, "2");
+        }
+        done(&repository, "plan -o ../saved");
+        hook(&repository, "apply", failing, "exit 1");
+        fails(&repository, "apply ../saved", 1, "/b");
+        unhook(&repository, "apply", failing);
+        done(&repository, &format!("state taint {other}"));
+        log(&repository);
+        let said = format!("/{other}: what is on record of it has changed");
+        fails(&repository, "apply ../saved --resume", 4, &said);
+        assert_eq!(log(&repository), [""; 0]);
+    }
+}
+
+#[test]
+fn a_replace_of_a_taint_goes_on() {
+    let repository = applied(&CHAIN);
+    done(&repository, "state taint b");
+    done(&repository, "plan --allow-destroy=1 -o ../saved");
+    hook(&repository, "destroy", "b", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/b");
+    unhook(&repository, "destroy", "b");
+    resumed(&repository, &["destroy delete b", "apply create b"]);
+}
+
+#[test]
+fn a_replace_does_not_destroy_again_what_has_failed_in_its_second_half() {
+    for repository in [applied(&CHAIN), project(&CHAIN)] {
+        done(&repository, "apply --auto-approve");
+        let plan = "plan --replace b --allow-destroy=1 -o ../saved";
+        done(&repository, plan);
+        hook(&repository, "apply", "b", "exit 1");
+        fails(&repository, "apply ../saved", 1, "/b");
+        log(&repository);
+        fails(&repository, "apply ../saved --resume", 1, "/b");
+        assert_eq!(acts(&repository), ["apply create b"]);
+        unhook(&repository, "apply", "b");
+        log(&repository);
+        resumed(&repository, &["apply create b"]);
+    }
+}
+
+#[test]
+fn what_was_decided_without_work_is_done() {
+    for repository in [applied(&CHAIN), project(&CHAIN)] {
+        done(&repository, "apply --auto-approve");
+        want(&repository, "/a", "2");
+        let plan = done(&repository, "plan -o ../saved");
+        assert!(plan.contains("? /b  decided after /a"), "{plan}");
+        hook(&repository, "outputs", "a", "echo '{\"id\":\"1\"}'; exit");
+        done(&repository, "apply ../saved");
+        is_carried_out(&repository);
+    }
+}
+
+#[test]
+fn what_could_not_be_decided_is_not_done() {
+    for driver in ["", "driver = \"mute\""] {
+        let repository = applied(&[("/a", driver), ("/b", "after = [\"/a\"]")]);
+        want(&repository, "/a", "2");
+        done(&repository, "plan -o ../saved");
+        let deletes = "echo '{\"remove\":1}' > $ORCH_ANSWER; exit 2";
+        hook(&repository, "plan", "b", deletes);
+        for command in ["apply ../saved", "apply ../saved --resume"] {
+            let said = "/b: failed: has changes that the plan does not show";
+            fails(&repository, command, 1, said);
+        }
+        unhook(&repository, "plan", "b");
+        done(&repository, "apply ../saved --resume");
+        assert_eq!(acts(&repository), ["apply update a"]);
+        is_carried_out(&repository);
+    }
+}
+
+#[test]
+fn a_stack_of_which_nothing_was_there_is_destroyed_once() {
+    let repository = applied(&CHAIN);
+    std::fs::remove_file(repository.outside().join("world/c")).unwrap();
+    done(&repository, "plan --destroy --allow-destroy=2 -o ../saved");
+    done(&repository, "apply ../saved");
+    assert_eq!(entry(&repository, "/c"), Value::Null);
+    is_carried_out(&repository);
+}
+
+#[test]
+fn what_needs_no_record_does_not_go_on() {
+    let repository = applied(&CHAIN);
+    want(&repository, "/c", "2");
+    done(&repository, "plan --full -o ../saved");
+    done(&repository, "apply ../saved");
+    is_carried_out(&repository);
+}

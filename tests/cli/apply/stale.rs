@@ -2,7 +2,7 @@
 
 use super::{
     STATE, acts, applied, change_document, declare, done, entry, fails, log, project, want,
-    with_state,
+    with_state, world,
 };
 use crate::support::Repository;
 
@@ -267,4 +267,37 @@ fn what_others_have_destroyed_is_done() {
     log(&repository);
     done(&repository, "apply ../saved");
     assert_eq!(acts(&repository), ["destroy delete a", "destroy delete c"]);
+}
+
+#[test]
+fn what_was_forgotten_since_is_not_destroyed() {
+    for plan in [
+        "plan --replace c --allow-destroy=1 -o ../saved",
+        "plan --destroy --allow-destroy=3 -o ../saved",
+    ] {
+        let repository = applied(&[("/a", ""), ("/c", ""), ("/d", "")]);
+        done(&repository, plan);
+        done(&repository, "state forget c");
+        refused(&repository, &["/c: what is on record of it has changed"]);
+        assert!(world(&repository, "c").is_some(), "{plan}");
+        // Somebody else destroys another one: that says nothing about this one.
+        let other = "destroy --auto-approve --allow-destroy=1 --match d";
+        done(&repository, other);
+        log(&repository);
+        let said = "/c: what is on record of it has changed";
+        fails(&repository, "apply ../saved", 4, said);
+        assert_eq!(log(&repository), [""; 0]);
+    }
+}
+
+#[test]
+fn what_a_stack_runs_after_was_tainted_since() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    want(&repository, "/b", "2");
+    done(&repository, "plan -o ../saved");
+    done(&repository, "state taint a");
+    refused(
+        &repository,
+        &["/b: it runs after /a, whose record has changed"],
+    );
 }

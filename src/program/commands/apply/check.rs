@@ -54,7 +54,7 @@ impl Carrying<'_> {
                 read
             });
             // What is on record counts more than what happened on this machine.
-            progress.done.clear();
+            progress.told = std::mem::take(&mut progress.done);
         }
         self.check(&loaded, document.as_ref(), &mut progress)?;
         Ok(Ok(Now {
