@@ -11,6 +11,9 @@ use sha2::{Digest as _, Sha256};
 use super::{acts, applied, assert_tidy, declare, done, fails, log, want, world};
 use crate::support::{Repository, Sandbox, skipped};
 
+/// A change of `plan.json`, or of an entry in it.
+type Change = fn(&mut Value);
+
 fn sha256(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().fold(String::new(), |mut digits, byte| {
@@ -101,7 +104,6 @@ fn a_plan_is_carried_out_if_it_is_only_packed_anew() {
 
 #[test]
 fn a_plan_that_shows_something_else_than_it_does_is_refused() {
-    type Change = fn(&mut Value);
     let cases: [(&str, Change); 12] = [
         ("mode", |saved| {
             saved["plan"]["mode"] = "destroy".into();
@@ -131,7 +133,7 @@ fn a_plan_that_shows_something_else_than_it_does_is_refused() {
             saved["plan"]["entries"][2]["action"] = "delete".into();
         }),
         ("operations", |saved| {
-            saved["plan"]["operations"] = json!([])
+            saved["plan"]["operations"] = json!([]);
         }),
         ("`-destroy`", |saved| saved["extra"] = json!(["--destroy"])),
         ("has failed", |saved| {
@@ -221,7 +223,7 @@ fn only_the_plan_of_a_tool_that_is_shown_is_applied() {
         return;
     };
     // Made by hand, by the same tool of the same state.
-    let make = |option: &str| {
+    let plan_with = |option: &str| {
         let mut terraform = Command::new("terraform");
         let output = terraform
             .args(["plan", "-input=false", "-out=../../made", option])
@@ -233,7 +235,7 @@ fn only_the_plan_of_a_tool_that_is_shown_is_applied() {
     };
     let another = "/net: failed: the plan in the file is not the one that is shown";
     for option in ["-destroy", "-replace=terraform_data.a", "-refresh-only"] {
-        let made = make(option);
+        let made = plan_with(option);
         // What has begun is not begun again: each time there is a new plan.
         done(&repository, "plan -o saved");
         tamper(&repository, |_, plans| plans[0].clone_from(&made));
@@ -251,7 +253,6 @@ fn what_is_shown_of_a_plan_of_a_tool_is_all_of_it() {
         return;
     };
     let another = "/net: failed: the plan in the file is not the one that is shown";
-    type Change = fn(&mut Value);
     let cases: [Change; 3] = [
         |entry| entry["resources"] = json!([]),
         |entry| entry["counts"]["change"] = 0.into(),
@@ -260,9 +261,38 @@ fn what_is_shown_of_a_plan_of_a_tool_is_all_of_it() {
     for change in cases {
         done(&repository, "plan -o saved");
         tamper(&repository, |saved, _| {
-            change(&mut saved["plan"]["entries"][0])
+            change(&mut saved["plan"]["entries"][0]);
         });
         fails(&repository, "apply bad", 1, another);
         assert!(has(&repository, 1));
     }
+}
+
+#[test]
+fn a_plan_of_a_tool_that_makes_something_is_no_plan_to_destroy() {
+    let Some(repository) = with_terraform() else {
+        return;
+    };
+    let kept = |options: &str| {
+        done(&repository, &format!("plan -o saved {options}"));
+        let contents = contents(&fs::read(repository.path("/saved")).unwrap());
+        let plan: Value = serde_json::from_slice(&contents[0]).unwrap();
+        (plan["plan"]["entries"][0].clone(), contents[1].clone())
+    };
+    let (update, made) = kept("");
+    kept("--destroy");
+    tamper(&repository, |saved, plans| {
+        let entry = &mut saved["plan"]["entries"][0];
+        for shown in ["counts", "resources"] {
+            entry[shown] = update[shown].clone();
+        }
+        plans[0] = made;
+    });
+    let another = "/net (destroy): failed: the plan in the file is not the one that is shown";
+    fails(&repository, "apply bad --allow-destroy=1", 1, another);
+    assert!(has(&repository, 1));
+    kept("--destroy");
+    done(&repository, "apply saved --allow-destroy=1");
+    let state = repository.read("/net/terraform.tfstate");
+    assert!(!state.contains("terraform_data"), "{state}");
 }
