@@ -186,6 +186,28 @@ fn a_part_of_a_plan_leaves_what_was_applied_as_it_was() {
 }
 
 #[test]
+fn a_part_of_a_plan_is_done_once() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    repository.write(
+        "/net/more.tf",
+        "resource \"terraform_data\" \"one\" {\n}\nresource \"terraform_data\" \"two\" {\n}\n",
+    );
+    repository.commit();
+    let target = "-- -target=terraform_data.one";
+    done(
+        &repository,
+        &format!("plan --match net -o ../saved {target}"),
+    );
+    done(&repository, "apply ../saved");
+    for again in ["apply ../saved", "apply ../saved --resume"] {
+        let said = done(&repository, again);
+        assert!(said.contains("there is nothing to do"), "{said}");
+    }
+}
+
+#[test]
 fn a_replace_destroys_and_makes_anew() {
     let Some(repository) = project(STATE) else {
         return;

@@ -1,0 +1,172 @@
+//! What has been done of a plan, as far as the document tells.
+
+use std::collections::BTreeMap;
+
+use super::{Grounds, OperationKey, Present, Progress};
+use super::{is_of_plan, is_settled, last_of_plan, mark, same, serial};
+use crate::path::StackPath;
+use crate::plan::entry::{Action, PlanEntry, PlanMode};
+use crate::plan::saved::{SavedPlan, SavedStack};
+use crate::plan::upstream::{Upstream, outputs_digest};
+use crate::project::stack::StackIndex;
+use crate::selection::graph::Towards;
+use crate::state::document::Action as Written;
+
+impl Grounds<'_> {
+    /// Adds what the document says has been done of the entry of a stack: by this plan, or by somebody else
+    /// with the same inputs.
+    pub(super) fn add_done(
+        &self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        stack: StackIndex,
+        action: Action,
+        progress: &mut Progress,
+    ) {
+        if self.present.document.is_none() {
+            return;
+        }
+        let plan = &saved.plan.id;
+        let path = &of_stack.stack;
+        let destroys = destroys(saved, action);
+        let Some(entry) = self.entry(stack) else {
+            if destroys && self.is_destroyed(saved, of_stack, progress) {
+                progress.done.insert((path.clone(), OperationKey::Destroy));
+            }
+            return;
+        };
+        let mut add = |operation| progress.done.insert((path.clone(), operation));
+        let applied = entry.applied.as_ref();
+        let is_ours = applied.is_some_and(|applied| applied.plan.as_deref() == Some(plan));
+        let last = last_of_plan(entry, plan);
+        if last == Some(&Written::Apply) {
+            // What is destroyed and made anew is destroyed first.
+            if action == Action::Replace && (is_ours || applied.is_none()) {
+                add(OperationKey::Destroy);
+            }
+            if is_settled(entry) && entry.tainted.is_none() {
+                add(OperationKey::Apply);
+            }
+        }
+        progress.has_begun |= is_ours || last.is_some();
+        if last.is_some() || destroys || entry.tainted.is_some() {
+            return;
+        }
+        if Some(mark(entry)) == of_stack.record {
+            return;
+        }
+        let inputs = applied.and_then(|applied| applied.inputs.as_ref());
+        let is_same = inputs.is_some_and(|inputs| same(of_stack.inputs.as_ref(), inputs));
+        if is_same && is_settled(entry) {
+            progress.done.insert((path.clone(), OperationKey::Apply));
+        }
+    }
+
+    /// Returns whether a stack that is not on record was destroyed since the plan was made. A record can go
+    /// without that.
+    fn is_destroyed(&self, saved: &SavedPlan, of_stack: &SavedStack, progress: &Progress) -> bool {
+        let destroy = (of_stack.stack.clone(), OperationKey::Destroy);
+        if progress.told.contains(&destroy) {
+            return true;
+        }
+        let (Some(document), Some(_)) = (self.present.document, &of_stack.record) else {
+            return false;
+        };
+        let serial = serial(saved);
+        let history = &document.history;
+        let is_known = history.first().is_some_and(|first| first.serial <= serial);
+        let mut since = history.iter().filter(|write| write.serial > serial);
+        let forgets = since
+            .clone()
+            .any(|write| ["forget", "restore"].contains(&write.what.as_str()));
+        // A run that was killed has not written yet what it has destroyed.
+        let destroys = document.lock.is_some() || since.any(|write| write.destroyed > 0);
+        is_known && !forgets && destroys
+    }
+
+    /// Adds the entries of a plan that has begun with which nothing had to be done: their records stay as
+    /// they were.
+    pub(super) fn add_silent(
+        &mut self,
+        saved: &SavedPlan,
+        here: &[(&SavedStack, StackIndex)],
+        entries: &BTreeMap<&StackPath, &PlanEntry>,
+        progress: &mut Progress,
+    ) {
+        let plan = saved.plan.id.as_str();
+        let of_plan = |&(_, stack): &(&SavedStack, StackIndex)| {
+            self.entry(stack)
+                .is_some_and(|entry| is_of_plan(entry, plan))
+        };
+        if !here.iter().any(of_plan) {
+            return;
+        }
+        let has_ended = |entry: &PlanEntry| {
+            let done = |operation| progress.done.contains(&(entry.stack.clone(), operation));
+            match entry.action {
+                Action::Delete => done(OperationKey::Destroy),
+                _ => !entry.action.is_work() || done(OperationKey::Apply),
+            }
+        };
+        let all_have_ended = saved.plan.entries.iter().all(has_ended);
+        let mut silent = Vec::new();
+        for &(of_stack, stack) in here {
+            let key = (of_stack.stack.clone(), OperationKey::Apply);
+            let entry = entries.get(&of_stack.stack).copied();
+            let Some(entry) = entry.filter(|it| !it.action.is_work()) else {
+                continue;
+            };
+            if self.record(stack) != of_stack.record || progress.done.contains(&key) {
+                continue;
+            }
+            let after = &entry.after;
+            let mut named = after.stacks.iter().filter_map(|path| entries.get(path));
+            let is_decided =
+                all_have_ended || !after.has_more && named.all(|entry| has_ended(entry));
+            // What is only put on record is so before anything else happens.
+            if !entry.is_undecided() || is_decided && self.has_its_outputs(stack, plan) {
+                silent.push(key);
+            }
+        }
+        progress.done.extend(silent);
+    }
+
+    /// Returns whether a stack was applied with the outputs that are on record: then it was not planned
+    /// again, and has not failed in that.
+    fn has_its_outputs(&mut self, stack: StackIndex, plan: &str) -> bool {
+        let Present {
+            project,
+            graph,
+            document: Some(document),
+            ..
+        } = self.present
+        else {
+            return false;
+        };
+        let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
+        let is_known = before.iter().all(|relative| {
+            let entry = self.entry(relative.stack);
+            entry.is_some_and(|entry| entry.outputs.is_some() || !is_of_plan(entry, plan))
+        });
+        let applied = self.entry(stack).and_then(|entry| entry.applied.as_ref());
+        let Some(upstream) = applied.and_then(|applied| applied.upstream.as_deref()) else {
+            return false;
+        };
+        let (stacks, pairs) = (&project.stacks, self.pairs.as_ref());
+        let outputs = self.outputs.get_or_insert_with(|| {
+            let own = |stack| {
+                let entry = &document.stacks[pairs?.key(stack)?];
+                entry.outputs.as_ref().map(outputs_digest)
+            };
+            let own = stacks.iter().map(|(stack, _)| own(stack)).collect();
+            Upstream::new(graph, stacks, own)
+        });
+        is_known && outputs.of(stack) == upstream
+    }
+}
+
+/// Returns whether the entry of a stack means that it goes, for good or to be made anew.
+fn destroys(saved: &SavedPlan, action: Action) -> bool {
+    let is_gone = saved.plan.mode == PlanMode::Destroy && action == Action::NoOp;
+    is_gone || matches!(action, Action::Delete | Action::Replace)
+}
