@@ -255,3 +255,17 @@ fn sensitive_outputs_go_on_record_without_their_values() {
     let document = repository.read(super::DOCUMENT);
     assert!(!document.contains("hunter2"), "{document}");
 }
+
+#[test]
+fn what_is_to_be_replaced_and_does_not_exist_is_made() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    done(&repository, "apply --auto-approve");
+    std::fs::remove_file(repository.path("/app/terraform.tfstate")).unwrap();
+    let plan = done(&repository, "plan --replace app -o ../saved");
+    assert!(plan.contains("+ /app  create  --replace"), "{plan}");
+    assert!(!plan.contains("+0 ~0 -0"), "{plan}");
+    done(&repository, "apply ../saved");
+    assert_eq!(input(&repository, "/app"), 1);
+}

@@ -103,7 +103,14 @@ pub(super) fn settle(
                     .map(|(action, reason)| Decided {
                         action,
                         reason: placed(loaded, needed.subject, action, reason),
-                        answer: answer.clone(),
+                        // Of a plan to destroy, nothing is left where nothing exists.
+                        answer: match (asked, action) {
+                            (Asked::Delete, Action::Create) => Answer {
+                                is_complete: true,
+                                ..Answer::default()
+                            },
+                            _ => answer.clone(),
+                        },
                     })
                     .map_err(|problem| problem.to_string()),
                 Some(Err(why)) => Err(why.clone()),
