@@ -22,7 +22,7 @@ impl ChangedOutputs {
         }
     }
 
-    /// Says whether the outputs of a stack with work have changed.
+    /// Notes whether the outputs of a stack with work have changed.
     pub(super) fn set(&mut self, stack: StackIndex, has_changed: bool) {
         self.known[stack.get()] = Some(has_changed);
     }

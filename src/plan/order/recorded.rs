@@ -132,8 +132,8 @@ impl<'d> Record<'d> {
     /// entry counts for the stack of the tree that it belongs to, wherever that lies now; constraints hold
     /// through stacks that are gone.
     ///
-    /// A stack of the tree that is not on record may exist all the same, so it counts with what it declares
-    /// in the tree, as if that were recorded next. What is on record may name it, too. Without a document,
+    /// A stack of the tree that is not on record may still exist. Its declarations in the tree count as the
+    /// newest record. What is on record may name it, too. Without a document,
     /// that is all stacks.
     pub fn new(project: &Project, tree: &Graph, document: Option<&'d Document>) -> Self {
         match document {

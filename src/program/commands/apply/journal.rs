@@ -6,8 +6,6 @@ use orch::folder::GuardedFolder;
 use orch::path::StackPath;
 use orch::plan::stale::{OperationKey, Progress};
 use orch::record::journal::{Runs, StackState};
-use serde::Deserialize as _;
-use serde::de::value::StrDeserializer;
 
 /// Returns how far a plan has been carried out, as far as runs on this machine tell.
 pub(super) fn progress(root: &Path, plan: &str) -> Progress {
@@ -24,7 +22,7 @@ pub(super) fn progress(root: &Path, plan: &str) -> Progress {
             continue;
         };
         for stack in &record.stacks {
-            let Some(path) = path(&stack.path) else {
+            let Some(path) = StackPath::parse(&stack.path) else {
                 continue;
             };
             let is_waiting = matches!(stack.state, StackState::Waiting | StackState::LeftOut);
@@ -42,10 +40,4 @@ pub(super) fn progress(root: &Path, plan: &str) -> Progress {
         }
     }
     progress
-}
-
-/// Returns the path of a stack, as a journal has it.
-fn path(written: &str) -> Option<StackPath> {
-    let written = StrDeserializer::<serde::de::value::Error>::new(written);
-    StackPath::deserialize(written).ok()
 }

@@ -78,7 +78,7 @@ impl Todo<'_> {
         with_turns.chain(self.records.iter().map(|it| it.stack))
     }
 
-    /// Leaves out the stacks that are on record as they are: others may have been asked all the same.
+    /// Drops the stacks whose record is already up to date: `--full` asks these too.
     pub(super) fn leave_out_what_is_on_record(
         &mut self,
         project: &Project,
