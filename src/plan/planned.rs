@@ -157,6 +157,14 @@ pub struct FailedAsk {
 }
 
 impl Plan {
+    /// Returns the entry of a stack.
+    pub fn entry(&self, stack: &StackPath) -> Option<&PlanEntry> {
+        let found = self
+            .entries
+            .binary_search_by(|entry| entry.stack.cmp(stack));
+        found.ok().map(|position| &self.entries[position])
+    }
+
     /// Returns whether there is anything to apply.
     pub fn is_applyable(&self) -> bool {
         let is_work = |entry: &PlanEntry| entry.blocked.is_none() && entry.action != Action::NoOp;

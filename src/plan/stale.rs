@@ -5,7 +5,7 @@
 
 mod done;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
 use crate::change::{InputDigests, Pairs};
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::entry::Action;
 use crate::printable::printable;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
@@ -288,16 +288,10 @@ impl<'a> Grounds<'a> {
             return Err(stale);
         }
         let mut stale = Vec::new();
-        let entries: BTreeMap<&StackPath, &PlanEntry> = saved
-            .plan
-            .entries
-            .iter()
-            .map(|entry| (&entry.stack, entry))
-            .collect();
         // First what is done: then others do not wait for it.
         let mut here = Vec::new();
         for of_stack in &saved.stacks {
-            let entry = entries.get(&of_stack.stack).copied();
+            let entry = saved.plan.entry(&of_stack.stack);
             let action = entry.map_or(Action::NoOp, |entry| entry.action);
             let has_turn =
                 entry.is_some_and(|entry| entry.action.is_work() || entry.is_undecided());
@@ -313,7 +307,7 @@ impl<'a> Grounds<'a> {
                 }
             }
         }
-        self.add_silent(saved, &here, &entries, progress);
+        self.add_silent(saved, &here, progress);
         for (of_stack, stack) in here {
             stale.extend(self.check_stack(saved, of_stack, stack, driver, progress));
         }

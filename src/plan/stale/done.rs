@@ -1,10 +1,7 @@
 //! What has been done of a plan, as far as the document tells.
 
-use std::collections::BTreeMap;
-
 use super::{Grounds, OperationKey, Present, Progress};
 use super::{is_of_plan, is_settled, last_of_plan, mark, same, serial};
-use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
 use crate::plan::saved::{SavedPlan, SavedStack};
 use crate::plan::upstream::{Upstream, outputs_digest};
@@ -90,7 +87,6 @@ impl Grounds<'_> {
         &mut self,
         saved: &SavedPlan,
         here: &[(&SavedStack, StackIndex)],
-        entries: &BTreeMap<&StackPath, &PlanEntry>,
         progress: &mut Progress,
     ) {
         let plan = saved.plan.id.as_str();
@@ -112,7 +108,7 @@ impl Grounds<'_> {
         let mut silent = Vec::new();
         for &(of_stack, stack) in here {
             let key = (of_stack.stack.clone(), OperationKey::Apply);
-            let entry = entries.get(&of_stack.stack).copied();
+            let entry = saved.plan.entry(&of_stack.stack);
             let Some(entry) = entry.filter(|it| !it.action.is_work()) else {
                 continue;
             };
@@ -120,7 +116,10 @@ impl Grounds<'_> {
                 continue;
             }
             let after = &entry.after;
-            let mut named = after.stacks.iter().filter_map(|path| entries.get(path));
+            let mut named = after
+                .stacks
+                .iter()
+                .filter_map(|path| saved.plan.entry(path));
             let is_decided =
                 all_have_ended || !after.has_more && named.all(|entry| has_ended(entry));
             // What is only put on record is so before anything else happens.

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use orch::change::Pairs;
 use orch::driver::{Driver, Outputs};
-use orch::path::StackPath;
 use orch::plan::apply::{ApplyStack, Shown};
-use orch::plan::entry::{Action, Asked, PlanEntry, PlanMode};
+use orch::plan::entry::{Action, Asked, PlanMode};
 use orch::plan::order::Work;
 use orch::plan::stale::{OperationKey, Progress};
 use orch::plan::upstream::Upstream;
@@ -151,12 +150,6 @@ fn todo<'p>(
     document: Option<&Document>,
     progress: &Progress,
 ) -> Todo<'p> {
-    let entries: BTreeMap<&StackPath, &PlanEntry> = saved
-        .plan
-        .entries
-        .iter()
-        .map(|entry| (&entry.stack, entry))
-        .collect();
     let pairs = document.map(|document| Pairs::new(&project.stacks, document));
     let mut todo = Todo {
         stacks: Vec::new(),
@@ -165,7 +158,7 @@ fn todo<'p>(
         declared: Vec::new(),
     };
     for of_stack in &saved.stacks {
-        let found = entries.get(&of_stack.stack).copied();
+        let found = saved.plan.entry(&of_stack.stack);
         let stack = project.stacks.find(&of_stack.stack);
         let driver = Driver::named(project, &of_stack.driver);
         let (Some(entry), Some(stack), Some(driver)) = (found, stack, driver) else {
