@@ -120,8 +120,7 @@ impl Grounds<'_> {
                 .stacks
                 .iter()
                 .filter_map(|path| saved.plan.entry(path));
-            let is_decided =
-                all_have_ended || !after.has_more && named.all(|entry| has_ended(entry));
+            let is_decided = all_have_ended || !after.has_more && named.all(has_ended);
             // What is only put on record is so before anything else happens.
             if !entry.is_undecided() || is_decided && self.has_its_outputs(stack, plan) {
                 silent.push(key);
