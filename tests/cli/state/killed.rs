@@ -282,13 +282,13 @@ fn a_run_that_is_killed_and_recovered_has_in_its_bucket_what_its_commands_did() 
     });
 }
 
-/// Notes its run, and whether it is alone.
+/// Notes its run, and whether it is alone. Of two that are not, either may find that the other has cleared up.
 const EXCLUSIVE: &str = r#"#!/bin/sh
 cd "$ORCH_ROOT/.."
 mkdir inside || touch together
 echo "$ORCH_RUN_ID" > "ran-$ORCH_STACK_NAME"
 sleep 0.02
-rmdir inside
+rmdir inside || true
 "#;
 
 /// Lets many runs race for the lock in each round, each for a stack of its own, and takes the lock away from
