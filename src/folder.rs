@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The name of the folder.
-pub(crate) const NAME: &str = ".orch";
+pub const NAME: &str = ".orch";
 
 /// What makes git ignore it.
 const IGNORE: &str = ".gitignore";

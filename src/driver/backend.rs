@@ -123,6 +123,24 @@ pub fn backend_of_tool(
     Some(bounded(&kind, &place, &workspace))
 }
 
+/// Returns the file of a local state, given where it is according to the record: from the root of the project
+/// if it is inside. `None` if the state is not kept on this machine.
+pub fn local_state(backend: &str) -> Option<&str> {
+    let place = backend.strip_prefix("local ")?;
+    Some(place.rsplit_once('@')?.0)
+}
+
+/// Returns the workspace of a state, given where it is according to the record; `None` if it is the usual one,
+/// or if it is not chosen as Terraform's own are.
+pub fn workspace_of(backend: &str) -> Option<&str> {
+    let (kind, place) = backend.split_once(' ')?;
+    if matches!(kind, "remote" | "cloud") {
+        return None;
+    }
+    let (_, workspace) = place.rsplit_once('@')?;
+    (workspace != DEFAULT).then_some(workspace)
+}
+
 impl Driver<'_> {
     /// Returns the backend that the block of the driver names, for the stack that the namespaces are of;
     /// `None` if it names none, or nothing.

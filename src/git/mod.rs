@@ -5,7 +5,7 @@
 //! there is none, libgit2's error is reported. For the status, the order is reversed; see
 //! [`Repository::status`].
 //!
-//! Only [`Repository::fetch`] writes to the repository. This module does not know what a base or a
+//! Only [`Repository::fetch`] and [`Repository::check_out`] write to the repository. This module does not know what a base or a
 //! stack is.
 
 mod answer;
@@ -18,6 +18,7 @@ mod program;
 mod recorded;
 mod remote;
 mod tree;
+mod worktree;
 
 use std::fmt;
 use std::path::Path;
@@ -33,6 +34,7 @@ use self::program::Program;
 pub use self::recorded::{RecordedFile, RecordedMode};
 pub use self::tree::CommitTree;
 pub(crate) use self::tree::TreeScope;
+pub use self::worktree::Worktree;
 use crate::path::ProjectPath;
 use crate::project::discover;
 

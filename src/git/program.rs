@@ -45,6 +45,7 @@ const OF_PATTERNS: [&str; 3] = [
 const ALL_SUBMODULES: &str = "--ignore-submodules=none";
 
 /// The `git` program, working in one directory.
+#[derive(Clone)]
 pub(super) struct Program {
     directory: PathBuf,
 }
@@ -81,10 +82,22 @@ impl Program {
         GitCommand { command, text }
     }
 
-    fn ask(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
+    pub(super) fn ask(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         let prepared = self.prepare(arguments);
         let text = prepared.text.clone();
         let output = prepared.output()?;
+        checked(text, output)
+    }
+
+    /// Asks about things that git reads from its standard input, each with a NUL after it.
+    pub(super) fn ask_about(
+        &self,
+        arguments: &[&str],
+        requests: &[String],
+    ) -> Result<Vec<u8>, GitError> {
+        let prepared = self.prepare(arguments);
+        let text = prepared.text.clone();
+        let output = prepared.output_for(requests, "\0")?;
         checked(text, output)
     }
 

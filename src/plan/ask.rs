@@ -6,6 +6,7 @@ use std::io::{self, BufReader, ErrorKind, Read as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use super::code::{Codes, PlanStack};
 use super::commands::{ANSWER_FILE, CannotAsk, OUTPUTS_FILE, Preparation, SHOWN_FILE};
 use super::entry::Asked;
 use crate::driver::{
@@ -14,8 +15,6 @@ use crate::driver::{
 };
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
-use crate::project::environment::Environments;
-use crate::project::stack::StackIndex;
 use crate::run::execute::{Execution, Task};
 use crate::run::schedule::{Limit, OnError, Schedule};
 use crate::run::settings::RunSettings;
@@ -29,7 +28,7 @@ const MAX_ANSWER: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Question<'p> {
     /// The stack.
-    pub stack: StackIndex,
+    pub stack: PlanStack,
     /// Its driver.
     pub driver: Driver<'p>,
     /// What is asked.
@@ -96,12 +95,11 @@ pub fn folder_of(folder: &Path, number: usize) -> PathBuf {
 ///
 /// If any of that fails; then nothing is to be run.
 pub fn prepare(
-    project: &Project,
-    environments: &Environments<'_>,
+    codes: Codes<'_, '_>,
     questions: &[Question<'_>],
     options: &AskOptions<'_>,
 ) -> Result<Asking, CannotAsk> {
-    let mut preparation = Preparation::new(project, environments, options.run);
+    let mut preparation = Preparation::new(codes, options.run);
     let mut turns = Vec::with_capacity(questions.len());
     let mut attempts = Vec::with_capacity(questions.len());
     let mut tasks = Vec::with_capacity(questions.len());
@@ -113,11 +111,11 @@ pub fn prepare(
         };
         let (steps, commands): (Vec<Step>, Vec<Task>) = commands.into_iter().unzip();
         turns.push(Turn {
-            stack: project.stacks[question.stack].path.clone(),
+            stack: codes.path(question.stack).clone(),
             operation: Operation::Ask,
             steps: steps.into(),
         });
-        attempts.push(attempts_of(project, question.stack));
+        attempts.push(attempts_of(codes, question.stack));
         tasks.push(commands);
     }
     preparation.finish()?;
@@ -127,7 +125,7 @@ pub fn prepare(
     let schedule = Schedule::new(precedence, ranks).on_error(OnError::Continue);
     let settings = RunSettings::default();
     let stacks = questions.iter().map(|question| question.stack);
-    let limits = limits(project, &settings, stacks);
+    let limits = limits(codes.tree.project, &settings, stacks);
     Ok(Asking {
         execution: Execution {
             schedule: schedule.at_once(options.jobs, &limits),
@@ -140,6 +138,22 @@ pub fn prepare(
         },
         tasks,
     })
+}
+
+/// Checks that the commands of a question can be made.
+///
+/// # Errors
+///
+/// If they cannot.
+pub fn check(
+    codes: Codes<'_, '_>,
+    question: &Question<'_>,
+    options: &AskOptions<'_>,
+) -> Result<(), CannotAsk> {
+    let mut preparation = Preparation::new(codes, options.run);
+    let folder = options.folder.to_owned();
+    _ = commands(&mut preparation, question, options, folder);
+    preparation.finish()
 }
 
 /// Returns the steps of a question with their commands; `None` if something is wrong.
@@ -171,15 +185,18 @@ fn commands(
     })
 }
 
-/// Returns how many turns may run at once, as the project says of tags, given the stack of each turn.
+/// Returns how many turns may run at once, as the project says of tags, given the stack of each turn. It says
+/// nothing of stacks that were removed.
 pub(super) fn limits(
     project: &Project,
     settings: &RunSettings,
-    stacks: impl Iterator<Item = StackIndex>,
+    stacks: impl Iterator<Item = PlanStack>,
 ) -> Vec<Limit> {
     let mut turns: Vec<Vec<usize>> = vec![Vec::new(); project.stacks.len()];
     for (turn, stack) in stacks.enumerate() {
-        turns[stack.get()].push(turn);
+        if let Some(stack) = stack.here() {
+            turns[stack.get()].push(turn);
+        }
     }
     let of_turns = |limit: Limit| Limit {
         nodes: limit
@@ -194,11 +211,12 @@ pub(super) fn limits(
 }
 
 /// Returns what a turn of a driver allows its steps.
-pub(super) fn attempts_of(project: &Project, stack: StackIndex) -> Attempts {
+pub(super) fn attempts_of(codes: Codes<'_, '_>, stack: PlanStack) -> Attempts {
+    let (code, stack) = codes.of(stack);
     Attempts {
         // They are about the command of `orch run`.
         exit_codes: ExitCodes::default(),
-        ..project.attempts_of(stack)
+        ..code.project.attempts_of(stack)
     }
 }
 

@@ -7,11 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::code::{Codes, PlanStack};
 use super::entry::Asked;
+use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, StepPlan, StepRole, Words};
-use crate::project::Project;
+use crate::path::StackPath;
 use crate::project::command::words_of_list;
-use crate::project::environment::{Environment, Environments};
+use crate::project::environment::Environment;
 use crate::project::per_stack::{SharedProblem, SharedProblems};
 use crate::project::stack::StackIndex;
 use crate::run::execute::{LookupError, ProgramFinder, Task};
@@ -32,6 +34,9 @@ pub(super) const OUTPUTS_FILE: &str = "outputs.json";
 /// The variable that says where Terraform keeps its data.
 const DATA: &str = "TF_DATA_DIR";
 
+/// The variable that says which workspace Terraform uses.
+const WORKSPACE: &str = "TF_WORKSPACE";
+
 /// Why commands cannot be made.
 #[derive(Debug)]
 pub enum CannotAsk {
@@ -39,23 +44,26 @@ pub enum CannotAsk {
     Problems(Vec<SharedProblem>),
     /// Programs are missing.
     Programs(BTreeMap<LookupError, Vec<StackIndex>>),
+    /// The code of a stack that was removed cannot be used: why, in words.
+    Removed(StackPath, String),
     /// The folder cannot be written to.
     Folder(io::Error),
 }
 
 /// Makes the commands of turns; collects what is wrong.
 pub(super) struct Preparation<'a, 'p> {
-    project: &'a Project,
-    environments: &'a Environments<'p>,
+    codes: Codes<'a, 'p>,
     run: &'a str,
     finders: HashMap<OsString, ProgramFinder>,
     problems: SharedProblems,
     missing: BTreeMap<LookupError, Vec<StackIndex>>,
+    /// The first stack that was removed and whose code cannot be used, with why.
+    removed: Option<(StackPath, String)>,
 }
 
 /// Where the commands of a turn run.
 pub(super) struct Place {
-    stack: StackIndex,
+    stack: PlanStack,
     pub(super) directory: PathBuf,
     environment: Environment,
     /// The folder of the turn.
@@ -78,18 +86,14 @@ impl Place {
 
 impl<'a, 'p> Preparation<'a, 'p> {
     /// Prepares the commands of a run.
-    pub(super) fn new(
-        project: &'a Project,
-        environments: &'a Environments<'p>,
-        run: &'a str,
-    ) -> Self {
+    pub(super) fn new(codes: Codes<'a, 'p>, run: &'a str) -> Self {
         Preparation {
-            project,
-            environments,
+            codes,
             run,
             finders: HashMap::new(),
             problems: SharedProblems::default(),
             missing: BTreeMap::new(),
+            removed: None,
         }
     }
 
@@ -102,26 +106,47 @@ impl<'a, 'p> Preparation<'a, 'p> {
         if !self.missing.is_empty() {
             return Err(CannotAsk::Programs(self.missing));
         }
-        Ok(())
+        match self.removed {
+            Some((stack, why)) => Err(CannotAsk::Removed(stack, why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds what is wrong with the configuration of a stack.
+    fn add_problems(&mut self, stack: PlanStack, found: Vec<Diagnostic>) {
+        match stack {
+            PlanStack::Here(stack) => self.problems.add(stack, found),
+            PlanStack::Removed(_) => {
+                let first = found.into_iter().next();
+                let first = first.map(|diagnostic| diagnostic.message);
+                self.add_removed(stack, first.unwrap_or_default());
+            }
+        }
+    }
+
+    fn add_removed(&mut self, stack: PlanStack, why: String) {
+        let path = self.codes.path(stack);
+        self.removed.get_or_insert_with(|| (path.clone(), why));
     }
 
     /// Returns where a turn runs that has a folder; `None` if something is wrong.
     pub(super) fn place(
         &mut self,
-        stack: StackIndex,
+        stack: PlanStack,
         driver: &Driver<'_>,
         asked: Asked,
         folder: PathBuf,
     ) -> Option<Place> {
-        let mut environment = match self.environments.of_stack(stack) {
+        let (code, index) = self.codes.of(stack);
+        let mut environment = match code.environments.of_stack(index) {
             Ok(environment) => environment,
             Err(found) => {
-                self.problems.add(stack, found);
+                self.add_problems(stack, found);
                 return None;
             }
         };
-        let directory = self.project.stacks[stack].path.directory();
-        let directory = directory.to_host(&self.project.root);
+        let directory = code.project.stacks[index].path.directory();
+        let directory = directory.to_host(&code.project.root);
         let data = self.set_variables(stack, driver, asked, &folder, &mut environment);
         let initialized = driver.initialized(data.as_deref());
         Some(Place {
@@ -138,11 +163,12 @@ impl<'a, 'p> Preparation<'a, 'p> {
         let words = match step.words {
             Words::BuiltIn(words) => words,
             Words::Written(expr, extra) => {
-                let namespaces = self.environments.namespaces().of_stack(place.stack);
+                let (code, stack) = self.codes.of(place.stack);
+                let namespaces = code.environments.namespaces().of_stack(stack);
                 match words_of_list(expr, &namespaces) {
                     Ok(words) => [words, extra].concat(),
                     Err(found) => {
-                        self.problems.add(place.stack, found);
+                        self.add_problems(place.stack, found);
                         return None;
                     }
                 }
@@ -173,7 +199,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
     /// if that is not its usual place.
     fn set_variables(
         &self,
-        stack: StackIndex,
+        stack: PlanStack,
         driver: &Driver<'_>,
         asked: Asked,
         folder: &Path,
@@ -192,8 +218,13 @@ impl<'a, 'p> Preparation<'a, 'p> {
             Some(value) => value.is_some(),
             None => std::env::var_os(name).is_some(),
         };
+        let workspace = self.codes.workspace(stack);
+        let workspace = workspace.filter(|_| !is_set(WORKSPACE));
         if !is_set("TF_IN_AUTOMATION") {
             environment.insert("TF_IN_AUTOMATION".to_owned(), Some("1".to_owned()));
+        }
+        if let Some(workspace) = workspace {
+            environment.insert(WORKSPACE.to_owned(), Some(workspace.to_owned()));
         }
         // Terraform takes an empty one for none.
         if let Some(own) = environment.get(DATA) {
@@ -202,7 +233,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         if let Ok(own) = std::env::var(DATA) {
             return Some(own).filter(|own| !own.is_empty());
         }
-        let key = self.project.stacks[stack].path.key()?;
+        let key = self.codes.path(stack).key()?;
         let data = format!(".terraform/{}", file_name(key.as_str()));
         environment.insert(DATA.to_owned(), Some(data.clone()));
         Some(data)
@@ -221,7 +252,12 @@ impl<'a, 'p> Preparation<'a, 'p> {
         match finder.find(&place.directory, path.as_deref().map(OsStr::new)) {
             Ok(program) => Some(program),
             Err(error) => {
-                self.missing.entry(error).or_default().push(place.stack);
+                match place.stack {
+                    PlanStack::Here(stack) => {
+                        self.missing.entry(error).or_default().push(stack);
+                    }
+                    PlanStack::Removed(_) => self.add_removed(place.stack, error.to_string()),
+                }
                 None
             }
         }

@@ -54,6 +54,8 @@ pub enum Action {
     Delete,
     /// What exists is read, for others.
     Read,
+    /// What is on record goes off it; nothing exists any more, or it belongs to others.
+    Forget,
 }
 
 impl Action {
@@ -67,6 +69,7 @@ impl Action {
             Action::Replace => "replace",
             Action::Delete => "delete",
             Action::Read => "read",
+            Action::Forget => "forget",
         }
     }
 
@@ -142,6 +145,18 @@ impl Reason {
     }
 }
 
+/// How it is known that a stack was removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Removed {
+    /// This commit deletes its block.
+    Commit(String),
+    /// Its key is not in `for_each` any more.
+    Key,
+    /// It is not known: it is on record, and not in the tree.
+    Unproven,
+}
+
 /// What is to be done with a stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanEntry {
@@ -166,8 +181,12 @@ pub struct PlanEntry {
     pub blocked: Option<String>,
     /// The path that it has on record, if that is another one.
     pub previous_path: Option<String>,
-    /// The commit that was applied to it according to the record.
+    /// The commit that was applied to it according to the record. A stack that was removed is destroyed with
+    /// the code of this commit.
     pub source_commit: Option<String>,
+    /// How it is known that it was removed, if it is on record and not in the tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<Removed>,
 }
 
 impl PlanEntry {

@@ -5,12 +5,15 @@ pub mod archive;
 pub mod ask;
 pub mod backends;
 mod begin;
+pub mod code;
 mod commands;
+pub mod commit_code;
 mod conditions;
 pub mod entry;
 mod left_behind;
 pub mod order;
 mod planned;
+pub mod removal;
 mod saved;
 pub mod stale;
 pub mod upstream;
@@ -21,5 +24,6 @@ pub use self::conditions::{Condition, conditions};
 pub use self::left_behind::{Fate, LeftBehind, left_behind};
 pub use self::planned::{
     FailedAsk, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RequestedOptions,
+    UnplannedRemovals,
 };
 pub use self::saved::{SavedPlan, SavedPlanError, SavedProject, SavedStack, is_saved_plan};

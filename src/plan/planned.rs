@@ -36,6 +36,18 @@ pub struct Plan {
     pub failed: Vec<FailedAsk>,
     /// How many selected stacks have no driver.
     pub without_driver: usize,
+    /// What it says nothing about although it is on record and not in the tree.
+    #[serde(default)]
+    pub removals: UnplannedRemovals,
+}
+
+/// How many stacks are on record, not in the tree, and not in the plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnplannedRemovals {
+    /// Those that the selection leaves out.
+    pub out_of_scope: usize,
+    /// Those that were left out on demand.
+    pub left_out: usize,
 }
 
 /// What a plan was asked for besides its mode.

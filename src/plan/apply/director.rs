@@ -108,7 +108,12 @@ impl<'p> ApplyDirector<'p> {
         let can_plan = turn.roles.contains(&Some(StepRole::Plan));
         if turn.operation == Operation::Apply && stack.is_conditional {
             let has_work = stack.work.apply && stack.shown.action.is_some();
-            if !has_work && stack.is_planned && !self.changed.before(stack.stack) && is_first {
+            let is_unchanged = |here| !self.changed.before(here);
+            if !has_work
+                && stack.is_planned
+                && stack.stack.here().is_some_and(is_unchanged)
+                && is_first
+            {
                 return Course::Nothing;
             }
         } else if turn.is_as_shown && is_first {
@@ -268,7 +273,11 @@ impl Director for ApplyDirector<'_> {
             upstream: None,
             is_complete: has_succeeded,
         };
-        if !has_succeeded || turn.operation == Operation::Destroy {
+        // Only what stands in the tree is brought forward.
+        let Some(here) = stack.stack.here().filter(|_| has_succeeded) else {
+            return Some(findings);
+        };
+        if turn.operation == Operation::Destroy {
             return Some(findings);
         }
         let prints =
@@ -300,11 +309,11 @@ impl Director for ApplyDirector<'_> {
                 (Some(_), None, Some(before)) => findings.outputs.as_ref() != Some(before),
                 _ => true,
             };
-            self.changed.set(stack.stack, has_changed);
+            self.changed.set(here, has_changed);
             let own = findings.outputs.as_ref().map(outputs_digest);
-            self.upstream.set(stack.stack, own);
+            self.upstream.set(here, own);
         }
-        findings.upstream = Some(self.upstream.of(stack.stack));
+        findings.upstream = Some(self.upstream.of(here));
         let is_silent = *course == Course::Nothing && !stack.is_recorded;
         if let Some(problem) = problem {
             self.unread.push((turn.path.clone(), problem));

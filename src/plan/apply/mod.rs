@@ -21,6 +21,7 @@ pub use self::director::ApplyDirector;
 use self::director::{Attempted, TurnState};
 pub use self::within::{NotShown, Shown};
 use super::ask::{attempts_of, folder_of, limits};
+use super::code::{Codes, PlanStack};
 use super::commands::{CannotAsk, PLAN_FILE, Preparation};
 use super::entry::Asked;
 use super::order::Work;
@@ -28,8 +29,6 @@ use super::planned::PlannedOrder;
 use super::upstream::Upstream;
 use crate::driver::{Driver, Outputs, PlanKind, StepPlan, StepRole};
 use crate::path::StackPath;
-use crate::project::Project;
-use crate::project::environment::Environments;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::run::execute::{Execution, Task};
 use crate::run::schedule::OnError;
@@ -43,7 +42,7 @@ use crate::state::document::Document;
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ApplyStack<'p> {
     /// The stack.
-    pub stack: StackIndex,
+    pub stack: PlanStack,
     /// Its driver.
     pub driver: Driver<'p>,
     /// What was shown of it.
@@ -104,14 +103,12 @@ pub struct ApplyOptions<'a> {
 /// Where a plan is carried out.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a, 'p> {
-    /// The project.
-    pub project: &'p Project,
-    /// Its constraints.
+    /// The project, and the code of stacks that were removed.
+    pub codes: Codes<'a, 'p>,
+    /// The constraints of the project.
     pub graph: &'a Graph,
     /// What is on record, if the project keeps a state.
     pub document: Option<&'a Document>,
-    /// The environments of its stacks.
-    pub environments: &'a Environments<'p>,
 }
 
 /// What is needed to carry a plan out.
@@ -124,7 +121,7 @@ pub struct Applying<'p> {
     /// What decides while they run.
     pub director: ApplyDirector<'p>,
     /// The stack and the operation of each turn.
-    pub turns: Vec<(StackIndex, Operation)>,
+    pub turns: Vec<(PlanStack, Operation)>,
 }
 
 /// Prepares to carry a plan out: orders its turns, evaluates commands, looks programs up. `put_plan` puts
@@ -141,39 +138,40 @@ pub fn prepare<'p>(
     put_plan: &mut dyn FnMut(&StackPath, &Path) -> io::Result<()>,
 ) -> Result<Applying<'p>, CannotAsk> {
     let Surroundings {
-        project,
+        codes,
         graph,
         document,
-        environments,
     } = surroundings;
+    let project = codes.tree.project;
     let mut works = vec![Work::default(); project.stacks.len()];
-    for stack in &stacks {
-        works[stack.stack.get()] = stack.work;
+    for (stack, work) in stacks
+        .iter()
+        .filter_map(|it| Some((it.stack.here()?, it.work)))
+    {
+        works[stack.get()] = work;
     }
-    let order = PlannedOrder::of(project, graph, document, &works).order;
-    let mut by_stack: Vec<Option<ApplyStack<'p>>> = vec![None; project.stacks.len()];
-    for stack in stacks {
-        let number = stack.stack.get();
-        by_stack[number] = Some(stack);
-    }
-    let mut preparation = Preparation::new(project, environments, options.run);
+    let planned = PlannedOrder::of(project, graph, document, &works);
+    let by_path = stacks.iter().map(|stack| (codes.path(stack.stack), stack));
+    let by_path: BTreeMap<&StackPath, &ApplyStack<'p>> = by_path.collect();
+    let mut preparation = Preparation::new(codes, options.run);
     let mut turns = Vec::new();
     let mut states = Vec::new();
     let mut tasks = Vec::new();
     let mut attempts = Vec::new();
-    for (number, operation) in order.sequence.iter().enumerate() {
-        let Some(stack) = by_stack[operation.stack].clone() else {
+    let order = &planned.order;
+    let operations = planned.operations(project).into_iter();
+    for (number, (operation, at)) in order.sequence.iter().zip(operations).enumerate() {
+        let Some(&stack) = by_path.get(&at.stack) else {
             continue;
         };
         let folder = folder_of(options.folder, number);
         fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
-        let mut state = TurnState::new(stack, operation.operation, folder, project);
+        let mut state = TurnState::new(stack.clone(), operation.operation, folder, codes);
         let Some(commands) = commands(&mut preparation, &mut state, options) else {
             continue;
         };
         if state.has_plan {
-            let path = &project.stacks[state.stack.stack].path;
-            put_plan(path, &state.folder.join(PLAN_FILE)).map_err(CannotAsk::Folder)?;
+            put_plan(&state.path, &state.folder.join(PLAN_FILE)).map_err(CannotAsk::Folder)?;
         }
         let mut steps = Vec::with_capacity(commands.len());
         let mut of_turn = Vec::with_capacity(commands.len());
@@ -186,11 +184,11 @@ pub fn prepare<'p>(
             of_turn.extend(task);
         }
         turns.push(Turn {
-            stack: project.stacks[state.stack.stack].path.clone(),
+            stack: state.path.clone(),
             operation: state.operation,
             steps: steps.into(),
         });
-        attempts.push(attempts_of(project, state.stack.stack));
+        attempts.push(attempts_of(codes, state.stack.stack));
         tasks.push(of_turn);
         states.push(state);
     }
@@ -282,9 +280,11 @@ impl<'p> TurnState<'p> {
         stack: ApplyStack<'p>,
         operation: Operation,
         folder: PathBuf,
-        project: &Project,
+        codes: Codes<'_, '_>,
     ) -> Self {
-        let is_read = project.stacks[stack.stack].mode == StackMode::Read;
+        let (code, index) = codes.of(stack.stack);
+        let of_stack = &code.project.stacks[index];
+        let is_read = of_stack.mode == StackMode::Read;
         let (operation, kind, asked) = match operation {
             Operation::Destroy => (operation, PlanKind::Destroy, Asked::Delete),
             _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, Asked::Read),
@@ -298,7 +298,7 @@ impl<'p> TurnState<'p> {
         TurnState {
             has_plan: stack.has_plan && is_shown,
             is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
-            path: project.stacks[stack.stack].path.clone(),
+            path: of_stack.path.clone(),
             stack,
             operation,
             kind,
@@ -306,7 +306,7 @@ impl<'p> TurnState<'p> {
             roles: Vec::new(),
             initialized: None,
             folder,
-            root: project.root.clone(),
+            root: code.project.root.clone(),
             plan: None,
             attempt: Attempted::default(),
             has_acted: false,

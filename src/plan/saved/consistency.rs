@@ -143,7 +143,7 @@ fn check_operations(entries: &[PlanEntry], operations: &[PlannedOperation]) -> R
             Action::Delete => &[true],
             Action::Replace => &[false, true],
             Action::Create | Action::Update => &[false],
-            Action::NoOp | Action::Adopt | Action::Read => &[],
+            Action::NoOp | Action::Adopt | Action::Read | Action::Forget => &[],
         };
         kinds.iter().map(|&destroys| (&entry.stack, destroys))
     });

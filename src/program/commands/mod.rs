@@ -20,6 +20,7 @@ mod moving;
 mod neighbour_flags;
 mod nothing;
 mod plan;
+mod private_folder;
 mod reports;
 mod run;
 mod runs;

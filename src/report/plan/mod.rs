@@ -12,6 +12,7 @@ use crate::driver::Counts;
 use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry};
 use crate::plan::{Condition, Plan};
+use crate::printable::printable;
 
 /// How many stacks a condition names.
 const MAX_NAMED: usize = 3;
@@ -32,6 +33,16 @@ fn sign(entry: &PlanEntry) -> &'static str {
         Action::Replace => "-/+",
         Action::Delete => "-",
         Action::Read => "<",
+        Action::Forget => "x",
+    }
+}
+
+/// Returns the path of an entry's stack, with the one that it has on record if that is another one.
+fn moved(entry: &PlanEntry) -> String {
+    let path = printable(entry.stack.as_str());
+    match &entry.previous_path {
+        Some(previous) => format!("{path} (was {})", printable(previous)),
+        None => path.into_owned(),
     }
 }
 
@@ -70,7 +81,11 @@ fn is_shown(entry: &PlanEntry) -> bool {
         let counts = entry.counts.as_ref();
         counts.is_some_and(|counts| *counts != Counts::default())
     };
-    entry.action != Action::NoOp || entry.blocked.is_some() || entry.is_undecided() || has_drifted()
+    entry.action != Action::NoOp
+        || entry.blocked.is_some()
+        || entry.is_undecided()
+        || entry.previous_path.is_some()
+        || has_drifted()
 }
 
 /// Returns the sentence that sums a plan up.
@@ -87,6 +102,7 @@ fn summary(plan: &Plan) -> String {
     for (number, what) in [
         (count(Action::Adopt), "to put on record"),
         (count(Action::Read), "to read"),
+        (count(Action::Forget), "to take off the record"),
     ] {
         if number > 0 {
             parts.push(format!("{number} {what}"));
@@ -105,6 +121,15 @@ fn summary(plan: &Plan) -> String {
     others.push(format!("{} unchanged", count(Action::NoOp)));
     if plan.without_driver > 0 {
         others.push(format!("{} without a driver", plan.without_driver));
+    }
+    for (number, what) in [
+        (plan.removals.left_out, "left out"),
+        (plan.removals.out_of_scope, "out of scope"),
+    ] {
+        if number > 0 {
+            let plural = if number == 1 { "" } else { "s" };
+            others.push(format!("{number} removal{plural} {what}"));
+        }
     }
     format!("Plan: {}; {}.", parts.join(", "), others.join(", "))
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{counts_text, is_shown, named, sign, summary};
+use super::{counts_text, is_shown, moved, named, sign, summary};
 use crate::plan::entry::PlanEntry;
 use crate::plan::{Plan, RelaxedConstraint};
 use crate::printable::printable;
@@ -54,7 +54,7 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
 }
 
 fn line(entry: &PlanEntry) -> [String; 5] {
-    let path = printable(entry.stack.as_str()).into_owned();
+    let path = moved(entry);
     let reason = |text: &str| {
         let text = printable(text);
         match text.char_indices().nth(MAX_REASON) {

@@ -137,7 +137,8 @@ fn a_plan_is_a_run_on_record_that_cannot_be_resumed() {
     assert_eq!(resumed.code(), 4);
     assert!(resumed.stderr.contains("`orch plan`"), "{resumed:?}");
     // What the tools answer may be secret, also that of a plan that was killed.
-    sandbox.write("/.orch/plans/orch-plan-killed/0/plan", "secret");
+    sandbox.write("/.orch/plans/orch-killed/0/plan", "secret");
+    sandbox.write("/.orch/plans/orch-killed/in-use", "");
     assert_eq!(sandbox.orch("plan").code(), 1);
     let left = std::fs::read_dir(sandbox.path("/.orch/plans")).unwrap();
     assert_eq!(left.count(), 0);

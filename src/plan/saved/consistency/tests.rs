@@ -20,6 +20,7 @@ fn entry(stack: &str, action: Action) -> PlanEntry {
         blocked: None,
         previous_path: None,
         source_commit: None,
+        removed: None,
     }
 }
 
@@ -70,6 +71,7 @@ fn consistent() -> SavedPlan {
         relaxed: Vec::new(),
         failed: Vec::new(),
         without_driver: 0,
+        removals: crate::plan::UnplannedRemovals::default(),
     };
     let stacks = vec![
         rests_on("/a", Some(1)),

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use orch::path::StackPath;
 use orch::plan::apply::{self, ApplyOptions, Applying, Surroundings};
+use orch::plan::code::{Code, Codes};
 use orch::plan::entry::PlanMode;
 use orch::plan::{DriverRun, Purpose, begin};
 use orch::printable::printable;
@@ -26,7 +27,8 @@ use super::carrying::Carrying;
 use super::check::Now;
 use super::record::{Recording, upstream};
 use super::turns::Todo;
-use crate::program::commands::plan::ask::{cannot_ask, private_folder};
+use crate::program::commands::plan::ask::{FOLDER, cannot_ask};
+use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
 use crate::program::commands::run::{annotate, begin_error, holder};
@@ -104,7 +106,7 @@ impl Carrying<'_> {
             let stacks: Vec<StackIndex> = to_do.recorded().collect();
             check_keys(&loaded.project.stacks, document, &stacks)?;
         }
-        let folder = private_folder(loaded)?;
+        let folder = PrivateFolder::of(loaded, FOLDER)?;
         let environments = Environments::new(&loaded.project, host_environment());
         let extra: Vec<_> = self.saved.extra.iter().map(|word| word.0.clone()).collect();
         let options = ApplyOptions {
@@ -121,10 +123,15 @@ impl Carrying<'_> {
         };
         let prepared = apply::prepare(
             Surroundings {
-                project: &loaded.project,
+                codes: Codes {
+                    tree: Code {
+                        project: &loaded.project,
+                        environments: &environments,
+                    },
+                    removed: &[],
+                },
                 graph: &loaded.graph,
                 document,
-                environments: &environments,
             },
             to_do.stacks.clone(),
             known,
@@ -230,7 +237,8 @@ impl Carrying<'_> {
             console::warning(&format!("{stack}: {problem}"));
         }
         let summary = &ended.summary;
-        let sequence: Vec<StackIndex> = turns.iter().map(|&(stack, _)| stack).collect();
+        let sequence: Vec<Option<StackIndex>> =
+            turns.iter().map(|&(stack, _)| stack.here()).collect();
         annotate(loaded, &sequence, summary);
         let is_lost = held::is_lost(ended.state.as_ref(), run);
         if !is_lost && ended.state.is_some() {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use orch::change::Pairs;
 use orch::plan::SavedPlan;
+use orch::plan::code::PlanStack;
 use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Project;
 use orch::project::stack::{StackIndex, StackMode};
@@ -61,7 +62,7 @@ impl Recording<'_, '_> {
     /// Returns what is put on record: of each turn, and at once.
     pub(super) fn plan(
         &self,
-        turns: &[(StackIndex, Operation)],
+        turns: &[(PlanStack, Operation)],
         drivers: &[&str],
         todo: &Todo<'_>,
         upstream: &mut Upstream,
@@ -73,6 +74,7 @@ impl Recording<'_, '_> {
                 Operation::Destroy => Action::Destroy,
                 _ => Action::Apply,
             };
+            let stack = stack.here()?;
             let mut record = self.record(stack, action, driver)?;
             if operation == Operation::Destroy {
                 destroyed.insert(stack);

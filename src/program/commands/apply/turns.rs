@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use orch::change::Pairs;
 use orch::driver::{Driver, Outputs};
 use orch::plan::apply::{ApplyStack, Shown};
+use orch::plan::code::PlanStack;
 use orch::plan::entry::{Action, Asked, PlanMode};
 use orch::plan::order::Work;
 use orch::plan::stale::{OperationKey, Progress};
@@ -71,9 +72,9 @@ impl Todo<'_> {
         self.stacks.is_empty() && !self.records.iter().any(|record| record.is_shown)
     }
 
-    /// Returns the stacks that are put on record.
+    /// Returns the stacks of the tree that are put on record.
     pub(super) fn recorded(&self) -> impl Iterator<Item = StackIndex> {
-        let with_turns = self.stacks.iter().map(|it| it.stack);
+        let with_turns = self.stacks.iter().filter_map(|it| it.stack.here());
         with_turns.chain(self.records.iter().map(|it| it.stack))
     }
 
@@ -177,7 +178,7 @@ fn todo<'p>(
             Action::Delete => (true, false),
             Action::Replace => (true, true),
             Action::Create | Action::Update => (false, true),
-            Action::NoOp | Action::Adopt | Action::Read => (false, is_conditional),
+            Action::NoOp | Action::Adopt | Action::Read | Action::Forget => (false, is_conditional),
         };
         let work = Work {
             destroy: destroys && !done(OperationKey::Destroy),
@@ -217,7 +218,7 @@ fn todo<'p>(
         let is_new = is_new || is_made_anew || entry.action == Action::Create;
         let is_read = project.stacks[stack].mode == StackMode::Read;
         todo.stacks.push(ApplyStack {
-            stack,
+            stack: PlanStack::Here(stack),
             driver,
             shown: Shown {
                 action: (!entry.is_undecided()).then_some(entry.action),

@@ -1,21 +1,19 @@
 //! Asking the tools: a run of its own, whose output is shown only where a tool fails.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use orch::driver::Answer;
-use orch::folder::GuardedFolder;
 use orch::path::StackPath;
 use orch::plan::ask::{self, AskOptions, Asking, Question};
+use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
 use orch::plan::{CannotAsk, DriverRun, PLAN_FILE, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
 use orch::project::environment::Environments;
-use orch::project::stack::StackIndex;
 use orch::record::logs::LogReader;
 use orch::report::failure_text;
 use orch::run::begun::Circumstances;
@@ -26,11 +24,11 @@ use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
 use orch::run::schedule::OnError;
 use orch::selection::select::Query;
-use tempfile::TempDir;
 
+use super::PlanningArgs;
 use super::entries::Needed;
 use super::starts::PlanStarts;
-use super::{PlanningArgs, Subject};
+use crate::program::commands::private_folder::{PrivateFolder, sweep};
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
 use crate::program::commands::run::{base_record, begin_error, holder, show_missing};
@@ -40,13 +38,7 @@ use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
 /// The folder of `.orch` for answers and plans while they are made: both may hold secrets.
-const FOLDER: &str = "plans";
-
-/// How the names of these folders begin.
-const PREFIX: &str = "orch-plan-";
-
-/// The file of such a folder that is locked while it is used.
-const IN_USE: &str = "in-use";
+pub(in crate::program::commands) const FOLDER: &str = "plans";
 
 const NO_ROOM: &str = "failed to make room for the plans";
 
@@ -55,7 +47,7 @@ pub(super) struct AskedTools {
     /// The id of the run.
     pub(super) id: String,
     /// The answers, or why there is none.
-    pub(super) answers: BTreeMap<StackIndex, std::result::Result<Answer, String>>,
+    pub(super) answers: BTreeMap<StackPath, std::result::Result<Answer, String>>,
     /// The runs in which they were asked.
     rounds: Vec<Round>,
     turns: BTreeMap<StackPath, EndedTurn>,
@@ -142,40 +134,57 @@ impl AskedTools {
     }
 }
 
+/// What is asked about stacks that were removed.
+#[derive(Default)]
+pub(super) struct RemovedQuestions<'a, 'p> {
+    /// Their code.
+    pub(super) codes: &'a [RemovedCode<'a, 'p>],
+    /// The questions, each with where the block of the driver says that its state is.
+    pub(super) questions: Vec<(Question<'p>, Option<String>)>,
+}
+
 /// Asks the tools of all stacks that have to be asked, and have not been asked before; the exit status if that
 /// is not possible.
-pub(super) fn ask(
-    loaded: &Loaded,
+pub(super) fn ask<'p>(
+    loaded: &'p Loaded,
     args: &PlanningArgs,
     query: &Query,
     needs: &[Needed<'_, '_>],
+    removed: RemovedQuestions<'_, 'p>,
     earlier: AskedTools,
 ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
     let project = &loaded.project;
     let mut asked = earlier;
-    let questions = needs.iter().filter_map(|needed| {
+    let environments = Environments::new(project, host_environment());
+    let codes = Codes {
+        tree: Code {
+            project,
+            environments: &environments,
+        },
+        removed: removed.codes,
+    };
+    let of_tree = needs.iter().filter_map(|needed| {
         let (kind, about) = needed.question()?;
-        let stack = needed.subject.stack;
         let question = Question {
-            stack,
+            stack: PlanStack::Here(needed.subject.stack),
             driver: needed.subject.driver,
             kind,
             asked: about,
         };
-        let is_open = !asked.answers.contains_key(&stack);
-        is_open.then_some((question, needed.subject))
+        Some((question, needed.subject.backend.clone()))
     });
-    let (questions, subjects): (Vec<Question<'_>>, Vec<&Subject<'_>>) = questions.unzip();
+    let questions = of_tree.chain(removed.questions);
+    let questions = questions.filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
+    let (questions, backends): (Vec<Question<'_>>, Vec<Option<String>>) = questions.unzip();
     if questions.is_empty() {
         return Ok(Ok(asked));
     }
     asked.id = new_id(&project.root);
     let place = match asked.folder.take() {
         Some(place) => place,
-        None => private_folder(loaded)?,
+        None => PrivateFolder::of(loaded, FOLDER)?,
     };
-    let folder = private_in(Some(place.path())).context(NO_ROOM)?;
-    let environments = Environments::new(project, host_environment());
+    let folder = PrivateFolder::inside(Some(place.path())).context(NO_ROOM)?;
     let options = AskOptions {
         run: &asked.id,
         folder: folder.path(),
@@ -183,7 +192,7 @@ pub(super) fn ask(
         extra: &args.extra,
         jobs: args.jobs(),
     };
-    let asking = match ask::prepare(project, &environments, &questions, &options) {
+    let asking = match ask::prepare(codes, &questions, &options) {
         Ok(asking) => asking,
         Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
     };
@@ -200,18 +209,19 @@ pub(super) fn ask(
     for ending in &summary.endings {
         let number = ending.turn.get();
         let question = &questions[number];
-        let path = &project.stacks[question.stack].path;
+        let (code, stack) = codes.of(question.stack);
+        let path = &code.project.stacks[stack].path;
         let answer = if ending.outcome == Outcome::Succeeded {
             let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
             let folder = ask::folder_of(folder.path(), number);
             let answer = ask::answer(&question.driver, question.kind, &folder, has_changes);
             let mut answer = match (answer, &plans[number]) {
                 (Ok(answer), Some(plan)) if question.driver.tool.is_some() => {
-                    Ok(ask::of_command(answer, &project.root, plan))
+                    Ok(ask::of_command(answer, &code.project.root, plan))
                 }
                 (answer, _) => answer.map_err(|problem| problem.to_string()),
             };
-            if let (Ok(answer), Some(backend)) = (&mut answer, &subjects[number].backend) {
+            if let (Ok(answer), Some(backend)) = (&mut answer, &backends[number]) {
                 answer.backend = Some(backend.clone());
             }
             answer
@@ -227,7 +237,7 @@ pub(super) fn ask(
             shows_plans: question.driver.tool.is_some(),
         };
         asked.turns.insert(path.clone(), turn);
-        asked.answers.insert(question.stack, answer);
+        asked.answers.insert(path.clone(), answer);
     }
     asked.rounds.push(Round { folder, output });
     asked.folder = Some(place);
@@ -248,6 +258,12 @@ pub(in crate::program::commands) fn cannot_ask(
             show_missing(loaded, &missing);
             Ok(ExitStatus::External)
         }
+        CannotAsk::Removed(stack, why) => Err(anyhow::anyhow!(
+            "`{}` was removed, and its code cannot be used: {}",
+            printable(stack.as_str()),
+            printable(&why)
+        )
+        .into()),
         CannotAsk::Folder(error) => Err(anyhow::Error::new(error).context(NO_ROOM).into()),
     }
 }
@@ -298,7 +314,9 @@ fn carry_out(
     let is_unlocked =
         |note: &RecordingNote| matches!(note, RecordingNote::NoLock(_) | RecordingNote::Nothing(_));
     if begun.folder().is_some() && !begun.notes.iter().any(is_unlocked) {
-        sweep(folder);
+        if let Some(place) = folder.parent() {
+            sweep(place, &|_| {});
+        }
     }
     let command = RunCommand::plain(vec!["plan".into()]);
     let mut output = Output::new(
@@ -325,69 +343,4 @@ fn carry_out(
         console::warning(&problem.to_string());
     }
     Ok((ended.summary, output, starts.into_offsets()))
-}
-
-/// Removes the folders that killed plans have left beside ours. The others are in use: somebody may be
-/// thinking about the plan in one.
-fn sweep(own: &Path) {
-    let beside = own.parent().and_then(|place| place.read_dir().ok());
-    for entry in beside.into_iter().flatten().flatten() {
-        let is_plan = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_plan && is_folder && entry.path() != own && is_left(&entry.path()) {
-            // What cannot be removed is tried again by the next plan.
-            _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// Returns whether the process that has made a folder is gone.
-fn is_left(folder: &Path) -> bool {
-    match File::open(folder.join(IN_USE)) {
-        Ok(file) => file.try_lock().is_ok(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
-}
-
-/// A folder that only its owner can look into, and that goes when this is dropped.
-pub(in crate::program::commands) struct PrivateFolder {
-    folder: TempDir,
-    /// Locked, so that nobody takes the folder for one that a killed process has left.
-    _in_use: File,
-}
-
-impl PrivateFolder {
-    /// Returns where it is.
-    pub(in crate::program::commands) fn path(&self) -> &Path {
-        self.folder.path()
-    }
-}
-
-/// Makes a folder that only its owner can look into, and that goes with the plan.
-pub(in crate::program::commands) fn private_folder(loaded: &Loaded) -> Result<PrivateFolder> {
-    let place: Option<PathBuf> = if loaded.rule == RootRule::WorkingDirectory {
-        None
-    } else {
-        let folder = GuardedFolder::create(&loaded.project.root).context(NO_ROOM)?;
-        Some(folder.private_directory(FOLDER).context(NO_ROOM)?)
-    };
-    Ok(private_in(place.as_deref()).context(NO_ROOM)?)
-}
-
-/// Makes such a folder in another one, or where the system has these.
-fn private_in(place: Option<&Path>) -> io::Result<PrivateFolder> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(PREFIX);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    let folder = match place {
-        Some(place) => builder.tempdir_in(place),
-        None => builder.tempdir(),
-    }?;
-    let in_use = File::create_new(folder.path().join(IN_USE))?;
-    in_use.lock()?;
-    Ok(PrivateFolder {
-        folder,
-        _in_use: in_use,
-    })
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::driver::{Answer, Driver, PlanKind};
+use orch::path::StackPath;
 use orch::plan::entry::{Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason, ReasonSource};
 use orch::plan::{Condition, FailedAsk};
 use orch::project::Project;
@@ -75,7 +76,7 @@ pub(super) fn settle(
     loaded: &Loaded,
     recorded: Option<&OnRecord>,
     needs: &[Needed<'_, '_>],
-    answers: &BTreeMap<StackIndex, Result<Answer, String>>,
+    answers: &BTreeMap<StackPath, Result<Answer, String>>,
     blocked: &BTreeMap<StackIndex, String>,
 ) -> Settled {
     let settled = needs.iter().map(|needed| {
@@ -97,7 +98,7 @@ pub(super) fn settle(
                 let reason = placed(loaded, needed.subject, *action, reason.clone());
                 Ok(settled(*action, reason))
             }
-            Need::Ask(_, asked) => match answers.get(&stack) {
+            Need::Ask(_, asked) => match answers.get(&loaded.project.stacks[stack].path) {
                 Some(Ok(answer)) => known(loaded, needed.subject, recorded)
                     .decide(*asked, answer)
                     .map(|(action, reason)| Decided {
@@ -212,6 +213,7 @@ impl Settled {
                     blocked: None,
                     previous_path: None,
                     source_commit: None,
+                    removed: None,
                 }),
                 Err(why) if !after.is_empty() => entries.push(PlanEntry {
                     stack: path(&stack),
@@ -228,6 +230,7 @@ impl Settled {
                     blocked: None,
                     previous_path: None,
                     source_commit: None,
+                    removed: None,
                 }),
                 Err(why) => failed.push(FailedAsk {
                     stack: path(&stack),

@@ -52,10 +52,10 @@ impl Loaded {
                 continue;
             };
             let stack = subject.stack;
-            let answer = asked.answers.get(&stack);
+            let answer = asked.answers.get(&entry.stack);
             let answer = answer.and_then(|answer| answer.as_ref().ok());
             let standing = recorded.and_then(|it| it.standings.stacks.get(&stack));
-            let is_pending = asked.answers.contains_key(&stack)
+            let is_pending = asked.answers.contains_key(&entry.stack)
                 || standing.is_some_and(|standing| *standing != Standing::Applied);
             if !is_carried_out(entry, is_pending) {
                 continue;

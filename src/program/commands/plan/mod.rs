@@ -23,7 +23,8 @@ use orch::driver::steering;
 use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{
-    LeftBehind, Plan, PlannedOrder, RequestedOptions, SavedPlan, archive, conditions,
+    LeftBehind, Plan, PlannedOrder, RequestedOptions, SavedPlan, UnplannedRemovals, archive,
+    conditions,
 };
 use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
@@ -31,9 +32,10 @@ use orch::report::{Document, write_plan, write_plan_json};
 use orch::run::safeguard::Disabled;
 use orch::selection::select::Query;
 
-use self::ask::AskedTools;
+use self::ask::{AskedTools, RemovedQuestions};
 use self::subjects::{Drivers, OnRecord, Subject, Subjects};
 use super::format::{PlanFormat, PlanFormatArgs};
+use super::private_folder::PrivateFolder;
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
@@ -189,7 +191,7 @@ impl Planned {
     /// plan, and what tools plan may be secret.
     pub(super) fn without_names(self) -> Result<(SavedPlan, Archive)> {
         let failed = "failed to keep the plan";
-        let folder = ask::private_folder(&self.loaded)?;
+        let folder = PrivateFolder::of(&self.loaded, ask::FOLDER)?;
         let file = folder.path().join("plan");
         self.saved.write(&file, &self.plans).context(failed)?;
         Ok(SavedPlan::read(&file).context(failed)?)
@@ -359,7 +361,14 @@ impl Loaded {
         };
         let subjects = &*subjects;
         let needs = entries::needs(self, subjects, recorded, request.options);
-        let asked = match ask::ask(self, request.planning, query, &needs, read)? {
+        let asked = match ask::ask(
+            self,
+            request.planning,
+            query,
+            &needs,
+            RemovedQuestions::default(),
+            read,
+        )? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
@@ -390,6 +399,7 @@ impl Loaded {
             relaxed: order.relaxed,
             failed,
             without_driver: subjects.without_driver,
+            removals: UnplannedRemovals::default(),
         };
         Ok(Ok((plan, asked)))
     }

@@ -15,7 +15,7 @@ use orch::project::stack::{StackIndex, StackMode};
 use orch::selection::select::Query;
 use orch::state::document::Entry;
 
-use super::ask::{self, AskedTools};
+use super::ask::{self, AskedTools, RemovedQuestions};
 use super::entries::needs;
 use super::{OnRecord, PlanRequest, Subject, Subjects};
 use crate::program::commands::{Loaded, host_environment};
@@ -96,12 +96,22 @@ impl Loaded {
         let is_read = |stack: StackIndex| stacks[stack].mode == StackMode::Read;
         let needs = needs.into_iter();
         let needs: Vec<_> = needs.filter(|it| is_read(it.subject.stack)).collect();
-        read = match ask::ask(self, request.planning, query, &needs, read)? {
+        read = match ask::ask(
+            self,
+            request.planning,
+            query,
+            &needs,
+            RemovedQuestions::default(),
+            read,
+        )? {
             Ok(read) => read,
             Err(status) => return Ok(Err(status)),
         };
         let mut changed: BTreeSet<StackIndex> = BTreeSet::new();
-        for (&stack, answer) in &read.answers {
+        for (path, answer) in &read.answers {
+            let Some(stack) = stacks.find(path) else {
+                continue;
+            };
             let Some(outputs) = answer.as_ref().ok().and_then(|it| it.outputs.as_ref()) else {
                 continue;
             };
@@ -156,7 +166,7 @@ impl Loaded {
             }
         }
         for subject in &subjects.all {
-            let answer = asked.answers.get(&subject.stack);
+            let answer = asked.answers.get(&self.project.stacks[subject.stack].path);
             let answer = answer.and_then(|answer| answer.as_ref().ok());
             let of_tool = || answer.and_then(|answer| answer.backend.as_deref());
             if let Some(now) = subject.backend.as_deref().or_else(of_tool) {

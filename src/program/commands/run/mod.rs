@@ -153,7 +153,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     if let Some(problem) = &ended.problem {
         console::warning(&problem.to_string());
     }
-    annotate(&loaded, &sequence, &ended.summary);
+    let stacks: Vec<Option<StackIndex>> = sequence.iter().copied().map(Some).collect();
+    annotate(&loaded, &stacks, &ended.summary);
     let status = exit_status(&loaded, &sequence, &run_id, &ended);
     let are_written = report::ended(root, ended.record, ended_output.logs.as_ref(), &reports);
     Ok(report::status(status?, are_written))
@@ -291,13 +292,15 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
     }
 }
 
-/// Shows failures where stacks are declared, in GitHub Actions.
-pub(super) fn annotate(loaded: &Loaded, sequence: &[StackIndex], summary: &RunSummary) {
+/// Shows failures where stacks are declared, in GitHub Actions, given the stack of each turn; none for one that
+/// is not in the tree.
+pub(super) fn annotate(loaded: &Loaded, sequence: &[Option<StackIndex>], summary: &RunSummary) {
     let Some(github) = Github::detect(&loaded.project.root) else {
         return;
     };
     let failures = summary.endings.iter().filter_map(|ending| {
-        let stack = &loaded.project.stacks[*sequence.get(ending.turn.get())?];
+        let stack = (*sequence.get(ending.turn.get())?)?;
+        let stack = &loaded.project.stacks[stack];
         Some((stack.path.as_str(), stack.span, failure_text(ending)?))
     });
     github.failures(failures, &loaded.project.sources);

@@ -34,6 +34,7 @@ fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
         blocked: None,
         previous_path: None,
         source_commit: None,
+        removed: None,
     }
 }
 
@@ -53,6 +54,7 @@ fn plan(entries: Vec<PlanEntry>, failed: &[(&str, &str)]) -> Plan {
         relaxed: Vec::new(),
         failed: failed.collect(),
         without_driver: 0,
+        removals: crate::plan::UnplannedRemovals::default(),
     }
 }
 

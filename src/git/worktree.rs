@@ -1,0 +1,149 @@
+//! Commits that are checked out beside the working tree.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::answer::Fields;
+use super::program::Program;
+use super::{CommitId, GitError, Repository};
+
+/// Switches off what the user's configuration would run or fetch in a checkout.
+const ALONE: [&str; 4] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "submodule.recurse=false",
+];
+
+/// The mode of an entry of the index that is a submodule.
+const SUBMODULE: &[u8] = b"160000 ";
+
+/// A commit that is checked out in a directory of its own. The directory goes when this is dropped.
+pub struct Worktree {
+    path: PathBuf,
+    repository: Program,
+    own: Program,
+}
+
+impl Repository {
+    /// Checks out a commit in a directory that does not exist yet, without any branch, and fills its
+    /// submodules. No hooks run.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot do that.
+    pub fn check_out(&self, commit: &CommitId, path: &Path) -> Result<Worktree, GitError> {
+        let text = path.to_string_lossy();
+        let add = ["worktree", "add", "--quiet", "--detach", &text];
+        let worktree = Worktree {
+            path: path.to_owned(),
+            repository: self.program.clone(),
+            own: Program::new(path),
+        };
+        (self.program).ask(&[&ALONE[..], &add, &[commit.as_str()]].concat())?;
+        if !worktree.submodules()?.is_empty() {
+            let fill = ["submodule", "--quiet", "update", "--init", "--recursive"];
+            worktree.own.ask(&[&ALONE[..2], &fill].concat())?;
+        }
+        Ok(worktree)
+    }
+
+    /// Removes a checkout that a killed process has left in a directory, and the directory.
+    pub fn remove_checkout(&self, path: &Path) {
+        remove(&self.program, path);
+    }
+}
+
+/// Removes a checkout, even one that was not finished. Links in it are not followed.
+fn remove(program: &Program, path: &Path) {
+    let text = path.to_string_lossy();
+    // Twice: git locks a checkout while it is being made.
+    let force = ["worktree", "remove", "--force", "--force", &text];
+    if let Err(error) = program.ask(&force) {
+        tracing::debug!(%error, "git cannot remove a checkout");
+    }
+    // What cannot be removed is tried again by the next command.
+    _ = fs::remove_dir_all(path);
+}
+
+impl Worktree {
+    /// Returns the directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the paths of the submodules, from the top of the checkout.
+    fn submodules(&self) -> Result<Vec<String>, GitError> {
+        let arguments = ["ls-files", "--stage", "-z"];
+        let answer = self.own.ask(&arguments)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let entries = std::iter::from_fn(|| fields.next());
+        let submodules = entries.filter(|entry| entry.starts_with(SUBMODULE));
+        let path = |entry: &[u8]| {
+            let path = entry.splitn(2, |&byte| byte == b'\t').nth(1)?;
+            Some(String::from_utf8_lossy(path).into_owned())
+        };
+        Ok(submodules.filter_map(path).collect())
+    }
+
+    /// Returns the files at or below a directory whose content a filter should have made that is not
+    /// configured on this machine, such as that of large files: from the top of the checkout, with the name
+    /// of the filter. The directory is given from there, too.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot tell.
+    pub fn unfilled(&self, directory: &str) -> Result<Vec<(String, String)>, GitError> {
+        let within = if directory.is_empty() { "." } else { directory };
+        let arguments = ["ls-files", "-z", "--", within];
+        let files = self.own.ask(&arguments)?;
+        let mut fields = Fields::new(&files, &arguments);
+        let files = std::iter::from_fn(|| fields.next());
+        let files = files.map(|file| String::from_utf8_lossy(file).into_owned());
+        let attributes = self.own.attributes("filter", &files.collect::<Vec<_>>())?;
+        let names: BTreeSet<&String> = attributes.iter().map(|(_, filter)| filter).collect();
+        let mut missing = BTreeSet::new();
+        for name in names {
+            let is_set = |what: &str| {
+                let value = self.own.config(&format!("filter.{name}.{what}"))?;
+                Ok::<_, GitError>(value.is_some())
+            };
+            if !is_set("smudge")? && !is_set("process")? {
+                missing.insert(name.clone());
+            }
+        }
+        let attributes = attributes.into_iter();
+        Ok(attributes
+            .filter(|(_, filter)| missing.contains(filter))
+            .collect())
+    }
+}
+
+impl Drop for Worktree {
+    fn drop(&mut self) {
+        remove(&self.repository, &self.path);
+    }
+}
+
+impl Program {
+    /// Returns which of some files have an attribute, each with its value.
+    fn attributes(&self, name: &str, files: &[String]) -> Result<Vec<(String, String)>, GitError> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let arguments = ["check-attr", "-z", "--stdin", name];
+        let answer = self.ask_about(&arguments, files)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let mut found = Vec::new();
+        // The file, the attribute, its value.
+        while let (Some(file), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next())
+        {
+            if !matches!(value, b"unspecified" | b"unset" | b"set") {
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                found.push((text(file), text(value)));
+            }
+        }
+        Ok(found)
+    }
+}

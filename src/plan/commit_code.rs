@@ -1,0 +1,201 @@
+//! The code of a commit, for stacks that were removed: their configuration, environment and driver are those
+//! of the commit that was applied to them.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path};
+
+use crate::change::{ChangeError, InputDigests, digests};
+use crate::driver::{Driver, ToolsOnPath, driver_of, local_state};
+use crate::git::{CommitId, GitError, Repository, Worktree};
+use crate::path::StackPath;
+use crate::project::discover::Listing;
+use crate::project::stack::StackIndex;
+use crate::project::{Problems, Project};
+use crate::state::document::{Entry, Inputs};
+
+/// A commit that is checked out. The checkout goes when this is dropped.
+pub struct CommitCode {
+    /// The project in it.
+    pub project: Project,
+    listing: Listing,
+    digests: InputDigests,
+    /// The path of the project in the repository, `/`-separated.
+    prefix: String,
+    worktree: Worktree,
+}
+
+/// Why the code of a commit cannot be used for a stack.
+#[derive(Debug, thiserror::Error)]
+pub enum NoCode {
+    /// Git does not check it out, or cannot tell what is in it.
+    #[error("its commit cannot be checked out: {0}")]
+    Git(#[from] GitError),
+    /// Its files cannot be read.
+    #[error("the files of its commit cannot be read")]
+    Read,
+    /// The configuration of the commit is wrong.
+    #[error("the configuration of its commit is wrong: {0}")]
+    Configuration(String),
+    /// The commit does not have the stack.
+    #[error("the commit that was applied does not have it")]
+    Nothing,
+    /// What counted as an input then cannot be compared.
+    #[error("this version of orch cannot tell whether its commit has what was applied")]
+    Rules,
+    /// Its inputs are not those on record.
+    #[error("its commit has other files than those that were applied")]
+    Inputs,
+    /// A file needs a filter of git that is not there.
+    #[error("`{0}` needs the filter `{1}` of git, which is not installed")]
+    Filter(String, String),
+    /// It has no driver.
+    #[error("it has no driver in its commit")]
+    Driver,
+    /// The state of its tool is not on this machine.
+    #[error("the state of its tool is not on this machine: `{0}` is missing")]
+    LocalState(String),
+    /// The state of its tool cannot be linked in.
+    #[error("the state of its tool cannot be used from its commit: {0}")]
+    Link(#[from] io::Error),
+}
+
+impl From<ChangeError> for NoCode {
+    fn from(_: ChangeError) -> Self {
+        NoCode::Read
+    }
+}
+
+impl CommitCode {
+    /// Checks out a commit in a directory that does not exist yet, and reads the project in it.
+    ///
+    /// # Errors
+    ///
+    /// If git does not do that, or the configuration of the commit is wrong.
+    pub fn check_out(
+        repository: &Repository,
+        commit: &CommitId,
+        path: &Path,
+    ) -> Result<Self, NoCode> {
+        let worktree = repository.check_out(commit, path)?;
+        let path = dunce::canonicalize(worktree.path())?;
+        let prefix = repository.prefix();
+        let root = path.join(prefix);
+        let mut problems = Problems::default();
+        let loaded = Project::load_with_listing(&root, &mut problems);
+        let (project, listing) = loaded.map_err(|_| NoCode::Read)?;
+        if let Some(first) = problems.diagnostics.iter().find(|it| it.is_error()) {
+            return Err(NoCode::Configuration(first.message.clone()));
+        }
+        if !problems.errors.is_empty() {
+            return Err(NoCode::Read);
+        }
+        let own = Repository::open(&root)?;
+        let digests = digests(&project, &listing, &own, &[], &mut Problems::default())?;
+        Ok(CommitCode {
+            project,
+            listing,
+            digests,
+            prefix: prefix.to_owned(),
+            worktree,
+        })
+    }
+
+    /// Returns a stack that is on record under a key, if the commit has what was applied.
+    ///
+    /// # Errors
+    ///
+    /// If it has not, or a part of it is missing in the checkout.
+    pub fn stack(&self, path: &StackPath, entry: &Entry) -> Result<StackIndex, NoCode> {
+        let stack = self.project.stacks.find(path).ok_or(NoCode::Nothing)?;
+        let applied = entry.applied.as_ref();
+        // What was imported has no inputs on record.
+        if let Some(inputs) = applied.and_then(|applied| applied.inputs.as_ref()) {
+            self.compare(stack, inputs)?;
+        }
+        let directory = format!("{}{}", self.prefix, path.directory());
+        let directory = directory.trim_matches('/');
+        match self.worktree.unfilled(directory)?.into_iter().next() {
+            Some((file, filter)) => Err(NoCode::Filter(file, filter)),
+            None => Ok(stack),
+        }
+    }
+
+    fn compare(&self, stack: StackIndex, recorded: &Inputs) -> Result<(), NoCode> {
+        if recorded.rules != self.digests.rules {
+            return Err(NoCode::Rules);
+        }
+        if self.digests.are(stack, recorded) {
+            Ok(())
+        } else {
+            Err(NoCode::Inputs)
+        }
+    }
+
+    /// Returns the driver of a stack, given the one on record.
+    ///
+    /// # Errors
+    ///
+    /// If it has none.
+    pub fn driver(
+        &self,
+        stack: StackIndex,
+        recorded: Option<&str>,
+        on_path: ToolsOnPath,
+    ) -> Result<Driver<'_>, NoCode> {
+        driver_of(&self.project, &self.listing, stack, recorded, on_path).ok_or(NoCode::Driver)
+    }
+
+    /// Links the state that a tool keeps in the tree into the checkout, so that the tool changes it where it
+    /// is, whatever becomes of the checkout. `root` is the root of the tree, `backend` what is on record.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there, or cannot be linked.
+    pub fn link_local_state(&self, root: &Path, backend: &str) -> Result<(), NoCode> {
+        let Some(place) = local_state(backend) else {
+            return Ok(());
+        };
+        let path = Path::new(place);
+        let missing = || NoCode::LocalState(place.to_owned());
+        let is_inside = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if !is_inside {
+            // It is the same from everywhere.
+            let is_there = path.is_absolute() && path.is_file();
+            return if is_there { Ok(()) } else { Err(missing()) };
+        }
+        let here = root.join(path);
+        // A link could lead anywhere.
+        let is_file = here.symlink_metadata().is_ok_and(|it| it.is_file());
+        let is_within = dunce::canonicalize(&here).is_ok_and(|real| real == here);
+        if !is_file || !is_within {
+            return Err(missing());
+        }
+        let there = self.project.root.join(path);
+        if there.symlink_metadata().is_ok() {
+            return if there.read_link().is_ok_and(|target| target == here) {
+                Ok(())
+            } else {
+                // Git has it: what is there now is in the tree.
+                fs::remove_file(&there)?;
+                Ok(link(&here, &there)?)
+            };
+        }
+        if let Some(parent) = there.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        Ok(link(&here, &there)?)
+    }
+}
+
+#[cfg(unix)]
+fn link(target: &Path, at: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, at)
+}
+
+#[cfg(windows)]
+fn link(target: &Path, at: &Path) -> io::Result<()> {
+    std::os::windows::fs::symlink_file(target, at)
+}

@@ -1,0 +1,182 @@
+//! Stacks that are on record and not in the tree: what becomes of them, and what keeps them.
+
+use std::collections::BTreeMap;
+
+use super::entry::{Action, Asked, Need, NotAllowed, Reason, ReasonSource, Removed, allowed};
+use super::order::Recorded;
+use crate::driver::{Answer, Driver, PlanKind};
+use crate::git::CommitId;
+use crate::project::driver::{DriverStep, NONE};
+use crate::state::document::{Entry, READ};
+
+/// A stack that was removed on purpose, before its tool is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct RemovedStack<'a> {
+    /// What is on record of it.
+    pub entry: &'a Entry,
+    /// How it is known that it was removed.
+    pub removed: &'a Removed,
+}
+
+/// Returns whether what a stack on record stands for is destroyed by nobody: it belongs to others, or nothing
+/// was ever made.
+pub fn is_only_forgotten(entry: &Entry) -> bool {
+    entry.mode.as_deref() == Some(READ) || entry.driver.as_deref() == Some(NONE)
+}
+
+impl RemovedStack<'_> {
+    /// Returns why something is done with it.
+    fn reason(&self) -> Reason {
+        let text = match self.removed {
+            Removed::Commit(commit) => {
+                let commit = CommitId::new(commit);
+                let commit = commit.as_ref().map_or("", CommitId::short);
+                format!("removed in {commit}")
+            }
+            Removed::Key => "its key was removed".to_owned(),
+            Removed::Unproven => "not in the tree".to_owned(),
+        };
+        Reason::new(ReasonSource::Config, text)
+    }
+
+    /// Returns what has to be found out, given its driver.
+    ///
+    /// # Errors
+    ///
+    /// If the driver has no command that destroys.
+    pub fn need(&self, driver: &Driver<'_>) -> Result<Need, String> {
+        if driver.is_none() {
+            return Ok(Need::Settled(Action::Forget, self.reason()));
+        }
+        if !driver.has(DriverStep::Destroy) {
+            return Err(format!("its driver `{}` has no `destroy`", driver.name));
+        }
+        Ok(if driver.has(DriverStep::Plan) {
+            Need::Ask(PlanKind::Destroy, Asked::Delete)
+        } else {
+            Need::Settled(Action::Delete, self.reason())
+        })
+    }
+
+    /// Returns what is done without asking anybody, if it is only forgotten.
+    pub fn forgotten(&self) -> Option<(Action, Reason)> {
+        is_only_forgotten(self.entry).then(|| (Action::Forget, self.reason()))
+    }
+
+    /// Returns what is done according to the answer of the driver.
+    ///
+    /// # Errors
+    ///
+    /// If the driver answers what it may not.
+    pub fn decide(
+        &self,
+        driver: &Driver<'_>,
+        answer: &Answer,
+    ) -> Result<(Action, Reason), NotAllowed> {
+        allowed(driver, Asked::Delete, answer)?;
+        let action = if answer.is_there(true) {
+            Action::Delete
+        } else {
+            Action::Forget
+        };
+        Ok((action, self.reason()))
+    }
+}
+
+/// What becomes of a stack on record in a plan that removes others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// It is to be destroyed.
+    Goes,
+    /// It exists, and the plan does nothing with it: what it runs after has to stay.
+    Holds,
+    /// It stays and is planned: it moves away from what goes before that is destroyed.
+    MovesAway,
+    /// Nothing exists of it.
+    Nothing,
+}
+
+/// Returns which of the stacks that are to be destroyed have to stay, since something runs after them that
+/// does: for each the lowest such stack that is met first. What has to stay holds others in turn. Stacks are
+/// numbered as on record; it takes time linear in the size of the record, where that is without cycles.
+pub fn held(recorded: &Recorded, part: impl Fn(usize) -> Part) -> BTreeMap<usize, usize> {
+    let back = recorded.precedence().reversed();
+    let n_stacks = recorded.n_stacks;
+    let parts: Vec<Part> = (0..n_stacks).map(&part).collect();
+    let mut held = BTreeMap::new();
+    if !parts.contains(&Part::Goes) {
+        return held;
+    }
+    let mut is_seen = vec![false; back.n_nodes()];
+    for first in (0..n_stacks).filter(|&stack| parts[stack] == Part::Holds) {
+        // A node, and the stack that has to stay and runs after it.
+        let mut open = vec![(first, first)];
+        while let Some((node, holder)) = open.pop() {
+            for before in back.successors(node) {
+                let before = before.node as usize;
+                if std::mem::replace(&mut is_seen[before], true) {
+                    continue;
+                }
+                match parts.get(before) {
+                    Some(Part::Goes) => {
+                        held.insert(before, holder);
+                        open.push((before, before));
+                    }
+                    Some(Part::Holds | Part::MovesAway) => {}
+                    Some(Part::Nothing) | None => open.push((before, holder)),
+                }
+            }
+        }
+    }
+    held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::order::RecordedEdge;
+
+    /// Finds what has to stay, given what goes (`g`), holds (`h`) and moves away (`m`), and what came before
+    /// what on record. The node after the stacks is a group.
+    fn answer(parts: &str, edges: &[(u32, u32)]) -> Vec<(usize, usize)> {
+        let parts: Vec<Part> = parts
+            .chars()
+            .map(|letter| match letter {
+                'g' => Part::Goes,
+                'h' => Part::Holds,
+                'm' => Part::MovesAway,
+                _ => Part::Nothing,
+            })
+            .collect();
+        let edges = edges.iter().map(|&(earlier, later)| RecordedEdge {
+            earlier,
+            later,
+            serial: None,
+        });
+        let recorded = Recorded {
+            n_stacks: parts.len(),
+            n_nodes: parts.len() + 1,
+            edges: edges.collect(),
+        };
+        held(&recorded, |stack| parts[stack]).into_iter().collect()
+    }
+
+    #[test]
+    fn what_has_to_stay_keeps_what_it_runs_after() {
+        for (parts, edges, expected) in [
+            ("gh", &[(0, 1)][..], &[(0, 1)][..]),
+            ("gh", &[(1, 0)], &[]),
+            // What is planned moves away first.
+            ("gm", &[(0, 1)], &[]),
+            ("gmh", &[(0, 1), (1, 2)], &[]),
+            // Through what does not exist, and through a group.
+            ("g-h", &[(0, 1), (1, 2)], &[(0, 2)]),
+            ("gh", &[(0, 2), (2, 1)], &[(0, 1)]),
+            // What has to stay holds others.
+            ("ggh", &[(0, 1), (1, 2)], &[(0, 1), (1, 2)]),
+            ("gg", &[(0, 1)], &[]),
+        ] {
+            assert_eq!(answer(parts, edges), expected, "{parts} {edges:?}");
+        }
+    }
+}

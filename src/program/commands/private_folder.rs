@@ -1,0 +1,97 @@
+//! Folders of `.orch` that one process uses for itself: they go with it, and those of killed processes are
+//! swept up.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use orch::folder::GuardedFolder;
+use orch::project::discover::RootRule;
+use tempfile::TempDir;
+
+use super::Loaded;
+use crate::program::error::Result;
+
+/// How the names of these folders begin.
+const PREFIX: &str = "orch-";
+
+/// The file of such a folder that is locked while it is used.
+const IN_USE: &str = "in-use";
+
+/// How old a folder is, at least, that was never in use: one that was just made may be about to be.
+const NEVER_USED: Duration = Duration::from_secs(600);
+
+/// A folder that only its owner can look into, and that goes when this is dropped.
+pub(in crate::program::commands) struct PrivateFolder {
+    folder: TempDir,
+    /// Locked, so that nobody takes the folder for one that a killed process has left.
+    _in_use: File,
+}
+
+impl PrivateFolder {
+    /// Makes a folder in a place of `.orch`, which is `None` where there is no project.
+    pub(in crate::program::commands) fn of(loaded: &Loaded, place: &str) -> Result<Self> {
+        let failed = "failed to make room in `.orch`";
+        let place: Option<PathBuf> = if loaded.rule == RootRule::WorkingDirectory {
+            None
+        } else {
+            let folder = GuardedFolder::create(&loaded.project.root).context(failed)?;
+            Some(folder.private_directory(place).context(failed)?)
+        };
+        Ok(Self::inside(place.as_deref()).context(failed)?)
+    }
+
+    /// Makes a folder in another one, or where the system has these.
+    pub(in crate::program::commands) fn inside(place: Option<&Path>) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = match place {
+            Some(place) => builder.tempdir_in(place),
+            None => builder.tempdir(),
+        }?;
+        let in_use = File::create_new(folder.path().join(IN_USE))?;
+        in_use.lock()?;
+        Ok(PrivateFolder {
+            folder,
+            _in_use: in_use,
+        })
+    }
+
+    /// Returns where it is.
+    pub(in crate::program::commands) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes the folders in a place that killed processes have left, each after `tidy` has seen what is in it.
+/// The others are in use: somebody may be thinking about the plan in one.
+pub(in crate::program::commands) fn sweep(place: &Path, tidy: &dyn Fn(&Path)) {
+    for entry in place.read_dir().into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_ours && is_folder && is_left(&entry.path()) {
+            for inside in entry.path().read_dir().into_iter().flatten().flatten() {
+                tidy(&inside.path());
+            }
+            // What cannot be removed is tried again by the next command.
+            _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Returns whether the process that has made a folder is gone.
+fn is_left(folder: &Path) -> bool {
+    match File::open(folder.join(IN_USE)) {
+        Ok(file) => file.try_lock().is_ok(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let age = folder.metadata().and_then(|it| it.modified());
+            let age = age.ok().and_then(|made| made.elapsed().ok());
+            age.is_some_and(|age| age > NEVER_USED)
+        }
+        Err(_) => false,
+    }
+}
