@@ -28,7 +28,8 @@ mod triggers;
 mod uncounted;
 
 pub use applied::{
-    Difference, MissingStack, Pairs, Pending, Standing, Standings, Status, standings,
+    Deletion, Difference, Gone, MissingStack, NoEvidence, Pairs, Pending, Range, RangeCommit,
+    Removal, RemovedBy, Standing, Standings, Status, deletions, standings,
 };
 pub use cause::{
     ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,

@@ -35,18 +35,24 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the next object of `git cat-file --batch`.
-pub(super) fn blob<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+/// Returns the kind and the content of the next object of `git cat-file --batch`.
+pub(super) fn object<'a>(rest: &mut &'a [u8]) -> Option<(&'a str, &'a [u8])> {
     let line_end = rest.iter().position(|&byte| byte == b'\n')?;
     let line = str::from_utf8(&rest[..line_end]).ok()?;
-    let [_, "blob", size] = line.split(' ').collect::<Vec<_>>()[..] else {
+    let [_, kind, size] = line.split(' ').collect::<Vec<_>>()[..] else {
         return None;
     };
     let start = line_end + 1;
     let end = start.checked_add(size.parse().ok()?)?;
     let content = rest.get(start..end)?;
     *rest = rest.get(end + 1..)?;
-    Some(content)
+    Some((kind, content))
+}
+
+/// Returns the next object of `git cat-file --batch`, which is a file.
+pub(super) fn blob<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (kind, content) = object(rest)?;
+    (kind == "blob").then_some(content)
 }
 
 /// Returns what a status letter means for a file of these modes.

@@ -1,5 +1,6 @@
 //! Questions that libgit2 answers.
 
+mod history;
 mod tree;
 
 use std::collections::HashSet;

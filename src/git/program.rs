@@ -2,6 +2,7 @@
 //!
 //! Uses only options that git 2.30 knows, and formats that end names with NUL.
 
+mod history;
 mod tree;
 
 use std::collections::HashSet;

@@ -46,9 +46,23 @@ impl Repository {
     ///
     /// If git cannot answer.
     pub fn recorded(&self, commit: &CommitId) -> Result<Vec<RecordedFile>, GitError> {
+        self.recorded_below(commit, &[ProjectPath::root()])
+    }
+
+    /// Returns the files, links and submodules at any depth below some directories that a commit has, in any
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn recorded_below(
+        &self,
+        commit: &CommitId,
+        directories: &[ProjectPath],
+    ) -> Result<Vec<RecordedFile>, GitError> {
         self.ask(
-            |library| library.recorded(commit, &self.prefix),
-            |program| program.recorded(commit, &self.prefix),
+            |library| library.recorded(commit, &self.prefix, directories),
+            |program| program.recorded(commit, &self.prefix, directories),
         )
     }
 

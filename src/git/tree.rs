@@ -76,7 +76,11 @@ impl Repository {
     }
 
     /// Returns the contents of files; `None` for those that are larger than `max_bytes`.
-    fn contents(&self, ids: &[&str], max_bytes: u32) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+    pub(super) fn contents(
+        &self,
+        ids: &[&str],
+        max_bytes: u32,
+    ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
         self.ask(
             |library| library.contents(ids, max_bytes),
             |program| program.contents(ids, max_bytes),

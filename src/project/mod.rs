@@ -28,4 +28,4 @@ mod top_level;
 pub(crate) use self::load::pool;
 pub use self::load::{DirectoryScope, EmptyForEach, Ignore, LoadTreeError, Project};
 pub use self::problems::{FileReadError, Problems};
-pub(crate) use self::stacks_of_tree::{StacksOfTree, stacks_of_tree};
+pub(crate) use self::stacks_of_tree::{StacksOfTree, has_stack_block, is_parsable, stacks_of_tree};

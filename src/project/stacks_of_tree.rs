@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
+use memchr::memmem;
+
 use super::load::{LoadTreeError, pool};
+use crate::language::parse::parse;
 use crate::path::{ProjectPath, StackPath};
-use crate::project::discover::{self, FileTree, Files};
+use crate::project::discover::{self, FileTree, Files, decode};
 use crate::project::problems::Problems;
 use crate::project::stack::{self, Declared, FOR_EACH};
+use crate::source::FileId;
 
 /// The stacks of a tree.
 pub(crate) struct StacksOfTree {
@@ -15,6 +19,10 @@ pub(crate) struct StacksOfTree {
     /// The directories whose `for_each` has no value, or one that depends on files: these may be
     /// missing if only part of the tree was read.
     pub(crate) unknown: Vec<ProjectPath>,
+    /// The directories whose `for_each` has a value.
+    pub(crate) with_for_each: Vec<ProjectPath>,
+    /// The files that could not be read or parsed completely.
+    pub(crate) broken: Vec<ProjectPath>,
 }
 
 /// Returns the stacks of a tree. Problems in the files do not matter: a directory that could not be read
@@ -29,6 +37,8 @@ pub(crate) fn stacks_of_tree(
         let mut all = StacksOfTree {
             stacks: Vec::new(),
             unknown: Vec::new(),
+            with_for_each: Vec::new(),
+            broken: found.broken,
         };
         for directory in found.directories {
             let (path, parsed) = (directory.path, directory.files);
@@ -39,12 +49,32 @@ pub(crate) fn stacks_of_tree(
                     all.stacks
                         .extend(stacks.into_iter().map(|stack| stack.path));
                     if !reads.is_empty() {
-                        all.unknown.push(path);
+                        all.unknown.push(path.clone());
                     }
+                    all.with_for_each.push(path);
                 }
                 Some(Declared::Unknown) => all.unknown.push(path),
             }
         }
         Ok(all)
     })
+}
+
+/// Returns whether a configuration file with this content has a `stack` block; `None` if it cannot be
+/// parsed. Must run on a thread of [`pool`], as deeply nested files need its room.
+pub(crate) fn has_stack_block(content: Vec<u8>) -> Option<bool> {
+    const STACK: &str = "stack";
+    // Most files that have none do not even have the word.
+    if memmem::find(&content, STACK.as_bytes()).is_none() {
+        return Some(false);
+    }
+    let body = parse(FileId(0), &decode(content).ok()?).ok()?;
+    let has_block = body.blocks(STACK).next().is_some();
+    Some(has_block)
+}
+
+/// Returns whether a configuration file with this content can be parsed. Must run on a thread of [`pool`].
+pub(crate) fn is_parsable(content: Vec<u8>) -> bool {
+    let text = decode(content);
+    text.is_ok_and(|text| parse(FileId(0), &text).is_ok())
 }

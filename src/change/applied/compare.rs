@@ -1,10 +1,10 @@
 //! Compares all stacks of a project with what is on record of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::pairs::Pairs;
-use super::removed::removed_since_applied;
-use super::{Difference, MissingStack, Pending, Standing, Standings, clean_commit};
+use super::removed::evidence;
+use super::{Difference, MissingStack, NoEvidence, Pending, Standing, Standings, clean_commit};
 use crate::change::digest::InputDigests;
 use crate::change::error::ChangeError;
 use crate::change::find::causes_since;
@@ -84,9 +84,8 @@ pub fn standings(
             }
         }
     }
-    let here: Vec<&str> = pairs.iter().map(|(_, key)| key).collect();
     Ok(Standings {
-        missing: missing(present, document, here)?,
+        missing: missing(present, document, &pairs)?,
         base: AppliedBase {
             address,
             lineage: document.lineage.clone(),
@@ -96,38 +95,34 @@ pub fn standings(
     })
 }
 
-/// Returns the entries that belong to no stack, given the keys of those that do.
+/// Returns the entries that belong to no stack.
 fn missing(
     present: Present<'_>,
     document: &Document,
-    mut here: Vec<&str>,
+    pairs: &Pairs<'_>,
 ) -> Result<BTreeMap<String, MissingStack>, ChangeError> {
-    let Present {
-        project,
-        repository,
-        ..
-    } = present;
-    here.sort_unstable();
+    let here: HashSet<&str> = pairs.iter().map(|(_, key)| key).collect();
     let missing = document.stacks.iter().map(|(key, entry)| (&**key, entry));
-    let missing = missing.filter(|(key, _)| here.binary_search(key).is_err());
+    let missing = missing.filter(|(key, _)| !here.contains(key));
     let missing: Vec<(&str, &Entry)> = missing.collect();
     if missing.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let removed = match repository.commit("HEAD")? {
-        Some(head) => removed_since_applied(project, repository, &head, missing.iter().copied())?,
-        None => BTreeSet::new(),
-    };
+    let new = present.project.stacks.iter();
+    let new = new.filter(|(stack, _)| pairs.key(*stack).is_none());
+    let new = new.map(|(_, stack)| stack.path.directory().clone());
+    let mut evidence = evidence(present, &missing, &new.collect())?;
     let stack = |(key, entry): (&str, &Entry)| {
+        let evidence = evidence.remove(key).unwrap_or(Err(NoEvidence::NotAPath));
         let stack = MissingStack {
-            standing: if removed.contains(key) {
-                Standing::Removed
-            } else {
-                Standing::Absent
+            standing: match evidence {
+                Ok(_) => Standing::Removed,
+                Err(_) => Standing::Absent,
             },
             id: entry.id.clone(),
             name: entry.name.clone(),
             tags: entry.tags.clone(),
+            evidence,
         };
         (key.to_owned(), stack)
     };

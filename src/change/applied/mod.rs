@@ -4,13 +4,19 @@
 //! when what was applied is committed later. Only where digests cannot be compared, git is asked what has
 //! changed since the commit that was applied.
 
+mod at_head;
 mod compare;
+mod deletions;
+mod evidence;
 mod pairs;
+mod range;
 mod removed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::compare::standings;
+pub use self::deletions::{Deletion, Gone, Range, RangeCommit, deletions};
+pub use self::evidence::{NoEvidence, Removal, RemovedBy};
 pub use self::pairs::Pairs;
 use super::cause::ChangeCause;
 use super::digest::InputDigest;
@@ -34,7 +40,7 @@ pub struct Standings {
 /// A stack on record that is not here.
 #[derive(Debug, Clone)]
 pub struct MissingStack {
-    /// Whether it was removed.
+    /// Removed if there is evidence of that, else absent.
     pub standing: Standing,
     /// Its id.
     pub id: Option<String>,
@@ -42,6 +48,8 @@ pub struct MissingStack {
     pub name: String,
     /// Its tags.
     pub tags: Vec<String>,
+    /// What git proves.
+    pub evidence: Result<Removal, NoEvidence>,
 }
 
 impl Standings {
@@ -73,9 +81,9 @@ pub enum Standing {
     Pending(Pending),
     /// It is as it was applied.
     Applied,
-    /// It is on record and no longer here: HEAD does not have it, and its history has what was applied.
+    /// It is on record and no longer here, with evidence that it was removed: see [`Removal`].
     Removed,
-    /// It is on record and not here, without evidence that it was removed.
+    /// It is on record and not here, without such evidence: see [`NoEvidence`].
     Absent,
 }
 

@@ -1,44 +1,287 @@
 //! Which of the stacks that are on record and not here were removed on purpose, as far as git shows it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::at_head::AtHead;
+use super::deletions::{Deletion, Gone, deletions};
+use super::evidence::{NoEvidence, Removal, RemovedBy};
+use super::range::Since;
+use crate::change::base::{self, BaseQuery, BaseUnknown, RemoteBranch};
 use crate::change::error::ChangeError;
-use crate::git::{CommitId, CommitTree, Repository};
-use crate::path::StackPath;
-use crate::project::{self, Project};
+use crate::change::present::Present;
+use crate::git::{CommitId, GitError, Holds, Repository};
+use crate::path::{ProjectPath, StackPath};
+use crate::project::config::ProjectSettings;
 use crate::state::document::Entry;
 
-/// Returns which of some stacks on record, none of which is here, were removed: HEAD does not have them
-/// either, and its history has the commit that was last seen to have them. The others are only absent.
+/// What git proves about each stack, or why it proves nothing.
+pub(super) type Evidence<'e> = BTreeMap<&'e str, Result<Removal, NoEvidence>>;
+
+/// Returns what git proves about some stacks on record, none of which is here. `new` are the directories of
+/// the stacks that are here and not on record.
 ///
 /// # Errors
 ///
 /// If git cannot answer.
-pub(super) fn removed_since_applied<'e>(
-    project: &Project,
+pub(super) fn evidence<'e>(
+    present: Present<'_>,
+    missing: &[(&'e str, &'e Entry)],
+    new: &BTreeSet<ProjectPath>,
+) -> Result<Evidence<'e>, ChangeError> {
+    let none = |why: NoEvidence| missing.iter().map(move |(key, _)| (*key, Err(why.clone())));
+    let repository = present.repository;
+    let Some(head) = repository.commit("HEAD")? else {
+        return Ok(none(NoEvidence::NoHead).collect());
+    };
+    if let Some(broken) = broken(present, &head)? {
+        return Ok(none(broken).collect());
+    }
+    let stacks = missing.iter().filter_map(|(key, entry)| {
+        let path = StackPath::parse(key)?;
+        Some((*key, *entry, path))
+    });
+    let stacks: Vec<(&str, &Entry, StackPath)> = stacks.collect();
+    let directories: BTreeSet<&ProjectPath> =
+        stacks.iter().map(|(.., path)| path.directory()).collect();
+    let directories: Vec<ProjectPath> = directories.into_iter().cloned().collect();
+    let seens = Seens::new(present, &head, stacks.iter().map(|(_, entry, _)| *entry))?;
+    let since = Since::read(repository, &head, &seens.in_head, &directories)?;
+    let place = |path: &StackPath| {
+        let found = directories.binary_search(path.directory());
+        found.expect("it is the directory of a stack that is missing")
+    };
+    let there = directories.iter().zip(since.head.iter());
+    let there = there.filter(|(_, holds)| **holds != Holds::NoDirectory);
+    let there: Vec<ProjectPath> = there.map(|(directory, _)| directory.clone()).collect();
+    let at_head = AtHead::read(present, &head, there)?;
+
+    // What needs no history, by the place of the stack.
+    let mut decided: Vec<Option<Result<Removal, NoEvidence>>> = Vec::new();
+    for (_, entry, path) in &stacks {
+        let holds = since.head[place(path)];
+        let by_key = match at_head.blocks(path, holds)? {
+            Ok(by_key) => by_key,
+            Err(why) => {
+                decided.push(Some(Err(why)));
+                continue;
+            }
+        };
+        decided.push(match seens.of(entry) {
+            Err(why) => Some(Err(why)),
+            Ok(seen) if since.seen[seen][place(path)] != Holds::Wanted => {
+                Some(Err(NoEvidence::NotInSeen(seen.clone())))
+            }
+            Ok(seen) if by_key => Some(at_head.key_at(path, seen)?),
+            Ok(_) => None,
+        });
+    }
+    let undecided = || (0..stacks.len()).filter(|&at| decided[at].is_none());
+    let gone = undecided().map(|at| {
+        let (_, entry, path) = &stacks[at];
+        let seen = seens.of(entry).ok();
+        Gone {
+            directory: place(path),
+            seen: seen.and_then(|seen| since.places.get(seen).copied()),
+        }
+    });
+    let gone: Vec<Gone> = gone.collect();
+    let found: Vec<(usize, Deletion)> = undecided().zip(deletions(&since.range, &gone)).collect();
+    for (at, deletion) in found {
+        let id = |commit: usize| since.ids[commit].clone();
+        let (_, entry, _) = &stacks[at];
+        let evidence = seens.of(entry).and_then(|seen| match deletion {
+            Deletion::By(commit) => Ok(Removal {
+                seen: seen.clone(),
+                by: RemovedBy::Commit(id(commit)),
+            }),
+            Deletion::Undone(deleted, again) => Err(NoEvidence::CameBack(id(deleted), id(again))),
+            Deletion::Never => Err(NoEvidence::NeverDeleted(seen.clone())),
+            Deletion::Unknown => Err(NoEvidence::Unconnected {
+                commit: seen.clone(),
+                remote: seens.remote.clone(),
+            }),
+        });
+        decided[at] = Some(evidence);
+    }
+    let mut evidence: Evidence<'e> = none(NoEvidence::NotAPath).collect();
+    for ((key, ..), decided) in stacks.iter().zip(decided) {
+        if let Some(decided) = decided {
+            evidence.insert(*key, decided);
+        }
+    }
+    let paths = stacks.iter().map(|(key, _, path)| (*key, path));
+    block_moved(repository, &head, paths.collect(), new, &mut evidence)?;
+    Ok(evidence)
+}
+
+/// Returns a configuration file that cannot be parsed, here or as HEAD has it. What differs from HEAD has
+/// been parsed as it is here, and what does not differ is the same.
+fn broken(present: Present<'_>, head: &CommitId) -> Result<Option<NoEvidence>, ChangeError> {
+    if let Some(file) = present.project.broken.first() {
+        return Ok(Some(NoEvidence::Broken(None, file.clone())));
+    }
+    let broken = super::at_head::broken_file(present, head)?;
+    Ok(broken.map(|file| NoEvidence::Broken(Some(head.clone()), file)))
+}
+
+/// Takes back the evidence of stacks of which a file looks renamed into the directory of a new stack.
+fn block_moved(
     repository: &Repository,
     head: &CommitId,
-    missing: impl Iterator<Item = (&'e str, &'e Entry)>,
-) -> Result<BTreeSet<&'e str>, ChangeError> {
-    let seen = missing.filter_map(|(key, entry)| {
-        let seen = entry.applied.as_ref()?.seen.as_deref();
-        Some((key, CommitId::new(seen?)?))
-    });
-    let seen: Vec<(&str, CommitId)> = seen.collect();
-    if seen.is_empty() {
-        return Ok(BTreeSet::new());
+    paths: HashMap<&str, &StackPath>,
+    new: &BTreeSet<ProjectPath>,
+    evidence: &mut Evidence<'_>,
+) -> Result<(), ChangeError> {
+    if new.is_empty() {
+        return Ok(());
     }
-    let tree = CommitTree::new(Repository::open(&project.root)?, head.clone());
-    let committed = project::stacks_of_tree(&project.root, &tree)?;
-    let stacks: BTreeSet<&str> = committed.stacks.iter().map(StackPath::as_str).collect();
-    let mut removed = BTreeSet::new();
-    for (key, seen) in seen {
-        if stacks.contains(key) || repository.commit(seen.as_str())?.is_none() {
-            continue;
-        }
-        if repository.is_ancestor(&seen, head)? {
-            removed.insert(key);
+    let mut by_seen: BTreeMap<CommitId, BTreeMap<ProjectPath, Vec<&str>>> = BTreeMap::new();
+    for (key, found) in evidence.iter() {
+        if let Ok(Removal {
+            seen,
+            by: RemovedBy::Commit(_),
+        }) = found
+        {
+            let directories = by_seen.entry(seen.clone()).or_default();
+            let directory = paths[key].directory().clone();
+            directories.entry(directory).or_default().push(key);
         }
     }
-    Ok(removed)
+    for (seen, gone) in by_seen {
+        let places: Vec<ProjectPath> = gone.keys().chain(new).cloned().collect();
+        for rename in repository.renames(&seen, head, &places)? {
+            let from = nearest(&rename.from, |directory| gone.contains_key(directory));
+            let to = nearest(&rename.to, |directory| new.contains(directory));
+            let Some((from, to)) = from.zip(to) else {
+                continue;
+            };
+            for key in &gone[&from] {
+                evidence.insert(key, Err(NoEvidence::LooksMoved(to.clone())));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the nearest directory above a file that is one of some.
+fn nearest(file: &ProjectPath, is_one: impl Fn(&ProjectPath) -> bool) -> Option<ProjectPath> {
+    let mut above = file.ancestors().map(ProjectPath::from_normal);
+    above.find(|directory| is_one(directory))
+}
+
+/// The commits that were applied, and how HEAD is related to them.
+struct Seens {
+    /// Those that HEAD has.
+    in_head: BTreeSet<CommitId>,
+    /// Why the others prove nothing.
+    others: HashMap<CommitId, NoEvidence>,
+    /// The remote to fetch from, if it was asked for.
+    remote: Option<String>,
+}
+
+impl Seens {
+    fn new<'e>(
+        present: Present<'_>,
+        head: &CommitId,
+        entries: impl Iterator<Item = &'e Entry>,
+    ) -> Result<Self, GitError> {
+        let repository = present.repository;
+        let all: BTreeSet<CommitId> = entries.filter_map(seen).collect();
+        let (mut here, mut missing) = (Vec::new(), Vec::new());
+        for seen in all {
+            if repository.commit(seen.as_str())?.as_ref() == Some(&seen) {
+                here.push(seen);
+            } else {
+                missing.push(seen);
+            }
+        }
+        let lacking = repository.not_in_history(&here, head)?;
+        let mut seens = Seens {
+            in_head: here
+                .into_iter()
+                .filter(|it| !lacking.contains(it))
+                .collect(),
+            others: HashMap::new(),
+            remote: None,
+        };
+        let is_shallow = repository.is_shallow()?;
+        if lacking.is_empty() && missing.is_empty() && !is_shallow {
+            return Ok(seens);
+        }
+        let branch = default_branch(repository, &present.project.settings)?;
+        let remote = branch.as_ref().map(|branch| branch.remote.clone());
+        seens.remote.clone_from(&remote);
+        let tip = match &branch {
+            Some(branch) => repository.commit(&format!("refs/remotes/{branch}"))?,
+            None => None,
+        };
+        let lacking: Vec<CommitId> = lacking.into_iter().collect();
+        let lacked_by_branch = match &tip {
+            Some(tip) => repository.not_in_history(&lacking, tip)?,
+            None => lacking.iter().cloned().collect(),
+        };
+        for commit in lacking {
+            let is_behind = !lacked_by_branch.contains(&commit);
+            let why = match &branch {
+                Some(branch) if is_behind => NoEvidence::BranchBehind {
+                    commit: commit.clone(),
+                    branch: branch.clone(),
+                },
+                _ if is_shallow => NoEvidence::Unconnected {
+                    commit: commit.clone(),
+                    remote: remote.clone(),
+                },
+                _ => NoEvidence::OtherHistory(commit.clone()),
+            };
+            seens.others.insert(commit, why);
+        }
+        for commit in missing {
+            let why = NoEvidence::NotInClone {
+                commit: commit.clone(),
+                is_shallow,
+                remote: remote.clone(),
+            };
+            seens.others.insert(commit, why);
+        }
+        Ok(seens)
+    }
+
+    /// Returns the commit that was applied, if HEAD has it.
+    fn of(&self, entry: &Entry) -> Result<&CommitId, NoEvidence> {
+        let Some(seen) = seen(entry) else {
+            let is_dirty = entry.applied.as_ref().is_some_and(|applied| applied.dirty);
+            return Err(if is_dirty {
+                NoEvidence::AppliedDirty
+            } else {
+                NoEvidence::NeverPublished
+            });
+        };
+        match (self.in_head.get(&seen), self.others.get(&seen)) {
+            (Some(seen), _) => Ok(seen),
+            (None, Some(why)) => Err(why.clone()),
+            (None, None) => Err(NoEvidence::OtherHistory(seen)),
+        }
+    }
+}
+
+/// Returns the newest commit that is known to have what was applied.
+fn seen(entry: &Entry) -> Option<CommitId> {
+    CommitId::new(entry.applied.as_ref()?.seen.as_deref()?)
+}
+
+/// Returns the default branch of the remote, if there is one and it is known.
+fn default_branch(
+    repository: &Repository,
+    settings: &ProjectSettings,
+) -> Result<Option<RemoteBranch>, GitError> {
+    let query = BaseQuery {
+        remote: settings.default_remote.clone(),
+        branch: settings.default_branch.clone(),
+        ..BaseQuery::default()
+    };
+    match base::default_branch(repository, &query) {
+        Ok(branch) => Ok(branch),
+        Err(BaseUnknown::Git(error)) => Err(error),
+        Err(_) => Ok(None),
+    }
 }

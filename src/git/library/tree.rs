@@ -38,16 +38,12 @@ impl Library {
         &self,
         commit: &CommitId,
         prefix: &str,
+        directories: &[ProjectPath],
     ) -> Result<Vec<RecordedFile>, Error> {
         let mut files = Vec::new();
-        self.walk(
-            commit,
-            prefix,
-            &[ProjectPath::root()],
-            |entry, directory| {
-                files.extend(recorded_file(entry, directory));
-            },
-        )?;
+        self.walk(commit, prefix, directories, |entry, directory| {
+            files.extend(recorded_file(entry, directory));
+        })?;
         Ok(files)
     }
 

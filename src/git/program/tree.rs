@@ -26,11 +26,16 @@ impl Program {
         &self,
         commit: &CommitId,
         prefix: &str,
+        directories: &[ProjectPath],
     ) -> Result<Vec<RecordedFile>, GitError> {
         let mut files = Vec::new();
         self.list(commit, prefix, |head, path| {
             files.extend(recorded_file(head, path, prefix));
         })?;
+        let wanted: HashSet<&str> = directories.iter().map(ProjectPath::as_str).collect();
+        if !wanted.contains("/") {
+            files.retain(|file| file.path.ancestors().any(|above| wanted.contains(above)));
+        }
         Ok(files)
     }
 
@@ -115,7 +120,7 @@ impl Program {
     }
 
     /// Returns what `git cat-file` says about objects.
-    fn batch(&self, option: &str, requests: &[String]) -> Result<Vec<u8>, GitError> {
+    pub(super) fn batch(&self, option: &str, requests: &[String]) -> Result<Vec<u8>, GitError> {
         if requests.is_empty() {
             return Ok(Vec::new());
         }

@@ -35,7 +35,7 @@ pub use root::{RootRule, RootUnknown, find_root};
 pub(crate) use root::{declares_root, git_top_level};
 use tracing::{debug, trace};
 
-pub(crate) use self::text::{CONFIGURATION, SizeLimit, TextError, read_text};
+pub(crate) use self::text::{CONFIGURATION, SizeLimit, TextError, decode, read_text};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse;
 use crate::language::syntax::Body;

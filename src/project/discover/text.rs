@@ -81,7 +81,7 @@ pub(super) fn too_large(limit: &SizeLimit) -> TextError {
 }
 
 /// Returns the text of a file that is within its limit, without a byte order mark.
-pub(super) fn decode(mut bytes: Vec<u8>) -> Result<String, TextError> {
+pub(crate) fn decode(mut bytes: Vec<u8>) -> Result<String, TextError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }

@@ -1,0 +1,264 @@
+//! What HEAD still has of stacks that are not here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::evidence::{NoEvidence, Removal, RemovedBy};
+use crate::change::error::ChangeError;
+use crate::change::present::Present;
+use crate::git::{
+    CommitId, CommitTree, FileChange, FileState, GitError, Holds, Repository, TreeScope,
+};
+use crate::path::{ProjectPath, StackPath};
+use crate::project::discover::{CONFIGURATION, FileTree as _, is_configuration};
+use crate::project::{self, LoadTreeError, StacksOfTree, is_parsable, pool};
+
+/// What HEAD has of the directories of stacks that are not here.
+pub(super) struct AtHead<'p> {
+    present: Present<'p>,
+    head: CommitId,
+    /// The files of those directories that it still has.
+    files: BTreeMap<ProjectPath, Vec<ProjectPath>>,
+    /// The stacks in them.
+    stacks: Stacks,
+}
+
+/// The stacks of a commit in some directories.
+#[derive(Default)]
+struct Stacks {
+    paths: BTreeSet<StackPath>,
+    /// The directories with a stack, with or without instances.
+    directories: BTreeSet<ProjectPath>,
+    with_for_each: BTreeSet<ProjectPath>,
+    unknown: BTreeSet<ProjectPath>,
+    broken: Vec<ProjectPath>,
+}
+
+impl<'p> AtHead<'p> {
+    /// Looks at directories that HEAD has.
+    pub(super) fn read(
+        present: Present<'p>,
+        head: &CommitId,
+        directories: Vec<ProjectPath>,
+    ) -> Result<Self, ChangeError> {
+        let mut files: BTreeMap<ProjectPath, Vec<ProjectPath>> = BTreeMap::new();
+        let mut stacks = Stacks::default();
+        if !directories.is_empty() {
+            let mut found = present.repository.recorded_below(head, &directories)?;
+            found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+            let directories: BTreeSet<ProjectPath> = directories.into_iter().collect();
+            for file in &found {
+                for above in file.path.ancestors() {
+                    if let Some(directory) = directories.get(above) {
+                        let of_directory = files.entry(directory.clone()).or_default();
+                        of_directory.push(file.path.clone());
+                    }
+                }
+            }
+            stacks = Stacks::read(present, head, directories)?;
+        }
+        Ok(AtHead {
+            present,
+            head: head.clone(),
+            files,
+            stacks,
+        })
+    }
+
+    /// Returns why HEAD keeps a stack from counting as removed, given what its directory holds there.
+    /// If nothing does, returns whether the stack is an instance whose directory is still a stack.
+    pub(super) fn blocks(
+        &self,
+        path: &StackPath,
+        holds: Holds,
+    ) -> Result<Result<bool, NoEvidence>, ChangeError> {
+        let directory = path.directory();
+        let files = self.files.get(directory).map_or(&[][..], Vec::as_slice);
+        let is_own_configuration = |file: &&ProjectPath| {
+            file.parent().as_ref() == Some(directory) && is_configuration(file.basename().as_ref())
+        };
+        let still_there = |file: &ProjectPath| self.why_not_here(directory, file);
+        match holds {
+            Holds::NoDirectory => Ok(Ok(false)),
+            Holds::Nothing => {
+                let rest = files
+                    .iter()
+                    .find(|file| !self.is_of_nested(directory, file));
+                Ok(rest.map_or(Ok(false), |file| {
+                    Err(NoEvidence::CodeStillThere(file.clone()))
+                }))
+            }
+            Holds::Unknown => {
+                let file = files.iter().find(is_own_configuration).or(files.first());
+                let file = file.unwrap_or(directory);
+                Ok(Err(NoEvidence::CodeStillThere(file.clone())))
+            }
+            Holds::Wanted => {
+                let file = files.iter().find(is_own_configuration).unwrap_or(directory);
+                if path.key().is_none() || self.stacks.paths.contains(path) {
+                    return Ok(Err(still_there(file)));
+                }
+                let is_concerned =
+                    |broken: &&ProjectPath| broken.parent().as_ref() == Some(directory);
+                if let Some(broken) = self.stacks.broken.iter().find(is_concerned) {
+                    let why = NoEvidence::Broken(Some(self.head.clone()), broken.clone());
+                    return Ok(Err(why));
+                }
+                Ok(if self.stacks.with_for_each.contains(directory) {
+                    Ok(true)
+                } else if self.stacks.unknown.contains(directory) {
+                    Err(NoEvidence::UnknownKeys(self.head.clone()))
+                } else if self.stacks.directories.contains(directory) {
+                    Err(NoEvidence::NoLongerForEach(directory.clone()))
+                } else {
+                    Err(still_there(file))
+                })
+            }
+        }
+    }
+
+    /// Returns why a stack that HEAD has is not here, given one of its files.
+    fn why_not_here(&self, directory: &ProjectPath, file: &ProjectPath) -> NoEvidence {
+        let mut status = self.present.uncommitted.status.iter();
+        let is_touched = status.any(|changed| {
+            changed.path.parent().as_ref() == Some(directory)
+                && is_configuration(changed.path.basename().as_ref())
+        });
+        let host = file.to_host(&self.present.project.root);
+        if is_touched {
+            NoEvidence::NotCommitted
+        } else if host.symlink_metadata().is_ok() {
+            NoEvidence::CodeStillThere(file.clone())
+        } else {
+            NoEvidence::SparseCheckout(file.clone())
+        }
+    }
+
+    /// Returns whether a file belongs to a stack nested in a directory.
+    fn is_of_nested(&self, directory: &ProjectPath, file: &ProjectPath) -> bool {
+        let above = file.ancestors().map(ProjectPath::from_normal);
+        let mut between = above.take_while(|above| above != directory);
+        between.any(|above| self.stacks.directories.contains(&above))
+    }
+
+    /// Returns whether an instance that HEAD lacks is one of a commit.
+    pub(super) fn key_at(
+        &self,
+        path: &StackPath,
+        seen: &CommitId,
+    ) -> Result<Result<Removal, NoEvidence>, ChangeError> {
+        let directory = path.directory();
+        let directories = BTreeSet::from([directory.clone()]);
+        let stacks = Stacks::read(self.present, seen, directories)?;
+        let is_concerned = |broken: &&ProjectPath| broken.parent().as_ref() == Some(directory);
+        if let Some(broken) = stacks.broken.iter().find(is_concerned) {
+            let why = NoEvidence::Broken(Some(seen.clone()), broken.clone());
+            return Ok(Err(why));
+        }
+        Ok(if stacks.paths.contains(path) {
+            Ok(Removal {
+                seen: seen.clone(),
+                by: RemovedBy::Key,
+            })
+        } else if stacks.unknown.contains(directory) {
+            Err(NoEvidence::UnknownKeys(seen.clone()))
+        } else {
+            Err(NoEvidence::NotInSeen(seen.clone()))
+        })
+    }
+}
+
+impl Stacks {
+    /// Reads what a commit has at and below some directories.
+    fn read(
+        present: Present<'_>,
+        commit: &CommitId,
+        directories: BTreeSet<ProjectPath>,
+    ) -> Result<Self, ChangeError> {
+        let root = &present.project.root;
+        // The directories above decide whether a directory belongs to the project.
+        let above = directories.iter().flat_map(ProjectPath::ancestors);
+        let above: BTreeSet<ProjectPath> = above.map(ProjectPath::from_normal).collect();
+        let is_meant = |directory: &ProjectPath| {
+            directories.contains(directory)
+                || directory
+                    .ancestors()
+                    .any(|above| directories.contains(above))
+        };
+        let tree = || -> Result<CommitTree, GitError> {
+            Ok(CommitTree::new(Repository::open(root)?, commit.clone()))
+        };
+        let scope = TreeScope {
+            directories: above.into_iter().collect(),
+            trees: directories.iter().cloned().collect(),
+        };
+        let mut found = project::stacks_of_tree(root, &tree()?.within(scope))?;
+        if found.unknown.iter().any(is_meant) {
+            // A function may read a file elsewhere.
+            found = project::stacks_of_tree(root, &tree()?)?;
+        }
+        let StacksOfTree {
+            stacks,
+            unknown,
+            with_for_each,
+            broken,
+        } = found;
+        let paths: BTreeSet<StackPath> = stacks
+            .into_iter()
+            .filter(|path| is_meant(path.directory()))
+            .collect();
+        let of_stacks = paths.iter().map(|path| path.directory().clone());
+        let directories = of_stacks.chain(with_for_each.iter().cloned()).collect();
+        Ok(Stacks {
+            paths,
+            directories,
+            // With files that are read, it has a value as well.
+            unknown: unknown
+                .into_iter()
+                .filter(|directory| !with_for_each.contains(directory))
+                .collect(),
+            with_for_each: with_for_each.into_iter().collect(),
+            broken,
+        })
+    }
+}
+
+/// Returns a configuration file that differs from HEAD and cannot be parsed as HEAD has it.
+pub(super) fn broken_file(
+    present: Present<'_>,
+    head: &CommitId,
+) -> Result<Option<ProjectPath>, ChangeError> {
+    let status = present.uncommitted.status.iter();
+    let changed = status.filter(|file| {
+        file.state == FileState::Uncommitted
+            && file.change != FileChange::Added
+            && is_configuration(file.path.basename().as_ref())
+    });
+    let changed: BTreeSet<&ProjectPath> = changed.map(|file| &file.path).collect();
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    let parents = changed.iter().filter_map(|file| file.parent());
+    let parents: BTreeSet<ProjectPath> = parents.collect();
+    let repository = Repository::open(&present.project.root)?;
+    let scope = TreeScope {
+        directories: parents.into_iter().collect(),
+        trees: Vec::new(),
+    };
+    let tree = CommitTree::new(repository, head.clone()).within(scope);
+    let entries = tree.entries().map_err(LoadTreeError::Tree)?;
+    let files = entries.into_iter().filter(|entry| !entry.is_link);
+    let files = files.filter_map(|entry| {
+        let path = ProjectPath::from_normal(&format!("/{}", str::from_utf8(&entry.path).ok()?));
+        changed.contains(&path).then_some((path, entry.id))
+    });
+    let (paths, ids): (Vec<ProjectPath>, Vec<String>) = files.unzip();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let contents = tree.read(&ids, CONFIGURATION.bytes);
+    let contents = contents.map_err(LoadTreeError::Tree)?;
+    let is_broken = |content: Option<Vec<u8>>| !content.is_some_and(is_parsable);
+    let files = paths.into_iter().zip(contents);
+    Ok(pool()?.install(|| {
+        let mut broken = files.filter_map(|(path, content)| is_broken(content).then_some(path));
+        broken.next()
+    }))
+}

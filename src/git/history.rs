@@ -1,0 +1,70 @@
+//! The part of the history that is not yet in another commit.
+
+use std::collections::BTreeSet;
+
+use super::{CommitId, GitError, Repository};
+
+/// A commit and its parents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryCommit {
+    /// The commit.
+    pub id: CommitId,
+    /// Its parents; none where a shallow clone is cut off.
+    pub parents: Vec<CommitId>,
+}
+
+impl Repository {
+    /// Returns those of some commits, all of which are present, that the history of `tip` lacks.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn not_in_history(
+        &self,
+        commits: &[CommitId],
+        tip: &CommitId,
+    ) -> Result<BTreeSet<CommitId>, GitError> {
+        if commits.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let found = self.ask(
+            |library| library.reachable(commits, tip),
+            |program| program.reachable(commits, tip),
+        )?;
+        let found: BTreeSet<CommitId> = found.into_iter().collect();
+        let lacking = commits.iter().filter(|commit| found.contains(commit));
+        Ok(lacking.cloned().collect())
+    }
+
+    /// Returns the commits of the history of `tip` that the history of `base` lacks, if there is a base, in any
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn history(
+        &self,
+        tip: &CommitId,
+        base: Option<&CommitId>,
+    ) -> Result<Vec<HistoryCommit>, GitError> {
+        self.ask(
+            |library| library.history(tip, base),
+            |program| program.history(tip, base),
+        )
+    }
+
+    /// Returns the commit with the earliest date among some that are present.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn earliest(&self, commits: &[CommitId]) -> Result<Option<CommitId>, GitError> {
+        if let [] | [_] = commits {
+            return Ok(commits.first().cloned());
+        }
+        self.ask(
+            |library| library.earliest(commits),
+            |program| program.earliest(commits),
+        )
+    }
+}

@@ -1,0 +1,340 @@
+//! What some directories of the project hold, in many commits at once.
+//!
+//! The walk goes down only where one of the directories lies. What a tree holds depends on nothing but the
+//! tree, which its id names, so each tree is read once, however many commits have it.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{CommitId, GitError, Repository, repository_path};
+use crate::path::ProjectPath;
+
+/// What a directory holds in a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Holds {
+    /// There is no such directory.
+    NoDirectory,
+    /// What is looked for is not in it.
+    Nothing,
+    /// What is in it cannot be told.
+    Unknown,
+    /// What is looked for is in it.
+    Wanted,
+}
+
+/// What is looked for, and where.
+pub(crate) struct Search<'s> {
+    /// The directories, each once.
+    pub(crate) directories: &'s [ProjectPath],
+    /// Says by the name of a file whether it is read. Only files directly in the directories are.
+    pub(crate) reads: &'s dyn Fn(&[u8]) -> bool,
+    /// Says of the contents of such files what each means for its directory.
+    pub(crate) holds: &'s dyn Fn(Vec<Vec<u8>>) -> Vec<Holds>,
+    /// How large a file may be. What a larger one means is unknown.
+    pub(crate) max_bytes: u32,
+}
+
+impl Repository {
+    /// Returns what the directories hold in each of some commits, in the order asked for. Links are not
+    /// followed, so what a link or a submodule leads to is unknown.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub(crate) fn holdings(
+        &self,
+        commits: &[CommitId],
+        search: &Search<'_>,
+    ) -> Result<Vec<Arc<[Holds]>>, GitError> {
+        let places = Places::new(search.directories, &self.prefix);
+        let roots = self.ask(|library| library.trees(commits), |it| it.trees(commits))?;
+        let mut visits = Visits::default();
+        let roots: Vec<usize> = roots
+            .into_iter()
+            .map(|tree| visits.visit(tree, 0))
+            .collect();
+        self.expand(&places, search, &mut visits)?;
+        let files = self.files(&visits, search)?;
+        let holdings = visits.holdings(&places, &files);
+        Ok(roots
+            .into_iter()
+            .map(|root| Arc::clone(&holdings[&root]))
+            .collect())
+    }
+
+    /// Reads the trees, those of one depth together.
+    fn expand(
+        &self,
+        places: &Places,
+        search: &Search<'_>,
+        visits: &mut Visits,
+    ) -> Result<(), GitError> {
+        let mut level = 0..visits.all.len();
+        while !level.is_empty() {
+            let ids: Vec<String> = visits.trees[level.clone()].to_vec();
+            let found = RefCell::new(vec![Vec::new(); ids.len()]);
+            let read = |number: usize, tree: &[u8]| {
+                let visit = &visits.all[level.start + number];
+                let id_bytes = ids[number].len() / 2;
+                let children = children(&places.nodes[visit.node], tree, id_bytes, search);
+                found.borrow_mut()[number] = children;
+            };
+            self.ask(
+                |library| library.objects(&ids, read),
+                |program| program.objects(&ids, read),
+            )?;
+            for (number, children) in level.clone().zip(found.into_inner()) {
+                for child in children {
+                    match child {
+                        Child::File(id) => visits.all[number].files.push(id),
+                        Child::Unknown => visits.all[number].is_unknown = true,
+                        Child::Opaque(node) => visits.all[number].opaque.push(node),
+                        Child::Tree(node, id) => {
+                            let below = visits.visit(id, node);
+                            visits.all[number].below.push(below);
+                        }
+                    }
+                }
+            }
+            level = level.end..visits.all.len();
+        }
+        Ok(())
+    }
+
+    /// Returns what each of the files means.
+    fn files(
+        &self,
+        visits: &Visits,
+        search: &Search<'_>,
+    ) -> Result<HashMap<String, Holds>, GitError> {
+        let ids = visits.all.iter().flat_map(|visit| &visit.files);
+        let ids: HashSet<&str> = ids.map(String::as_str).collect();
+        let ids: Vec<&str> = ids.into_iter().collect();
+        let contents = self.contents(&ids, search.max_bytes)?;
+        let mut meanings = HashMap::with_capacity(ids.len());
+        let mut read = Vec::with_capacity(ids.len());
+        let mut texts = Vec::with_capacity(ids.len());
+        for (id, content) in ids.into_iter().zip(contents) {
+            if let Some(content) = content {
+                read.push(id);
+                texts.push(content);
+            } else {
+                meanings.insert(id.to_owned(), Holds::Unknown);
+            }
+        }
+        let read = read.into_iter().map(str::to_owned);
+        meanings.extend(read.zip((search.holds)(texts)));
+        Ok(meanings)
+    }
+}
+
+/// The directories as a tree: the nodes above them, and their own.
+struct Places {
+    nodes: Vec<Node>,
+    /// For each directory of the search, its place in the order of the nodes.
+    order: Vec<usize>,
+}
+
+/// A directory that is looked at, or lies above one.
+#[derive(Default)]
+struct Node {
+    below: HashMap<Vec<u8>, usize>,
+    /// The directories at or below it, in the order of the nodes.
+    range: Range<usize>,
+    /// Whether it is looked at itself; it is the first of its range then.
+    is_wanted: bool,
+}
+
+impl Places {
+    fn new(directories: &[ProjectPath], prefix: &str) -> Self {
+        let paths = directories.iter().map(|it| repository_path(it, prefix));
+        let paths: Vec<String> = paths.collect();
+        let names = |path: &str| -> Vec<Vec<u8>> {
+            let names = path.split('/').filter(|name| !name.is_empty());
+            names.map(|name| name.as_bytes().to_vec()).collect()
+        };
+        let mut sorted: Vec<(Vec<Vec<u8>>, usize)> = paths
+            .iter()
+            .enumerate()
+            .map(|(number, path)| (names(path), number))
+            .collect();
+        sorted.sort_unstable();
+        let mut nodes = vec![Node::default()];
+        let mut order = vec![0; directories.len()];
+        for (place, (names, number)) in sorted.into_iter().enumerate() {
+            order[number] = place;
+            let mut node = 0;
+            nodes[0].range.end = place + 1;
+            for name in names {
+                let next = nodes.len();
+                node = *nodes[node].below.entry(name).or_insert(next);
+                if node == next {
+                    nodes.push(Node {
+                        range: place..place,
+                        ..Node::default()
+                    });
+                }
+                nodes[node].range.end = place + 1;
+            }
+            nodes[node].is_wanted = true;
+        }
+        Places { nodes, order }
+    }
+}
+
+/// What a tree has that matters.
+#[derive(Clone)]
+enum Child {
+    /// A file to read, with its id.
+    File(String),
+    /// A file that cannot be read.
+    Unknown,
+    /// A directory of this node, with the id of its tree.
+    Tree(usize, String),
+    /// A link or submodule at this node.
+    Opaque(usize),
+}
+
+fn children(node: &Node, tree: &[u8], id_bytes: usize, search: &Search<'_>) -> Vec<Child> {
+    let mut found = Vec::new();
+    let mut entries = Entries {
+        rest: tree,
+        id_bytes,
+    };
+    while let Some((mode, name, id)) = entries.next() {
+        let is_file = mode.starts_with(b"100");
+        let is_tree = mode == b"40000";
+        if let Some(&below) = node.below.get(name) {
+            if is_tree {
+                found.push(Child::Tree(below, hexadecimal(id)));
+            } else if !is_file {
+                found.push(Child::Opaque(below));
+            }
+        }
+        if node.is_wanted && !is_tree && (search.reads)(name) {
+            found.push(if is_file {
+                Child::File(hexadecimal(id))
+            } else {
+                Child::Unknown
+            });
+        }
+    }
+    if !entries.rest.is_empty() {
+        // It is damaged.
+        found.push(Child::Unknown);
+        found.extend(node.below.values().map(|&below| Child::Opaque(below)));
+    }
+    found
+}
+
+/// The entries of a tree as git stores it: the mode, a space, the name, a NUL, the id.
+struct Entries<'t> {
+    rest: &'t [u8],
+    id_bytes: usize,
+}
+
+impl<'t> Entries<'t> {
+    fn next(&mut self) -> Option<(&'t [u8], &'t [u8], &'t [u8])> {
+        let space = memchr::memchr(b' ', self.rest)?;
+        let end = space + memchr::memchr(0, &self.rest[space..])?;
+        let id = self.rest.get(end + 1..end + 1 + self.id_bytes)?;
+        let entry = (&self.rest[..space], &self.rest[space + 1..end], id);
+        self.rest = &self.rest[end + 1 + self.id_bytes..];
+        Some(entry)
+    }
+}
+
+fn hexadecimal(id: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = id.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
+
+/// The trees that are read, each for a node. What lies below a tree comes after it.
+#[derive(Default)]
+struct Visits {
+    all: Vec<Visit>,
+    /// The ids of the trees.
+    trees: Vec<String>,
+    known: HashMap<(String, usize), usize>,
+}
+
+#[derive(Default)]
+struct Visit {
+    node: usize,
+    /// The visits of the trees in it.
+    below: Vec<usize>,
+    /// The nodes in it that are links or submodules.
+    opaque: Vec<usize>,
+    /// The ids of its files, if it is looked at itself.
+    files: Vec<String>,
+    /// Whether there is a file that cannot be read.
+    is_unknown: bool,
+}
+
+impl Visits {
+    fn visit(&mut self, tree: String, node: usize) -> usize {
+        let Visits { all, trees, known } = self;
+        *known.entry((tree.clone(), node)).or_insert_with(|| {
+            all.push(Visit {
+                node,
+                ..Visit::default()
+            });
+            trees.push(tree);
+            all.len() - 1
+        })
+    }
+
+    /// Returns what the trees of commits hold, by the visit.
+    fn holdings(
+        &self,
+        places: &Places,
+        files: &HashMap<String, Holds>,
+    ) -> HashMap<usize, Arc<[Holds]>> {
+        let mut all: Vec<Vec<Holds>> = vec![Vec::new(); self.all.len()];
+        let mut roots = HashMap::new();
+        // Most commits touch none of the directories.
+        let mut distinct: HashSet<Arc<[Holds]>> = HashSet::new();
+        for (number, visit) in self.all.iter().enumerate().rev() {
+            let node = &places.nodes[visit.node];
+            let start = node.range.start;
+            let mut holds = vec![Holds::NoDirectory; node.range.len()];
+            for &below in &visit.below {
+                let range = &places.nodes[self.all[below].node].range;
+                holds[range.start - start..range.end - start].copy_from_slice(&all[below]);
+            }
+            for &opaque in &visit.opaque {
+                let range = &places.nodes[opaque].range;
+                holds[range.start - start..range.end - start].fill(Holds::Unknown);
+            }
+            if node.is_wanted {
+                let own = visit.files.iter().map(|id| files[id]);
+                let has = |wanted| own.clone().any(|own| own == wanted);
+                holds[0] = if has(Holds::Wanted) {
+                    Holds::Wanted
+                } else if visit.is_unknown || has(Holds::Unknown) {
+                    Holds::Unknown
+                } else {
+                    Holds::Nothing
+                };
+            }
+            if visit.node == 0 {
+                let ordered = places.order.iter().map(|&place| holds[place]);
+                let ordered: Arc<[Holds]> = ordered.collect();
+                let known = distinct.get(&ordered).cloned();
+                let ordered = known.unwrap_or_else(|| {
+                    distinct.insert(Arc::clone(&ordered));
+                    ordered
+                });
+                roots.insert(number, ordered);
+            } else {
+                all[number] = holds;
+            }
+        }
+        roots
+    }
+}

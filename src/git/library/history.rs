@@ -1,0 +1,121 @@
+//! Questions about the history that libgit2 answers.
+
+use git2::{Delta, DiffFile, DiffFindOptions, DiffOptions, Error, ErrorClass, ErrorCode, Oid};
+
+use super::Library;
+use crate::git::renames::RENAME_LIMIT;
+use crate::git::{CommitId, HistoryCommit, Rename, project_path, repository_path};
+use crate::path::ProjectPath;
+
+impl Library {
+    /// Returns what can be reached from some commits and not from another one.
+    pub(in crate::git) fn reachable(
+        &self,
+        from: &[CommitId],
+        without: &CommitId,
+    ) -> Result<Vec<CommitId>, Error> {
+        let walk = self.walk_history(from, Some(without))?;
+        walk.map(|commit| commit.map(CommitId::from_oid)).collect()
+    }
+
+    pub(in crate::git) fn history(
+        &self,
+        tip: &CommitId,
+        base: Option<&CommitId>,
+    ) -> Result<Vec<HistoryCommit>, Error> {
+        let walk = self.walk_history(std::slice::from_ref(tip), base)?;
+        let commit = |id: Result<Oid, Error>| {
+            let commit = self.0.find_commit(id?)?;
+            Ok(HistoryCommit {
+                id: CommitId::from_oid(commit.id()),
+                parents: commit.parent_ids().map(CommitId::from_oid).collect(),
+            })
+        };
+        walk.map(commit).collect()
+    }
+
+    pub(in crate::git) fn earliest(&self, commits: &[CommitId]) -> Result<Option<CommitId>, Error> {
+        let mut dated = Vec::with_capacity(commits.len());
+        for commit in commits {
+            dated.push((self.find(commit)?.time().seconds(), commit));
+        }
+        let earliest = dated.into_iter().min_by_key(|(date, _)| *date);
+        Ok(earliest.map(|(_, commit)| commit.clone()))
+    }
+
+    fn walk_history(
+        &self,
+        from: &[CommitId],
+        without: Option<&CommitId>,
+    ) -> Result<git2::Revwalk<'_>, Error> {
+        // It does not know where a shallow clone is cut off.
+        if self.is_shallow() {
+            let message = "this is a shallow clone";
+            let (code, class) = (ErrorCode::GenericError, ErrorClass::Repository);
+            return Err(Error::new(code, class, message));
+        }
+        let mut walk = self.0.revwalk()?;
+        for commit in from {
+            walk.push(self.oid(commit.as_str())?)?;
+        }
+        if let Some(without) = without {
+            walk.hide(self.oid(without.as_str())?)?;
+        }
+        Ok(walk)
+    }
+
+    /// Returns the ids of the trees of commits.
+    pub(in crate::git) fn trees(&self, commits: &[CommitId]) -> Result<Vec<String>, Error> {
+        let tree = |commit| Ok(self.find(commit)?.tree_id().to_string());
+        commits.iter().map(tree).collect()
+    }
+
+    /// Calls a function with the content of each of some trees or files, in the order asked for.
+    pub(in crate::git) fn objects(
+        &self,
+        ids: &[String],
+        mut each: impl FnMut(usize, &[u8]),
+    ) -> Result<(), Error> {
+        let objects = self.0.odb()?;
+        for (number, id) in ids.iter().enumerate() {
+            each(number, objects.read(self.oid(id)?)?.data());
+        }
+        Ok(())
+    }
+
+    pub(in crate::git) fn renames(
+        &self,
+        old: &CommitId,
+        new: &CommitId,
+        prefix: &str,
+        directories: &[ProjectPath],
+    ) -> Result<Vec<Rename>, Error> {
+        let (old, new) = (self.find(old)?.tree()?, self.find(new)?.tree()?);
+        let mut options = DiffOptions::new();
+        options.disable_pathspec_match(true);
+        let places = directories.iter().map(|it| repository_path(it, prefix));
+        let places: Vec<String> = places.collect();
+        if places.iter().all(|place| !place.is_empty()) {
+            for place in places {
+                options.pathspec(place);
+            }
+        }
+        let mut difference =
+            self.0
+                .diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options))?;
+        let mut finding = DiffFindOptions::new();
+        finding.renames(true).rename_limit(RENAME_LIMIT);
+        difference.find_similar(Some(&mut finding))?;
+        let renames = difference.deltas().filter_map(|delta| {
+            if delta.status() != Delta::Renamed {
+                return None;
+            }
+            let path = |file: DiffFile<'_>| project_path(file.path_bytes()?, prefix);
+            Some(Rename {
+                from: path(delta.old_file())?,
+                to: path(delta.new_file())?,
+            })
+        });
+        Ok(renames.collect())
+    }
+}
