@@ -8,11 +8,19 @@ use crate::project::stack::{StackIndex, StackMode};
 
 /// Where the tool of a stack keeps its own state.
 #[derive(Debug, Clone, Default)]
-pub struct Place<'a> {
+pub struct Place {
     /// What is on record, with the key of the entry.
-    pub recorded: Option<(&'a str, &'a str)>,
+    pub recorded: Option<(String, String)>,
     /// What the driver says now; none if it was not asked or does not know.
-    pub now: Option<&'a str>,
+    pub now: Option<String>,
+}
+
+impl Place {
+    /// Returns what the driver says now, else what is on record.
+    pub fn backend(&self) -> Option<&str> {
+        let recorded = self.recorded.as_ref().map(|(_, backend)| backend);
+        self.now.as_ref().or(recorded).map(String::as_str)
+    }
 }
 
 /// Stacks with which nothing may be done.
@@ -28,7 +36,7 @@ pub struct Blocked {
 /// stacks keep their states. Nothing is wrong with stacks that are only read.
 pub fn blocked(
     project: &Project,
-    places: &BTreeMap<StackIndex, Place<'_>>,
+    places: &BTreeMap<StackIndex, Place>,
     planned: &BTreeSet<StackIndex>,
 ) -> Blocked {
     let path = |stack: StackIndex| &project.stacks[stack].path;
@@ -36,11 +44,10 @@ pub fn blocked(
     let mut blocked = Blocked::default();
     let mut by_place: BTreeMap<&str, Vec<StackIndex>> = BTreeMap::new();
     for (&stack, place) in places.iter().filter(|(stack, _)| is_managed(**stack)) {
-        let recorded = place.recorded.map(|(_, backend)| backend);
-        if let Some(backend) = place.now.or(recorded) {
+        if let Some(backend) = place.backend() {
             by_place.entry(backend).or_default().push(stack);
         }
-        let (Some((key, recorded)), Some(now)) = (place.recorded, place.now) else {
+        let (Some((key, recorded)), Some(now)) = (&place.recorded, &place.now) else {
             continue;
         };
         if now != recorded && planned.contains(&stack) {

@@ -177,6 +177,11 @@ fn mark(entry: &Entry) -> String {
     format!("{applied:?} {last:?} {is_tainted}")
 }
 
+/// Returns what is on record of a stack, as far as a plan rests on it.
+pub fn record_of(entry: &Entry) -> String {
+    mark(entry)
+}
+
 /// Returns whether a mark is of a stack that was tainted.
 fn shows_taint(mark: &str) -> bool {
     mark.ends_with(" true")

@@ -110,6 +110,7 @@ impl Loaded {
             NamedStacks {
                 source: "a list".to_owned(),
                 lines: lines.collect(),
+                missing: std::collections::BTreeMap::new(),
             }
         });
         let reach = |reach: &ModelReach| Reach {

@@ -68,6 +68,7 @@ impl Scene {
             named: Some(NamedStacks {
                 source: "a list".to_owned(),
                 lines: [(stack, 1)].into(),
+                missing: std::collections::BTreeMap::new(),
             }),
             ..Query::at_or_below(ProjectPath::root())
         }

@@ -1,12 +1,12 @@
 //! The selection flags, parsed, and what they select.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use orch::change::{Status, shared_data};
-use orch::path::KeyFilter;
+use orch::change::{MissingStack, Status, shared_data};
+use orch::path::{KeyFilter, StackPath};
 use orch::printable::{command_line, printable};
 use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
@@ -31,6 +31,8 @@ pub(super) struct Filters {
     statuses: BTreeSet<Status>,
     /// Whether the command also shows stacks that are on record and not here.
     shows_missing: bool,
+    /// Whether the list of stacks may name such stacks.
+    names_missing: bool,
     /// Whether the command says which file makes a stack differ from what was applied.
     explains: bool,
     tags: Vec<TagFilter>,
@@ -79,6 +81,7 @@ impl Filters {
             change,
             statuses: args.status.iter().map(|word| word.status()).collect(),
             shows_missing: false,
+            names_missing: false,
             explains: false,
             tags,
             no_tags,
@@ -97,6 +100,12 @@ impl Filters {
     pub(super) fn showing_missing(mut self) -> Self {
         self.shows_missing = true;
         self
+    }
+
+    /// Makes stacks count that are on record and not here, in statuses and in the list of stacks.
+    pub(super) fn with_missing(mut self) -> Self {
+        self.names_missing = true;
+        self.showing_missing()
     }
 
     /// Makes git tell which file makes a stack differ from what was applied, if `explains` is set.
@@ -224,7 +233,7 @@ impl Loaded {
         let globs = self.path_filters("--match", &filters.globs)?;
         let exclude = self.path_filters("--exclude", &filters.exclude)?;
         let named = match filters.stacks_from {
-            Some(list) => Some(self.named(list)?),
+            Some(list) => Some(self.named(list, filters.names_missing)?),
             None => None,
         };
         let change = filters.change.as_ref();
@@ -285,13 +294,20 @@ impl Loaded {
     pub(super) fn select(&self, query: &Query) -> Selection {
         let selection = self.select_any(query);
         // A problem may be the reason that there are none.
-        if selection.is_empty() && !self.problems.has_errors() {
-            console::note(&self.why_nothing(query, &selection));
+        if !self.problems.has_errors() {
+            self.note_if_empty(query, &selection);
+        }
+        selection
+    }
+
+    /// Prints a note if nothing is selected.
+    pub(super) fn note_if_empty(&self, query: &Query, selection: &Selection) {
+        if selection.is_empty() {
+            console::note(&self.why_nothing(query, selection));
             if self.project.stacks.is_empty() {
                 self.note_possible_stacks();
             }
         }
-        selection
     }
 
     /// Refuses an empty selection if `--fail-if-empty` is given; see [`Self::select`].
@@ -313,7 +329,12 @@ impl Loaded {
         if let Some(since) = query.since() {
             note_unselectable(&since);
         }
-        self.warn_of_idle(query);
+        self.warn_of_idle(query, &BTreeMap::new());
+        self.select_silently(query)
+    }
+
+    /// Selects stacks, if there are any, and leaves it to the caller to tell what was removed.
+    pub(super) fn select_silently(&self, query: &Query) -> Selection {
         let selection = select(&self.project.stacks, &self.references, &self.graph, query);
         info!(selected = selection.len(), "selection");
         for empty in &self.project.without_instances {
@@ -335,12 +356,13 @@ impl Loaded {
         written.iter().map(filter).collect()
     }
 
-    /// Finds the stacks that a list names.
-    fn named(&self, list: NameList) -> Result<NamedStacks> {
+    /// Finds the stacks that a list names. What names none may name one on record, if that is allowed.
+    fn named(&self, list: NameList, names_missing: bool) -> Result<NamedStacks> {
         let NameList { source, text } = list;
         let stacks = &self.project.stacks;
         let mut lines: HashMap<StackIndex, usize> = HashMap::new();
         let mut bad = Vec::new();
+        let mut missing = BTreeMap::new();
         // Some editors and shells of Windows write this first.
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         for (line, number) in text.lines().zip(1..) {
@@ -362,24 +384,13 @@ impl Loaded {
                         lines.entry(stack).or_insert(number);
                     }
                 }
-                _ => bad.push((number, written)),
+                _ => match self.path_on_record(written).filter(|_| names_missing) {
+                    Some(path) => _ = missing.entry(path).or_insert(number),
+                    None => bad.push((number, written)),
+                },
             }
         }
-        if !bad.is_empty() {
-            let mut message = format!("{source} names paths that are not stacks:");
-            for (number, written) in bad.iter().take(MAX_BAD_LINES) {
-                let why = match self.directory.resolve(written) {
-                    Err(_) => "outside of the project".to_owned(),
-                    Ok(path) => (self.without_quotes(written))
-                        .unwrap_or_else(|| self.why_no_stack(&path, written)),
-                };
-                message += &format!("\n  line {number}: `{}`: {why}", printable(written));
-            }
-            if bad.len() > MAX_BAD_LINES {
-                message += &format!("\n  and {} more", bad.len() - MAX_BAD_LINES);
-            }
-            return Err(ProgramError::usage(message));
-        }
+        self.refuse_lines(&source, &bad)?;
         let is_elsewhere = |&&stack: &&StackIndex| {
             !stacks[stack]
                 .path
@@ -400,6 +411,59 @@ impl Loaded {
                 verbs.0, verbs.1
             ));
         }
-        Ok(NamedStacks { source, lines })
+        Ok(NamedStacks {
+            source,
+            lines,
+            missing,
+        })
+    }
+
+    /// Returns the path that a stack would have on record.
+    fn path_on_record(&self, written: &str) -> Option<String> {
+        if let Some(path) = StackPath::parse(written) {
+            return Some(path.to_string());
+        }
+        Some(self.directory.resolve(written).ok()?.to_string())
+    }
+
+    /// Refuses lines of a list that name no stack, in the tree or on record.
+    pub(super) fn check_named(
+        &self,
+        named: Option<&NamedStacks>,
+        missing: &BTreeMap<String, MissingStack>,
+    ) -> Result<()> {
+        let Some(NamedStacks {
+            source,
+            missing: paths,
+            ..
+        }) = named
+        else {
+            return Ok(());
+        };
+        let paths = paths
+            .iter()
+            .filter(|(path, _)| !missing.contains_key(*path));
+        let mut bad: Vec<(usize, &str)> = paths.map(|(path, line)| (*line, &**path)).collect();
+        bad.sort_unstable();
+        self.refuse_lines(source, &bad)
+    }
+
+    fn refuse_lines(&self, source: &str, bad: &[(usize, &str)]) -> Result<()> {
+        if bad.is_empty() {
+            return Ok(());
+        }
+        let mut message = format!("{source} names paths that are not stacks:");
+        for (number, written) in bad.iter().take(MAX_BAD_LINES) {
+            let why = match self.directory.resolve(written) {
+                Err(_) => "outside of the project".to_owned(),
+                Ok(path) => (self.without_quotes(written))
+                    .unwrap_or_else(|| self.why_no_stack(&path, written)),
+            };
+            message += &format!("\n  line {number}: `{}`: {why}", printable(written));
+        }
+        if bad.len() > MAX_BAD_LINES {
+            message += &format!("\n  and {} more", bad.len() - MAX_BAD_LINES);
+        }
+        Err(ProgramError::usage(message))
     }
 }

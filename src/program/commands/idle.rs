@@ -1,10 +1,11 @@
 //! Filters that no stack of the project passes: a typo in `--exclude` would let stacks run, and one in
 //! `--tags` would let none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use orch::change::MissingStack;
 use orch::diagnostic::closest;
-use orch::path::{InstanceKey, KeyFilter, ProjectPath};
+use orch::path::{InstanceKey, KeyFilter, ProjectPath, StackPath};
 use orch::printable::{command_line, printable};
 use orch::project::tag::TagFilter;
 use orch::selection::select::{PathFilter, Query};
@@ -15,9 +16,16 @@ use crate::program::console;
 
 impl Loaded {
     /// Notes each filter that no stack of the project passes, and suggests what the user may have meant.
-    pub(super) fn warn_of_idle(&self, query: &Query) {
+    /// Those that a stack passes which is on record and not here are none of these.
+    pub(super) fn warn_of_idle(&self, query: &Query, missing: &BTreeMap<String, MissingStack>) {
+        let paths: Vec<StackPath> = missing
+            .keys()
+            .filter_map(|key| StackPath::parse(key))
+            .collect();
+        let is_missing = |filter: &PathFilter| paths.iter().any(|path| filter.matches(path));
         for (flag, filters) in [("--match", &query.globs), ("--exclude", &query.exclude)] {
-            for filter in filters.iter().filter(|filter| !self.has_match(filter)) {
+            let filters = filters.iter().filter(|filter| !is_missing(filter));
+            for filter in filters.filter(|filter| !self.has_match(filter)) {
                 let meant = self.meant_path(flag, &filter.to_string());
                 console::note(&format!(
                     "`{flag} {filter}` matches no stack of the project{meant}"
@@ -30,7 +38,8 @@ impl Loaded {
         let mut noted = BTreeSet::new();
         for (flag, tag) in wanted.chain(unwanted) {
             let stacks = &self.project.stacks;
-            if !stacks.has_tag(tag) && noted.insert((flag, tag)) {
+            let has = |stack: &MissingStack| stack.tags.iter().any(|it| it == tag);
+            if !stacks.has_tag(tag) && !missing.values().any(has) && noted.insert((flag, tag)) {
                 let meant = closest(tag, stacks.tags());
                 let meant = meant.map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
                 console::note(&format!(

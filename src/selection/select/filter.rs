@@ -1,6 +1,6 @@
 //! What the user asks for, and which stacks pass the filters: the steps before `wants`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use super::{Reach, Reason};
@@ -149,6 +149,8 @@ pub struct NamedStacks {
     pub source: String,
     /// The stacks, each with the line that names it first, from 1.
     pub lines: HashMap<StackIndex, usize>,
+    /// The paths that name no stack of the tree, each with its line: if these may be on record.
+    pub missing: BTreeMap<String, usize>,
 }
 
 /// Why a stack is not selected: a condition that it does not fulfil.
@@ -316,23 +318,47 @@ impl Query {
             let missing = recorded.standings.missing.iter();
             missing.filter(|(_, stack)| recorded.statuses.contains(&stack.standing.status()))
         });
-        let missing = missing.filter(|(key, stack)| {
-            let Some(path) = StackPath::parse(key) else {
-                // Whatever that is, it is not hidden from who looks at everything.
-                return self.directory.is_root() && self.globs.is_empty();
-            };
-            let has = |tag: &str| stack.tags.iter().any(|it| it == tag);
-            let is_here = match self.scope {
-                DirectoryMatch::Recursive => path.directory().is_at_or_below(&self.directory),
-                DirectoryMatch::Exact => *path.directory() == self.directory,
-            };
-            is_here
-                && (self.globs.is_empty() || self.globs.iter().any(|it| it.matches(&path)))
-                && (self.tags.is_empty() || self.tags.iter().any(|it| it.matches(has)))
-                && !self.no_tags.iter().any(|tag| has(tag))
-                && !self.exclude.iter().any(|it| it.matches(&path))
-        });
+        let missing = missing.filter(|(key, stack)| self.places_missing(key, stack));
         missing.map(|(key, stack)| (key.as_str(), stack))
+    }
+
+    /// Returns whether a stack that is on record and not here passes all filters: a change is that it was
+    /// removed.
+    pub fn passes_missing(&self, key: &str, stack: &MissingStack) -> bool {
+        let has_changed = match (&self.changed, &self.recorded) {
+            (Some(changes), _) => {
+                let removed = &changes.since.removed;
+                removed.iter().any(|path| path.as_str() == key)
+            }
+            (None, Some(recorded)) => !recorded.changed || stack.standing == Standing::Removed,
+            (None, None) => true,
+        };
+        let statuses = self.recorded.as_ref().map(|recorded| &recorded.statuses);
+        let has_status =
+            statuses.is_none_or(|all| all.is_empty() || all.contains(&stack.standing.status()));
+        let is_named = match &self.named {
+            Some(named) => named.missing.contains_key(key),
+            None => true,
+        };
+        has_changed && has_status && is_named && self.places_missing(key, stack)
+    }
+
+    /// Returns whether the path and the tags of a stack that is on record and not here pass the filters.
+    fn places_missing(&self, key: &str, stack: &MissingStack) -> bool {
+        let Some(path) = StackPath::parse(key) else {
+            // Whatever that is, it is not hidden from who looks at everything.
+            return self.directory.is_root() && self.globs.is_empty();
+        };
+        let has = |tag: &str| stack.tags.iter().any(|it| it == tag);
+        let is_here = match self.scope {
+            DirectoryMatch::Recursive => path.directory().is_at_or_below(&self.directory),
+            DirectoryMatch::Exact => *path.directory() == self.directory,
+        };
+        is_here
+            && (self.globs.is_empty() || self.globs.iter().any(|it| it.matches(&path)))
+            && (self.tags.is_empty() || self.tags.iter().any(|it| it.matches(has)))
+            && !self.no_tags.iter().any(|tag| has(tag))
+            && !self.exclude.iter().any(|it| it.matches(&path))
     }
 
     /// Returns what changes are measured from, if only changed stacks are wanted.

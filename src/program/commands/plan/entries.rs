@@ -71,6 +71,26 @@ struct Decided {
     answer: Answer,
 }
 
+impl Decided {
+    /// Says of a stack that was moved that it is on record.
+    fn moved(self, subject: &Subject<'_>) -> Self {
+        let from = subject.previous_path.as_deref().unwrap_or_default();
+        let reason = |text: String| Reason::new(ReasonSource::State, text);
+        match self.action {
+            Action::Adopt if subject.is_moved => Decided {
+                action: Action::NoOp,
+                reason: reason(format!("moved from {from}")),
+                ..self
+            },
+            Action::Update | Action::Create if subject.is_moved => Decided {
+                reason: reason(format!("moved from {from}, and has changes")),
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
 /// Decides what is to be done, given what the tools have answered, and where nothing may be done.
 pub(super) fn settle(
     loaded: &Loaded,
@@ -118,6 +138,7 @@ pub(super) fn settle(
                 None => Err("its tool was not asked".to_owned()),
             },
         };
+        let decided = decided.map(|decided| decided.moved(needed.subject));
         (stack, decided)
     });
     Settled(settled.collect())

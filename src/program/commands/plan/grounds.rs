@@ -10,6 +10,7 @@ use orch::plan::stale::{Grounds, Present};
 use orch::plan::{SavedPlan, SavedProject, SavedStack};
 
 use super::ask::AskedTools;
+use super::removals::Removals;
 use super::{OnRecord, Subject, Subjects};
 use crate::program::commands::Loaded;
 
@@ -24,6 +25,7 @@ impl Loaded {
         &self,
         saved: &mut SavedPlan,
         subjects: &Subjects<'_>,
+        removals: &Removals<'_>,
         recorded: Option<&OnRecord>,
         asked: &AskedTools,
     ) -> Vec<PathBuf> {
@@ -49,6 +51,9 @@ impl Loaded {
         let mut plans = Vec::new();
         for entry in &saved.plan.entries {
             let Some(subject) = subjects.get(&entry.stack) else {
+                if let Some(removed) = removals.rest(entry, asked, &mut plans) {
+                    saved.stacks.push(removed);
+                }
                 continue;
             };
             let stack = subject.stack;

@@ -2,11 +2,14 @@
 
 mod ahead;
 pub(super) mod ask;
+pub(super) mod commits;
 mod entries;
 mod grounds;
+mod kept;
 pub(super) mod left_behind;
 mod markdown;
 mod remembered;
+pub(super) mod removals;
 mod starts;
 pub(super) mod subjects;
 
@@ -21,10 +24,10 @@ use anyhow::Context as _;
 use clap::Args;
 use orch::driver::steering;
 use orch::plan::archive::Archive;
+use orch::plan::code::RemovedCode;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{
-    LeftBehind, Plan, PlannedOrder, RequestedOptions, SavedPlan, UnplannedRemovals, archive,
-    conditions,
+    LeftBehind, Plan, PlannedOrder, RequestedOptions, SavedPlan, archive, conditions,
 };
 use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
@@ -33,6 +36,8 @@ use orch::run::safeguard::Disabled;
 use orch::selection::select::Query;
 
 use self::ask::{AskedTools, RemovedQuestions};
+use self::commits::Commits;
+use self::removals::Removals;
 use self::subjects::{Drivers, OnRecord, Subject, Subjects};
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::private_folder::PrivateFolder;
@@ -129,6 +134,10 @@ pub(crate) struct PlanningArgs {
     #[arg(long)]
     pub(crate) allow_rollback: bool,
 
+    /// Leave stacks as they are that were removed from the tree
+    #[arg(long)]
+    pub(crate) no_removals: bool,
+
     /// Run up to N tools at once; `auto` is one for each processor [default: 1]
     #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]
     pub(crate) parallel: Option<NonZeroUsize>,
@@ -184,6 +193,8 @@ pub(super) struct Planned {
     pub(super) left_behind: Vec<LeftBehind>,
     /// What the tools have answered; keeps these until it is dropped.
     asked: AskedTools,
+    /// The commits whose code was asked.
+    pub(super) commits: Commits,
 }
 
 impl Planned {
@@ -283,7 +294,7 @@ pub(super) fn planned(
     request: &PlanRequest<'_>,
 ) -> Result<ControlFlow<ExitStatus, Planned>> {
     request.planning.check_extra()?;
-    let filters = Filters::new(chdir, request.select)?;
+    let filters = Filters::new(chdir, request.select)?.with_missing();
     let reads = Reads::for_selection(request.select)
         .with_listing()
         .with_status(ReadStatus::Exact);
@@ -292,12 +303,17 @@ pub(super) fn planned(
         return Ok(ControlFlow::Break(status));
     }
     let query = loaded.query(filters)?;
-    let selection = loaded.select(&query);
+    let selection = loaded.select_silently(&query);
     loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
     let replaced = loaded.named_by(request.replace)?;
     let recorded = loaded.on_record()?;
     if let Some(status) = loaded.report()? {
         return Ok(ControlFlow::Break(status));
+    }
+    loaded.sweep_checkouts();
+    let mut removals = loaded.removals(request, &query, recorded.as_ref())?;
+    if removals.all.is_empty() {
+        loaded.note_if_empty(&query, &selection);
     }
     if let Some(disabled) = request.guard
         && !loaded.is_safe(disabled)
@@ -318,11 +334,18 @@ pub(super) fn planned(
     if let Some(status) = loaded.add_backends(&mut subjects) {
         return Ok(ControlFlow::Break(status));
     }
-    let (plan, asked) =
-        match loaded.plan(request, &query, &mut subjects, recorded.as_ref(), head)? {
-            Ok(planned) => planned,
-            Err(status) => return Ok(ControlFlow::Break(status)),
-        };
+    let mut commits = Commits::default();
+    let planning = Planning {
+        request,
+        query: &query,
+        recorded: recorded.as_ref(),
+        commits: &mut commits,
+    };
+    let (plan, asked) = match loaded.plan(planning, &mut subjects, &mut removals, head)? {
+        Ok(planned) => planned,
+        Err(status) => return Ok(ControlFlow::Break(status)),
+    };
+    removals.warn();
     let document = recorded.as_ref().map(|recorded| &recorded.document);
     let left_behind = match plan.mode {
         PlanMode::Destroy => loaded.left_behind(&plan, document),
@@ -332,7 +355,7 @@ pub(super) fn planned(
     let mut plans = Vec::new();
     if request.is_kept {
         saved.extra = arguments(&request.planning.extra);
-        plans = loaded.rest(&mut saved, &subjects, recorded.as_ref(), &asked);
+        plans = loaded.rest(&mut saved, &subjects, &removals, recorded.as_ref(), &asked);
     }
     Ok(ControlFlow::Continue(Planned {
         loaded,
@@ -340,51 +363,73 @@ pub(super) fn planned(
         plans,
         left_behind,
         asked,
+        commits,
     }))
+}
+
+/// What a plan is made of.
+struct Planning<'a, 'd> {
+    request: &'a PlanRequest<'a>,
+    query: &'a Query,
+    recorded: Option<&'d OnRecord>,
+    commits: &'a mut Commits,
 }
 
 impl Loaded {
     /// Asks the tools and returns the plan; the exit status if that was not possible.
-    fn plan(
+    fn plan<'d>(
         &self,
-        request: &PlanRequest<'_>,
-        query: &Query,
+        planning: Planning<'_, 'd>,
         subjects: &mut Subjects<'_>,
-        recorded: Option<&OnRecord>,
+        removals: &mut Removals<'d>,
         head: Option<String>,
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
+        let Planning {
+            request,
+            query,
+            recorded,
+            commits,
+        } = planning;
         let on_record = recorded.map(|recorded| self.entries(recorded));
         let on_record = on_record.unwrap_or_default();
         let read = match self.read_first(request, query, subjects, recorded, &on_record)? {
             Ok(read) => read,
             Err(status) => return Ok(Err(status)),
         };
-        let subjects = &*subjects;
         let needs = entries::needs(self, subjects, recorded, request.options);
-        let asked = match ask::ask(
-            self,
-            request.planning,
-            query,
-            &needs,
-            RemovedQuestions::default(),
-            read,
-        )? {
+        let nothing = RemovedQuestions::default();
+        let asked = match ask::ask(self, request.planning, query, &needs, nothing, read)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
-        let mut blocked = self.blocked_by_backends(subjects, &on_record, &asked);
+        drop(needs);
+        let places = self.places(subjects, &on_record, &asked);
+        let moves = self.moved_by_backend(&places, &on_record, recorded);
+        subjects.follow(&moves);
+        removals.follow(&moves);
+        self.block_by_backends(removals, &places, recorded);
+        let asked = match self.ask_removed(request, query, removals, commits, asked)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        self.block_by_backends(removals, &places, recorded);
+        let subjects = &*subjects;
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        let mut blocked = self.blocked_by_backends(subjects, &places);
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
+        let document = recorded.map(|recorded| &recorded.document);
+        self.keep_what_is_used(removals, document, &settled, &blocked);
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
         let after = match request.options.mode {
             PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
         };
-        let document = recorded.map(|recorded| &recorded.document);
         let order = PlannedOrder::new(&self.project, &self.graph, document, settled.actions());
-        let (mut entries, failed) = settled.entries(&self.project, after);
+        let (mut entries, mut failed) = settled.entries(&self.project, after);
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
+        removals.add_to(&mut entries, &mut failed);
         for failed in &failed {
             asked.show_output(&failed.stack, &failed.why)?;
         }
@@ -399,8 +444,39 @@ impl Loaded {
             relaxed: order.relaxed,
             failed,
             without_driver: subjects.without_driver,
-            removals: UnplannedRemovals::default(),
+            removals: removals.unplanned,
         };
         Ok(Ok((plan, asked)))
+    }
+
+    /// Asks the tools of stacks that were removed, in the code of their commits; the exit status if that was
+    /// not possible.
+    fn ask_removed(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        removals: &mut Removals<'_>,
+        commits: &mut Commits,
+        asked: AskedTools,
+    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+        removals.check_out(self, commits)?;
+        let commits = &*commits;
+        let environments = removals.environments(commits);
+        let codes = removals.codes(self, commits, &environments, &request.planning.extra);
+        let questions = removals.questions(&codes);
+        let of_commands: Vec<RemovedCode<'_, '_>> = codes
+            .iter()
+            .map(|code| code.code(&removals.all[code.removal]))
+            .collect();
+        let removed = RemovedQuestions {
+            codes: &of_commands,
+            questions,
+        };
+        let asked = match ask::ask(self, request.planning, query, &[], removed, asked)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        removals.decide(&codes, &asked.answers);
+        Ok(Ok(asked))
     }
 }

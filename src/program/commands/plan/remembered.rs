@@ -151,30 +151,74 @@ impl Loaded {
         Ok(Ok(read))
     }
 
+    /// Returns where the tools of the project's stacks keep their states, as far as that is known.
+    pub(super) fn places(
+        &self,
+        subjects: &Subjects<'_>,
+        entries: &Entries<'_>,
+        asked: &AskedTools,
+    ) -> BTreeMap<StackIndex, Place> {
+        let mut places: BTreeMap<StackIndex, Place> = BTreeMap::new();
+        for (&stack, (key, entry)) in entries {
+            if let Some(backend) = &entry.backend {
+                places.entry(stack).or_default().recorded =
+                    Some(((*key).to_owned(), backend.clone()));
+            }
+        }
+        for subject in &subjects.all {
+            let path = &self.project.stacks[subject.stack].path;
+            let answer = asked.answers.get(path);
+            let answer = answer.and_then(|answer| answer.as_ref().ok());
+            let of_tool = || answer.and_then(|answer| answer.backend.as_deref());
+            if let Some(now) = subject.backend.as_deref().or_else(of_tool) {
+                places.entry(subject.stack).or_default().now = Some(now.to_owned());
+            }
+        }
+        places
+    }
+
+    /// Returns the stacks of the tree that are not on record and whose tools keep their states where that of a
+    /// stack is which is on record and not in the tree, each with the key of that: it has been moved.
+    pub(super) fn moved_by_backend(
+        &self,
+        places: &BTreeMap<StackIndex, Place>,
+        entries: &Entries<'_>,
+        recorded: Option<&OnRecord>,
+    ) -> BTreeMap<StackIndex, String> {
+        let Some(recorded) = recorded else {
+            return BTreeMap::new();
+        };
+        let mut by_place: BTreeMap<&str, (Vec<&str>, Vec<StackIndex>)> = BTreeMap::new();
+        for key in recorded.standings.missing.keys() {
+            let entry = recorded.document.stacks.get(key);
+            if let Some(backend) = entry.and_then(|entry| entry.backend.as_deref()) {
+                by_place.entry(backend).or_default().0.push(key);
+            }
+        }
+        let is_managed = |stack| self.project.stacks[stack].mode == StackMode::Manage;
+        for (&stack, place) in places.iter().filter(|(stack, _)| is_managed(**stack)) {
+            let here = place.backend().and_then(|it| by_place.get_mut(it));
+            if let Some((_, stacks)) = here {
+                stacks.push(stack);
+            }
+        }
+        let pairs = by_place.into_values();
+        let moved = pairs.filter_map(|(keys, stacks)| match (&keys[..], &stacks[..]) {
+            ([key], [stack]) if !entries.contains_key(stack) => Some((*stack, (*key).to_owned())),
+            _ => None,
+        });
+        moved.collect()
+    }
+
     /// Returns the stacks with which nothing may be done because of where their tools keep their states, and
     /// warns of them.
     pub(super) fn blocked_by_backends(
         &self,
         subjects: &Subjects<'_>,
-        entries: &Entries<'_>,
-        asked: &AskedTools,
+        places: &BTreeMap<StackIndex, Place>,
     ) -> BTreeMap<StackIndex, String> {
-        let mut places: BTreeMap<StackIndex, Place<'_>> = BTreeMap::new();
-        for (&stack, (key, entry)) in entries {
-            if let Some(backend) = &entry.backend {
-                places.entry(stack).or_default().recorded = Some((key, backend));
-            }
-        }
-        for subject in &subjects.all {
-            let answer = asked.answers.get(&self.project.stacks[subject.stack].path);
-            let answer = answer.and_then(|answer| answer.as_ref().ok());
-            let of_tool = || answer.and_then(|answer| answer.backend.as_deref());
-            if let Some(now) = subject.backend.as_deref().or_else(of_tool) {
-                places.entry(subject.stack).or_default().now = Some(now);
-            }
-        }
         let planned = subjects.all.iter().map(|subject| subject.stack).collect();
-        let Blocked { stacks, warnings } = blocked(&self.project, &places, &planned);
+        let Blocked { stacks, warnings } = blocked(&self.project, places, &planned);
         for warning in warnings.iter().take(MAX_WARNINGS) {
             console::warning(&printable(warning));
         }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use orch::change::{Counted, Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
-use orch::printable::printable;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::project::tag::TagFilter;
 use orch::run::execute::ProgramFinder;
@@ -15,21 +14,6 @@ use orch::state::document;
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-
-/// Notes that stacks are on record and not in the tree: a plan has no entries for these.
-fn note_missing(standings: &Standings) {
-    let mut missing = standings.missing.keys();
-    let Some(first) = missing.next() else { return };
-    let first = printable(first);
-    let others = match missing.count() {
-        0 => format!("stack `{first}` is"),
-        1 => format!("stack `{first}` and 1 more are"),
-        more => format!("stack `{first}` and {more} more are"),
-    };
-    console::note(&format!(
-        "{others} on record and not in the tree; the plan leaves what they stand for as it is, and `orch list --status removed,absent` lists them"
-    ));
-}
 
 /// What is on record, and how the stacks stand according to it.
 pub(super) struct OnRecord {
@@ -48,8 +32,10 @@ pub(super) struct Subject<'p> {
     pub(super) backend: Option<String>,
     /// Which outputs differ from those that it was applied with, if any do: in words.
     pub(super) outputs_differ: Option<String>,
-    /// The path that it has on record, if that is another one.
+    /// The key that it has on record, if that is not its path, or if it has become another stack.
     pub(super) previous_path: Option<String>,
+    /// Whether it is not on record, and is known to be another stack on record that was moved.
+    pub(super) is_moved: bool,
     /// The commit that was applied to it according to the record.
     pub(super) source_commit: Option<String>,
 }
@@ -71,6 +57,14 @@ fn is_on_path(program: &str) -> bool {
         .is_ok()
 }
 
+/// Returns which tools are on our `PATH`.
+pub(super) fn tools_on_path() -> ToolsOnPath {
+    ToolsOnPath {
+        terraform: is_on_path("terraform"),
+        tofu: is_on_path("tofu"),
+    }
+}
+
 /// Finds the drivers of stacks.
 pub(in crate::program::commands) struct Drivers<'l, 'd> {
     loaded: &'l Loaded,
@@ -88,10 +82,7 @@ impl<'l, 'd> Drivers<'l, 'd> {
         Drivers {
             loaded,
             recorded: document.map(|document| (document, pairs(document))),
-            on_path: ToolsOnPath {
-                terraform: is_on_path("terraform"),
-                tofu: is_on_path("tofu"),
-            },
+            on_path: tools_on_path(),
         }
     }
 
@@ -158,7 +149,6 @@ impl Loaded {
         let document = self.refuse(document)?;
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, true)?;
-        note_missing(&standings);
         Ok(Some(OnRecord {
             document,
             standings,
@@ -210,6 +200,7 @@ impl Loaded {
                     previous_path: previous
                         .filter(|path| *path != self.project.stacks[stack].path.as_str())
                         .map(str::to_owned),
+                    is_moved: false,
                     source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
                 }),
                 None => subjects.without_driver += 1,

@@ -1,0 +1,87 @@
+//! The commits whose code destroys stacks that were removed: each is checked out once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context as _;
+use orch::folder::GuardedFolder;
+use orch::git::CommitId;
+use orch::plan::commit_code::CommitCode;
+
+use crate::program::commands::Loaded;
+use crate::program::commands::private_folder::{PrivateFolder, sweep};
+use crate::program::error::Result;
+
+/// The folder of `.orch` for checkouts.
+const FOLDER: &str = "worktrees";
+
+/// Commits that are checked out. The checkouts go when this is dropped.
+#[derive(Default)]
+pub(in crate::program::commands) struct Commits {
+    /// Why there is no code, where there is none.
+    by_commit: BTreeMap<CommitId, std::result::Result<CommitCode, String>>,
+    /// Dropped after what is in it.
+    folder: Option<PrivateFolder>,
+}
+
+impl Commits {
+    /// Checks out commits, as far as that has not been done. What killed processes have left goes first.
+    pub(in crate::program::commands) fn check_out(
+        &mut self,
+        loaded: &Loaded,
+        commits: BTreeSet<CommitId>,
+    ) -> Result<()> {
+        let mut new = commits.into_iter();
+        let mut new = new.by_ref().filter(|it| !self.by_commit.contains_key(it));
+        let new: Vec<CommitId> = new.by_ref().collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let repository = &loaded.read.as_ref().context("git was read")?.repository;
+        let folder = match self.folder.take() {
+            Some(folder) => folder,
+            None => PrivateFolder::of(loaded, FOLDER)?,
+        };
+        let folder = self.folder.insert(folder);
+        for commit in new {
+            let path = folder.path().join(commit.as_str());
+            let code = CommitCode::check_out(repository, &commit, &path);
+            let code = code.map_err(|why| why.to_string());
+            self.by_commit.insert(commit, code);
+        }
+        Ok(())
+    }
+
+    /// Returns the code of a commit that was checked out.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in words.
+    pub(in crate::program::commands) fn code(
+        &self,
+        commit: &CommitId,
+    ) -> std::result::Result<&CommitCode, String> {
+        match self.by_commit.get(commit) {
+            Some(code) => code.as_ref().map_err(Clone::clone),
+            None => Err("its commit was not checked out".to_owned()),
+        }
+    }
+}
+
+impl Loaded {
+    /// Removes the checkouts that killed processes have left. Git must have been read, if there is any.
+    pub(in crate::program::commands) fn sweep_checkouts(&self) {
+        let place = self.project.root.join(orch::folder::NAME).join(FOLDER);
+        let is_folder = place.symlink_metadata().is_ok_and(|it| it.is_dir());
+        let is_guarded = || matches!(GuardedFolder::find(&self.project.root), Ok(Some(_)));
+        if let Some(read) = &self.read
+            && is_folder
+            && is_guarded()
+        {
+            sweep(&place, &|inside| {
+                if inside.is_dir() {
+                    read.repository.remove_checkout(inside);
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What keeps stacks that were removed from being destroyed, besides a lack of evidence: others that have the
+//! same backend, or may have it, and others that run after them and stay.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::change::Standing;
+use orch::driver::Driver;
+use orch::plan::backends::Place;
+use orch::plan::entry::Action;
+use orch::plan::order::Record;
+use orch::plan::removal::{Part, held, is_only_forgotten};
+use orch::project::driver::NONE;
+use orch::project::stack::{StackIndex, StackMode};
+use orch::state::document::Document;
+
+use super::entries::Settled;
+use super::removals::Removals;
+use super::subjects::{Drivers, OnRecord, Subjects};
+use crate::program::commands::Loaded;
+
+/// The way out where a stack outside of the plan may be concerned.
+const PLAN_IT: &str = "plan that stack as well";
+
+impl Loaded {
+    /// Returns the stacks of the tree whose backends are not known: nobody has asked their tools, and what is on
+    /// record may not hold any more. Each comes with the name of its driver.
+    fn of_unknown_backend<'l>(
+        &'l self,
+        places: &BTreeMap<StackIndex, Place>,
+        recorded: &OnRecord,
+    ) -> Vec<(StackIndex, Driver<'l>)> {
+        let drivers = Drivers::new(self, Some(&recorded.document));
+        let standings = &recorded.standings.stacks;
+        let is_unknown = |stack: StackIndex| {
+            let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
+            let is_applied = standings.get(&stack) == Some(&Standing::Applied);
+            !is_told && !(is_applied && drivers.entry(stack).is_some())
+        };
+        let stacks = self.project.stacks.iter();
+        let unknown =
+            stacks.filter(|(stack, it)| it.mode == StackMode::Manage && is_unknown(*stack));
+        unknown
+            .filter_map(|(stack, _)| Some((stack, drivers.of(stack)?)))
+            .collect()
+    }
+
+    /// Keeps the stacks whose backends another stack has, or may have.
+    pub(super) fn block_by_backends(
+        &self,
+        removals: &mut Removals<'_>,
+        places: &BTreeMap<StackIndex, Place>,
+        recorded: Option<&OnRecord>,
+    ) {
+        let Some(recorded) = recorded.filter(|_| removals.all.iter().any(|it| it.may_go())) else {
+            return;
+        };
+        let of_tree = places.iter();
+        let of_tree = of_tree.filter_map(|(&stack, place)| Some((place.backend()?, stack)));
+        let of_tree: BTreeMap<&str, StackIndex> = of_tree.collect();
+        let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for key in recorded.standings.missing.keys() {
+            let entry = recorded.document.stacks.get(key);
+            if let Some(backend) = entry.and_then(|entry| entry.backend.as_deref()) {
+                missing.entry(backend).or_default().push(key);
+            }
+        }
+        let mut unknown = None;
+        for removal in &mut removals.all {
+            let Some(backend) = removal.backend().map(str::to_owned) else {
+                continue;
+            };
+            if !removal.may_go() {
+                continue;
+            }
+            let others = missing.get(backend.as_str()).into_iter().flatten();
+            let mut others = others.filter(|key| **key != removal.path.as_str());
+            if let Some(other) = of_tree.get(backend.as_str()) {
+                let other = &self.project.stacks[*other].path;
+                removal.block(
+                    format!("the same backend as {other}, which is in the tree"),
+                    "if what it stands for belongs to that stack now, run `orch state forget`",
+                );
+            } else if let Some(other) = others.next() {
+                removal.block(
+                    format!("the same backend as {other} on record"),
+                    "take the wrong one off the record with `orch state forget`",
+                );
+            } else {
+                let unknown =
+                    unknown.get_or_insert_with(|| self.of_unknown_backend(places, recorded));
+                let own = removal.entry.driver.as_deref();
+                let mut alike = unknown.iter().filter(|(_, driver)| is_alike(driver, own));
+                if let Some((other, _)) = alike.next() {
+                    let other = &self.project.stacks[*other].path;
+                    removal.block(format!("{other} may have the same backend"), PLAN_IT);
+                }
+            }
+        }
+    }
+
+    /// Keeps the stacks that something runs after which stays, and is not part of the plan or blocked.
+    pub(super) fn keep_what_is_used(
+        &self,
+        removals: &mut Removals<'_>,
+        document: Option<&Document>,
+        settled: &Settled,
+        blocked: &BTreeMap<StackIndex, String>,
+    ) {
+        let actions = removals.actions();
+        let mut going = actions.values().filter(|action| **action == Action::Delete);
+        let Some(document) = document.filter(|_| going.next().is_some()) else {
+            return;
+        };
+        let record = Record::new(&self.project, &self.graph, Some(document));
+        let stacks = self.project.stacks.iter();
+        let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
+        let n_in_tree = stacks.len();
+        let planned: BTreeMap<StackIndex, Action> = settled.actions().collect();
+        let drivers = Drivers::new(self, Some(document));
+        let moved: BTreeSet<&str> = removals.moved.values().map(String::as_str).collect();
+        let part = |node: usize| {
+            if let Some(position) = node.checked_sub(n_in_tree) {
+                let key = record.gone[position];
+                return match actions.get(key) {
+                    Some(Action::Delete) => Part::Goes,
+                    Some(_) => Part::Nothing,
+                    None if moved.contains(key) => Part::MovesAway,
+                    None if is_only_forgotten(&document.stacks[key]) => Part::Nothing,
+                    None => Part::Holds,
+                };
+            }
+            let stack = stacks[node];
+            if self.project.stacks[stack].mode == StackMode::Read {
+                return Part::Nothing;
+            }
+            match planned
+                .get(&stack)
+                .filter(|_| !blocked.contains_key(&stack))
+            {
+                Some(Action::Delete) => Part::Goes,
+                Some(Action::NoOp) if drivers.of(stack).is_some_and(|it| it.is_none()) => {
+                    Part::Nothing
+                }
+                Some(_) => Part::MovesAway,
+                None => match drivers.entry(stack) {
+                    Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => Part::Holds,
+                    _ => Part::Nothing,
+                },
+            }
+        };
+        for (kept, holder) in held(&record.recorded, part) {
+            let Some(position) = kept.checked_sub(n_in_tree) else {
+                continue;
+            };
+            let key = record.gone[position];
+            let Some(removal) = removals.of_key(key) else {
+                continue;
+            };
+            let name = u32::try_from(holder).map(|holder| record.name(&self.project, holder));
+            let name = name.unwrap_or_default();
+            removal.block(format!("{name} runs after it, and stays as it is"), PLAN_IT);
+        }
+    }
+}
+
+/// Returns whether stacks with these drivers may keep their states in the same place.
+fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
+    let is_tool = |name: &str| matches!(name, "terraform" | "opentofu" | "terragrunt");
+    match (driver.tool, recorded) {
+        (_, None) => !driver.is_none(),
+        (Some(_), Some(recorded)) => is_tool(recorded),
+        (None, Some(recorded)) => {
+            let says = driver.block.is_some_and(|block| block.backend.is_some());
+            says && driver.name == recorded
+        }
+    }
+}
+
+impl Subjects<'_> {
+    /// Makes stacks of the tree those that they were on record: from the stack to the key.
+    pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
+        for subject in &mut self.all {
+            if let Some(key) = moves.get(&subject.stack) {
+                subject.previous_path = Some(key.clone());
+                subject.is_moved = true;
+            }
+        }
+    }
+}
