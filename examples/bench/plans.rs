@@ -1,7 +1,7 @@
 //! Plans: how long it takes to order operations, and to find what entries are decided after.
 #![expect(clippy::print_stdout, reason = "that is its result")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -51,7 +51,7 @@ fn table(project: &Project) -> Result<()> {
     let document = &recorded(project)?;
     let order = |action: Action, count: usize, document: Option<&Document>, n: usize| {
         let actions = stacks.iter().take(count).map(|&stack| (stack, action));
-        let planned = PlannedOrder::new(project, graph, document, actions);
+        let planned = PlannedOrder::new(project, graph, document, actions, &BTreeMap::new());
         ensure!(
             planned.order.sequence.len() == n,
             "not all have an operation"

@@ -1,5 +1,7 @@
 //! The plan: all entries, and what is known of how they were made.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Action, PlanEntry, PlanMode};
@@ -75,21 +77,39 @@ pub struct PlannedOperation {
     pub destroys: bool,
 }
 
-/// A constraint on record that newer ones contradict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A constraint on record that the operations do not keep to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RelaxedConstraint {
+    /// What that means.
+    #[serde(default)]
+    pub effect: RelaxedEffect,
     /// The stack that came first, as `orch list` prints it, or what its group is called.
     pub earlier: String,
     /// The stack that came after it, or what its group is called.
     pub later: String,
 }
 
+/// What it means that a constraint on record is not kept to; the worst comes first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RelaxedEffect {
+    /// The earlier stack is destroyed while the later one, which stays, still refers to it.
+    DestroyedFirst,
+    /// The earlier stack is brought forward while the later one, which is then destroyed, still refers to it.
+    ChangedFirst,
+    /// Newer declarations contradict it, and these count.
+    #[default]
+    Contradicted,
+}
+
 /// The operations of an apply in one order.
 #[derive(Debug)]
 pub struct PlannedOrder {
-    /// The order. Its stacks have their indices as numbers.
+    /// The order. Its stacks have their indices as numbers; those in [`Self::gone`] come after them.
     pub order: Order,
-    /// What it does not keep to.
+    /// Stacks on record that are not in the tree: at least those that are destroyed.
+    pub gone: Vec<StackPath>,
+    /// What it does not keep to, each once, the worst first.
     pub relaxed: Vec<RelaxedConstraint>,
 }
 
@@ -100,6 +120,7 @@ impl PlannedOrder {
         graph: &Graph,
         document: Option<&Document>,
         actions: impl Iterator<Item = (StackIndex, Action)>,
+        gone: &BTreeMap<String, Action>,
     ) -> Self {
         let mut works = vec![Work::default(); project.stacks.len()];
         for (stack, action) in actions {
@@ -108,55 +129,88 @@ impl PlannedOrder {
                 apply: matches!(action, Action::Create | Action::Update | Action::Replace),
             };
         }
-        Self::of(project, graph, document, &works)
+        let gone = gone.iter();
+        let gone = gone.filter(|&(_, action)| *action == Action::Delete);
+        let gone = gone.map(|(key, _)| key.as_str()).collect();
+        Self::of(project, graph, document, &works, &gone)
     }
 
-    /// Orders work on the stacks of a project, by index: along the constraints of the tree and, where
-    /// something is destroyed, against those on record. Without a document, nothing is on record.
+    /// Orders work on the stacks of a project, by index, and the destruction of stacks on record that are
+    /// not in the tree, by key: along the constraints of the tree and, where something is destroyed, against
+    /// those on record. Without a document, nothing is on record.
+    ///
+    /// A key that is not on record, or is that of a stack of the tree, has no operation.
     pub fn of(
         project: &Project,
         graph: &Graph,
         document: Option<&Document>,
         works: &[Work],
+        gone: &BTreeSet<&str>,
     ) -> Self {
         let tree = Precedence::new(graph);
-        let mut relaxed = Vec::new();
-        // Only what is destroyed beside something else needs to know what is on record.
-        let order = if works.iter().filter(|work| work.destroy).count() < 2 {
+        // What is on record says only what is destroyed before or after something else.
+        if gone.is_empty() && !is_destroyed_beside_others(works) {
             let nothing = Recorded {
                 n_stacks: works.len(),
                 n_nodes: works.len(),
                 edges: Vec::new(),
             };
-            Order::new(works, &tree, &nothing)
-        } else {
-            let record = Record::new(project, graph, document);
-            let is_destroyed = |stack: usize| works.get(stack).is_some_and(|work| work.destroy);
-            let recorded = record.recorded.between(is_destroyed);
-            let order = Order::new(works, &tree, &recorded);
-            let name = |node| record.name(project, node);
-            relaxed.extend(order.relaxed.iter().filter_map(|relaxed| match relaxed {
-                Relaxed::Recorded(edge) => Some(RelaxedConstraint {
-                    earlier: name(edge.earlier),
-                    later: name(edge.later),
-                }),
-                Relaxed::Rule { .. } => None,
-            }));
-            order
-        };
-        PlannedOrder { order, relaxed }
+            return PlannedOrder {
+                order: Order::new(works, &tree, &nothing),
+                gone: Vec::new(),
+                relaxed: Vec::new(),
+            };
+        }
+        let record = Record::new(project, graph, document);
+        let works_gone = record.gone.iter().map(|key| Work {
+            destroy: gone.contains(key),
+            apply: false,
+        });
+        let works: Vec<Work> = works.iter().copied().chain(works_gone).collect();
+        let order = Order::new(&works, &tree, &record.recorded.between(&works));
+        let name = |node| record.name(project, node);
+        let relaxed = order.relaxed.iter().map(|relaxed| match *relaxed {
+            Relaxed::Recorded(edge) => RelaxedConstraint {
+                effect: RelaxedEffect::Contradicted,
+                earlier: name(edge.earlier),
+                later: name(edge.later),
+            },
+            Relaxed::Rule { user, used, .. } => RelaxedConstraint {
+                effect: if works[used as usize].destroy {
+                    RelaxedEffect::DestroyedFirst
+                } else {
+                    RelaxedEffect::ChangedFirst
+                },
+                earlier: name(used),
+                later: name(user),
+            },
+        });
+        let relaxed: BTreeSet<RelaxedConstraint> = relaxed.collect();
+        let paths = record.gone.iter();
+        let paths = paths.map(|key| StackPath::parse(key).expect("a stack on record has a path"));
+        PlannedOrder {
+            order,
+            gone: paths.collect(),
+            relaxed: relaxed.into_iter().collect(),
+        }
     }
 
     /// Returns the operations, in the sequence of a serial run.
     pub fn operations(&self, project: &Project) -> Vec<PlannedOperation> {
-        let stacks = project.stacks.iter();
-        let paths: Vec<&StackPath> = stacks.map(|(_, stack)| &stack.path).collect();
+        let stacks = project.stacks.iter().map(|(_, stack)| &stack.path);
+        let paths: Vec<&StackPath> = stacks.chain(&self.gone).collect();
         let planned = self.order.sequence.iter().map(|it| PlannedOperation {
             stack: paths[it.stack].clone(),
             destroys: it.operation == Operation::Destroy,
         });
         planned.collect()
     }
+}
+
+/// Returns whether there is work on another stack than one that is destroyed.
+fn is_destroyed_beside_others(works: &[Work]) -> bool {
+    let working = works.iter().filter(|work| **work != Work::default());
+    works.iter().any(|work| work.destroy) && working.count() > 1
 }
 
 /// A stack whose tool could not say what it would do.

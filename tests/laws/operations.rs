@@ -35,11 +35,12 @@ type Declaration = (Index, Index, bool, u64);
 /// What a plan is made from.
 #[derive(Debug, Clone)]
 struct Case {
-    works: Vec<Work>,
+    /// The work on the stacks of the tree.
+    in_tree: Vec<Work>,
     tree: Vec<(usize, usize, bool)>,
     n_tree_nodes: usize,
-    /// How many stacks are on record and not in the tree.
-    n_gone: usize,
+    /// The stacks that are on record and not in the tree: whether each is destroyed.
+    gone: Vec<bool>,
     /// Which stack is nested in which on record, the lower number outside.
     nested: Vec<(usize, usize)>,
     groups: Vec<Group>,
@@ -63,7 +64,7 @@ fn case() -> impl Strategy<Value = Case> {
     let declaration = (any::<Index>(), any::<Index>(), any::<bool>(), 0..5_u64);
     (
         prop::collection::vec(work, 1..8),
-        (0..3_usize, 0..3_usize),
+        (0..3_usize, prop::collection::vec(any::<bool>(), 0..4)),
         any::<u64>(),
         prop::collection::vec(tree_edge, 0..12),
         prop::collection::vec((any::<Index>(), any::<Index>()), 0..3),
@@ -71,8 +72,8 @@ fn case() -> impl Strategy<Value = Case> {
         prop::collection::vec(declaration, 0..12),
     )
         .prop_map(
-            |(works, (n_tree_groups, n_gone), seed, edges, nested, groups, declarations)| {
-                let n_tree_nodes = works.len() + n_tree_groups;
+            |(in_tree, (n_tree_groups, gone), seed, edges, nested, groups, declarations)| {
+                let n_tree_nodes = in_tree.len() + n_tree_groups;
                 // Along a line through all nodes there are no cycles.
                 let mut line: Vec<usize> = (0..n_tree_nodes).collect();
                 line.sort_by_key(|&node| seed.wrapping_mul(2 * node as u64 + 1).rotate_left(17));
@@ -81,7 +82,7 @@ fn case() -> impl Strategy<Value = Case> {
                     let ends = (first.min(second), first.max(second));
                     (first != second).then(|| (line[ends.0], line[ends.1], spreads))
                 };
-                let n_stacks = works.len() + n_gone;
+                let n_stacks = in_tree.len() + gone.len();
                 let nested = nested.into_iter().map(|(first, second): (Index, Index)| {
                     let (first, second) = (first.index(n_stacks), second.index(n_stacks));
                     (first.min(second), first.max(second))
@@ -89,9 +90,9 @@ fn case() -> impl Strategy<Value = Case> {
                 Case {
                     nested: nested.filter(|(outer, inner)| outer != inner).collect(),
                     tree: edges.into_iter().filter_map(edge).collect(),
-                    works,
+                    in_tree,
                     n_tree_nodes,
-                    n_gone,
+                    gone,
                     groups,
                     declarations,
                 }
@@ -107,12 +108,22 @@ impl Case {
     fn tree(&self) -> Precedence {
         let edges = self.tree.iter();
         let edges = edges.map(|&(from, to, spreads)| (number(from), number(to), spreads));
-        Precedence::from_edges(self.works.len(), self.n_tree_nodes, edges)
+        Precedence::from_edges(self.in_tree.len(), self.n_tree_nodes, edges)
     }
 
     /// The number of stacks in the tree and on record.
     fn n_stacks(&self) -> usize {
-        self.works.len() + self.n_gone
+        self.in_tree.len() + self.gone.len()
+    }
+
+    /// The work on all stacks; on those of the tree, if nothing else is destroyed.
+    fn works(&self) -> Vec<Work> {
+        let gone = self.gone.iter().map(|&destroy| Work {
+            destroy,
+            apply: false,
+        });
+        let gone = gone.filter(|_| self.gone.contains(&true));
+        self.in_tree.iter().copied().chain(gone).collect()
     }
 
     /// The group that belongs to another one.
@@ -181,8 +192,8 @@ impl Case {
         }
     }
 
-    /// Between which stacks ways lead on record, taking pairs of stacks by falling serial as long as
-    /// they close no cycle; and those that do.
+    /// Which stacks come before which on record, taking pairs of stacks by falling serial as long as they
+    /// close no cycle; and those that do.
     fn model_record(&self) -> (Ways, Vec<RecordedEdge>) {
         let n_stacks = self.n_stacks();
         let mut declared: Vec<_> = self.declared().collect();
@@ -191,6 +202,7 @@ impl Case {
         for &(outer, inner) in &self.nested {
             ways[outer][inner] = Some(true);
         }
+        let mut pairs = ways.clone();
         close(&mut ways);
         let mut left_out = Vec::new();
         for (from, named, after, serial) in declared {
@@ -209,15 +221,16 @@ impl Case {
                     continue;
                 }
                 ways[earlier][later] = Some(true);
+                pairs[earlier][later] = Some(true);
                 close(&mut ways);
             }
         }
-        (ways, left_out)
+        (pairs, left_out)
     }
 
     fn operations(&self) -> Vec<StackOperation> {
         let mut operations = Vec::new();
-        for (stack, work) in self.works.iter().enumerate() {
+        for (stack, work) in self.works().iter().enumerate() {
             for (is_wanted, operation) in [
                 (work.destroy, Operation::Destroy),
                 (work.apply, Operation::Apply),
@@ -230,14 +243,16 @@ impl Case {
         operations
     }
 
-    /// Which operations wait for which, by the rules, in the order of [`Self::operations`].
-    fn model(&self) -> Ways {
+    /// Which operations wait for which by the rules that hold in any case, in the order of
+    /// [`Self::operations`].
+    fn strict(&self) -> Ways {
         let mut tree: Ways = vec![vec![None; self.n_tree_nodes]; self.n_tree_nodes];
         for &(from, to, spreads) in &self.tree {
             tree[from][to] = tree[from][to].max(Some(spreads));
         }
         close(&mut tree);
-        let (recorded, _) = self.model_record();
+        let (mut recorded, _) = self.model_record();
+        close(&mut recorded);
         let operations = self.operations();
         let rule =
             |first: &StackOperation, then: &StackOperation| match (first.operation, then.operation)
@@ -250,15 +265,82 @@ impl Case {
                 _ => None,
             };
         let row = |first| operations.iter().map(|then| rule(first, then)).collect();
-        let mut waits: Ways = operations.iter().map(row).collect();
-        close(&mut waits);
-        waits
+        operations.iter().map(row).collect()
+    }
+
+    /// What the rules ask for that may be relaxed: the rule, the user and what it used. On record the one
+    /// ran after the other, directly or through stacks without work.
+    fn asked(&self) -> BTreeSet<(u8, u32, u32)> {
+        let works = self.works();
+        let work = |stack: usize| works.get(stack).copied().unwrap_or_default();
+        let (mut recorded, _) = self.model_record();
+        close_through(&mut recorded, |stack| work(stack) == Work::default());
+        let mut asked = BTreeSet::new();
+        for user in 0..self.n_stacks() {
+            for used in (0..self.n_stacks()).filter(|&used| recorded[used][user].is_some()) {
+                if work(user).apply && work(used).destroy && !work(used).apply {
+                    asked.insert((4, number(user), number(used)));
+                }
+                if work(user).destroy && work(used).apply {
+                    asked.insert((5, number(user), number(used)));
+                }
+            }
+        }
+        asked
+    }
+
+    /// Which operations wait for which, by all rules, if this is left out of what they ask for. Checks that
+    /// each of it is left out since it would close a cycle with what is asked for by the rules before it, and
+    /// with what is kept of its own rule.
+    fn model(&self, left_out: &[Relaxed]) -> Result<Ways, TestCaseError> {
+        let mut asked = self.asked();
+        let mut relaxed = Vec::new();
+        for left_out in left_out {
+            if let Relaxed::Rule { rule, user, used } = *left_out {
+                prop_assert!(asked.remove(&(rule, user, used)), "{:?}", left_out);
+                relaxed.push((rule, user, used));
+            }
+        }
+        let operations = self.operations();
+        // The positions of what comes first and of what comes then.
+        let ends = |(rule, user, used): (u8, u32, u32)| {
+            let (first, then) = match rule {
+                4 => (Operation::Apply, Operation::Destroy),
+                _ => (Operation::Destroy, Operation::Apply),
+            };
+            let position = |stack: u32, operation| {
+                let mut all = operations.iter();
+                let found =
+                    all.position(|it| number(it.stack) == stack && it.operation == operation);
+                found.expect("it is planned")
+            };
+            (position(user, first), position(used, then))
+        };
+        let mut waits = self.strict();
+        for rule in [4, 5] {
+            for &pair in asked.iter().filter(|pair| pair.0 == rule) {
+                let (first, then) = ends(pair);
+                waits[first][then] = waits[first][then].max(Some(rule == 4));
+            }
+            close(&mut waits);
+            for &pair in relaxed.iter().filter(|pair| pair.0 == rule) {
+                let (first, then) = ends(pair);
+                prop_assert!(waits[then][first].is_some(), "{:?} closes no cycle", pair);
+            }
+        }
+        prop_assert!((0..waits.len()).all(|operation| waits[operation][operation].is_none()));
+        Ok(waits)
     }
 }
 
 fn close(ways: &mut Ways) {
+    close_through(ways, |_| true);
+}
+
+/// Adds the ways through some of the things.
+fn close_through(ways: &mut Ways, through: impl Fn(usize) -> bool) {
     let n = ways.len();
-    for middle in 0..n {
+    for middle in (0..n).filter(|&middle| through(middle)) {
         for from in 0..n {
             for to in 0..n {
                 if let (Some(first), Some(second)) = (ways[from][middle], ways[middle][to]) {
@@ -288,13 +370,14 @@ proptest! {
 
     #[test]
     fn operations_wait_for_what_the_rules_say_and_the_lowest_that_may_goes_first(case in case()) {
-        let order = Order::new(&case.works, &case.tree(), &case.recorded());
+        let order = Order::new(&case.works(), &case.tree(), &case.recorded());
         let (_, left_out) = case.model_record();
         let left_out: Vec<Relaxed> = left_out.into_iter().map(Relaxed::Recorded).collect();
-        prop_assert_eq!(&order.relaxed, &left_out);
+        let (of_record, of_rules) = order.relaxed.split_at(left_out.len());
+        prop_assert_eq!(of_record, &left_out);
 
         let operations = case.operations();
-        let waits = case.model();
+        let waits = case.model(of_rules)?;
         let mut expected = Vec::new();
         let mut is_done = vec![false; operations.len()];
         let all = 0..operations.len();
@@ -330,9 +413,9 @@ proptest! {
         at_a_time in 1..5_usize,
         endings in prop::collection::vec((any::<Index>(), prop::bool::weighted(0.75)), 16),
     ) {
-        let order = Order::new(&case.works, &case.tree(), &case.recorded());
+        let order = Order::new(&case.works(), &case.tree(), &case.recorded());
         let operations = case.operations();
-        let waits = case.model();
+        let waits = case.model(&order.relaxed)?;
         // The model's number of a turn.
         let number = |turn: TurnIndex| {
             let operation = order.sequence[turn.get()];

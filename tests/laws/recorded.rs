@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::path::{KeyFilter, ProjectPath};
-use orch::plan::PlannedOrder;
 use orch::plan::order::{Order, Record, RecordedEdge, Relaxed, Work};
+use orch::plan::{PlannedOrder, RelaxedEffect};
+use orch::run::turn::Operation;
 use orch::selection::graph::Precedence;
 use orch::state::document::Document;
 use proptest::prelude::*;
@@ -210,21 +211,54 @@ proptest! {
         }));
         prop_assert_eq!(found, wanted);
 
-        // A plan looks only at what lies between the stacks that it destroys.
+        // A plan looks only at what lies between the stacks that it works on, if it destroys one.
         let is_one = |of: u64, stack: usize| of >> (stack % 64) & 1 == 1;
         let work = |stack| Work { destroy: is_one(destroyed, stack), apply: is_one(applied, stack) };
         let works: Vec<Work> = (0..loaded.project.stacks.len()).map(work).collect();
-        let planned = PlannedOrder::of(&loaded.project, &loaded.graph, Some(&document), &works);
+        let of_gone = record.gone.iter().enumerate();
+        let of_gone = of_gone.map(|(number, key)| (*key, is_one(destroyed, works.len() + number)));
+        let of_gone: Vec<(&str, bool)> = of_gone.collect();
+        let mut keys: BTreeSet<&str> =
+            of_gone.iter().filter(|(_, is_destroyed)| *is_destroyed).map(|(key, _)| *key).collect();
+        let planned_works = works.clone();
+        let works: Vec<Work> = works
+            .into_iter()
+            .chain(of_gone.iter().map(|&(_, destroy)| Work { destroy, apply: false }))
+            .collect();
         let whole = Order::new(&works, &Precedence::new(&loaded.graph), &record.recorded);
+        keys.insert("/what/nobody/knows");
+        let planned = PlannedOrder::of(&loaded.project, &loaded.graph, Some(&document), &planned_works, &keys);
         prop_assert_eq!(&planned.order.sequence, &whole.sequence);
+        let operations = planned.operations(&loaded.project);
+        prop_assert_eq!(operations.len(), whole.sequence.len());
         let name = |node| record.name(&loaded.project, node);
-        let relaxed = whole.relaxed.iter().filter_map(|relaxed| match relaxed {
-            Relaxed::Recorded(edge) => Some((name(edge.earlier), name(edge.later))),
-            Relaxed::Rule { .. } => None,
-        });
-        let relaxed: BTreeSet<(String, String)> = relaxed.collect();
-        for told in &planned.relaxed {
-            prop_assert!(relaxed.contains(&(told.earlier.clone(), told.later.clone())), "{:?}", told);
+        for (told, operation) in operations.iter().zip(&whole.sequence) {
+            let number = u32::try_from(operation.stack).expect("there are few");
+            prop_assert_eq!(told.stack.as_str(), name(number));
+            prop_assert_eq!(told.destroys, operation.operation == Operation::Destroy);
         }
+        let mut relaxed = BTreeSet::new();
+        let mut of_rules = BTreeSet::new();
+        for left_out in &whole.relaxed {
+            match *left_out {
+                Relaxed::Recorded(edge) => {
+                    relaxed.insert((RelaxedEffect::Contradicted, name(edge.earlier), name(edge.later)));
+                }
+                Relaxed::Rule { rule, user, used } => {
+                    let effect = match rule {
+                        4 => RelaxedEffect::DestroyedFirst,
+                        _ => RelaxedEffect::ChangedFirst,
+                    };
+                    of_rules.insert((effect, name(used), name(user)));
+                }
+            }
+        }
+        let told = planned.relaxed.iter();
+        let told: Vec<_> = told.map(|it| (it.effect, it.earlier.clone(), it.later.clone())).collect();
+        prop_assert!(told.is_sorted(), "the worst comes first");
+        let (of_record, told): (BTreeSet<_>, BTreeSet<_>) =
+            told.into_iter().partition(|it| it.0 == RelaxedEffect::Contradicted);
+        prop_assert_eq!(told, of_rules);
+        prop_assert!(of_record.is_subset(&relaxed), "{:?}", of_record);
     }
 }

@@ -150,7 +150,9 @@ pub fn prepare<'p>(
     {
         works[stack.get()] = work;
     }
-    let planned = PlannedOrder::of(project, graph, document, &works);
+    let gone = stacks.iter().filter(|it| it.stack.here().is_none());
+    let gone = gone.map(|it| codes.path(it.stack).as_str()).collect();
+    let planned = PlannedOrder::of(project, graph, document, &works, &gone);
     let by_path = stacks.iter().map(|stack| (codes.path(stack.stack), stack));
     let by_path: BTreeMap<&StackPath, &ApplyStack<'p>> = by_path.collect();
     let mut preparation = Preparation::new(codes, options.run);

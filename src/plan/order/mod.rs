@@ -34,19 +34,20 @@ pub struct StackOperation {
 }
 
 /// What was left out, since it would have closed a cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Relaxed {
     /// A constraint on record: newer ones contradict it.
     Recorded(RecordedEdge),
-    /// What a rule asks for: the rules before it contradict it.
+    /// What a rule asks for: the rules before it contradict it. The nodes are those of the constraints on
+    /// record.
     Rule {
-        /// The number of the rule.
+        /// The number of the rule. 4: the user is brought forward before what it used is destroyed; 5: the
+        /// user is destroyed before what it used is brought forward.
         rule: u8,
-        /// The operation that would have come first; none for all that the rule names, where these are
-        /// too many to tell.
-        earlier: Option<StackOperation>,
-        /// The operation that does not wait.
-        later: StackOperation,
+        /// The stack that ran after the other; all of a group, where its stacks are too many to tell.
+        user: u32,
+        /// The stack that it ran after.
+        used: u32,
     },
 }
 
@@ -65,22 +66,27 @@ pub struct Order {
 }
 
 impl Order {
-    /// Orders the work on stacks, which are numbered in path order. `tree` is what the tree says runs
-    /// after what, and `recorded` the same on record; both may have groups beyond the stacks, and the
-    /// latter stacks that are not in the tree.
+    /// Orders the work on stacks. `tree` is what the tree says runs after what, and `recorded` the same on
+    /// record. Both number the stacks of the tree first, in path order. The latter goes on with stacks that
+    /// are not in the tree; there may be work on them, too, which can only be to destroy them. Both may have
+    /// groups beyond their stacks.
     ///
     /// # Panics
     ///
     /// If the constraints are not over these stacks.
     pub fn new(works: &[Work], tree: &Precedence, recorded: &Recorded) -> Self {
         let n_stacks = works.len();
-        assert_eq!(tree.n_stacks(), n_stacks, "one numbering for all");
+        assert!(tree.n_stacks() <= n_stacks, "one numbering for all");
         assert!(recorded.n_stacks >= n_stacks, "one numbering for all");
+        let mut gone = works[tree.n_stacks()..].iter();
+        assert!(!gone.any(|work| work.apply), "nobody says how to make it");
         let (users, mut relaxed) = recorded.acyclic();
         let mut operations = Operations::new(works);
         operations.apply_what_is_needed_first(tree);
         operations.destroy_users_first(&users);
         operations.destroy_before_the_replacement();
+        operations.apply_users_before_what_goes(&users);
+        operations.destroy_users_before_a_change(&users);
         let waits = operations.waits();
         relaxed.extend_from_slice(&waits.relaxed);
         Order::of(&operations.list, &waits, relaxed)

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::Relaxed;
 use super::acyclic::{Acyclic, Link};
+use super::{Relaxed, Work};
 use crate::change::Pairs;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
@@ -26,7 +26,7 @@ pub struct Recorded {
 
 /// A constraint on record. From a group to a stack it holds for each stack that belongs to the group,
 /// and in the same way from a stack to a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecordedEdge {
     /// The node that came first.
     pub earlier: u32,
@@ -55,19 +55,26 @@ impl Recorded {
         }
     }
 
-    /// Returns what lies on ways that begin and end at some of its stacks. Of cycles, it has all that such
-    /// a way leads through.
+    /// Returns what lies on ways between two of its stacks with work, of which one at least is destroyed. Of
+    /// cycles, it has all that such a way leads through.
     #[must_use]
-    pub(crate) fn between(&self, is_end: impl Fn(usize) -> bool) -> Self {
+    pub(crate) fn between(&self, works: &[Work]) -> Self {
         let pairs = self.edges.iter();
         let pairs = pairs.map(|edge| (edge.earlier, edge.later, true));
         let onwards = Precedence::from_edges(self.n_stacks, self.n_nodes, pairs);
-        let ends = || (0..self.n_stacks).filter(|&stack| is_end(stack));
-        let after = onwards.reached(ends());
-        let before = onwards.reversed().reached(ends());
+        let backwards = onwards.reversed();
+        let destroyed = || (0..works.len()).filter(|&stack| works[stack].destroy);
+        let working = || (0..works.len()).filter(|&stack| works[stack] != Work::default());
+        let after_destroyed = onwards.reached(destroyed());
+        let after_working = onwards.reached(working());
+        let before_destroyed = backwards.reached(destroyed());
+        let before_working = backwards.reached(working());
+        let is_between = |edge: &RecordedEdge| {
+            let (earlier, later) = (edge.earlier as usize, edge.later as usize);
+            after_destroyed[earlier] && before_working[later]
+                || after_working[earlier] && before_destroyed[later]
+        };
         let edges = self.edges.iter().copied();
-        let is_between =
-            |edge: &RecordedEdge| after[edge.earlier as usize] && before[edge.later as usize];
         Recorded {
             edges: edges.filter(is_between).collect(),
             ..*self

@@ -2,6 +2,8 @@
 //!
 //! A(s) brings a stack s forward, D(s) destroys it.
 
+use std::collections::HashSet;
+
 use super::acyclic::{Acyclic, Link};
 use super::recorded::Users;
 use super::{Relaxed, StackOperation, Work};
@@ -25,6 +27,13 @@ impl Rule {
             number,
             spreads_failure: true,
             may_be_relaxed: false,
+        }
+    }
+
+    const fn relaxable(number: u8) -> Self {
+        Rule {
+            may_be_relaxed: true,
+            ..Rule::strict(number)
         }
     }
 }
@@ -53,8 +62,8 @@ pub(super) struct Waits {
 pub(super) struct Operations {
     /// The operations, in the order that breaks ties. They are the first nodes.
     pub(super) list: Vec<StackOperation>,
-    /// The number of nodes beyond them, at which nothing happens.
-    n_between: usize,
+    /// The nodes beyond them, at which nothing happens: which node of the constraints each stands for.
+    between: Vec<u32>,
     edges: Vec<Edge>,
     /// A(s), by stack.
     applies: Vec<Option<u32>>,
@@ -68,7 +77,7 @@ impl Operations {
         let mut list = Vec::new();
         let mut add = |is_wanted: bool, stack, operation| {
             is_wanted.then(|| {
-                let node = u32::try_from(list.len()).expect("there are fewer than 2³² operations");
+                let node = number(list.len());
                 list.push(StackOperation { stack, operation });
                 node
             })
@@ -81,7 +90,7 @@ impl Operations {
         }
         Operations {
             list,
-            n_between: 0,
+            between: Vec::new(),
             edges: Vec::new(),
             applies,
             destroys,
@@ -95,16 +104,16 @@ impl Operations {
             successors.map(move |to| (from, to.node, to.spreads_failure))
         });
         let applies = self.applies.clone();
-        let apply = |stack: usize| applies[stack];
+        // The numbers of its groups are those of stacks that are not in the tree.
+        let apply = |node: usize| (node < tree.n_stacks()).then(|| applies[node]).flatten();
         self.add(Rule::strict(1), tree.n_nodes(), edges, apply, apply);
     }
 
     /// Rule 2: D(s) before D(d), where s ran after d when it was recorded.
     pub(super) fn destroy_users_first(&mut self, users: &Users) {
-        let edges = users.pairs.iter().map(|&(used, user)| (user, used, true));
         let destroys = self.destroys.clone();
-        let destroy = |stack: usize| destroys[stack];
-        self.add(Rule::strict(2), users.n_nodes, edges, destroy, destroy);
+        let destroy = |node: usize| destroys.get(node).copied().flatten();
+        self.add_of_users(Rule::strict(2), users, destroy, destroy);
     }
 
     /// Rule 3: D(s) before A(s).
@@ -122,10 +131,35 @@ impl Operations {
         }
     }
 
+    /// Rule 4: A(s) before D(d), where s ran after d when it was recorded, and nothing replaces d. What stays
+    /// has left before what it used goes. That includes an s that is replaced: if A(s) fails, what was there
+    /// before can still be put back.
+    pub(super) fn apply_users_before_what_goes(&mut self, users: &Users) {
+        let (applies, destroys) = (self.applies.clone(), self.destroys.clone());
+        let apply = |node: usize| applies.get(node).copied().flatten();
+        let destroy = |node: usize| destroys.get(node).copied().flatten();
+        let goes = |node: usize| destroy(node).filter(|_| apply(node).is_none());
+        self.add_of_users(Rule::relaxable(4), users, apply, goes);
+    }
+
+    /// Rule 5: D(s) before A(d), where s ran after d when it was recorded: nothing is changed under what is
+    /// about to be destroyed. A failure does not spread: else what cannot be destroyed would keep everybody
+    /// from changing what it used.
+    pub(super) fn destroy_users_before_a_change(&mut self, users: &Users) {
+        let rule = Rule {
+            spreads_failure: false,
+            ..Rule::relaxable(5)
+        };
+        let (applies, destroys) = (self.applies.clone(), self.destroys.clone());
+        let apply = |node: usize| applies.get(node).copied().flatten();
+        let destroy = |node: usize| destroys.get(node).copied().flatten();
+        self.add_of_users(rule, users, destroy, apply);
+    }
+
     /// Returns what waits for what, without what closes a cycle.
     pub(super) fn waits(&self) -> Waits {
         let n_operations = self.list.len();
-        let n_nodes = n_operations + self.n_between;
+        let n_nodes = n_operations + self.between.len();
         let operation = |node: u32| self.list.get(node as usize).copied();
         // What may be left out comes last. Of that, what does not end at an operation closes no cycle: it
         // only says for what the nodes in between stand.
@@ -142,13 +176,18 @@ impl Operations {
         };
         let links: Vec<Link> = edges.iter().map(link).collect();
         let Acyclic { kept, left_out } = Acyclic::new(n_operations, n_nodes, &links);
-        let relaxed = left_out.into_iter().filter_map(|part| {
-            Some(Relaxed::Rule {
-                rule: edges[part.link].rule.number,
-                earlier: operation(part.from),
-                later: operation(part.to)?,
-            })
+        let recorded = |node: u32| match operation(node) {
+            Some(operation) => number(operation.stack),
+            None => self.between[node as usize - n_operations],
+        };
+        let relaxed = left_out.into_iter().map(|part| Relaxed::Rule {
+            rule: edges[part.link].rule.number,
+            user: recorded(part.from),
+            used: recorded(part.to),
         });
+        // One stack may refer to another in several ways.
+        let mut is_told = HashSet::new();
+        let relaxed = relaxed.filter(|relaxed| is_told.insert(*relaxed));
         let kept = kept.into_iter().map(|part| Edge {
             from: part.from,
             to: part.to,
@@ -163,6 +202,18 @@ impl Operations {
         waits
     }
 
+    /// Adds the edges of a rule from each stack to what it used: see [`Self::add`].
+    fn add_of_users(
+        &mut self,
+        rule: Rule,
+        users: &Users,
+        first: impl Fn(usize) -> Option<u32>,
+        then: impl Fn(usize) -> Option<u32>,
+    ) {
+        let edges = users.pairs.iter().map(|&(used, user)| (user, used, true));
+        self.add(rule, users.n_nodes, edges, first, then);
+    }
+
     /// Adds the edges of a rule that follows constraints: from which node, to which, and whether a
     /// failure spreads. `first` has the operation of a stack that what comes behind waits for, `then`
     /// the one that waits. Groups, and stacks with neither, are nodes at which nothing happens.
@@ -174,24 +225,17 @@ impl Operations {
         first: impl Fn(usize) -> Option<u32>,
         then: impl Fn(usize) -> Option<u32>,
     ) {
-        let n_stacks = self.applies.len();
-        let mut next = (self.list.len() + self.n_between)..;
         let nodes: Vec<(Option<u32>, Option<u32>)> = (0..n_nodes)
             .map(|node| {
-                let is_stack = node < n_stacks;
-                let ends = (
-                    is_stack.then(|| first(node)).flatten(),
-                    is_stack.then(|| then(node)).flatten(),
-                );
+                let ends = (first(node), then(node));
                 if ends != (None, None) {
                     return ends;
                 }
-                let between = next.next().and_then(|node| u32::try_from(node).ok());
-                let between = between.expect("there are fewer than 2³² nodes");
-                (Some(between), Some(between))
+                let between = Some(number(self.list.len() + self.between.len()));
+                self.between.push(number(node));
+                (between, between)
             })
             .collect();
-        self.n_between = next.start - self.list.len();
         for (from, to, spreads) in constraints {
             if let (Some(from), Some(to)) = (nodes[from as usize].0, nodes[to as usize].1) {
                 let spreads_failure = rule.spreads_failure && spreads;
@@ -231,6 +275,10 @@ impl Waits {
         });
         self.n_nodes = n_nodes as usize;
     }
+}
+
+fn number(node: usize) -> u32 {
+    u32::try_from(node).expect("there are fewer than 2³² nodes")
 }
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ struct PlanJson<'a> {
     /// Whether a tool failed.
     errored: bool,
     stacks: Vec<EntryJson<'a>>,
-    /// In the sequence of a serial run, along the constraints of the tree.
+    /// In the sequence of a serial run, along the constraints of the tree and against those on record.
     operations: Vec<OperationJson<'a>>,
-    /// What was on record and contradicts newer declarations, so that the operations do not keep to it.
+    /// What is on record and the operations do not keep to, with what follows from that.
     relaxed: &'a [RelaxedConstraint],
     failed: Vec<FailedJson<'a>>,
     without_driver: usize,

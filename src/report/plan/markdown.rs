@@ -1,11 +1,12 @@
 //! A plan as Markdown, for the comment of a pull request or the summary of a CI job.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::{counts_text, is_shown, named, sign, summary};
 use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
-use crate::plan::{FailedAsk, Plan};
+use crate::plan::{FailedAsk, Plan, RelaxedEffect};
 use crate::record::logs::LogReader;
 use crate::report::markdown::inert::{code, shortened, text};
 use crate::report::markdown::page::{Content, fit, folded};
@@ -150,17 +151,34 @@ fn notes(plan: &Plan) -> String {
         notes += "\nAn apply decides what to do with a stack marked `?` after it has applied the stacks named.\n";
     }
     // Their names may be long, and notes have to fit in any case.
-    notes += &match plan.relaxed.len() {
-        0 => String::new(),
-        1 => {
-            "\nLeft out: 1 constraint on record, which newer declarations contradict.\n".to_owned()
+    for (effect, one, several) in [
+        (
+            RelaxedEffect::DestroyedFirst,
+            "stack is destroyed while another still refers to it",
+            "stacks are destroyed while others still refer to them",
+        ),
+        (
+            RelaxedEffect::ChangedFirst,
+            "stack is changed while another still refers to it, which is then destroyed",
+            "stacks are changed while others still refer to them, which are then destroyed",
+        ),
+        (
+            RelaxedEffect::Contradicted,
+            "constraint on record is left out, which newer declarations contradict",
+            "constraints on record are left out, which newer declarations contradict",
+        ),
+    ] {
+        let relaxed = plan.relaxed.iter().filter(|it| it.effect == effect);
+        let count = match effect {
+            RelaxedEffect::Contradicted => relaxed.count(),
+            _ => relaxed.map(|it| &it.earlier).collect::<BTreeSet<_>>().len(),
+        };
+        match count {
+            0 => {}
+            1 => notes += &format!("\n1 {one}.\n"),
+            many => notes += &format!("\n{many} {several}.\n"),
         }
-        many => {
-            format!(
-                "\nLeft out: {many} constraints on record, which newer declarations contradict.\n"
-            )
-        }
-    };
+    }
     notes
 }
 

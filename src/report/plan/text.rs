@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{counts_text, is_shown, moved, named, sign, summary};
 use crate::plan::entry::PlanEntry;
-use crate::plan::{Plan, RelaxedConstraint};
+use crate::plan::{Plan, RelaxedEffect};
 use crate::printable::printable;
 
 /// How many characters of a reason are shown.
@@ -39,13 +39,28 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     if !lines.is_empty() {
         writeln!(out)?;
     }
-    for RelaxedConstraint { earlier, later } in plan.relaxed.iter().take(MAX_RELAXED) {
-        writeln!(
-            out,
-            "Left out: on record, {} ran after {}, which newer declarations contradict.",
-            printable(later),
-            printable(earlier)
-        )?;
+    for relaxed in plan.relaxed.iter().take(MAX_RELAXED) {
+        let (earlier, later) = (printable(&relaxed.earlier), printable(&relaxed.later));
+        match relaxed.effect {
+            RelaxedEffect::DestroyedFirst => {
+                writeln!(
+                    out,
+                    "{earlier} is destroyed while {later} still refers to it."
+                )?;
+            }
+            RelaxedEffect::ChangedFirst => {
+                writeln!(
+                    out,
+                    "{earlier} is changed while {later} still refers to it, which is then destroyed."
+                )?;
+            }
+            RelaxedEffect::Contradicted => {
+                writeln!(
+                    out,
+                    "Left out: on record, {later} ran after {earlier}, which newer declarations contradict."
+                )?;
+            }
+        }
     }
     if let Some(more @ 1..) = plan.relaxed.len().checked_sub(MAX_RELAXED) {
         writeln!(out, "Left out: {more} more constraints on record.")?;

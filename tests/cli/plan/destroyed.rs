@@ -94,7 +94,7 @@ fn of_what_contradicts_itself_on_record_the_newest_counts_and_the_rest_is_told()
     assert_eq!(operations, ["/a", "/b", "/c", "/d"]);
     assert_eq!(
         relaxed,
-        serde_json::json!([{ "earlier": "/a", "later": "/b" }])
+        serde_json::json!([{ "effect": "contradicted", "earlier": "/a", "later": "/b" }])
     );
     let told = "Left out: on record, /b ran after /a, which newer declarations contradict.\n";
     let output = sandbox.orch("plan --destroy");

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::plan::order::{Order, Recorded, RecordedEdge};
+use crate::run::schedule::OnError;
+use crate::run::turn::TurnIndex;
 
 /// A plan over the stacks that it names, which have their names as paths.
 struct Plan {
@@ -58,24 +60,8 @@ impl Plan {
         self.works.iter().map(work).collect()
     }
 
-    /// Orders the operations by the rules that there are.
     fn order(&self) -> Order {
         Order::new(&self.works(), &self.tree, &self.recorded)
-    }
-
-    /// Orders the operations by two more rules, as a plan needs them that destroys what is gone from the
-    /// tree.
-    fn order_with_removal(&self) -> Order {
-        let (users, mut relaxed) = self.recorded.acyclic();
-        let mut operations = Operations::new(&self.works());
-        operations.apply_what_is_needed_first(&self.tree);
-        operations.destroy_users_first(&users);
-        operations.destroy_before_the_replacement();
-        former_users_move_away_first(&mut operations, &users);
-        users_are_destroyed_before_what_they_use_is_touched(&mut operations, &users);
-        let waits = operations.waits();
-        relaxed.extend_from_slice(&waits.relaxed);
-        Order::of(&operations.list, &waits, relaxed)
     }
 
     fn operation(&self, operation: StackOperation) -> String {
@@ -98,51 +84,14 @@ impl Plan {
                 Relaxed::Recorded(edge) => {
                     format!(", without {}→{}", stack(edge.later), stack(edge.earlier))
                 }
-                Relaxed::Rule {
-                    rule,
-                    earlier,
-                    later,
-                } => {
-                    let earlier = earlier.map(|earlier| self.operation(earlier));
-                    let earlier = earlier.unwrap_or_default();
-                    let later = self.operation(later);
-                    format!(", without {earlier} before {later} (rule {rule})")
+                Relaxed::Rule { rule, user, used } => {
+                    let (user, used) = (stack(user), stack(used));
+                    format!(", {used} before {user} left it (rule {rule})")
                 }
             };
         }
         text
     }
-}
-
-/// A(s) before D(d), where s ran after d when it was recorded, and d is gone.
-fn former_users_move_away_first(operations: &mut Operations, users: &Users) {
-    let rule = Rule {
-        number: 4,
-        spreads_failure: true,
-        may_be_relaxed: true,
-    };
-    let (applies, destroys) = (operations.applies.clone(), operations.destroys.clone());
-    let gone = |stack: usize| destroys[stack].filter(|_| applies[stack].is_none());
-    let edges = users.pairs.iter().map(|&(used, user)| (user, used, true));
-    operations.add(rule, users.n_nodes, edges, |stack| applies[stack], gone);
-}
-
-/// D(s) before A(d), where s ran after d when it was recorded.
-fn users_are_destroyed_before_what_they_use_is_touched(operations: &mut Operations, users: &Users) {
-    let rule = Rule {
-        number: 5,
-        spreads_failure: false,
-        may_be_relaxed: true,
-    };
-    let (applies, destroys) = (operations.applies.clone(), operations.destroys.clone());
-    let edges = users.pairs.iter().map(|&(used, user)| (user, used, true));
-    operations.add(
-        rule,
-        users.n_nodes,
-        edges,
-        |stack| destroys[stack],
-        |stack| applies[stack],
-    );
 }
 
 #[test]
@@ -159,20 +108,87 @@ fn operations_come_in_the_order_that_is_known_of_them() {
         same("A✗+ B✗+", "B→A", "B✗ A✗ A+ B+"),
         // GO-04: replace one, update what uses it
         same("A✗+ B~", "B→A", "A✗ A+ B~"),
+        // GO-05: delete what uses the one that is updated
+        ("A~ B✗", "", "B→A", "B✗ A~"),
+        // GO-08: delete what was used by the one that is updated
+        ("A✗ B~", "", "B→A", "B~ A✗"),
+        // GO-10: y ran after x and x after d; x is gone, and y runs after d
+        (
+            "d~ x✗ y~",
+            "y→d",
+            "y→x x→d",
+            "d~ y~ x✗, d before x left it (rule 5)",
+        ),
+        // GO-11: the same, and d is replaced
+        (
+            "d✗+ x✗ y~",
+            "y→d",
+            "y→x x→d",
+            "x✗ d✗ d+ y~, x before y left it (rule 4)",
+        ),
         // GO-13: one now runs after what ran after it
         ("a~ b~", "a→b", "b→a", "b~ a~"),
         ("a✗+ b✗+", "a→b", "b→a", "b✗ a✗ b+ a+"),
         // GO-15: all three are gone
         ("a✗ b✗ c✗", "", "c→b b→a", "c✗ b✗ a✗"),
+        // GO-16: a database that an application used is gone
+        ("app~ db✗", "", "app→db", "app~ db✗"),
+        // GO-17: one side of a diamond is gone, what is above it is updated too, or is not, or alone
+        (
+            "1~ 2a✗ 2b~ 3~",
+            "2b→1 3→2b",
+            "2a→1 2b→1 3→2a 3→2b",
+            "1~ 2b~ 3~ 2a✗, 1 before 2a left it (rule 5)",
+        ),
+        (
+            "1~ 2a✗ 2b~ 3",
+            "2b→1 3→2b",
+            "2a→1 2b→1 3→2a 3→2b",
+            "2a✗ 1~ 2b~",
+        ),
+        ("1 2a✗ 2b 3~", "2b→1 3→2b", "2a→1 2b→1 3→2a 3→2b", "3~ 2a✗"),
         // GO-18: of what contradicts itself on record, the newest holds
         ("a✗ b✗", "", "b→a@1 a→b@2", "a✗ b✗, without b→a"),
         ("a✗ b✗", "", "b→a@2 a→b@1", "b✗ a✗, without a→b"),
         ("a✗ b✗", "", "b→a a→b", "b✗ a✗, without a→b"),
         ("a✗ b✗ c✗", "", "b→a@3 c→b@1 a→c@2", "b✗ a✗ c✗, without c→b"),
+        ("a✗ b~", "", "b→a@1 a→b@2", "a✗ b~, without b→a"),
+        // the user of what goes is replaced
+        ("A✗ B✗+", "", "B→A", "B✗ B+ A✗"),
+        // what is destroyed before it is replaced does not see a change below
+        same("A~ B✗+", "B→A", "B✗ A~ B+"),
+        // what goes after what it used is gone already
+        ("A✗ B✗ C~", "", "B→A C→B", "C~ B✗ A✗"),
         // through a stack without work
         same("A✗ B C✗", "B→A C→B", "C✗ A✗"),
         same("A~ B C~", "A→B B→C", "C~ A~"),
         same("A✗+ B~ C✗+", "B→A C→B", "C✗ A✗ A+ B~ C+"),
+        ("A~ B C✗", "", "B→A C→B", "C✗ A~"),
+        ("A✗ B C~", "", "B→A C→B", "C~ A✗"),
+        // through stacks with work, constraints hold by those of these
+        ("A✗ B~ C~", "", "B→A C→B", "B~ A✗ C~"),
+        ("A~ B✗ C✗", "", "B→A C→B", "C✗ B✗ A~"),
+        // what is left out is told between stacks with work
+        (
+            "d✗+ w x✗ y~ z~",
+            "y→d",
+            "y→w z→w w→x x→d",
+            "z~ x✗ d✗ d+ y~, x before y left it (rule 4)",
+        ),
+        // rule 4 before rule 5, whichever is on record first
+        (
+            "d~ x✗ y~",
+            "y→d",
+            "x→d@2 y→x@1",
+            "d~ y~ x✗, d before x left it (rule 5)",
+        ),
+        // each pair once
+        (
+            "d✗+ v w x✗ y~",
+            "y→d",
+            "y→v v→x y→w w→x y→x x→d",
+            "x✗ d✗ d+ y~, x before y left it (rule 4)",
+        ),
         // nothing to wait for: by path, and the destruction of a stack before what replaces it
         ("A✗+ B~ C✗ D+", "", "", "A✗ A+ B~ C✗ D+"),
         ("A B", "A→B", "A→B", ""),
@@ -183,61 +199,68 @@ fn operations_come_in_the_order_that_is_known_of_them() {
 }
 
 #[test]
-fn rules_that_may_be_relaxed_are_one_function_each() {
-    for (works, tree, recorded, expected) in [
-        // GO-05: delete what uses the one that is updated
-        ("A~ B✗", "", "B→A", "B✗ A~"),
-        // GO-08: delete what was used by the one that is updated
-        ("A✗ B~", "", "B→A", "B~ A✗"),
-        // GO-10: y ran after x and x after d; x is gone, and y runs after d
-        (
-            "d~ x✗ y~",
-            "y→d",
-            "y→x x→d",
-            "d~ y~ x✗, without x✗ before d~ (rule 5)",
-        ),
-        // GO-11: the same, and d is replaced
-        (
-            "d✗+ x✗ y~",
-            "y→d",
-            "y→x x→d",
-            "x✗ d✗ d+ y~, without y~ before x✗ (rule 4)",
-        ),
-        // GO-16: a database that an application used is gone
-        ("app~ db✗", "", "app→db", "app~ db✗"),
-        // GO-17: one side of a diamond is gone
-        (
-            "1~ 2a✗ 2b~ 3~",
-            "2b→1 3→2b",
-            "2a→1 2b→1 3→2a 3→2b",
-            "1~ 2b~ 3~ 2a✗, without 2a✗ before 1~ (rule 5)",
-        ),
-        (
-            "1~ 2a✗ 2b~ 3",
-            "2b→1 3→2b",
-            "2a→1 2b→1 3→2a 3→2b",
-            "2a✗ 1~ 2b~",
-        ),
-        ("1 2a✗ 2b 3~", "2b→1 3→2b", "2a→1 2b→1 3→2a 3→2b", "3~ 2a✗"),
-        // through a stack without work, what is left out is told between operations
-        (
-            "d✗+ w x✗ y~ z~",
-            "y→d",
-            "y→w z→w w→x x→d",
-            "z~ x✗ d✗ d+ y~, without y~ before x✗ (rule 4)",
-        ),
-    ] {
-        let plan = Plan::new(works, tree, recorded);
-        assert_eq!(plan.text(&plan.order_with_removal()), expected, "{works}");
-    }
+fn stacks_that_are_gone_have_the_numbers_of_groups_of_the_tree() {
+    // 0 and 1 are in the tree, and 1 runs after the group 2, which holds 0. On record 2 is gone, ran after 1,
+    // and the group 3 holds it, which 0 ran after.
+    let apply = Work {
+        apply: true,
+        destroy: false,
+    };
+    let destroy = Work {
+        apply: false,
+        destroy: true,
+    };
+    let tree = [(0, 2, true), (2, 1, true)];
+    let tree = Precedence::from_edges(2, 3, tree.into_iter());
+    let edge = |earlier, later, serial| RecordedEdge {
+        earlier,
+        later,
+        serial,
+    };
+    let recorded = Recorded {
+        n_stacks: 3,
+        n_nodes: 4,
+        edges: vec![edge(1, 2, Some(1)), edge(2, 3, None), edge(3, 0, Some(1))],
+    };
+    let order = |works: &[Work]| {
+        let order = Order::new(works, &tree, &recorded);
+        let stacks = order.sequence.iter().map(|it| it.stack);
+        (stacks.collect::<Vec<_>>(), order.relaxed)
+    };
+    assert_eq!(order(&[apply, apply]), (vec![0, 1], Vec::new()));
+    assert_eq!(order(&[apply, apply, destroy]), (vec![0, 2, 1], Vec::new()));
+    let nothing = Work::default();
+    assert_eq!(order(&[nothing, apply, destroy]).0, [2, 1]);
+    assert_eq!(order(&[apply, nothing, destroy]).0, [0, 2]);
 }
 
 #[test]
-fn a_failure_does_not_spread_along_a_rule_that_only_orders() {
-    let spreads = |plan: &Plan| {
-        let order = plan.order_with_removal();
-        order.precedence.successors(0)[0].spreads_failure
+fn what_fails_keeps_from_going_what_it_used_and_nothing_from_being_changed() {
+    // The first operation fails; what is in brackets is skipped.
+    let run = |works, recorded, tree| {
+        let plan = Plan::new(works, tree, recorded);
+        let order = plan.order();
+        let mut schedule = order.schedule().on_error(OnError::SkipDependents);
+        let mut text = String::new();
+        while let Some(turn) = schedule.start_next() {
+            let operation = |turn: TurnIndex| plan.operation(order.sequence[turn.get()]);
+            let has_succeeded = !text.is_empty();
+            text += &format!(" {}", operation(turn));
+            schedule.finish(turn, has_succeeded);
+            for skipped in schedule.settle(turn, has_succeeded) {
+                text += &format!(" ({})", operation(skipped.turn));
+            }
+        }
+        text
     };
-    assert!(!spreads(&Plan::new("A~ B✗", "", "B→A")), "rule 5");
-    assert!(spreads(&Plan::new("A✗ B~", "", "B→A")), "rule 4");
+    // Rule 4: what was used stays, with what that used.
+    assert_eq!(run("A✗ B~", "B→A", ""), " B~ (A✗)");
+    assert_eq!(run("A✗ B C~", "B→A C→B", ""), " C~ (A✗)");
+    assert_eq!(run("A✗ B✗ C~", "B→A C→B", ""), " C~ (B✗) (A✗)");
+    // Rule 5: the change waits, and does not depend on it.
+    assert_eq!(run("A~ B✗", "B→A", ""), " B✗ A~");
+    assert_eq!(run("A~ B C✗", "B→A C→B", ""), " C✗ A~");
+    assert_eq!(run("A~ B✗+", "B→A", "B→A"), " B✗ A~ (B+)");
+    // Rule 2 beside it: what is replaced does not go before its user.
+    assert_eq!(run("A✗+ B✗", "B→A", ""), " B✗ (A✗) (A+)");
 }

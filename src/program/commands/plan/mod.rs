@@ -426,7 +426,8 @@ impl Loaded {
             PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
         };
-        let order = PlannedOrder::new(&self.project, &self.graph, document, settled.actions());
+        let (actions, gone) = (settled.actions(), removals.actions());
+        let order = PlannedOrder::new(&self.project, &self.graph, document, actions, &gone);
         let (mut entries, mut failed) = settled.entries(&self.project, after);
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         removals.add_to(&mut entries, &mut failed);

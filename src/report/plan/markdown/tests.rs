@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::driver::Counts;
 use crate::plan::entry::{Reason, ReasonSource};
-use crate::plan::{Condition, RelaxedConstraint, RequestedOptions};
+use crate::plan::{Condition, RelaxedConstraint, RelaxedEffect, RequestedOptions};
 use crate::record::logs::{Logs, Stream};
 use crate::report::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 
@@ -284,11 +284,16 @@ fn what_is_never_left_out_has_room_on_the_smallest_page() {
     plan.mode = PlanMode::RefreshOnly;
     plan.id = "0198a1ff-b400-7000-8000-000000000000".to_owned();
     plan.without_driver = 100_000;
-    let relaxed = RelaxedConstraint {
-        earlier: "x".repeat(1000),
+    let relaxed = |number: usize| RelaxedConstraint {
+        effect: [
+            RelaxedEffect::DestroyedFirst,
+            RelaxedEffect::ChangedFirst,
+            RelaxedEffect::Contradicted,
+        ][number % 3],
+        earlier: format!("{number}{}", "x".repeat(1000)),
         later: "y".repeat(1000),
     };
-    plan.relaxed = vec![relaxed; 10_000];
+    plan.relaxed = (0..30_000).map(relaxed).collect();
     let mut printed = Printed::default();
     for entry in plan.entries.iter().take(20) {
         let path = entry.stack.as_str().to_owned();
@@ -302,7 +307,35 @@ fn what_is_never_left_out_has_room_on_the_smallest_page() {
         "failed",
         "more stacks",
         "`orch runs logs",
+        "10000 stacks are destroyed while",
+        "10000 stacks are changed while",
         "10000 constraints on record",
+    ] {
+        assert!(page.contains(told), "{told}: {page}");
+    }
+}
+
+#[test]
+fn notes_count_the_stacks_that_are_destroyed_or_changed_while_others_refer_to_them() {
+    let mut plan = plan(Vec::new(), &[]);
+    let relaxed = |effect, earlier: &str, later: &str| RelaxedConstraint {
+        effect,
+        earlier: earlier.to_owned(),
+        later: later.to_owned(),
+    };
+    plan.relaxed = vec![
+        relaxed(RelaxedEffect::DestroyedFirst, "/a", "/x"),
+        relaxed(RelaxedEffect::DestroyedFirst, "/a", "/y"),
+        relaxed(RelaxedEffect::ChangedFirst, "/b", "/x"),
+        relaxed(RelaxedEffect::ChangedFirst, "/c", "/x"),
+        relaxed(RelaxedEffect::Contradicted, "/d", "/x"),
+        relaxed(RelaxedEffect::Contradicted, "/d", "/y"),
+    ];
+    let page = Printed::default().page(&plan, LEAST_MARKDOWN_BYTES);
+    for told in [
+        "\n1 stack is destroyed while another still refers to it.\n",
+        "\n2 stacks are changed while others still refer to them, which are then destroyed.\n",
+        "\n2 constraints on record are left out, which newer declarations contradict.\n",
     ] {
         assert!(page.contains(told), "{told}: {page}");
     }
