@@ -180,10 +180,19 @@ fn stop(process: Pid, stopped: &mut Vec<Pid>) {
     }
 }
 
-/// Kills a process with all that it has started.
-fn kill_all(child: &mut Child) {
-    let mut stopped = Vec::new();
-    stop(Pid::from_raw(child.id().cast_signed()), &mut stopped);
+/// Kills a process with all that it has started, at a moment that may be used.
+fn kill_all(child: &mut Child, may_be_killed: impl Fn() -> bool) {
+    let stopped = loop {
+        let mut stopped = Vec::new();
+        stop(Pid::from_raw(child.id().cast_signed()), &mut stopped);
+        if may_be_killed() {
+            break stopped;
+        }
+        for &process in &stopped {
+            _ = kill(process, Signal::SIGCONT);
+        }
+        wait_until("the moment is over", &may_be_killed);
+    };
     for &process in &stopped {
         _ = kill(process, Signal::SIGKILL);
     }
@@ -191,6 +200,16 @@ fn kill_all(child: &mut Child) {
     wait_until("all that was killed is gone", || {
         stopped.iter().all(|process| has_ended(*process))
     });
+}
+
+/// Returns the stacks that Terraform has a state of.
+fn with_tool_state(sandbox: &Sandbox) -> Vec<&'static str> {
+    let has_state = |stack: &&str| {
+        !sandbox
+            .read(&format!("/{stack}/terraform.tfstate"))
+            .is_empty()
+    };
+    STACKS.into_iter().filter(has_state).collect()
 }
 
 /// Returns whether a process is gone, but for its entry in the table of processes.
@@ -362,6 +381,7 @@ fn kill_applies(with_state: bool) {
         let said = |round: u32| sandbox.read(&format!("/../err-{round}"));
         let mut lost = BTreeSet::new();
         for round in 0.. {
+            let with_state_before = with_tool_state(&sandbox);
             let mut child = start(&sandbox, "--resume", round);
             if round == KILLS_OF_ONE || killed == kills() {
                 let status = child.wait().unwrap();
@@ -374,7 +394,12 @@ fn kill_applies(with_state: bool) {
                 assert!(status.success(), "{}", said(round));
                 break;
             }
-            kill_all(&mut child);
+            // Terraform empties its local state before it writes it: killed in between, it forgets all that
+            // it has made of the stack, and no plan allows what it then wants to do.
+            kill_all(&mut child, || {
+                let now = with_tool_state(&sandbox);
+                with_state_before.iter().all(|stack| now.contains(stack))
+            });
             killed += 1;
             let known = ids(&sandbox);
             let destroyed: BTreeSet<String> = noted(&sandbox, "destroyed").into_iter().collect();
