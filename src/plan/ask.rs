@@ -7,11 +7,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::code::{Codes, PlanStack};
-use super::commands::{ANSWER_FILE, CannotAsk, OUTPUTS_FILE, Preparation, SHOWN_FILE};
+use super::commands::{ANSWER_FILE, CannotAsk, OUTPUTS_FILE, PLAN_FILE, Preparation, SHOWN_FILE};
 use super::entry::Asked;
 use crate::driver::{
-    Answer, BadAnswer, BadOutputs, BadPlan, Driver, Outputs, PlanKind, backend_of_tool, leaves_out,
-    read_plan,
+    Answer, BadAnswer, BadOutputs, BadPlan, Driver, Outputs, PlanKind, Tool, backend_of_tool,
+    leaves_out, read_plan,
 };
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
@@ -70,6 +70,11 @@ pub enum NoAnswer {
     /// The plan is.
     #[error(transparent)]
     Plan(#[from] BadPlan),
+    /// Terragrunt has made none, and calls that a success.
+    #[error(
+        "`terragrunt plan` wrote no plan: if an `exclude` block leaves the unit out, leave it out here as well, as with `--exclude`"
+    )]
+    Excluded,
     /// The outputs that the driver has printed are.
     #[error(transparent)]
     Outputs(#[from] BadOutputs),
@@ -232,9 +237,15 @@ pub fn answer(
     folder: &Path,
     has_changes: bool,
 ) -> Result<Answer, NoAnswer> {
-    if driver.tool.is_some() {
+    if let Some(tool) = driver.tool {
         let file = File::open(folder.join(SHOWN_FILE))?;
-        return Ok(read_plan(BufReader::new(file), kind)?);
+        let has_plan = folder.join(PLAN_FILE).exists();
+        return match read_plan(BufReader::new(file), kind) {
+            Err(BadPlan::Malformed { .. }) if tool == Tool::Terragrunt && !has_plan => {
+                Err(NoAnswer::Excluded)
+            }
+            answer => Ok(answer?),
+        };
     }
     let text = written(&folder.join(ANSWER_FILE))?;
     let answer = Answer::written(has_changes, &text)?;
@@ -247,7 +258,7 @@ pub fn answer(
 
 /// Returns the answer of a built-in tool with what only its command can tell, which ran `plan`: whether it
 /// leaves something out, and where the tool keeps its own state. `root` is that of the project.
-pub fn of_command(answer: Answer, root: &Path, plan: &Task) -> Answer {
+pub fn of_command(answer: Answer, tool: Tool, root: &Path, plan: &Task) -> Answer {
     let variable = |name: &str| match plan.environment.get(name) {
         Some(own) => own.clone(),
         None => std::env::var(name).ok(),
@@ -257,10 +268,12 @@ pub fn of_command(answer: Answer, root: &Path, plan: &Task) -> Answer {
     } else {
         answer
     };
-    Answer {
-        backend: backend_of_tool(root, &plan.directory, &variable),
-        ..answer
-    }
+    let backend = match tool {
+        Tool::Terraform | Tool::OpenTofu => backend_of_tool(root, &plan.directory, &variable),
+        // It runs them in a folder of its cache: what lies in the directory of the stack says nothing.
+        Tool::Terragrunt => None,
+    };
+    Answer { backend, ..answer }
 }
 
 /// Returns what a driver has written to a file; nothing if there is no file.

@@ -173,10 +173,10 @@ impl TurnState<'_> {
         let answer = answer(driver, self.kind, &self.folder, has_changes);
         let answer = answer.map_err(|problem| problem.to_string())?;
         allowed(driver, self.asked, &answer).map_err(|problem| problem.to_string())?;
-        let Some(plan) = driver.tool.and(self.plan.as_ref()) else {
+        let (Some(tool), Some(plan)) = (driver.tool, &self.plan) else {
             return Ok(answer);
         };
-        let answer = of_command(answer, &self.root, plan);
+        let answer = of_command(answer, tool, &self.root, plan);
         match (&self.stack.backend, &answer.backend) {
             (Some(before), Some(now)) if before != now => Err(format!(
                 "its tool keeps its state in `{now}` now, and the plan was made with `{before}`"

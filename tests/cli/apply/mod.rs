@@ -11,6 +11,7 @@ mod resume;
 mod stale;
 mod tampered;
 mod terraform;
+mod terragrunt;
 
 use std::fs;
 

@@ -215,11 +215,11 @@ pub(super) fn ask<'p>(
             let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
             let folder = ask::folder_of(folder.path(), number);
             let answer = ask::answer(&question.driver, question.kind, &folder, has_changes);
-            let mut answer = match (answer, &plans[number]) {
-                (Ok(answer), Some(plan)) if question.driver.tool.is_some() => {
-                    Ok(ask::of_command(answer, &code.project.root, plan))
+            let mut answer = match (answer, question.driver.tool, &plans[number]) {
+                (Ok(answer), Some(tool), Some(plan)) => {
+                    Ok(ask::of_command(answer, tool, &code.project.root, plan))
                 }
-                (answer, _) => answer.map_err(|problem| problem.to_string()),
+                (answer, ..) => answer.map_err(|problem| problem.to_string()),
             };
             if let (Ok(answer), Some(backend)) = (&mut answer, &backends[number]) {
                 answer.backend = Some(backend.clone());

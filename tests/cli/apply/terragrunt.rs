@@ -1,0 +1,82 @@
+//! Units of Terragrunt. The program on the `PATH` is a fake: it knows one resource, which exists once it is
+//! applied.
+#![cfg(unix)]
+
+use serde_json::Value;
+
+use super::{STATE, done, entry, fails};
+use crate::support::{Repository, Sandbox};
+
+const TERRAGRUNT: &str = r#"#!/bin/sh
+[ -e "$ORCH_ROOT/../there" ] && action=no-op || action=create
+case $1 in
+plan)
+  [ ! -e excluded ] || exit 0
+  for word; do
+    case $word in -out=*) : > "${word#-out=}" ;; esac
+  done
+  [ $action = no-op ] || exit 2
+  ;;
+show)
+  for file; do :; done
+  [ -e "$file" ] || exit 0
+  echo '{"format_version":"1.2","resource_changes":[{"address":"a.b","mode":"managed","change":{"actions":["'$action'"]}}]}'
+  ;;
+apply) : > "$ORCH_ROOT/../there" ;;
+output) echo '{}' ;;
+esac
+"#;
+
+const PATH: &str = r#"
+orch {
+  config {
+    run {
+      env {
+        PATH = "${terramate.root.path.fs.absolute}/bin:${env.PATH}"
+      }
+    }
+  }
+}
+"#;
+
+/// A project that keeps a state, with one unit.
+fn project() -> Repository {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/state.orch.hcl", STATE);
+    sandbox.write("/path.orch.hcl", PATH);
+    sandbox.write("/.gitignore", ".terraform\n");
+    sandbox.write_program("/bin/terragrunt", TERRAGRUNT);
+    sandbox.write("/unit/stack.orch.hcl", "stack {\n}\n");
+    sandbox.write("/unit/terragrunt.hcl", "");
+    let repository = Repository::of(sandbox);
+    done(&repository, "state init");
+    repository
+}
+
+#[test]
+fn where_terragrunt_keeps_the_state_is_not_guessed_from_what_lies_in_the_unit() {
+    let repository = project();
+    // What an older version has left: today's are in the cache of Terragrunt.
+    let left = r#"{"backend":{"type":"s3","config":{"bucket":"acme","key":"unit"}}}"#;
+    repository.write("/unit/.terraform/terraform.tfstate", left);
+    done(&repository, "apply --auto-approve");
+    let recorded = entry(&repository, "/unit");
+    assert_eq!(recorded["driver"], "terragrunt");
+    assert_eq!(recorded["backend"], Value::Null, "{recorded}");
+    // On another machine there is no such file.
+    std::fs::remove_dir_all(repository.path("/unit/.terraform")).unwrap();
+    repository.write("/unit/terragrunt.hcl", "# changed\n");
+    repository.commit();
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("1 unchanged"), "{plan}");
+    done(&repository, "apply --auto-approve");
+}
+
+#[test]
+fn a_unit_that_terragrunt_leaves_out_has_no_plan_and_orch_says_so() {
+    let repository = project();
+    repository.write("/unit/excluded", "");
+    repository.commit();
+    let said = fails(&repository, "plan", 1, "wrote no plan");
+    assert!(said.contains("`exclude`"), "{said}");
+}
