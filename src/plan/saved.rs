@@ -5,6 +5,7 @@
 
 mod consistency;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,9 @@ pub struct SavedPlan {
     pub allow_destroy: Option<usize>,
     /// The words that every `plan` got.
     pub extra: Vec<Argument>,
+    /// What is on record of the stacks that a run was working on, or that a killed run had left.
+    #[serde(default)]
+    pub unfinished: BTreeMap<StackPath, String>,
     /// What it rests on: each stack with an entry where anything is done, decided or put on record, by path.
     pub stacks: Vec<SavedStack>,
 }
@@ -108,6 +112,7 @@ impl SavedPlan {
             project: None,
             allow_destroy: None,
             extra: Vec::new(),
+            unfinished: BTreeMap::new(),
             stacks,
         }
     }

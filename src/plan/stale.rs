@@ -3,6 +3,7 @@
 //! Contents count, not commits: a merge or squash makes a new commit of the same files. What somebody else
 //! has applied meanwhile of the same inputs is done. This module reads nothing.
 
+mod before;
 mod done;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use self::before::ChangedBefore;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
 use crate::change::{InputDigests, Pairs};
@@ -19,7 +21,7 @@ use crate::printable::printable;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
-use crate::selection::graph::{Graph, Towards};
+use crate::selection::graph::Graph;
 use crate::state::document::{Action as Written, Document, Entry, INTERRUPTED, Inputs};
 
 /// What is there now.
@@ -313,8 +315,9 @@ impl<'a> Grounds<'a> {
             }
         }
         self.add_silent(saved, &here, progress);
+        let changed = self.changed_before(saved, progress);
         for (of_stack, stack) in here {
-            stale.extend(self.check_stack(saved, of_stack, stack, driver, progress));
+            stale.extend(self.check_stack(saved, of_stack, stack, driver, progress, &changed));
         }
         if stale.is_empty() {
             return Ok(());
@@ -357,6 +360,7 @@ impl<'a> Grounds<'a> {
         stack: StackIndex,
         driver: &dyn Fn(StackIndex) -> Option<String>,
         progress: &Progress,
+        changed: &ChangedBefore,
     ) -> Option<Stale> {
         let path = of_stack.stack.clone();
         let apply = (path.clone(), OperationKey::Apply);
@@ -393,55 +397,7 @@ impl<'a> Grounds<'a> {
         if record != of_stack.record && !is_ours {
             return Some(Stale::Record(path));
         }
-        if self.records_before(stack) == of_stack.records_before {
-            return None;
-        }
-        self.check_before(saved, path, stack, progress)
-    }
-
-    /// Checks the stacks that one runs right after, of which some are no longer on record as they were.
-    fn check_before(
-        &self,
-        saved: &SavedPlan,
-        path: StackPath,
-        stack: StackIndex,
-        progress: &Progress,
-    ) -> Option<Stale> {
-        let plan = saved.plan.id.as_str();
-        let serial = serial(saved);
-        let stacks = &self.present.project.stacks;
-        let is_ours = |stack: StackIndex| {
-            let path = &stacks[stack].path;
-            let ours = self.entry(stack).is_some_and(|it| is_of_plan(it, plan));
-            let done = [OperationKey::Apply, OperationKey::Destroy];
-            ours || done.iter().any(|&operation| {
-                let key = (path.clone(), operation);
-                progress.done.contains(&key)
-            })
-        };
-        let graph = self.present.graph;
-        let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
-        let mut has_newer = false;
-        for relative in before {
-            let entry = self.entry(relative.stack);
-            if entry.is_some_and(|entry| self.is_tainted_since(saved, entry)) {
-                let other = stacks[relative.stack].path.clone();
-                return Some(Stale::Before(path, Some(other)));
-            }
-            let newer = entry.is_some_and(|entry| {
-                let applied = entry.applied.as_ref().map_or(0, |applied| applied.serial);
-                let last = entry.last.as_ref().map_or(0, |last| last.serial);
-                applied > serial || last > serial || entry.intent.is_some()
-            });
-            if newer && !is_ours(relative.stack) {
-                let other = stacks[relative.stack].path.clone();
-                return Some(Stale::Before(path, Some(other)));
-            }
-            has_newer |= newer;
-        }
-        let is_destroyed = |done: &(StackPath, OperationKey)| done.1 == OperationKey::Destroy;
-        let explains = has_newer || progress.done.iter().any(is_destroyed);
-        (!explains).then_some(Stale::Before(path, None))
+        self.check_before(saved, &path, stack, progress, changed)
     }
 }
 

@@ -349,3 +349,25 @@ fn what_needs_no_record_does_not_go_on() {
     done(&repository, "apply ../saved");
     is_carried_out(&repository);
 }
+
+#[test]
+fn what_a_killed_apply_has_left_of_other_stacks_is_no_news() {
+    // When the plan is made, the lock of the killed run is still there; the apply takes it over.
+    for killed in ["a", "b"] {
+        let last = ("/d", "after = [\"/b\", \"/c\"]");
+        let repository = applied(&[CHAIN[0], CHAIN[1], CHAIN[2], last]);
+        for path in ["/a", "/b", "/c", "/d"] {
+            want(&repository, path, "2");
+        }
+        killed_in(
+            &repository,
+            killed,
+            "apply --auto-approve --match a --match b",
+        );
+        done(&repository, "plan -o ../saved --match c --match d");
+        hook(&repository, "apply", "d", "exit 1");
+        fails(&repository, "apply ../saved", 1, "/d");
+        unhook(&repository, "apply", "d");
+        resumed(&repository, &["apply update d"]);
+    }
+}

@@ -301,3 +301,27 @@ fn what_a_stack_runs_after_was_tainted_since() {
         &["/b: it runs after /a, whose record has changed"],
     );
 }
+
+#[test]
+fn what_a_stack_runs_after_through_others_was_applied_since() {
+    let repository = applied(&[
+        ("/a", ""),
+        ("/b", "after = [\"/a\"]"),
+        ("/c", "after = [\"/b\"]"),
+        ("/d", ""),
+    ]);
+    want(&repository, "/c", "2");
+    done(&repository, "plan -o ../saved");
+    want(&repository, "/d", "3");
+    done(&repository, "apply --auto-approve --match d");
+    done(&repository, "apply ../saved");
+    assert_eq!(world(&repository, "c").as_deref(), Some("2"));
+    want(&repository, "/c", "3");
+    done(&repository, "plan -o ../saved");
+    want(&repository, "/a", "3");
+    done(&repository, "apply --auto-approve --match a");
+    refused(
+        &repository,
+        &["/c: it runs after /a, whose record has changed"],
+    );
+}

@@ -43,6 +43,7 @@ impl Loaded {
             is_later: false,
         };
         let mut grounds = Grounds::new(present);
+        saved.unfinished = grounds.unfinished();
         let subjects: BTreeMap<&StackPath, &Subject<'_>> = subjects
             .all
             .iter()

@@ -1,0 +1,123 @@
+//! What has happened since a plan was made to the stacks before those that it is about.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Grounds, OperationKey, Progress, Stale, is_of_plan, mark, serial};
+use crate::path::StackPath;
+use crate::plan::saved::SavedPlan;
+use crate::project::stack::StackIndex;
+use crate::selection::graph::{Precedence, Towards};
+
+/// For each stack, one that it runs after, through others too, and that somebody else has changed since.
+#[derive(Debug, Default)]
+pub(super) struct ChangedBefore {
+    /// By the number of the node in the graph; empty if nothing has changed.
+    of_node: Vec<Option<StackIndex>>,
+}
+
+impl ChangedBefore {
+    fn get(&self, stack: StackIndex) -> Option<StackIndex> {
+        self.of_node.get(stack.get()).copied().flatten()
+    }
+}
+
+impl Grounds<'_> {
+    /// Returns what is on record of the stacks that a run was working on when a plan was made, or that a
+    /// killed run had left. Taking its lock away says nothing new about them.
+    pub fn unfinished(&self) -> BTreeMap<StackPath, String> {
+        let lock = self
+            .present
+            .document
+            .and_then(|document| document.lock.as_ref());
+        let Some(lock) = lock else {
+            return BTreeMap::new();
+        };
+        let stacks = self.present.project.stacks.iter();
+        let of_run = stacks.filter_map(|(stack, declared)| {
+            let entry = self.entry(stack).filter(|entry| entry.is_of(&lock.run))?;
+            Some((declared.path.clone(), mark(entry)))
+        });
+        of_run.collect()
+    }
+
+    /// Returns whether anything has happened to a stack since a plan was made.
+    fn is_newer(&self, saved: &SavedPlan, stack: StackIndex) -> bool {
+        let Some(entry) = self.entry(stack) else {
+            return false;
+        };
+        let serial = serial(saved);
+        let applied = entry.applied.as_ref().map_or(0, |applied| applied.serial);
+        let last = entry.last.as_ref().map_or(0, |last| last.serial);
+        let is_newer = applied > serial || last > serial || entry.intent.is_some();
+        let path = &self.present.project.stacks[stack].path;
+        is_newer && saved.unfinished.get(path) != Some(&mark(entry))
+    }
+
+    /// Returns whether somebody else has changed a stack since a plan was made, of which this much is done.
+    fn is_changed(&self, saved: &SavedPlan, progress: &Progress, stack: StackIndex) -> bool {
+        let Some(entry) = self.entry(stack) else {
+            return false;
+        };
+        if self.is_tainted_since(saved, entry) {
+            return true;
+        }
+        let path = &self.present.project.stacks[stack].path;
+        let is_done = |operation| progress.done.contains(&(path.clone(), operation));
+        let is_ours = is_of_plan(entry, &saved.plan.id)
+            || is_done(OperationKey::Apply)
+            || is_done(OperationKey::Destroy);
+        !is_ours && self.is_newer(saved, stack)
+    }
+
+    /// Returns what others have changed before each stack since a plan was made.
+    pub(super) fn changed_before(&self, saved: &SavedPlan, progress: &Progress) -> ChangedBefore {
+        let stacks = self.present.project.stacks.iter().map(|(stack, _)| stack);
+        let changed = stacks.filter(|&stack| self.is_changed(saved, progress, stack));
+        let mut open: VecDeque<(usize, StackIndex)> =
+            changed.map(|stack| (stack.get(), stack)).collect();
+        if open.is_empty() {
+            return ChangedBefore::default();
+        }
+        let precedence = Precedence::new(self.present.graph);
+        let mut of_node = vec![None; precedence.n_nodes()];
+        while let Some((node, changed)) = open.pop_front() {
+            for successor in precedence.successors(node) {
+                let next = successor.node as usize;
+                if of_node[next].is_none() {
+                    of_node[next] = Some(changed);
+                    open.push_back((next, changed));
+                }
+            }
+        }
+        ChangedBefore { of_node }
+    }
+
+    /// Checks the stacks that one runs after: none of them may have been changed by others, and those that it
+    /// runs right after must still be on record.
+    pub(super) fn check_before(
+        &mut self,
+        saved: &SavedPlan,
+        path: &StackPath,
+        stack: StackIndex,
+        progress: &Progress,
+        changed: &ChangedBefore,
+    ) -> Option<Stale> {
+        let stacks = &self.present.project.stacks;
+        if let Some(changed) = changed.get(stack) {
+            let changed = stacks[changed].path.clone();
+            return Some(Stale::Before(path.clone(), Some(changed)));
+        }
+        let planned = saved.stack(path)?.records_before.as_ref();
+        if self.records_before(stack).as_ref() == planned {
+            return None;
+        }
+        let graph = self.present.graph;
+        let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
+        let mut before = before.iter().map(|relative| relative.stack);
+        let is_destroyed = |done: &(StackPath, OperationKey)| done.1 == OperationKey::Destroy;
+        // What the plan has done itself, or others have done of it, explains why the record is another one.
+        let explains = before.any(|before| self.is_newer(saved, before))
+            || progress.done.iter().any(is_destroyed);
+        (!explains).then(|| Stale::Before(path.clone(), None))
+    }
+}
