@@ -3,18 +3,29 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use super::{acts, applied, assert_tidy, project, want, world};
+use super::{acts, applied, assert_tidy, hook, project, want, with_state, world};
 use crate::support::{Background, Sandbox, orch_program, wait_until};
 
 /// Runs `orch` on a terminal, types something once it asks, and returns its exit status with all that it
 /// said; nothing where there is no terminal.
 fn answered(sandbox: &Sandbox, arguments: &str, keys: &str) -> Option<(i32, String)> {
+    answered_after(sandbox, arguments, keys, || ())
+}
+
+/// The same, where something happens between the question and the answer.
+fn answered_after(
+    sandbox: &Sandbox,
+    arguments: &str,
+    keys: &str,
+    meanwhile: impl FnOnce(),
+) -> Option<(i32, String)> {
     let line = format!("'{}' {arguments}", orch_program().display());
     let mut command = sandbox.in_terminal(&line)?;
     command.stdin(Stdio::piped());
     let mut terminal = Background::spawn(sandbox, command);
     let said = || String::from_utf8_lossy(&terminal.log("out")).into_owned();
     wait_until("it asks", || said().contains("type "));
+    meanwhile();
     let mut stdin = terminal.orch.stdin.take().unwrap();
     stdin.write_all(keys.as_bytes()).unwrap();
     let status = terminal.orch.wait().unwrap();
@@ -87,4 +98,45 @@ fn a_terminal_that_hangs_up_approves_nothing() {
     };
     assert_eq!(code, 4, "{said}");
     assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn what_changes_during_the_question_is_noticed() {
+    for make in [project, with_state] {
+        let repository = make(&[("/a", "")]);
+        let write = |path: &str| repository.write(path, "2");
+        let changes: [(&str, &dyn Fn()); 3] = [
+            ("elsewhere/file", &|| write("/elsewhere/file")),
+            ("a/want (modified)", &|| write("/a/want")),
+            ("/a: a/want differs", &|| want(&repository, "/a", "2")),
+        ];
+        for (said, change) in changes {
+            let Some((code, told)) = answered_after(&repository, "apply", "yes\n", change) else {
+                return;
+            };
+            assert_eq!(code, 4, "{said}: {told}");
+            assert!(told.contains(said), "{said}: {told}");
+            assert_eq!(acts(&repository), [""; 0]);
+            assert_tidy(&repository);
+            repository.git("checkout -q .");
+            repository.git("clean -q -f -d elsewhere");
+        }
+        // Another commit of the same files is fine.
+        let commit = || _ = repository.git("commit -q --allow-empty -m another");
+        let (code, told) = answered_after(&repository, "apply", "yes\n", commit).unwrap();
+        assert_eq!(code, 0, "{told}");
+    }
+}
+
+#[test]
+fn what_the_tools_leave_behind_as_they_plan_is_no_change() {
+    for make in [project, with_state] {
+        let repository = make(&[("/a", "")]);
+        hook(&repository, "plan", "a", "echo cached > $ORCH_ROOT/cache");
+        let Some((code, said)) = answered(&repository, "apply", "yes\n") else {
+            return;
+        };
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(world(&repository, "a").as_deref(), Some("1"));
+    }
 }

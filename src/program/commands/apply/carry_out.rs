@@ -41,7 +41,7 @@ use crate::program::exit::ExitStatus;
 impl Carrying<'_> {
     /// Carries the plan out, as far as that has not been done.
     pub(super) fn carry_out(&self) -> Result<ExitStatus> {
-        let mut now = match self.now(None)? {
+        let mut now = match self.now(None, None)? {
             Ok(now) => now,
             Err(status) => return Ok(status),
         };
@@ -66,7 +66,7 @@ impl Carrying<'_> {
         }
         // Whoever was asked, or waited for the lock, may have waited for hours.
         if was_asked || lock.is_some() {
-            now = match self.now(lock.as_mut())? {
+            now = match self.now(Some(&now), lock.as_mut())? {
                 Ok(now) => now,
                 Err(status) => return Ok(status),
             };
@@ -255,12 +255,12 @@ impl Carrying<'_> {
         if !summary.is_success() {
             let is_refused =
                 |ending: &Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
-            console::note(match self.disabled {
-                _ if summary.endings.iter().any(is_refused) => {
-                    "a new plan shows what was not carried out"
-                }
-                Some(_) => "`orch apply FILE --resume` goes on with this plan",
-                None => "`orch plan` shows what is left to do",
+            console::note(if summary.endings.iter().any(is_refused) {
+                "a new plan shows what was not carried out"
+            } else if self.is_from_file {
+                "`orch apply FILE --resume` goes on with this plan"
+            } else {
+                "`orch plan` shows what is left to do"
             });
         }
         if is_lost && summary.signal.is_none() {

@@ -25,6 +25,8 @@ pub(super) struct Carrying<'a> {
     pub(super) progress: Progress,
     /// Whether it goes on with what has begun.
     pub(super) resumes: bool,
-    /// The safeguards that are disabled, if they have not been checked: the plan comes from a file then.
-    pub(super) disabled: Option<&'a Disabled>,
+    /// The safeguards that are disabled.
+    pub(super) disabled: &'a Disabled,
+    /// Whether it comes from a file; else it has just been made, and the safeguards were checked before.
+    pub(super) is_from_file: bool,
 }

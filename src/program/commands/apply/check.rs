@@ -32,8 +32,12 @@ pub(super) struct Now {
 impl Carrying<'_> {
     /// Reads what is there now and checks that the plan still holds; the exit status if it cannot be carried
     /// out. Under the lock of the state, what is on record is what it was when that was taken.
+    ///
+    /// `earlier` is what was found the first time. A plan that has just been made is checked against the
+    /// safeguards then, except for what its tools have left behind while they planned.
     pub(super) fn now(
         &self,
+        earlier: Option<&Now>,
         lock: Option<&mut StateLock>,
     ) -> Result<std::result::Result<Now, ExitStatus>> {
         let mut loaded = match self.load()? {
@@ -41,6 +45,17 @@ impl Carrying<'_> {
             Err(status) => return Ok(Err(status)),
         };
         let uncommitted = loaded.uncommitted();
+        let is_safe = match earlier {
+            _ if self.is_from_file => loaded.is_safe(self.disabled),
+            None => true,
+            Some(earlier) => {
+                let has_changed = earlier.uncommitted != uncommitted;
+                loaded.is_still_safe(self.disabled, has_changed)
+            }
+        };
+        if !is_safe {
+            return Ok(Err(ExitStatus::Refused));
+        }
         loaded.digest_grounds()?;
         let mut progress = self.progress.clone();
         let mut document = None;
@@ -74,7 +89,7 @@ impl Carrying<'_> {
         if let Some(status) = loaded.check(None)? {
             return Ok(Err(status));
         }
-        if self.disabled.is_none() {
+        if !self.is_from_file {
             // It has just been planned: these have been shown.
             loaded.problems = Problems::default();
         }
@@ -82,16 +97,11 @@ impl Carrying<'_> {
         let stacks = entries.filter_map(|entry| loaded.project.stacks.find(&entry.stack));
         let selection = Selection::recorded(stacks.collect::<Vec<_>>());
         loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
-        if self.disabled.is_none() && !loaded.problems.has_errors() {
+        if !self.is_from_file && !loaded.problems.has_errors() {
             loaded.problems = Problems::default();
         }
         if let Some(status) = loaded.report()? {
             return Ok(Err(status));
-        }
-        if let Some(disabled) = self.disabled
-            && !loaded.is_safe(disabled)
-        {
-            return Ok(Err(ExitStatus::Refused));
         }
         Ok(Ok(loaded))
     }
@@ -109,7 +119,7 @@ impl Carrying<'_> {
             graph: &loaded.graph,
             digests: loaded.grounds.as_deref(),
             document,
-            is_later: self.disabled.is_some(),
+            is_later: self.is_from_file,
         };
         let drivers = Drivers::new(loaded, document);
         let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());

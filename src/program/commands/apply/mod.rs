@@ -270,7 +270,8 @@ fn plan_and_apply(
             || args.auto_approve && args.new_changes.is_none(),
         progress: Progress::default(),
         resumes: false,
-        disabled: None,
+        disabled: &disabled,
+        is_from_file: false,
     }
     .carry_out()
 }
@@ -314,7 +315,8 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         allows_new_changes: carrying.allows_new_changes(),
         progress,
         resumes: args.resume,
-        disabled: Some(&disabled),
+        disabled: &disabled,
+        is_from_file: true,
     }
     .carry_out()
 }

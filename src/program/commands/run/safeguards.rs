@@ -75,9 +75,20 @@ pub(in crate::program::commands) fn disabled(
 impl Loaded {
     /// Returns whether the repository is in a state to run commands in, and shows what is wrong with it.
     pub(in crate::program::commands) fn is_safe(&mut self, disabled: &Disabled) -> bool {
+        self.is_still_safe(disabled, true)
+    }
+
+    /// Returns the same some time after the first look; if the working tree has not changed since, it is not
+    /// looked at again.
+    pub(in crate::program::commands) fn is_still_safe(
+        &mut self,
+        disabled: &Disabled,
+        has_changed: bool,
+    ) -> bool {
         let configured = &self.project.settings.safeguards;
         let is_on = |safeguard: &Safeguard| safeguard::is_on(*safeguard, disabled, configured);
-        let of_status: Vec<Safeguard> = OF_STATUS.into_iter().filter(is_on).collect();
+        let of_status = OF_STATUS.into_iter().filter(|_| has_changed);
+        let of_status: Vec<Safeguard> = of_status.filter(is_on).collect();
         let is_synced = is_on(&Safeguard::GitOutOfSync);
         let violations = match self.violations(of_status.clone(), is_synced, disabled) {
             Ok(violations) => violations,
