@@ -123,6 +123,9 @@ pub(crate) struct ModeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PlanningArgs {
     /// Words to add to the `plan` of each stack
+    ///
+    /// They are recorded in clear, in the journal of the run and in a plan in a file: pass passwords in the
+    /// environment instead.
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(crate) extra: Vec<OsString>,
 
