@@ -9,7 +9,7 @@ use orch::change::{
     Counted, InputDigests, Present, Since, SinceBase, Standing, Standings, Status,
     UncommittedChanges, digests as digests_of, standings,
 };
-use orch::git::{FileState, GitError};
+use orch::git::{ChangedFile, FileState, GitError};
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::project::config::StateConfig;
@@ -18,7 +18,7 @@ use orch::project::{Problems, Project, stack};
 use orch::selection::select::{Query, RecordedQuery};
 use orch::state::document::Document;
 
-use super::changed::{ChangeQuery, exact_status};
+use super::changed::{ChangeQuery, GitState, exact_status};
 use super::state::Opened;
 use super::{Loaded, MARK_ROOT, host_environment};
 use crate::program::console;
@@ -261,8 +261,8 @@ impl Loaded {
         Ok(())
     }
 
-    /// Makes the digests that a plan rests on, if there is a git repository: as they are on disk, but without
-    /// what tools write when they are initialised, unless git knows it.
+    /// Makes the digests that a plan rests on, if there is a git repository: as they are on disk, but what tools
+    /// write when they are initialised is as it is committed.
     pub(super) fn digest_grounds(&mut self) -> Result<()> {
         match self.read() {
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
@@ -274,7 +274,7 @@ impl Loaded {
             return Ok(());
         };
         let (written, others): (Vec<_>, Vec<_>) = status.iter().cloned().partition(|file| {
-            file.state == FileState::Untracked && is_written_by_tools(&file.path)
+            file.state != FileState::Committed && is_written_by_tools(&file.path)
         });
         if written.is_empty() {
             self.grounds = Some(digests);
@@ -292,6 +292,31 @@ impl Loaded {
             made.context("failed to read the inputs of the stacks")?,
         ));
         Ok(())
+    }
+
+    /// Returns the files that tools have written, that git knows, and that have changed since its status was
+    /// read, as far as that can be told.
+    pub(super) fn rewritten_by_tools(&self) -> Vec<ProjectPath> {
+        let Some(GitState {
+            repository,
+            status: Ok(before),
+            ..
+        }) = &self.read
+        else {
+            return Vec::new();
+        };
+        let is_rewritten = |file: &&ChangedFile| {
+            file.state == FileState::Uncommitted && is_written_by_tools(&file.path)
+        };
+        let known = before.iter().filter(is_rewritten);
+        let known: BTreeSet<&ProjectPath> = known.map(|file| &file.path).collect();
+        let now = exact_status(repository, &self.project.root).unwrap_or_default();
+        let rewritten = now.iter().filter(is_rewritten);
+        let paths = rewritten.map(|file| &file.path);
+        paths
+            .filter(|path| !known.contains(path))
+            .cloned()
+            .collect()
     }
 
     /// Returns the digests of all stacks as they are on disk.

@@ -1,6 +1,7 @@
 //! `orch apply` and `orch destroy`: what is carried out, in which order, and what goes on record.
 
 mod approval;
+mod built_in;
 mod carried_out;
 mod conditional;
 mod destroy;

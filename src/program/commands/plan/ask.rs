@@ -89,6 +89,11 @@ impl AskedTools {
         }
     }
 
+    /// Returns whether any tool was asked.
+    pub(super) fn has_asked(&self) -> bool {
+        !self.rounds.is_empty()
+    }
+
     /// Returns the plan that the tool of a stack has written, if it has.
     pub(super) fn plan_of(&self, stack: &StackPath) -> Option<PathBuf> {
         let turn = self.turns.get(stack)?;

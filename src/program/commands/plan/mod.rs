@@ -23,12 +23,14 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use orch::driver::steering;
+use orch::path::ProjectPath;
 use orch::plan::archive::Archive;
 use orch::plan::code::RemovedCode;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{
     LeftBehind, Plan, PlannedOrder, RequestedOptions, SavedPlan, archive, conditions,
 };
+use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
 use orch::report::{Document, write_plan, write_plan_json};
@@ -278,6 +280,9 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     left_behind::warn(&planned.left_behind);
     let has_changes = plan.has_changes();
     if let Some(file) = &file {
+        if asked.has_asked() {
+            warn_of_rewritten(&loaded.rewritten_by_tools());
+        }
         let mut saved = planned.saved;
         saved.allow_destroy = args.allow_destroy;
         saved
@@ -289,6 +294,21 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     } else {
         ExitStatus::Success
     })
+}
+
+/// Warns of files that git knows, and that tools have changed: the safeguards refuse to apply the plan here.
+fn warn_of_rewritten(files: &[ProjectPath]) {
+    let Some((first, more)) = files.split_first() else {
+        return;
+    };
+    let first = printable(first.relative());
+    let more = match more.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    console::warning(&format!(
+        "as it was planned, `{first}`{more} changed, which git knows: commit it and plan again, or an apply in this working tree will be refused"
+    ));
 }
 
 /// Makes a plan; breaks with the exit status if that is not possible.
