@@ -326,23 +326,6 @@ impl Document {
         end.map(|write| write.serial)
     }
 
-    /// Gives entries other keys, all at the same time. An entry stays where it is if its new key belongs to
-    /// one that stays.
-    pub fn rename(&mut self, mut keys: BTreeMap<String, String>) {
-        loop {
-            let is_free = |new: &String| !self.stacks.contains_key(new) || keys.contains_key(new);
-            let blocked = keys.iter().find(|(_, new)| !is_free(new));
-            let Some(blocked) = blocked.map(|(old, _)| old.clone()) else {
-                break;
-            };
-            keys.remove(&blocked);
-        }
-        let renamed = keys.into_iter();
-        let renamed = renamed.filter_map(|(old, new)| Some((new, self.stacks.remove(&old)?)));
-        let renamed: Vec<(String, Entry)> = renamed.collect();
-        self.stacks.extend(renamed);
-    }
-
     /// Returns who has written last about a run.
     pub fn ended_by(&self, run: &str) -> Option<String> {
         let mut writes = self.history.iter().rev();

@@ -16,6 +16,7 @@ pub mod edit;
 pub mod lock;
 pub mod open;
 pub mod recover;
+mod rename;
 pub mod run_record;
 pub mod salvage;
 pub mod store;

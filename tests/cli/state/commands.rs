@@ -198,6 +198,9 @@ fn a_doubt_is_recorded_and_taken_back() {
 #[test]
 fn entries_are_moved_and_forgotten() {
     let sandbox = recorded();
+    change_document(&sandbox, |document| {
+        document["stacks"]["/a"]["after"] = json!(["/c", "tag:c"]);
+    });
     let before = document(&sandbox)["stacks"]["/c"].clone();
     assert_snapshot!(sandbox.orch("state move c /new/c"), @"
     moved /c to /new/c
@@ -205,6 +208,8 @@ fn entries_are_moved_and_forgotten() {
     note: there is no stack `/new/c` here
     ");
     assert_eq!(document(&sandbox)["stacks"]["/new/c"], before);
+    let after = &document(&sandbox)["stacks"]["/a"]["after"];
+    assert_eq!(*after, json!(["/new/c", "tag:c"]));
     assert_snapshot!(sandbox.orch("state move a a/b"), @"
     [stderr]
     error: `/a/b` is already on record

@@ -1,5 +1,6 @@
 //! `orch state init`, `forget`, `move`, `taint`, `untaint` and `restore`
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use clap::Args;
@@ -244,8 +245,7 @@ pub(super) fn move_entry(state: &State, args: &MoveArgs) -> Result<ExitStatus> {
         if state.loaded.project.stacks.named(&to).is_none() {
             console::note(&format!("there is no stack `{to}` here"));
         }
-        let entry = document.stacks.remove(&from).unwrap_or_default();
-        document.stacks.insert(to.clone(), entry);
+        document.rename(BTreeMap::from([(from.clone(), to.clone())]));
         Ok(vec![from, to])
     })
 }

@@ -1,0 +1,231 @@
+//! Entries that get other keys, and what others say of them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::document::{Document, Entry};
+use crate::path::{KeyFilter, StackPath};
+
+/// What is called otherwise now.
+struct Renamed {
+    /// Each entry that is, with its new key, by the directories that it lies in or below.
+    from: HashMap<String, Vec<(StackPath, String)>>,
+    /// How many of them lie in or below each directory now.
+    to: HashMap<String, usize>,
+    /// How many entries that are called as before lie in or below each directory.
+    staying: HashMap<String, usize>,
+}
+
+impl Document {
+    /// Gives entries other keys, all at the same time. An entry stays where it is if its new key belongs to
+    /// one that stays. What entries say that they run before and after follows, as far as it names paths.
+    pub fn rename(&mut self, mut keys: BTreeMap<String, String>) {
+        loop {
+            let is_free = |new: &String| !self.stacks.contains_key(new) || keys.contains_key(new);
+            let blocked = keys.iter().find(|(_, new)| !is_free(new));
+            let Some(blocked) = blocked.map(|(old, _)| old.clone()) else {
+                break;
+            };
+            keys.remove(&blocked);
+        }
+        keys.retain(|old, _| self.stacks.contains_key(old));
+        if keys.is_empty() {
+            return;
+        }
+        let renamed = Renamed::new(&self.stacks, &keys);
+        for entry in self.stacks.values_mut() {
+            renamed.follow(&mut entry.after);
+            renamed.follow(&mut entry.before);
+        }
+        let moved = keys.into_iter();
+        let moved = moved.filter_map(|(old, new)| Some((new, self.stacks.remove(&old)?)));
+        let moved: Vec<(String, Entry)> = moved.collect();
+        self.stacks.extend(moved);
+    }
+}
+
+impl Renamed {
+    fn new(stacks: &BTreeMap<String, Entry>, keys: &BTreeMap<String, String>) -> Self {
+        let mut renamed = Renamed {
+            from: HashMap::new(),
+            to: HashMap::new(),
+            staying: HashMap::new(),
+        };
+        for old in stacks.keys() {
+            // No reference names what is not the path of a stack.
+            let Some(path) = StackPath::parse(old) else {
+                continue;
+            };
+            let Some(new) = keys.get(old) else {
+                count_places(&mut renamed.staying, &path);
+                continue;
+            };
+            if let Some(new) = StackPath::parse(new) {
+                count_places(&mut renamed.to, &new);
+            }
+            for place in places(&path) {
+                let from = renamed.from.entry(place.to_owned()).or_default();
+                from.push((path.clone(), new.clone()));
+            }
+        }
+        renamed
+    }
+
+    /// Makes references name what they have named.
+    fn follow(&self, references: &mut Vec<String>) {
+        if references.iter().all(|written| self.now(written).is_none()) {
+            return;
+        }
+        let mut all = Vec::with_capacity(references.len());
+        for written in references.drain(..) {
+            let now = self.now(&written);
+            for reference in now.unwrap_or_else(|| vec![written]) {
+                if !all.contains(&reference) {
+                    all.push(reference);
+                }
+            }
+        }
+        *references = all;
+    }
+
+    /// Returns what a reference has to be now; `None` if that is what it is.
+    fn now(&self, written: &str) -> Option<Vec<String>> {
+        let (place, filter) = KeyFilter::split(written);
+        let below = self.from.get(place)?.iter();
+        let is_named = |path: &StackPath| match &filter {
+            None => true,
+            Some(filter) => path.directory().as_str() == place && filter.matches(path.key()),
+        };
+        let named: Vec<_> = below.filter(|(path, _)| is_named(path)).collect();
+        if named.is_empty() {
+            return None;
+        }
+        if filter.is_none() && !self.staying.contains_key(place) {
+            // All of it has moved, perhaps to a place where nothing else is: then that stands for it.
+            let mut places = named.iter().map(|(path, new)| {
+                let below = path.as_str().strip_prefix(place)?;
+                new.strip_suffix(below)
+            });
+            let to = places.next().flatten().filter(|to| !to.is_empty());
+            if let Some(to) = to
+                && places.all(|place| place == Some(to))
+                && self.to.get(to) == Some(&named.len())
+                && !self.staying.contains_key(to)
+            {
+                return Some(vec![to.to_owned()]);
+            }
+        }
+        let is_one = matches!(filter, Some(KeyFilter::One(_)));
+        let stays = !is_one && self.staying.contains_key(place);
+        let own = stays.then(|| written.to_owned());
+        let others = named.into_iter().map(|(_, new)| new.clone());
+        Some(own.into_iter().chain(others).collect())
+    }
+}
+
+/// Returns the directories that a stack lies in or below.
+fn places(path: &StackPath) -> impl Iterator<Item = &str> {
+    let directory = path.directory();
+    std::iter::once(directory.as_str()).chain(directory.ancestors())
+}
+
+fn count_places(counts: &mut HashMap<String, usize>, path: &StackPath) {
+    for place in places(path) {
+        *counts.entry(place.to_owned()).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what an entry with these references says after a move, whose stacks have these keys.
+    fn after(keys: &[&str], moves: &[(&str, &str)], references: &[&str]) -> Vec<String> {
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        let text = r#"{"format":1,"project":"p","namespace":"n","root":"","lineage":"l","serial":1,
+            "lock":null,"stacks":{},"history":[]}"#;
+        let mut document = Document::parse(text.as_bytes()).unwrap();
+        for &key in keys {
+            document.stacks.insert(key.to_owned(), Entry::default());
+        }
+        let user = Entry {
+            after: texts(references),
+            before: texts(references),
+            ..Entry::default()
+        };
+        document.stacks.insert("/user".to_owned(), user);
+        let moves = moves.iter();
+        document.rename(moves.map(|&(a, b)| (a.to_owned(), b.to_owned())).collect());
+        let user = &document.stacks["/user"];
+        assert_eq!(user.after, user.before);
+        user.after.clone()
+    }
+
+    #[test]
+    fn references_follow_what_they_name() {
+        type Case<'a> = (
+            &'a [&'a str],
+            &'a [(&'a str, &'a str)],
+            &'a [&'a str],
+            &'a [&'a str],
+        );
+        let cases: [Case<'_>; 11] = [
+            (
+                &["/a"],
+                &[("/a", "/b/c")],
+                &["/a", "/x", "tag:/a"],
+                &["/b/c", "/x", "tag:/a"],
+            ),
+            // At the same time.
+            (
+                &["/a", "/b"],
+                &[("/a", "/b"), ("/b", "/a")],
+                &["/a"],
+                &["/b"],
+            ),
+            (
+                &["/a", "/b"],
+                &[("/a", "/b"), ("/b", "/a")],
+                &["/a", "/b"],
+                &["/b", "/a"],
+            ),
+            // What is below a directory goes with it, or not.
+            (
+                &["/e/a", "/e/b"],
+                &[("/e/a", "/f/a"), ("/e/b", "/f/b")],
+                &["/e", "/e/b"],
+                &["/f", "/f/b"],
+            ),
+            (
+                &["/e/a", "/e/b"],
+                &[("/e/a", "/f/a")],
+                &["/e"],
+                &["/e", "/f/a"],
+            ),
+            (&["/e/a", "/f/b"], &[("/e/a", "/f/a")], &["/e"], &["/f/a"]),
+            (&["/e/a"], &[("/e/a", "/a")], &["/e"], &["/a"]),
+            (&["/ea", "/e"], &[("/ea", "/z")], &["/e"], &["/e"]),
+            // Instances.
+            (
+                &[r#"/a["x"]"#, r#"/a["y"]"#],
+                &[(r#"/a["x"]"#, r#"/b["x"]"#), (r#"/a["y"]"#, r#"/b["y"]"#)],
+                &["/a", r#"/a["x"]"#],
+                &["/b", r#"/b["x"]"#],
+            ),
+            (
+                &[r#"/a["x"]"#, r#"/a["y"]"#],
+                &[(r#"/a["x"]"#, "/b")],
+                &["/a[*]", r#"/a["y"]"#],
+                &["/a[*]", "/b", r#"/a["y"]"#],
+            ),
+            // It is not on record.
+            (&["/a"], &[("/b", "/c")], &["/b"], &["/b"]),
+        ];
+        for (keys, moves, references, expected) in cases {
+            assert_eq!(
+                after(keys, moves, references),
+                expected,
+                "{moves:?} {references:?}"
+            );
+        }
+    }
+}
