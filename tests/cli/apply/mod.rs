@@ -13,6 +13,7 @@ mod stale;
 mod tampered;
 mod terraform;
 mod terragrunt;
+mod together;
 
 use std::fs;
 

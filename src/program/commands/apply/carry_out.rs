@@ -35,7 +35,7 @@ use crate::program::commands::run::{annotate, begin_error, holder};
 use crate::program::commands::state::held::{self, LockRequest, Lockable, StateLock, check_keys};
 use crate::program::commands::{Loaded, count, host_environment};
 use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 impl Carrying<'_> {
@@ -57,7 +57,12 @@ impl Carrying<'_> {
             let is_locked = self.resumes && document.lock.is_some();
             if is_left || is_locked {
                 let lockable = Lockable::new(&mut now.loaded, document)?;
-                lock = Some(self.lock(&now, lockable, &run)?);
+                lock = match self.lock(&now, lockable, &run, is_left) {
+                    Ok(lock) => Some(lock),
+                    // Another run holds it, which needs nothing from this one.
+                    Err(error) if !is_left && error.kind() == ErrorKind::Refused => None,
+                    Err(error) => return Err(error),
+                };
             }
         }
         if !is_left {
@@ -144,15 +149,16 @@ impl Carrying<'_> {
         }
     }
 
-    /// Locks the state.
-    fn lock(&self, now: &Now, lockable: Lockable, run: &str) -> Result<StateLock> {
+    /// Locks the state; may wait for the lock.
+    fn lock(&self, now: &Now, lockable: Lockable, run: &str, may_wait: bool) -> Result<StateLock> {
+        let timeout = self.args.lock_timeout.filter(|_| may_wait);
         let request = LockRequest {
             run,
             action: match self.saved.plan.mode {
                 PlanMode::Destroy => &Action::Destroy,
                 PlanMode::Normal | PlanMode::RefreshOnly => &Action::Apply,
             },
-            timeout: self.args.lock_timeout.unwrap_or_default(),
+            timeout: timeout.unwrap_or_default(),
         };
         lockable.lock(&now.loaded.project, &request)
     }
