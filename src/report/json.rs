@@ -8,6 +8,7 @@ use serde::ser::{SerializeSeq, Serializer};
 
 use super::changes::SinceJson;
 use super::document::{FORMAT, PathJson, ProblemsJson};
+use super::missing::MissingJson;
 use super::reasons::{ReasonJson, reason_json};
 use crate::change::{MissingStack, Since, Standings};
 use crate::project::environment::{EnvOrigin, Environment};
@@ -84,15 +85,6 @@ struct ListJson<'a, T> {
     missing: Option<Vec<MissingJson<'a>>>,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
-}
-
-#[derive(Serialize)]
-struct MissingJson<'a> {
-    path: &'a str,
-    status: &'static str,
-    id: Option<&'a str>,
-    name: &'a str,
-    tags: &'a [String],
 }
 
 /// What `orch list` shows.
@@ -193,7 +185,12 @@ pub fn write_list(
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: Streamed(listed, stack_json),
-        missing: standings.map(|_| missing.iter().map(missing_json).collect()),
+        missing: standings.map(|_| {
+            let missing = missing.iter();
+            missing
+                .map(|(path, stack)| MissingJson::new(path, stack))
+                .collect()
+        }),
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
@@ -220,16 +217,6 @@ pub fn write_removed(
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
-}
-
-fn missing_json<'a>((path, stack): &(&'a str, &'a MissingStack)) -> MissingJson<'a> {
-    MissingJson {
-        path,
-        status: stack.standing.status().word(),
-        id: stack.id.as_deref(),
-        name: &stack.name,
-        tags: &stack.tags,
-    }
 }
 
 fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> PredecessorJson<'a> {

@@ -29,6 +29,8 @@ const MAX_BAD_LINES: usize = 10;
 pub(super) struct Filters {
     change: Option<ChangeQuery>,
     statuses: BTreeSet<Status>,
+    /// Whether to fetch what is missing.
+    fetches: bool,
     /// Whether the command also shows stacks that are on record and not here.
     shows_missing: bool,
     /// Whether the list of stacks may name such stacks.
@@ -56,13 +58,16 @@ impl Filters {
     /// Parses the flags, and reads the list of stacks, if there is one. The list is read before
     /// anything else: its writer may take a while, and the project is to be read after that.
     pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
-        if args.fetch && !args.changed {
-            return Err(without_changed("--fetch"));
+        if args.fetch && !args.changed && args.status.is_empty() {
+            let message =
+                "`--fetch` has no effect without `--changed` or `--status`; add one of them";
+            return Err(ProgramError::usage(message));
         }
         Filters::of_run(chdir, args)
     }
 
-    /// Does what [`Self::new`] does for a run, which may fetch without `--changed`, too.
+    /// Does what [`Self::new`] does for a command that may read the state in any case, and so may fetch
+    /// without `--changed` and `--status`, too.
     pub(super) fn of_run(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
         let change = if args.changed {
             Some(ChangeQuery::new(args)?)
@@ -80,6 +85,7 @@ impl Filters {
         Ok(Filters {
             change,
             statuses: args.status.iter().map(|word| word.status()).collect(),
+            fetches: args.fetch,
             shows_missing: false,
             names_missing: false,
             explains: false,
@@ -156,7 +162,7 @@ impl NameList {
 }
 
 /// Returns the error of a flag that has a meaning only with `--changed`.
-fn without_changed(flag: &str) -> ProgramError {
+pub(super) fn without_changed(flag: &str) -> ProgramError {
     let message = format!("`{flag}` has no effect without `--changed`; add `--changed`");
     ProgramError::usage(message)
 }
@@ -221,6 +227,7 @@ impl Loaded {
     /// Resolves the flags in the project, and asks git what has changed, if that is wanted.
     pub(super) fn query(&mut self, filters: Filters) -> Result<Query> {
         filters.check_statuses()?;
+        self.fetches_seen = filters.fetches;
         let is_stack = self.project.stacks.at(self.directory.as_str()).len() > 0;
         if filters.scope == DirectoryMatch::Exact && !is_stack {
             let message = format!(

@@ -8,7 +8,9 @@ use orch::change::MissingStack;
 use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
-use orch::report::{Document, List, Matrix, reason_text, write_list, write_matrix, write_removed};
+use orch::report::{
+    Document, List, Matrix, missing_text, reason_text, write_list, write_matrix, write_removed,
+};
 use orch::run::order::Order;
 
 use super::changed::ChangeQuery;
@@ -162,7 +164,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
                     |path| path.relative_to(&loaded.directory),
                 );
                 let why = if args.why {
-                    format!("  # {}", stack.standing.status().word())
+                    format!("  # {}", printable(&missing_text(stack)))
                 } else {
                     String::new()
                 };

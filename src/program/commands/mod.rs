@@ -34,6 +34,7 @@ mod trigger;
 mod validate;
 mod version;
 mod why;
+mod why_missing;
 
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
@@ -267,6 +268,8 @@ struct Loaded {
     state: Option<Opened>,
     /// The digests of all stacks, once they have been made.
     digested: Option<Digested>,
+    /// Whether to fetch the commits that were applied and are not in this clone, once they are missed.
+    fetches_seen: bool,
     /// The digests that a plan rests on, once they have been made.
     grounds: Option<Rc<InputDigests>>,
     /// The working directory.
@@ -323,6 +326,7 @@ impl Loaded {
             listing,
             state: None,
             digested: None,
+            fetches_seen: false,
             grounds: None,
             directory,
             rule,

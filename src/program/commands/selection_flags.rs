@@ -41,8 +41,9 @@ pub(crate) struct SelectArgs {
 
     /// With --changed, run the `git fetch` that is needed to know the base
     ///
-    /// In a run that is recorded in a state, with or without --changed, also the one that tells whether a
-    /// later commit has been applied.
+    /// Where a command reads the state, with or without --changed, also the one that gets commits that were
+    /// applied and are not in this clone: in a run that is recorded, to tell whether a later commit has been
+    /// applied; elsewhere, to tell whether stacks that are on record and not here were removed.
     #[arg(long)]
     pub(crate) fetch: bool,
 

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::thread;
 
 use anyhow::Context as _;
+use orch::change::base::fetch_command;
 use orch::change::{
-    Counted, InputDigests, Present, Since, SinceBase, Standing, Standings, Status,
+    Counted, InputDigests, NoEvidence, Present, Since, SinceBase, Standings, Status,
     UncommittedChanges, digests as digests_of, standings,
 };
 use orch::git::{ChangedFile, FileState, GitError};
@@ -177,10 +178,34 @@ impl Loaded {
         explains: bool,
     ) -> Result<Standings> {
         self.digest(counted)?;
+        let found = self.compare(document, &address, counted, explains)?;
+        if !std::mem::take(&mut self.fetches_seen) {
+            return Ok(found);
+        }
+        let Some(arguments) = missing_history(&found) else {
+            return Ok(found);
+        };
+        console::note(&format!("running `{}`", fetch_command(&arguments)));
+        let read = self.read.as_mut().context("git was read")?;
+        if let Err(error) = read.repository.fetch(&arguments) {
+            // Without the commits there is no evidence, and that is said.
+            console::warning(&format!("failed to fetch what was applied: {error}"));
+        }
+        self.compare(document, &address, counted, explains)
+    }
+
+    /// Returns how the stacks stand, once digests have been made.
+    fn compare(
+        &self,
+        document: &Document,
+        address: &str,
+        counted: Counted,
+        explains: bool,
+    ) -> Result<Standings> {
         let failed = "failed to compare the stacks with what is on record";
         let digests = &self.digested.as_ref().context("digests were made")?.digests;
         let standings = self.with_present(counted, |present| {
-            standings(present, digests, document, address, explains)
+            standings(present, digests, document, address.to_owned(), explains)
         });
         Ok(standings?.context(failed)?)
     }
@@ -359,23 +384,43 @@ fn is_written_by_tools(path: &ProjectPath) -> bool {
 /// Notes the stacks that are on record and not here, without evidence that they were removed.
 fn note_absent(standings: &Standings) {
     let missing = standings.missing.iter();
-    let absent = missing.filter(|(_, missing)| missing.standing == Standing::Absent);
-    let absent: Vec<String> = absent
-        .map(|(key, _)| format!("`{}`", printable(key)))
+    let absent: Vec<(&String, &NoEvidence)> = missing
+        .filter_map(|(key, missing)| Some((key, missing.evidence.as_ref().err()?)))
         .collect();
-    let Some(first) = absent
-        .get(..absent.len().min(MAX_NAMED))
-        .filter(|it| !it.is_empty())
-    else {
+    if absent.is_empty() {
         return;
-    };
-    let mut named = first.join(", ");
+    }
+    let first = absent.iter().take(MAX_NAMED);
+    let first = first.map(|(key, why)| format!("`{}` ({why})", printable(key)));
+    let mut named = first.collect::<Vec<String>>().join(", ");
     if absent.len() > MAX_NAMED {
         named += &format!(" and {} more", absent.len() - MAX_NAMED);
     }
-    let verb = if absent.len() == 1 { "is" } else { "are" };
-    console::note(&format!(
-        "{named} {verb} on record and not here, and nothing shows that somebody removed {}; see `orch list --status absent`",
-        if absent.len() == 1 { "it" } else { "them" }
-    ));
+    let (verb, them) = match absent.len() {
+        1 => ("is", "it"),
+        _ => ("are", "them"),
+    };
+    console::note(&printable(&format!(
+        "{named} {verb} on record and not here, and nothing shows that somebody removed {them}; see `orch list --status absent --why`"
+    )));
+}
+
+/// Returns the arguments of the `git fetch` that gets the commits without which there is no evidence, if
+/// there are any.
+fn missing_history(standings: &Standings) -> Option<Vec<String>> {
+    let missing = standings.missing.values();
+    let fetches = missing.filter_map(|missing| missing.evidence.as_ref().err()?.fetch());
+    let mut arguments: Vec<String> = Vec::new();
+    for fetch in fetches {
+        // A shallow clone gets all of them that way.
+        if fetch.iter().any(|argument| argument == "--unshallow") {
+            return Some(fetch);
+        }
+        for argument in fetch {
+            if !arguments.contains(&argument) {
+                arguments.push(argument);
+            }
+        }
+    }
+    (!arguments.is_empty()).then_some(arguments)
 }

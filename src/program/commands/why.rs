@@ -19,6 +19,7 @@ use orch::report::{
 use orch::selection::why::{Question, chain};
 use orch::source::Spanned;
 
+use super::filters::without_changed;
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads, host_environment};
@@ -87,7 +88,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     if let Some(earlier) = &args.after {
         return why_after(chdir, args, earlier);
     }
-    let filters = Filters::new(chdir, &args.select)?.explaining(true);
+    let filters = Filters::of_run(chdir, &args.select)?.explaining(true);
     let reads = Reads::for_selection(&args.select).with_listing();
     let document = args.format.document(Document::Why);
     let mut loaded = Loaded::new(chdir, document, reads)?;
@@ -95,6 +96,12 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         return Ok(status);
     }
     let query = loaded.query(filters)?;
+    if let Some(status) = loaded.why_missing(&args.stack, args.format)? {
+        return Ok(status);
+    }
+    if args.select.fetch && !args.select.changed && args.select.status.is_empty() {
+        return Err(without_changed("--fetch"));
+    }
     let stacks = loaded.stacks(&args.stack, query.since().as_ref())?;
     let selection = loaded.select_any(&query);
     loaded.check_cycles(CyclesAre::Warnings);

@@ -59,7 +59,10 @@ fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 }
 
 /// Writes lines in columns; the last column is as wide as it is.
-fn columns<const N: usize>(out: &mut impl Write, lines: &[[String; N]]) -> io::Result<()> {
+pub(super) fn columns<const N: usize>(
+    out: &mut impl Write,
+    lines: &[[String; N]],
+) -> io::Result<()> {
     let mut widths = [0; N];
     for line in lines {
         for (width, column) in widths.iter_mut().zip(line) {
@@ -199,6 +202,11 @@ fn has_failed(entry: &Entry) -> bool {
 ///
 /// If it cannot be written.
 pub fn write_entry(out: &mut impl Write, key: &str, entry: &Entry) -> io::Result<()> {
+    columns(out, &entry_lines(key, entry))
+}
+
+/// Returns the lines about one entry.
+pub(super) fn entry_lines(key: &str, entry: &Entry) -> Vec<[String; 2]> {
     let list = |texts: &[String]| {
         if texts.is_empty() {
             "-".to_owned()
@@ -274,7 +282,7 @@ pub fn write_entry(out: &mut impl Write, key: &str, entry: &Entry) -> io::Result
         }
         lines.push(["tainted".to_owned(), text]);
     }
-    columns(out, &lines)
+    lines
 }
 
 /// Writes one entry as JSON.

@@ -26,9 +26,9 @@ use crate::program::exit::ExitStatus;
 ///
 /// `applied`: nothing has changed since the stack was applied. `pending`: something has, or the stack has
 /// never been applied. `failed`: the last attempt failed or was interrupted, or the stack is tainted.
-/// `running`: a run is working on it. `removed`: the stack is neither here nor in HEAD, and the history of
-/// HEAD has the commit that was applied. `absent`: the stack is not here, and that evidence is missing. A `+`
-/// after the commit means that uncommitted inputs were applied as well.
+/// `running`: a run is working on it. `removed`: the stack is not here, and git proves that somebody removed
+/// it. `absent`: the stack is not here, and that evidence is missing. A `+` after the commit means that
+/// uncommitted inputs were applied as well.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// The format of the list

@@ -1,0 +1,80 @@
+//! `orch why` of a stack that is on record and not here
+
+use std::io::Write as _;
+
+use orch::change::{Counted, MissingStack};
+use orch::path::{KeyFilter, StackPath};
+use orch::report::{write_missing, write_missing_json};
+use orch::state::document::Entry;
+
+use super::Loaded;
+use super::format::Format;
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+impl Loaded {
+    /// Explains the stacks that the path names if they are on record and not here. `None` if they are not,
+    /// or if the project keeps no state that can be read.
+    pub(super) fn why_missing(
+        &mut self,
+        written: &str,
+        format: Format,
+    ) -> Result<Option<ExitStatus>> {
+        let is_here = || {
+            let found = self.project.stacks.written(&self.directory, written);
+            found.is_ok_and(|found| found.len() > 0)
+        };
+        if self.project.settings.state.is_none() || is_here() {
+            return Ok(None);
+        }
+        let (directory, key) = KeyFilter::split(written);
+        let Ok(directory) = self.directory.resolve(directory) else {
+            return Ok(None);
+        };
+        let counted = Counted::default();
+        let document = match self.read_and_digest(counted) {
+            Ok(document) => document,
+            Err(error) => {
+                // The path may just be wrong.
+                console::note(&format!(
+                    "what is on record is unknown: {}",
+                    error.message()
+                ));
+                return Ok(None);
+            }
+        };
+        let is_meant = |path: &str| {
+            StackPath::parse(path).is_some_and(|path| {
+                let key = key.as_ref();
+                *path.directory() == directory && key.is_none_or(|it| it.matches(path.key()))
+            })
+        };
+        if !document.stacks.keys().any(|key| is_meant(key)) {
+            return Ok(None);
+        }
+        let address = self.opened()?.backend.address();
+        let standings = self.standings_in(&document, address, counted, false)?;
+        let missing = standings.missing.iter().filter(|(key, _)| is_meant(key));
+        let missing = missing.filter_map(|(key, stack)| {
+            let entry = document.stacks.get(key)?;
+            Some((key.as_str(), entry, stack))
+        });
+        let missing: Vec<(&str, &Entry, &MissingStack)> = missing.collect();
+        if missing.is_empty() {
+            return Ok(None);
+        }
+        if let Some(status) = self.report()? {
+            return Ok(Some(status));
+        }
+        let mut out = console::stdout();
+        match format {
+            Format::Text => write_missing(&mut out, &missing)?,
+            Format::Json => {
+                write_missing_json(&mut out, &self.project, &self.problems, &missing)?;
+            }
+        }
+        out.flush()?;
+        Ok(Some(ExitStatus::Success))
+    }
+}
