@@ -21,6 +21,7 @@ mod compared;
 #[cfg(unix)]
 mod computing;
 mod cycles;
+mod deletions;
 mod globals;
 mod globs;
 #[cfg(unix)]

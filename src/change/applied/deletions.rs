@@ -38,8 +38,8 @@ pub struct Gone {
 /// Which commit deletes what a directory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// This commit does, against each of its parents, and no later one has it again: the first such commit
-    /// in the range.
+    /// This commit, which is no merge, does, and no later one has it again: the first such commit in the
+    /// range.
     By(usize),
     /// The first of these does, but the second, a later one, has it again.
     Undone(usize, usize),
@@ -67,11 +67,13 @@ pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
     let may_hold = |commit: &RangeCommit, gone: &Gone| {
         matches!(commit.holds[gone.directory], Holds::Wanted | Holds::Unknown)
     };
-    let deletes = |commit: &RangeCommit, gone: &Gone| {
-        let mut parents = commit.parents.iter();
-        !may_hold(commit, gone)
-            && !commit.parents.is_empty()
-            && parents.all(|&parent| commits[parent].holds[gone.directory] == Holds::Wanted)
+    // A merge that lacks what one side lacks only brings that in, and one that lacks what all sides have
+    // looks like an accident.
+    let deletes = |commit: &RangeCommit, gone: &Gone| match commit.parents[..] {
+        [parent] => {
+            !may_hold(commit, gone) && commits[parent].holds[gone.directory] == Holds::Wanted
+        }
+        _ => false,
     };
     // For each commit, a later one that has it again, for each of the directories that are gone.
     let mut again: Vec<Option<Box<[Option<usize>]>>> = vec![None; commits.len()];

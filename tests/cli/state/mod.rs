@@ -6,6 +6,8 @@ mod buckets;
 mod commands;
 mod configuration;
 #[cfg(unix)]
+mod evidence;
+#[cfg(unix)]
 mod killed;
 mod locked;
 #[cfg(unix)]

@@ -1,0 +1,888 @@
+//! What git proves about stacks that are on record and not here. Only a deletion that somebody committed
+//! on purpose is evidence; each accident that looks like one must not be.
+
+use std::fs;
+
+use insta::{allow_duplicates, assert_snapshot};
+use serde_json::{Value, json};
+
+use crate::support::{Repository, Sandbox};
+
+const STATE: &str = r#"orch {
+  config {
+    state {
+      project = "acme"
+      backend "local" {
+        path = "../shared/acme"
+      }
+    }
+  }
+}
+"#;
+
+/// A repository with these stacks, all of which are on record as applied at HEAD.
+fn adopted(stacks: &str) -> Repository {
+    let sandbox = Repository::prepare(stacks);
+    sandbox.write("/state.orch.hcl", STATE);
+    adopt(Repository::of(sandbox))
+}
+
+/// Puts all stacks on record.
+fn adopt(repository: Repository) -> Repository {
+    assert_eq!(repository.orch("state init").code(), 0);
+    let adopted = repository.orch("state adopt");
+    assert_eq!(adopted.code(), 0, "{adopted}");
+    repository
+}
+
+/// Commits everything, with a message that says what it is.
+#[track_caller]
+fn commit(repository: &Repository, message: &str) {
+    repository.git("add -A");
+    repository.git(&format!("commit -q --allow-empty -m '{message}'"));
+}
+
+/// Removes a directory and commits that.
+#[track_caller]
+fn remove(repository: &Repository, directory: &str) {
+    repository.git(&format!("rm -q -r {directory}"));
+    commit(repository, &format!("without {directory}"));
+}
+
+/// What git proves about each stack that is not here, as libgit2 tells it: the message of the commit that
+/// removed it, or the kind of obstacle.
+fn by_library(repository: &Repository) -> String {
+    told(repository, "")
+}
+
+fn told(repository: &Repository, flags: &str) -> String {
+    let list = repository.orch(&format!(
+        "list --status removed,absent --format json {flags}"
+    ));
+    assert_eq!(list.code(), 0, "{list}");
+    let missing = list.json()["missing"].clone();
+    let line = |stack: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (path, status) = (text(&stack["path"]), text(&stack["status"]));
+        let evidence = &stack["evidence"];
+        let why = match (&evidence["commit"], &evidence["removed_by"]) {
+            (Value::String(commit), _) => {
+                let message = repository.git(&format!("log -1 --format=%s {commit}"));
+                format!("in `{}`", message.trim())
+            }
+            (_, Value::String(by)) => format!("by {by}"),
+            _ => text(&stack["why"]["kind"]),
+        };
+        format!("{path} {status} {why}")
+    };
+    let lines: Vec<String> = missing.as_array().unwrap().iter().map(line).collect();
+    lines.join("\n")
+}
+
+/// The same, after making sure that the `git` program tells nothing else: it is asked where libgit2 cannot
+/// read the repository.
+#[track_caller]
+fn evidence(repository: &Repository) -> String {
+    let by_library = by_library(repository);
+    let place = repository.git("rev-parse --git-common-dir");
+    let config = repository.path("/").join(place.trim()).join("config");
+    let text = fs::read_to_string(&config).unwrap();
+    let unreadable = text.replace("formatversion = 0", "formatversion = 1")
+        + "[extensions]\n\tpartialClone = nowhere\n";
+    assert!(unreadable.contains("formatversion = 1"), "{text}");
+    fs::write(&config, unreadable).unwrap();
+    let by_program = told(repository, "");
+    fs::write(config, text).unwrap();
+    assert_eq!(by_library, by_program, "left: libgit2, right: git");
+    by_library
+}
+
+/// The line about one stack in the list for people, and what `why` adds.
+fn words(repository: &Repository, stack: &str) -> String {
+    let list = repository.orch("list --status removed,absent --why").stdout;
+    let line = list
+        .lines()
+        .find(|line| line.split(' ').next() == Some(stack));
+    let why = repository.orch(&format!("why '/{stack}'"));
+    assert_eq!(why.code(), 0, "{why}");
+    let way_out = why.stdout.lines().find(|line| line.starts_with("way out"));
+    let lines: Vec<&str> = line.into_iter().chain(way_out).collect();
+    lines.join("\n")
+}
+
+/// Changes the document.
+fn change_document(repository: &Repository, change: impl FnOnce(&mut Value)) {
+    let place = repository.outside().join("shared/acme.json");
+    let mut document = serde_json::from_str(&fs::read_to_string(&place).unwrap()).unwrap();
+    change(&mut document);
+    fs::write(place, document.to_string()).unwrap();
+}
+
+/// A clone of a repository that sees the same document.
+fn clone(origin: &Repository, arguments: &str) -> Repository {
+    origin.git("config uploadpack.allowFilter true");
+    origin.git("config uploadpack.allowAnySHA1InWant true");
+    let place = origin.path("/");
+    let url = shell_words::quote(place.to_str().expect("a path that is text"));
+    let sandbox = Sandbox::new("");
+    fs::remove_dir_all(sandbox.path("/")).unwrap();
+    let clone = Repository::clone(sandbox, &format!("{arguments} file://{url}"));
+    let shared = clone.outside().join("shared");
+    fs::create_dir_all(&shared).unwrap();
+    fs::copy(
+        origin.outside().join("shared/acme.json"),
+        shared.join("acme.json"),
+    )
+    .unwrap();
+    clone
+}
+
+#[test]
+fn a_deletion_that_is_committed_is_evidence() {
+    let repository = adopted("a\nb\nc");
+    remove(&repository, "a");
+    repository.write("/b/other", "");
+    commit(&repository, "other");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+    let list = repository.orch("list --status removed,absent --why");
+    let commit = repository.git("rev-parse --short=7 HEAD~1");
+    assert_eq!(list.stdout, format!("a  # removed in {}\n", commit.trim()));
+    // Nothing else is needed than what is committed.
+    repository.write("/a/main.tf", "# left over\n");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+}
+
+#[test]
+fn several_deletions_since_several_applies_are_found_at_once() {
+    let repository = adopted("a\nb\nc\nd/e\nd/f");
+    remove(&repository, "a");
+    repository.write("/b/main.tf", "# changed\n");
+    repository.write("/d/e/main.tf", "# changed\n");
+    commit(&repository, "changed");
+    let adopted = repository.orch("state adopt");
+    assert_eq!(adopted.code(), 0, "{adopted}");
+    remove(&repository, "b");
+    remove(&repository, "d");
+    assert_eq!(
+        evidence(&repository),
+        "/a removed in `without a`
+/b removed in `without b`
+/d/e removed in `without d`
+/d/f removed in `without d`"
+    );
+}
+
+#[test]
+fn a_deletion_that_is_not_committed_is_none() {
+    let repository = adopted("a\nb");
+    repository.git("rm -q -r a");
+    assert_eq!(evidence(&repository), "/a absent not-committed");
+    assert_snapshot!(words(&repository, "a"), @"
+    a  # absent: its deletion is not committed
+    way out  commit the deletion, or bring the files back
+    ");
+    repository.git("reset -q");
+    assert_eq!(evidence(&repository), "/a absent not-committed");
+}
+
+#[test]
+fn a_checkout_behind_the_default_branch_removes_nothing() {
+    let repository = Repository::of({
+        let sandbox = Repository::prepare("b\nc");
+        sandbox.write("/state.orch.hcl", STATE);
+        sandbox
+    });
+    repository.write("/a/stack.tm", "stack {\n}\n");
+    commit(&repository, "with a");
+    let repository = adopt(repository);
+    remove(&repository, "b");
+    commit(&repository, "later");
+    let clone = clone(&repository, "");
+    assert_eq!(evidence(&clone), "/b removed in `without b`");
+    clone.git("checkout -q base");
+    assert_eq!(evidence(&clone), "/a absent branch-behind");
+    let head = clone.git("rev-parse --short=7 origin/main~2");
+    assert_snapshot!(words(&clone, "a").replace(head.trim(), "COMMIT"), @"
+    a  # absent: HEAD is behind origin/main: it lacks commit COMMIT, which was applied
+    way out  merge or rebase onto origin/main
+    ");
+    // A stack that is on both sides is neither.
+    clone.git("checkout -q -b feature base");
+    clone.git("rm -q -r b");
+    commit(&clone, "b goes here as well");
+    assert_eq!(
+        evidence(&clone),
+        "/a absent branch-behind\n/b absent branch-behind"
+    );
+}
+
+#[test]
+fn another_history_removes_nothing() {
+    let repository = adopted("a\nb");
+    repository.git("checkout -q --orphan other");
+    repository.git("rm -q -f -r a");
+    commit(&repository, "another history");
+    assert_eq!(evidence(&repository), "/a absent other-history");
+    // A commit without parents deletes nothing, even once the histories are joined.
+    repository.git("merge -q --allow-unrelated-histories -s ours main");
+    assert_eq!(evidence(&repository), "/a absent never-deleted");
+}
+
+#[test]
+fn a_detached_head_counts_as_what_it_is() {
+    let repository = adopted("a\nb");
+    remove(&repository, "a");
+    repository.git("checkout -q --detach");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+    repository.git("checkout -q base");
+    assert_eq!(evidence(&repository), "");
+}
+
+#[test]
+fn a_squash_and_a_rebase_are_found_on_the_default_branch() {
+    let repository = adopted("a\nb\nc");
+    repository.git("checkout -q -b squashed");
+    repository.git("rm -q -r a/main.tf");
+    commit(&repository, "first half");
+    remove(&repository, "a");
+    repository.git("checkout -q -b rebased main");
+    remove(&repository, "b");
+    repository.git("checkout -q main");
+    repository.write("/c/main.tf", "# changed\n");
+    commit(&repository, "meanwhile");
+    repository.git("merge -q --squash squashed");
+    commit(&repository, "squashed");
+    repository.git("checkout -q rebased");
+    repository.git("rebase -q main");
+    repository.git("checkout -q main");
+    repository.git("merge -q --ff-only rebased");
+    repository.git("branch -q -D squashed rebased");
+    assert_eq!(
+        evidence(&repository),
+        "/a removed in `squashed`\n/b removed in `without b`"
+    );
+}
+
+#[test]
+fn a_merge_that_loses_a_stack_removes_nothing() {
+    let repository = adopted("a\nb");
+    repository.git("checkout -q -b other");
+    commit(&repository, "other");
+    repository.git("checkout -q main");
+    commit(&repository, "main");
+    repository.git("merge -q --no-ff --no-commit other");
+    repository.git("rm -q -r a");
+    commit(&repository, "evil");
+    // Neither of its parents has deleted it.
+    assert_eq!(evidence(&repository), "/a absent never-deleted");
+
+    let repository = adopted("b");
+    repository.git("checkout -q -b old");
+    commit(&repository, "old");
+    repository.git("checkout -q main");
+    repository.write("/a/stack.tm", "stack {\n}\n");
+    commit(&repository, "with a");
+    assert_eq!(repository.orch("state adopt").code(), 0);
+    commit(&repository, "main");
+    repository.git("checkout -q old");
+    repository.git("merge -q --no-commit main");
+    repository.git("rm -q -f -r a");
+    commit(&repository, "evil");
+    assert_eq!(evidence(&repository), "/a absent never-deleted");
+    assert_snapshot!(words(&repository, "a"), @"
+    a  # absent: no commit since f18422c deletes it, at most a merge loses it
+    way out  bring it back and delete it again in a commit of its own; if nothing of it is left, take it off the record with `orch state forget`
+    ");
+}
+
+#[test]
+fn a_merge_that_keeps_only_our_side_removes_nothing() {
+    let repository = adopted("b");
+    repository.git("checkout -q -b old");
+    commit(&repository, "old");
+    repository.git("checkout -q main");
+    repository.write("/a/stack.tm", "stack {\n}\n");
+    commit(&repository, "with a");
+    assert_eq!(repository.orch("state adopt").code(), 0);
+    repository.git("checkout -q old");
+    repository.git("merge -q -s ours main");
+    assert_eq!(evidence(&repository), "/a absent never-deleted");
+}
+
+#[test]
+fn a_merge_of_somebody_elses_deletion_is_not_the_evidence_but_the_deletion_is() {
+    let repository = adopted("a\nb");
+    repository.git("checkout -q -b other");
+    remove(&repository, "a");
+    repository.git("checkout -q main");
+    commit(&repository, "main");
+    repository.git("merge -q --no-ff -m merged other");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+}
+
+#[test]
+fn a_deletion_that_was_reverted_counts_no_more() {
+    let repository = adopted("a\nb");
+    repository.git("checkout -q -b old");
+    commit(&repository, "old");
+    repository.git("checkout -q main");
+    remove(&repository, "a");
+    repository.git("revert --no-edit HEAD");
+    assert_eq!(evidence(&repository), "");
+    // Then a merge loses it: what was reverted is no evidence.
+    repository.git("checkout -q -b lacking HEAD~1");
+    commit(&repository, "lacking");
+    repository.git("merge -q -s ours main");
+    assert_eq!(evidence(&repository), "/a absent came-back");
+    let words = words(&repository, "a");
+    assert!(words.contains("deleted it, but"), "{words}");
+    // Whoever deletes it again does so on purpose.
+    repository.git("checkout -q main");
+    remove(&repository, "a");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+}
+
+#[test]
+fn a_stack_file_with_another_name_removes_nothing() {
+    let repository = adopted("a\nb");
+    repository.git("mv a/stack.tm a/s.tm.hcl");
+    commit(&repository, "renamed");
+    assert_eq!(evidence(&repository), "");
+    repository.git("mv a/s.tm.hcl a/s.txt");
+    commit(&repository, "renamed again");
+    assert_eq!(evidence(&repository), "/a absent code-still-there");
+}
+
+#[test]
+fn a_directory_that_was_moved_removes_nothing() {
+    let repository = adopted("a\nb");
+    repository.git("mv a z");
+    commit(&repository, "moved");
+    assert_eq!(evidence(&repository), "/a absent looks-moved");
+    assert_snapshot!(words(&repository, "a"), @"
+    a  # absent: it looks moved to `/z`
+    way out  if it was moved, run `orch state move` to `/z`; if not, apply the stack there first
+    ");
+    // Even if it is changed a little, and below another stack.
+    let repository = adopted("a\nb");
+    let lines: Vec<String> = (0..20).map(|line| format!("# {line}\n")).collect();
+    repository.write("/a/main.tf", lines.concat());
+    commit(&repository, "longer");
+    assert_eq!(repository.orch("state adopt").code(), 0);
+    repository.git("mv a b/z");
+    repository.write("/b/z/main.tf", lines.concat() + "# more\n");
+    repository.write(
+        "/b/z/stack.tm",
+        "stack {\n  name = \"z\"\n  tags = [\"x\"]\n}\n",
+    );
+    commit(&repository, "moved");
+    assert_eq!(evidence(&repository), "/a absent looks-moved");
+    // Once that is on record, it is a stack of its own.
+    assert_eq!(repository.orch("state adopt --match b/z").code(), 0);
+    assert_eq!(evidence(&repository), "/a removed in `moved`");
+}
+
+#[test]
+fn an_id_that_moves_takes_the_record_along() {
+    let repository = adopted("b");
+    repository.write("/a/stack.tm", "stack {\n  id = \"one\"\n}\n");
+    commit(&repository, "with a");
+    assert_eq!(repository.orch("state adopt").code(), 0);
+    repository.git("mv a z");
+    commit(&repository, "moved");
+    assert_eq!(evidence(&repository), "");
+    // Somebody else at the old path is not the same stack, and its code says nothing about the first.
+    repository.git("mv z a");
+    repository.write("/a/stack.tm", "stack {\n  id = \"two\"\n}\n");
+    commit(&repository, "another");
+    assert_eq!(evidence(&repository), "/a absent code-still-there");
+}
+
+#[test]
+fn a_shallow_clone_removes_nothing_that_it_cannot_show() {
+    let repository = adopted("a\nb");
+    commit(&repository, "other");
+    remove(&repository, "a");
+    commit(&repository, "last");
+    let shallow = clone(&repository, "--depth 1");
+    assert_eq!(evidence(&shallow), "/a absent not-in-clone");
+    assert_snapshot!(words(&shallow, "a"), @"
+    a  # absent: commit 6759999, which was applied, is not in this shallow clone
+    way out  run `git fetch --unshallow origin`, or let orch do so with `--fetch`
+    ");
+    // It has the commit that was applied, but not what lies between.
+    let shallow = clone(&repository, "--depth 1");
+    shallow.git("fetch -q --depth=1 origin base");
+    assert_eq!(evidence(&shallow), "/a absent unconnected");
+    let fetched = shallow.orch("list --status removed --fetch");
+    assert_eq!((fetched.code(), &*fetched.stdout), (0, "a\n"), "{fetched}");
+    let note = "note: running `git fetch --unshallow origin`\n";
+    assert_eq!(fetched.stderr.matches(note).count(), 1, "{fetched}");
+    assert_eq!(evidence(&shallow), "/a removed in `without a`");
+    // All that matters is there.
+    let shallow = clone(&repository, "--depth 4");
+    assert_eq!(evidence(&shallow), "/a removed in `without a`");
+}
+
+#[test]
+fn a_commit_that_was_never_fetched_is_fetched_if_the_user_says_so() {
+    let repository = adopted("a\nb");
+    let clone = clone(&repository, "");
+    repository.git("checkout -q -b feature");
+    commit(&repository, "elsewhere");
+    let elsewhere = repository.git("rev-parse HEAD").trim().to_owned();
+    change_document(&clone, |document| {
+        document["stacks"]["/a"]["applied"]["seen"] = json!(elsewhere);
+    });
+    remove(&clone, "a");
+    assert_eq!(evidence(&clone), "/a absent not-in-clone");
+    let way_out = words(&clone, "a");
+    let fetch = format!("run `git fetch origin {elsewhere}`, or let orch do so with `--fetch`");
+    assert!(way_out.contains(&fetch), "{way_out}");
+    assert_eq!(told(&clone, "--fetch"), "/a absent other-history");
+    // What nobody has is not found, and that is all.
+    change_document(&clone, |document| {
+        document["stacks"]["/a"]["applied"]["seen"] =
+            json!("1234567890123456789012345678901234567890");
+    });
+    let fetched = clone.orch("list --status absent --fetch");
+    assert_eq!((fetched.code(), &*fetched.stdout), (0, "a\n"), "{fetched}");
+    assert!(
+        fetched.stderr.contains("warning: failed to fetch"),
+        "{fetched}"
+    );
+    assert_snapshot!(clone.orch("list --fetch"), @"
+    [stderr]
+    error: `--fetch` has no effect without `--changed` or `--status`; add one of them
+    [exit status 64]
+    ");
+}
+
+#[test]
+fn a_partial_clone_shows_the_same() {
+    for filter in ["blob:none", "tree:0"] {
+        let repository = adopted("a\nb\nc/d");
+        remove(&repository, "a");
+        repository.write("/c/d/main.tf", "# changed\n");
+        commit(&repository, "last");
+        let clone = clone(&repository, &format!("--filter={filter}"));
+        assert_eq!(by_library(&clone), "/a removed in `without a`");
+        clone.git("rm -q -r c/d");
+        assert_eq!(
+            by_library(&clone),
+            "/a removed in `without a`\n/c/d absent not-committed"
+        );
+    }
+}
+
+#[test]
+fn a_sparse_checkout_removes_nothing() {
+    let repository = adopted("a\nb\nc");
+    remove(&repository, "c");
+    repository.git("sparse-checkout set --no-cone /b /state.orch.hcl /root.orch.hcl");
+    assert!(!repository.path("/a").exists());
+    assert_eq!(
+        evidence(&repository),
+        "/a absent sparse-checkout\n/c removed in `without c`"
+    );
+    assert_snapshot!(words(&repository, "a"), @"
+    a  # absent: the sparse checkout leaves it out: HEAD has `a/stack.tm`
+    way out  check it out with `git sparse-checkout add a`
+    ");
+}
+
+#[test]
+fn a_stack_whose_code_is_still_there_is_not_removed() {
+    let repository = adopted("a\nb\nc");
+    repository.git("rm -q a/stack.tm");
+    commit(&repository, "only the block");
+    repository.write("/c/.tmskip", "");
+    commit(&repository, "hidden");
+    assert_eq!(
+        evidence(&repository),
+        "/a absent code-still-there\n/c absent code-still-there"
+    );
+    assert_snapshot!(words(&repository, "a"), @"
+    a  # absent: its code is still there: HEAD has `a/main.tf`
+    way out  delete the rest of its directory and commit that, or bring its `stack` block back
+    ");
+    assert_snapshot!(words(&repository, "c"), @"
+    c  # absent: its code is still there: HEAD has `c/stack.tm`
+    way out  delete the rest of its directory and commit that, or bring its `stack` block back
+    ");
+    // The rest goes later: the commit that deleted the block is what removed the stack.
+    remove(&repository, "a");
+    assert_eq!(
+        evidence(&repository),
+        "/a removed in `only the block`\n/c absent code-still-there"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_link_or_a_submodule_leads_to_is_not_removed() {
+    let repository = adopted("a\nb\nc/d\nz");
+    repository.git("mv a elsewhere");
+    repository.git("rm -q -f elsewhere/stack.tm");
+    repository.git("rm -q -r c");
+    repository.symlink("elsewhere", "/a");
+    repository.symlink("z", "/c");
+    commit(&repository, "links");
+    assert_eq!(
+        evidence(&repository),
+        "/a absent code-still-there\n/c/d absent code-still-there"
+    );
+    let repository = adopted("a\nb");
+    let other = Repository::layout("x");
+    repository.git("rm -q -r a");
+    let place = other.path("/");
+    let place = shell_words::quote(place.to_str().unwrap()).into_owned();
+    repository.git(&format!("submodule add -q {place} a"));
+    commit(&repository, "a submodule");
+    assert_eq!(evidence(&repository), "/a absent code-still-there");
+}
+
+#[test]
+fn nested_stacks_count_for_themselves() {
+    let repository = adopted("a\na/b\nc\nc/d");
+    remove(&repository, "a/b");
+    repository.git("rm -q c/stack.tm c/main.tf");
+    commit(&repository, "without c");
+    assert_eq!(
+        evidence(&repository),
+        "/a/b removed in `without a/b`\n/c removed in `without c`"
+    );
+    // A file of the outer one beside the inner one is still there.
+    repository.write("/c/modules/x.tf", "");
+    commit(&repository, "a file");
+    assert_eq!(
+        evidence(&repository),
+        "/a/b removed in `without a/b`\n/c absent code-still-there"
+    );
+    // What hides the inner one makes its files those of the outer one.
+    repository.git("rm -q c/modules/x.tf");
+    repository.write("/c/d/.tmskip", "");
+    commit(&repository, "hidden");
+    assert_eq!(
+        evidence(&repository),
+        "/a/b removed in `without a/b`
+/c absent code-still-there
+/c/d absent code-still-there"
+    );
+}
+
+const INSTANCES: &str = r#"stack {
+  for_each = ["eu", "us"]
+}
+"#;
+
+fn with_instances() -> Repository {
+    let repository = Repository::of({
+        let sandbox = Repository::prepare("b");
+        sandbox.write("/state.orch.hcl", STATE);
+        sandbox.write("/net/stack.orch.hcl", INSTANCES);
+        sandbox
+    });
+    adopt(repository)
+}
+
+#[test]
+fn an_instance_is_removed_with_its_key_or_its_directory() {
+    let repository = with_instances();
+    let write = |for_each: &str| {
+        let text = format!("stack {{\n  for_each = {for_each}\n}}\n");
+        repository.write("/net/stack.orch.hcl", text);
+    };
+    write(r#"["us"]"#);
+    assert_eq!(evidence(&repository), r#"/net["eu"] absent not-committed"#);
+    commit(&repository, "without eu");
+    assert_eq!(evidence(&repository), r#"/net["eu"] removed by key"#);
+    let list = repository.orch("list --status removed --why");
+    assert_snapshot!(list, @r#"net["eu"]  # removed from `for_each`"#);
+    // A list without keys has none of them.
+    write("[]");
+    commit(&repository, "without keys");
+    assert_eq!(
+        evidence(&repository),
+        "/net[\"eu\"] removed by key\n/net[\"us\"] removed by key"
+    );
+    remove(&repository, "net");
+    assert_eq!(
+        evidence(&repository),
+        "/net[\"eu\"] removed in `without net`\n/net[\"us\"] removed in `without net`"
+    );
+}
+
+#[test]
+fn an_instance_whose_keys_are_unknown_is_not_removed() {
+    let repository = with_instances();
+    let all = |why: &str| format!("/net[\"eu\"] absent {why}\n/net[\"us\"] absent {why}");
+    repository.write("/net/stack.orch.hcl", "stack {\n}\n");
+    commit(&repository, "one stack");
+    assert_eq!(evidence(&repository), all("no-longer-for-each"));
+    let why = words(&repository, r#"net["eu"]"#);
+    assert!(
+        why.contains("the stack `/net` no longer has `for_each`"),
+        "{why}"
+    );
+    repository.write("/net/stack.orch.hcl", INSTANCES);
+    repository.write("/net/.tmskip", "");
+    commit(&repository, "hidden");
+    assert_eq!(evidence(&repository), all("code-still-there"));
+
+    // The commit that was applied does not say by itself which keys it has.
+    let repository = with_instances();
+    let env = "stack {\n  for_each = [env.REGION]\n}\n";
+    repository.write("/net/stack.orch.hcl", env);
+    commit(&repository, "from the environment");
+    let unknown = repository.git("rev-parse HEAD").trim().to_owned();
+    repository.write("/net/stack.orch.hcl", "stack {\n  for_each = []\n}\n");
+    commit(&repository, "none");
+    change_document(&repository, |document| {
+        document["stacks"]["/net[\"eu\"]"]["applied"]["seen"] = json!(unknown);
+    });
+    assert_eq!(
+        evidence(&repository),
+        "/net[\"eu\"] absent unknown-keys\n/net[\"us\"] removed by key"
+    );
+    let why = words(&repository, r#"net["eu"]"#);
+    assert!(
+        why.contains("its `for_each` has no value without the environment"),
+        "{why}"
+    );
+    // HEAD does not either.
+    repository.write("/net/stack.orch.hcl", env);
+    commit(&repository, "from the environment again");
+    repository.write("/net/stack.orch.hcl", "stack {\n  for_each = []\n}\n");
+    assert_eq!(evidence(&repository), all("unknown-keys"));
+    // A key that the commit that was applied lacks was never removed.
+    let repository = with_instances();
+    repository.write("/net/stack.orch.hcl", "stack {\n  for_each = [\"us\"]\n}\n");
+    commit(&repository, "without eu");
+    let without = repository.git("rev-parse HEAD").trim().to_owned();
+    change_document(&repository, |document| {
+        document["stacks"]["/net[\"eu\"]"]["applied"]["seen"] = json!(without);
+    });
+    assert_eq!(evidence(&repository), "/net[\"eu\"] absent not-in-seen");
+}
+
+#[test]
+fn what_cannot_be_parsed_removes_nothing() {
+    let repository = adopted("a\nb\nc");
+    repository.write("/a/stack.tm", "stack {\n");
+    commit(&repository, "broken");
+    for command in [
+        "list --status removed",
+        "list --changed --base applied",
+        "state list",
+    ] {
+        let refused = repository.orch(command);
+        assert_eq!((refused.code(), &*refused.stdout), (3, ""), "{refused}");
+    }
+    remove(&repository, "a");
+    // Nobody knows whether the last version had the block.
+    assert_eq!(evidence(&repository), "/a absent never-deleted");
+    repository.git("reset -q --hard HEAD~2");
+    remove(&repository, "a");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+    // HEAD does not say all that it has, whatever is here.
+    repository.write("/c/stack.tm", "stack {\n");
+    commit(&repository, "broken");
+    repository.write("/c/stack.tm", "stack {\n}\n");
+    assert_eq!(evidence(&repository), "/a absent broken");
+    commit(&repository, "mended");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+}
+
+#[test]
+fn what_was_applied_from_uncommitted_or_unpublished_code_is_not_removed() {
+    let repository = adopted("a\nb\nc");
+    remove(&repository, "a");
+    remove(&repository, "b");
+    remove(&repository, "c");
+    // No stack is left that would show that the document is about this project.
+    repository.write("/z/stack.tm", "stack {\n}\n");
+    commit(&repository, "with z");
+    assert_eq!(repository.orch("state adopt").code(), 0);
+    change_document(&repository, |document| {
+        let stacks = &mut document["stacks"];
+        let a = &mut stacks["/a"]["applied"];
+        a["seen"] = Value::Null;
+        a["dirty"] = json!(true);
+        stacks["/b"]["applied"]["seen"] = Value::Null;
+        stacks["/c"]["applied"] = Value::Null;
+    });
+    assert_eq!(
+        evidence(&repository),
+        "/a absent applied-dirty\n/b absent never-published\n/c absent never-published"
+    );
+    assert_snapshot!(words(&repository, "a"), @"
+    a  # absent: it was applied with inputs that were not committed
+    way out  bring it back, run `orch destroy` on it, and delete it again
+    ");
+    assert_snapshot!(words(&repository, "b"), @"
+    b  # absent: it was applied from a commit that was never published
+    way out  bring it back, run `orch destroy` on it, and delete it again
+    ");
+    // A commit that does not have the stack is not what made it.
+    let head = repository.git("rev-parse HEAD").trim().to_owned();
+    change_document(&repository, |document| {
+        document["stacks"]["/a"]["applied"]["seen"] = json!(head);
+        document["stacks"]["/b"]["applied"]["seen"] = json!("not a commit");
+    });
+    assert_eq!(
+        evidence(&repository),
+        "/a absent not-in-seen\n/b absent never-published\n/c absent never-published"
+    );
+}
+
+#[test]
+fn another_project_or_namespace_removes_nothing() {
+    let repository = adopted("a\nb\ninfra/a\ninfra/x");
+    // The document of another project of the repository, by mistake.
+    let inner = STATE.replace("../shared", "../../shared");
+    repository.write("/infra/root.orch.hcl", "orch { root = true }\n");
+    repository.write("/infra/state.orch.hcl", inner);
+    commit(&repository, "a project of its own");
+    let refused = repository.orch_in("/infra", "list --status removed,absent");
+    assert_snapshot!(refused, @"
+    [stderr]
+    error: the document at `$ROOT/infra/../../shared/acme.json` belongs to another root: the top of the repository, and this is `infra`
+      = help: check the configuration of the state
+    [exit status 4]
+    ");
+    let refused = repository.orch("-C infra list --status removed,absent");
+    assert_eq!((refused.code(), &*refused.stdout), (4, ""), "{refused}");
+    assert_eq!(
+        evidence(&repository),
+        "/infra/a absent code-still-there\n/infra/x absent code-still-there"
+    );
+    let other = STATE.replace(
+        "project = \"acme\"",
+        "project = \"acme\"\n      namespace = \"eu\"",
+    );
+    repository.write("/state.orch.hcl", other);
+    let refused = repository.orch("list --status removed,absent");
+    assert_eq!((refused.code(), &*refused.stdout), (4, ""), "{refused}");
+}
+
+#[test]
+fn why_tells_what_is_on_record_of_a_stack_that_is_gone() {
+    let repository = adopted("a [web] after /b\nb\nc");
+    remove(&repository, "a");
+    repository.git("rm -q -r c");
+    let why = |arguments: &str| {
+        let why = repository.orch(&format!("why {arguments}"));
+        without_times(&why.to_string())
+    };
+    allow_duplicates! {
+        for path in ["/a", "a", "a/"] {
+            assert_snapshot!(why(path), @"
+            stack    /a
+            id       -
+            name     a
+            tags     web
+            after    /b
+            before   -
+            applied  … … at commit e9708116d5b1
+            seen     commit e9708116d5b1
+            inputs   …
+            last     apply succeeded at … …
+            status   removed in 61ff50c
+            ");
+        }
+    }
+    assert_snapshot!(why("c"), @"
+    stack    /c
+    id       -
+    name     c
+    tags     -
+    after    -
+    before   -
+    applied  … … at commit e9708116d5b1
+    seen     commit e9708116d5b1
+    inputs   …
+    last     apply succeeded at … …
+    status   absent: its deletion is not committed
+    way out  commit the deletion, or bring the files back
+    ");
+    let json = repository.orch("why /a --format json").json();
+    assert_eq!(json["stacks"], json!([]));
+    assert_eq!(json["missing"][0]["status"], "removed");
+    let seen = &json["missing"][0]["evidence"]["seen"];
+    assert_eq!(*seen, json["missing"][0]["entry"]["applied"]["seen"]);
+    assert_snapshot!(repository.orch("why /never"), @"
+    [stderr]
+    error: `/never`: does not exist
+    [exit status 64]
+    ");
+    assert_snapshot!(repository.orch("why b --fetch"), @"
+    [stderr]
+    error: `--fetch` has no effect without `--changed`; add `--changed`
+    [exit status 64]
+    ");
+}
+
+/// Replaces times and digests, which differ each time.
+fn without_times(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let words = line.split(' ').map(|word| {
+            let has_two = |separator: &str| word.matches(separator).count() == 2;
+            let is_time = has_two(":") || (has_two("-") && word.starts_with("20"));
+            if is_time || word.contains("sha256:") {
+                "…"
+            } else {
+                word
+            }
+        });
+        words.collect::<Vec<&str>>().join(" ")
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
+#[test]
+fn the_first_notes_tell_why_nothing_proves_a_removal() {
+    let repository = adopted("a\nb\nc\nd\ne");
+    remove(&repository, "b");
+    repository.git("rm -q -r a c d e");
+    repository.write("/z/stack.tm", "stack {\n}\n");
+    change_document(&repository, |document| {
+        let z = document["stacks"]["/a"].clone();
+        document["stacks"]["/z"] = z;
+    });
+    let changed = repository.orch("list --changed --base applied");
+    let note = changed
+        .stderr
+        .lines()
+        .find(|line| line.contains("on record and not here"));
+    assert_snapshot!(note.unwrap(), @"note: `/a` (its deletion is not committed), `/c` (its deletion is not committed), `/d` (its deletion is not committed) and 1 more are on record and not here, and nothing shows that somebody removed them; see `orch list --status absent --why`");
+}
+
+#[test]
+fn json_tells_the_evidence_and_the_way_out() {
+    let repository = adopted("a [web]\nb\nc");
+    let seen = repository.git("rev-parse HEAD").trim().to_owned();
+    remove(&repository, "a");
+    let commit = repository.git("rev-parse HEAD").trim().to_owned();
+    repository.git("rm -q -r c");
+    let list = repository
+        .orch("list --status removed,absent --format json")
+        .json();
+    assert_eq!(
+        list["missing"],
+        json!([
+            {
+                "path": "/a", "status": "removed", "id": null, "name": "a", "tags": ["web"],
+                "evidence": { "seen": seen, "removed_by": "commit", "commit": commit },
+            },
+            {
+                "path": "/c", "status": "absent", "id": null, "name": "c", "tags": [],
+                "why": {
+                    "kind": "not-committed",
+                    "detail": "its deletion is not committed",
+                    "way_out": "commit the deletion, or bring the files back",
+                },
+            },
+        ])
+    );
+}
