@@ -153,7 +153,8 @@ fn range(history: &History, known: &[Vec<usize>], base: Option<usize>) -> (Range
     let tip = history.parents.len() - 1;
     let in_base = base.map_or_else(BTreeSet::new, |base| ancestors(known, base));
     let all = ancestors(known, tip);
-    let since: Vec<usize> = all.difference(&in_base).copied().rev().collect();
+    let since = all.iter().rev().filter(|commit| !in_base.contains(commit));
+    let since: Vec<usize> = since.copied().collect();
     let beside = since.iter().flat_map(|&commit| &known[commit]).copied();
     let beside: BTreeSet<usize> = beside.filter(|commit| in_base.contains(commit)).collect();
     let numbers: Vec<usize> = since.iter().chain(&beside).copied().collect();
