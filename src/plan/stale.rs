@@ -5,8 +5,9 @@
 
 mod before;
 mod done;
+mod removed;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 use self::before::ChangedBefore;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
-use crate::change::{InputDigests, Pairs};
+use crate::change::{InputDigests, MissingStack, Pairs};
 use crate::path::StackPath;
 use crate::plan::entry::Action;
 use crate::printable::printable;
@@ -35,6 +36,8 @@ pub struct Present<'a> {
     pub digests: Option<&'a InputDigests>,
     /// What is on record, if the project keeps a state.
     pub document: Option<&'a Document>,
+    /// What is on record and not in the tree, if the plan is about any of that.
+    pub missing: Option<&'a BTreeMap<String, MissingStack>>,
     /// Whether the plan may have been made long ago: then it has to be known what it was made of.
     pub is_later: bool,
 }
@@ -69,6 +72,10 @@ pub enum Stale {
     },
     /// The stack is gone.
     Gone(StackPath),
+    /// The stack had been removed, and is in the tree again.
+    Back(StackPath),
+    /// Nothing proves any more that the stack was removed: why, in words.
+    NotRemoved(StackPath, String),
     /// An input of the stack differs.
     Inputs(StackPath, String),
     /// It cannot be told whether inputs differ.
@@ -99,6 +106,15 @@ impl fmt::Display for Stale {
             }
             Stale::State { was_kept: false } => {
                 f.write_str("the plan was made without a state, and the project keeps one now")
+            }
+            Stale::Back(stack) => write!(f, "{}: it is in the tree again", name(stack)),
+            Stale::NotRemoved(stack, why) => {
+                write!(
+                    f,
+                    "{}: it is not to be destroyed: {}",
+                    name(stack),
+                    printable(why)
+                )
             }
             Stale::Gone(stack) => write!(f, "{}: it is gone", name(stack)),
             Stale::Inputs(stack, part) => {
@@ -304,6 +320,10 @@ impl<'a> Grounds<'a> {
                 entry.is_some_and(|entry| entry.action.is_work() || entry.is_undecided());
             if !has_turn && self.present.document.is_none() {
                 // It was asked, and nothing is put on record: what becomes of it does not matter.
+                continue;
+            }
+            if entry.is_some_and(|entry| entry.removed.is_some()) {
+                stale.extend(self.check_removed(saved, of_stack, progress));
                 continue;
             }
             match self.stack(&of_stack.stack) {

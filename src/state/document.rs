@@ -181,7 +181,7 @@ pub struct Applied {
 }
 
 /// What a stack was made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs {
     /// The version of the rules that decide what counts, and a digest of the settings behind them.
     pub rules: String,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{SavedPlan, SavedStack};
 use crate::driver::steering;
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry, PlanMode};
+use crate::plan::entry::{Action, PlanEntry, PlanMode, Removed};
 use crate::plan::planned::PlannedOperation;
 use crate::printable::printable;
 
@@ -65,7 +65,9 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
             "the entry of {stack} is blocked, and says `{action}`"
         ));
     }
+    check_removed(entry)?;
     let fits = match mode {
+        _ if entry.removed.is_some() => mode != PlanMode::RefreshOnly,
         PlanMode::Normal => action != Action::Delete,
         PlanMode::Destroy => matches!(action, Action::Delete | Action::NoOp | Action::Read),
         PlanMode::RefreshOnly => matches!(action, Action::NoOp | Action::Read),
@@ -88,6 +90,28 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Checks that what is not in the tree is destroyed or forgotten only if it is known to have been removed, and
+/// that nothing else is forgotten.
+fn check_removed(entry: &PlanEntry) -> Result<(), String> {
+    let (stack, action) = (name(&entry.stack), entry.action);
+    let fits = match (&entry.removed, action) {
+        (None, _) => action != Action::Forget,
+        (Some(Removed::Unproven), _) => entry.blocked.is_some(),
+        (Some(_), Action::Delete | Action::Forget) => true,
+        (Some(_), _) => entry.blocked.is_some(),
+    };
+    if fits {
+        return Ok(());
+    }
+    let what = match entry.removed {
+        None => "is in the tree",
+        Some(Removed::Unproven) => "was not removed",
+        Some(_) => "was removed",
+    };
+    let action = action.word();
+    Err(format!("the entry of {stack} says `{action}`, and {what}"))
 }
 
 /// Checks that exactly what may be carried out has something that it rests on.

@@ -61,7 +61,12 @@ impl Grounds<'_> {
 
     /// Returns whether a stack that is not on record was destroyed since the plan was made. A record can go
     /// without that.
-    fn is_destroyed(&self, saved: &SavedPlan, of_stack: &SavedStack, progress: &Progress) -> bool {
+    pub(super) fn is_destroyed(
+        &self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        progress: &Progress,
+    ) -> bool {
         let destroy = (of_stack.stack.clone(), OperationKey::Destroy);
         if progress.told.contains(&destroy) {
             return true;

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use orch::path::StackPath;
 use orch::plan::apply::{self, ApplyOptions, Applying, Surroundings};
-use orch::plan::code::{Code, Codes};
+use orch::plan::code::{Code, Codes, RemovedCode};
 use orch::plan::entry::PlanMode;
 use orch::plan::{DriverRun, Purpose, begin};
 use orch::printable::printable;
@@ -28,6 +28,7 @@ use super::check::Now;
 use super::record::{Recording, upstream};
 use super::turns::Todo;
 use crate::program::commands::plan::ask::{FOLDER, cannot_ask};
+use crate::program::commands::plan::commits::Commits;
 use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
@@ -40,7 +41,7 @@ use crate::program::exit::ExitStatus;
 
 impl Carrying<'_> {
     /// Carries the plan out, as far as that has not been done.
-    pub(super) fn carry_out(&self) -> Result<ExitStatus> {
+    pub(super) fn carry_out(&self, commits: Commits) -> Result<ExitStatus> {
         let mut now = match self.now(None, None)? {
             Ok(now) => now,
             Err(status) => return Ok(status),
@@ -80,7 +81,7 @@ impl Carrying<'_> {
                 return Ok(ExitStatus::Success);
             }
         }
-        self.prepare_and_run(&now, &run, lock)
+        self.prepare_and_run(&now, &run, lock, commits)
     }
 
     /// Returns whether anything is left to do.
@@ -101,7 +102,13 @@ impl Carrying<'_> {
         Ok(true)
     }
 
-    fn prepare_and_run(&self, now: &Now, run: &str, lock: Option<StateLock>) -> Result<ExitStatus> {
+    fn prepare_and_run(
+        &self,
+        now: &Now,
+        run: &str,
+        lock: Option<StateLock>,
+        mut commits: Commits,
+    ) -> Result<ExitStatus> {
         let loaded = &now.loaded;
         let document = now.document.as_ref();
         let mut to_do = now.to_do(self.saved);
@@ -114,6 +121,18 @@ impl Carrying<'_> {
         let folder = PrivateFolder::of(loaded, FOLDER)?;
         let environments = Environments::new(&loaded.project, host_environment());
         let extra: Vec<_> = self.saved.extra.iter().map(|word| word.0.clone()).collect();
+        let mut removals = now.removals(&to_do);
+        removals.check_out(loaded, &mut commits)?;
+        let of_commits = removals.environments(&commits);
+        let codes = removals.codes(loaded, document, &commits, &of_commits, &extra);
+        self.check_removals(now, &to_do, &mut removals, &codes)?;
+        let of_commands: Vec<RemovedCode<'_, '_>> = codes
+            .iter()
+            .map(|code| code.code(&removals.all[code.removal]))
+            .collect();
+        let removed = codes.iter().zip(&to_do.removed).enumerate();
+        let removed = removed.map(|(position, (code, it))| it.stack(position, code.driver));
+        let stacks = to_do.stacks.iter().cloned().chain(removed).collect();
         let options = ApplyOptions {
             run,
             folder: folder.path(),
@@ -133,12 +152,12 @@ impl Carrying<'_> {
                         project: &loaded.project,
                         environments: &environments,
                     },
-                    removed: &[],
+                    removed: &of_commands,
                 },
                 graph: &loaded.graph,
                 document,
             },
-            to_do.stacks.clone(),
+            stacks,
             known,
             &options,
             &mut |stack, to| self.put_plan(stack, to),
@@ -181,6 +200,8 @@ impl Carrying<'_> {
         mut lock: Option<StateLock>,
     ) -> Result<ExitStatus> {
         let loaded = &now.loaded;
+        let removed = to_do.removed.iter().map(|it| it.entry.stack.clone());
+        let removed: Vec<StackPath> = removed.collect();
         let Applying {
             execution,
             tasks,
@@ -225,6 +246,7 @@ impl Carrying<'_> {
                     lock: &lock,
                     saved: self.saved,
                     run,
+                    removed: &removed,
                 };
                 let drivers = director.drivers();
                 let plan = recording.plan(&turns, &drivers, to_do, director.upstream());

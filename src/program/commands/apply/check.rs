@@ -1,6 +1,6 @@
 //! Checks that a plan still holds.
 
-use orch::change::{Counted, causes_since};
+use orch::change::{Counted, Standings, causes_since};
 use orch::git::CommitId;
 use orch::plan::entry::PlanMode;
 use orch::plan::stale::{Grounds, Present, Progress, Stale};
@@ -25,6 +25,8 @@ pub(super) struct Now {
     pub(super) document: Option<Document>,
     /// What is not committed, if that is known.
     pub(super) uncommitted: Option<Vec<UncommittedFile>>,
+    /// How the stacks stand, if the plan is about any that were removed.
+    pub(super) standings: Option<Standings>,
     /// What has been done of the plan.
     pub(super) progress: Progress,
 }
@@ -71,13 +73,37 @@ impl Carrying<'_> {
             // What is on record counts more than what happened on this machine.
             progress.told = std::mem::take(&mut progress.done);
         }
-        self.check(&loaded, document.as_ref(), &mut progress)?;
+        loaded.sweep_checkouts();
+        let standings = match &document {
+            Some(document) if self.removes() => Some(self.standings(&mut loaded, document)?),
+            _ => None,
+        };
+        self.check(
+            &loaded,
+            document.as_ref(),
+            standings.as_ref(),
+            &mut progress,
+        )?;
         Ok(Ok(Now {
             loaded,
             document,
+            standings,
             uncommitted,
             progress,
         }))
+    }
+
+    /// Returns whether the plan is about stacks that were removed.
+    fn removes(&self) -> bool {
+        let mut entries = self.saved.plan.entries.iter();
+        entries.any(|entry| entry.removed.is_some() && entry.blocked.is_none())
+    }
+
+    /// Returns how the stacks stand.
+    fn standings(&self, loaded: &mut Loaded, document: &Document) -> Result<Standings> {
+        let address = self.saved.plan.state.as_ref();
+        let address = address.map_or_else(String::new, |state| state.address.clone());
+        loaded.standings_in(document, address, Counted::default(), false)
     }
 
     /// Loads the project as it is now; the exit status if the plan cannot be carried out in it.
@@ -111,6 +137,7 @@ impl Carrying<'_> {
         &self,
         loaded: &Loaded,
         document: Option<&Document>,
+        standings: Option<&Standings>,
         progress: &mut Progress,
     ) -> Result<()> {
         let project = &loaded.project;
@@ -119,6 +146,7 @@ impl Carrying<'_> {
             graph: &loaded.graph,
             digests: loaded.grounds.as_deref(),
             document,
+            missing: standings.map(|standings| &standings.missing),
             is_later: self.is_from_file,
         };
         let drivers = Drivers::new(loaded, document);
@@ -177,7 +205,7 @@ impl Carrying<'_> {
 }
 
 /// Says why a plan does not hold any more.
-fn explained(stale: &[Stale]) -> ProgramError {
+pub(super) fn explained(stale: &[Stale]) -> ProgramError {
     /// How many reasons are told.
     const MOST: usize = 20;
     let told = stale.iter().take(MOST).map(|why| format!("\n  {why}"));

@@ -6,6 +6,7 @@ mod carrying;
 mod check;
 mod journal;
 mod record;
+mod removals;
 mod turns;
 
 use std::io::Write as _;
@@ -23,6 +24,7 @@ use orch::run::schedule::OnError;
 
 use self::approve::Approval;
 use self::carrying::Carrying;
+use super::plan::commits::Commits;
 use super::plan::{ModeArgs, PlanRequest, PlanningArgs, planned};
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;
@@ -45,7 +47,14 @@ Examples:
   orch apply --replace prod/database";
 
 /// What clap has to refuse beside a file, besides what selects stacks.
-const OF_PLANNING: [&str; 5] = ["destroy", "full", "replace", "extra", "allow_rollback"];
+const OF_PLANNING: [&str; 6] = [
+    "destroy",
+    "full",
+    "replace",
+    "extra",
+    "allow_rollback",
+    "no_removals",
+];
 
 /// Carry out a plan
 ///
@@ -255,6 +264,8 @@ fn plan_and_apply(
     if !planned.saved.plan.failed.is_empty() {
         return Ok(ExitStatus::Run(1));
     }
+    let mut planned = planned;
+    let commits = std::mem::take(&mut planned.commits);
     let (saved, archive) = planned.without_names()?;
     Carrying {
         chdir,
@@ -273,7 +284,7 @@ fn plan_and_apply(
         disabled: &disabled,
         is_from_file: false,
     }
-    .carry_out()
+    .carry_out(commits)
 }
 
 /// Shows a plan that is about to be carried out.
@@ -318,5 +329,5 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         disabled: &disabled,
         is_from_file: true,
     }
-    .carry_out()
+    .carry_out(Commits::default())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use orch::change::Pairs;
+use orch::path::StackPath;
 use orch::plan::SavedPlan;
 use orch::plan::code::PlanStack;
 use orch::plan::upstream::{Upstream, outputs_digest};
@@ -56,6 +57,8 @@ pub(super) struct Recording<'a, 'p> {
     pub(super) lock: &'a StateLock,
     pub(super) saved: &'a SavedPlan,
     pub(super) run: &'a str,
+    /// The keys of the stacks that were removed and have turns.
+    pub(super) removed: &'a [StackPath],
 }
 
 impl Recording<'_, '_> {
@@ -74,7 +77,10 @@ impl Recording<'_, '_> {
                 Operation::Destroy => Action::Destroy,
                 _ => Action::Apply,
             };
-            let stack = stack.here()?;
+            let stack = match stack {
+                PlanStack::Here(stack) => stack,
+                PlanStack::Removed(position) => return self.removed(position, driver),
+            };
             let mut record = self.record(stack, action, driver)?;
             if operation == Operation::Destroy {
                 destroyed.insert(stack);
@@ -86,6 +92,27 @@ impl Recording<'_, '_> {
         });
         let records = records.collect();
         StatePlan::new(records).with_changes(self.changes(todo, upstream))
+    }
+
+    /// Returns what is put on record of a stack that was removed and is destroyed: nothing of what it declares
+    /// changes.
+    fn removed(&self, position: usize, driver: &str) -> Option<StackRecord> {
+        let key = self.removed.get(position)?.to_string();
+        let entry = self.lock.document().stacks.get(&key)?;
+        let inputs = entry.applied.as_ref().and_then(|it| it.inputs.clone());
+        Some(StackRecord {
+            action: Action::Destroy,
+            command: format!("{driver} {}", Action::Destroy.word()),
+            commit: self.lock.head(),
+            seen: None,
+            is_dirty: false,
+            inputs: inputs.unwrap_or_default(),
+            triggers: Vec::new(),
+            declared: entry.clone(),
+            earlier: Some(entry.clone()),
+            plan: Some(self.saved.plan.id.clone()),
+            key,
+        })
     }
 
     fn record(&self, stack: StackIndex, action: Action, driver: &str) -> Option<StackRecord> {
@@ -126,6 +153,9 @@ impl Recording<'_, '_> {
             );
             changes.push((key, change));
         }
+        let forgotten = todo.forgotten.iter().map(StackPath::to_string);
+        let forgotten = forgotten.filter(|key| document.stacks.contains_key(key));
+        changes.extend(forgotten.map(|key| (key, Change::Destroyed)));
         let declared = todo.declared.iter();
         changes.extend(declared.filter_map(|&stack| self.declaration(stack)));
         changes

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use orch::change::Pairs;
 use orch::driver::{Driver, Outputs};
+use orch::path::StackPath;
 use orch::plan::apply::{ApplyStack, Shown};
 use orch::plan::code::PlanStack;
-use orch::plan::entry::{Action, Asked, PlanMode};
+use orch::plan::entry::{Action, Asked, PlanEntry, PlanMode};
 use orch::plan::order::Work;
 use orch::plan::stale::{OperationKey, Progress};
 use orch::plan::upstream::Upstream;
@@ -24,10 +25,53 @@ pub(super) struct Todo<'p> {
     pub(super) stacks: Vec<ApplyStack<'p>>,
     /// The stacks that are only put on record.
     pub(super) records: Vec<RecordOnly<'p>>,
+    /// The stacks that were removed, and are to be destroyed.
+    pub(super) removed: Vec<ToDestroy<'p>>,
+    /// The stacks that were removed, and only go off the record.
+    pub(super) forgotten: Vec<StackPath>,
     /// The stacks with work that has been done already.
     pub(super) done: Vec<StackIndex>,
     /// The stacks with which nothing is done, and that declare something else than what is on record.
     pub(super) declared: Vec<StackIndex>,
+}
+
+/// A stack that was removed, and is to be destroyed.
+#[derive(Clone, Copy)]
+pub(super) struct ToDestroy<'s> {
+    /// What was shown of it.
+    pub(super) entry: &'s PlanEntry,
+    /// What that rests on.
+    pub(super) rest: &'s SavedStack,
+}
+
+impl ToDestroy<'_> {
+    /// Returns the stack as an apply needs it: its position among those that were removed, and its driver.
+    pub(super) fn stack<'p>(&self, position: usize, driver: Driver<'p>) -> ApplyStack<'p> {
+        ApplyStack {
+            stack: PlanStack::Removed(position),
+            driver,
+            shown: Shown {
+                action: Some(Action::Delete),
+                counts: self.entry.counts,
+                resources: self.entry.resources.clone(),
+                changes: self.rest.changes.clone(),
+            },
+            asked: Asked::Delete,
+            work: Work {
+                destroy: true,
+                apply: false,
+            },
+            is_conditional: false,
+            is_planned: true,
+            is_complete: self.entry.is_complete,
+            has_plan: self.rest.plan.is_some(),
+            backend: self.rest.backend.clone(),
+            outputs_before: None,
+            outputs: None,
+            recorded: None,
+            is_recorded: true,
+        }
+    }
 }
 
 /// A stack that is only put on record.
@@ -64,12 +108,19 @@ impl RecordOnly<'_> {
 impl Todo<'_> {
     /// Returns whether nothing is to be done.
     pub(super) fn is_empty(&self) -> bool {
-        self.stacks.is_empty() && self.records.is_empty() && self.declared.is_empty()
+        self.stacks.is_empty()
+            && self.removed.is_empty()
+            && self.forgotten.is_empty()
+            && self.records.is_empty()
+            && self.declared.is_empty()
     }
 
     /// Returns whether nothing is to be done that the plan shows: only the record is brought up to date.
     pub(super) fn is_silent(&self) -> bool {
-        self.stacks.is_empty() && !self.records.iter().any(|record| record.is_shown)
+        self.stacks.is_empty()
+            && self.removed.is_empty()
+            && self.forgotten.is_empty()
+            && !self.records.iter().any(|record| record.is_shown)
     }
 
     /// Returns the stacks of the tree that are put on record.
@@ -107,13 +158,13 @@ impl Todo<'_> {
 
     /// Returns how many stacks are destroyed.
     pub(super) fn n_destroys(&self) -> usize {
-        self.stacks.iter().filter(|it| it.work.destroy).count()
+        self.stacks.iter().filter(|it| it.work.destroy).count() + self.removed.len()
     }
 }
 
 impl Now {
     /// Returns what is left to do of a plan.
-    pub(super) fn to_do(&self, saved: &SavedPlan) -> Todo<'_> {
+    pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> Todo<'s> {
         let project = &self.loaded.project;
         let document = self.document.as_ref();
         let mut to_do = todo(project, saved, document, &self.progress);
@@ -147,7 +198,7 @@ impl Now {
 
 fn todo<'p>(
     project: &'p Project,
-    saved: &SavedPlan,
+    saved: &'p SavedPlan,
     document: Option<&Document>,
     progress: &Progress,
 ) -> Todo<'p> {
@@ -155,11 +206,26 @@ fn todo<'p>(
     let mut todo = Todo {
         stacks: Vec::new(),
         records: Vec::new(),
+        removed: Vec::new(),
+        forgotten: Vec::new(),
         done: Vec::new(),
         declared: Vec::new(),
     };
     for of_stack in &saved.stacks {
         let found = saved.plan.entry(&of_stack.stack);
+        if let Some(entry) = found.filter(|entry| entry.removed.is_some()) {
+            let destroyed = (of_stack.stack.clone(), OperationKey::Destroy);
+            if !progress.done.contains(&destroyed) {
+                match entry.action {
+                    Action::Delete => todo.removed.push(ToDestroy {
+                        entry,
+                        rest: of_stack,
+                    }),
+                    _ => todo.forgotten.push(of_stack.stack.clone()),
+                }
+            }
+            continue;
+        }
         let stack = project.stacks.find(&of_stack.stack);
         let driver = Driver::named(project, &of_stack.driver);
         let (Some(entry), Some(stack), Some(driver)) = (found, stack, driver) else {

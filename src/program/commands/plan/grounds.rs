@@ -40,6 +40,7 @@ impl Loaded {
             graph: &self.graph,
             digests: self.grounds.as_deref(),
             document,
+            missing: None,
             is_later: false,
         };
         let mut grounds = Grounds::new(present);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::change::Standing;
+use orch::change::{Standing, Standings};
 use orch::driver::Driver;
 use orch::plan::backends::Place;
 use orch::plan::entry::Action;
@@ -13,9 +13,8 @@ use orch::project::driver::NONE;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::state::document::Document;
 
-use super::entries::Settled;
-use super::removals::Removals;
-use super::subjects::{Drivers, OnRecord, Subjects};
+use super::removals::{Removal, Removals};
+use super::subjects::{Drivers, Subjects};
 use crate::program::commands::Loaded;
 
 /// The way out where a stack outside of the plan may be concerned.
@@ -27,10 +26,11 @@ impl Loaded {
     fn of_unknown_backend<'l>(
         &'l self,
         places: &BTreeMap<StackIndex, Place>,
-        recorded: &OnRecord,
+        document: &Document,
+        standings: &Standings,
     ) -> Vec<(StackIndex, Driver<'l>)> {
-        let drivers = Drivers::new(self, Some(&recorded.document));
-        let standings = &recorded.standings.stacks;
+        let drivers = Drivers::new(self, Some(document));
+        let standings = &standings.stacks;
         let is_unknown = |stack: StackIndex| {
             let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
             let is_applied = standings.get(&stack) == Some(&Standing::Applied);
@@ -45,21 +45,22 @@ impl Loaded {
     }
 
     /// Keeps the stacks whose backends another stack has, or may have.
-    pub(super) fn block_by_backends(
+    pub(in crate::program::commands) fn block_by_backends(
         &self,
         removals: &mut Removals<'_>,
         places: &BTreeMap<StackIndex, Place>,
-        recorded: Option<&OnRecord>,
+        document: &Document,
+        standings: &Standings,
     ) {
-        let Some(recorded) = recorded.filter(|_| removals.all.iter().any(|it| it.may_go())) else {
+        if !removals.all.iter().any(Removal::may_go) {
             return;
-        };
+        }
         let of_tree = places.iter();
         let of_tree = of_tree.filter_map(|(&stack, place)| Some((place.backend()?, stack)));
         let of_tree: BTreeMap<&str, StackIndex> = of_tree.collect();
         let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for key in recorded.standings.missing.keys() {
-            let entry = recorded.document.stacks.get(key);
+        for key in standings.missing.keys() {
+            let entry = document.stacks.get(key);
             if let Some(backend) = entry.and_then(|entry| entry.backend.as_deref()) {
                 missing.entry(backend).or_default().push(key);
             }
@@ -86,8 +87,8 @@ impl Loaded {
                     "take the wrong one off the record with `orch state forget`",
                 );
             } else {
-                let unknown =
-                    unknown.get_or_insert_with(|| self.of_unknown_backend(places, recorded));
+                let unknown = unknown
+                    .get_or_insert_with(|| self.of_unknown_backend(places, document, standings));
                 let own = removal.entry.driver.as_deref();
                 let mut alike = unknown.iter().filter(|(_, driver)| is_alike(driver, own));
                 if let Some((other, _)) = alike.next() {
@@ -98,15 +99,15 @@ impl Loaded {
         }
     }
 
-    /// Keeps the stacks that something runs after which stays, and is not part of the plan or blocked.
-    pub(super) fn keep_what_is_used(
+    /// Keeps the stacks that something runs after which stays, and with which the plan does nothing: `planned`
+    /// are the stacks of the tree that are part of it and not blocked.
+    pub(in crate::program::commands) fn keep_what_is_used(
         &self,
         removals: &mut Removals<'_>,
         document: Option<&Document>,
-        settled: &Settled,
-        blocked: &BTreeMap<StackIndex, String>,
+        planned: &BTreeMap<StackIndex, Action>,
     ) {
-        let actions = removals.actions();
+        let actions = removals.going();
         let mut going = actions.values().filter(|action| **action == Action::Delete);
         let Some(document) = document.filter(|_| going.next().is_some()) else {
             return;
@@ -115,7 +116,6 @@ impl Loaded {
         let stacks = self.project.stacks.iter();
         let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
         let n_in_tree = stacks.len();
-        let planned: BTreeMap<StackIndex, Action> = settled.actions().collect();
         let drivers = Drivers::new(self, Some(document));
         let moved: BTreeSet<&str> = removals.moved.values().map(String::as_str).collect();
         let part = |node: usize| {
@@ -133,10 +133,7 @@ impl Loaded {
             if self.project.stacks[stack].mode == StackMode::Read {
                 return Part::Nothing;
             }
-            match planned
-                .get(&stack)
-                .filter(|_| !blocked.contains_key(&stack))
-            {
+            match planned.get(&stack) {
                 Some(Action::Delete) => Part::Goes,
                 Some(Action::NoOp) if drivers.of(stack).is_some_and(|it| it.is_none()) => {
                     Part::Nothing

@@ -36,6 +36,7 @@ use orch::record::journal::arguments;
 use orch::report::{Document, write_plan, write_plan_json};
 use orch::run::safeguard::Disabled;
 use orch::selection::select::Query;
+use orch::state::document;
 
 use self::ask::{AskedTools, RemovedQuestions};
 use self::commits::Commits;
@@ -413,7 +414,7 @@ impl Loaded {
             recorded,
             commits,
         } = planning;
-        let on_record = recorded.map(|recorded| self.entries(recorded));
+        let on_record = recorded.map(|recorded| self.entries_of(&recorded.document));
         let on_record = on_record.unwrap_or_default();
         let read = match self.read_first(request, query, subjects, recorded, &on_record)? {
             Ok(read) => read,
@@ -426,23 +427,37 @@ impl Loaded {
             Err(status) => return Ok(Err(status)),
         };
         drop(needs);
+        let document = recorded.map(|recorded| &recorded.document);
         let places = self.places(subjects, &on_record, &asked);
         let moves = self.moved_by_backend(&places, &on_record, recorded);
         subjects.follow(&moves);
         removals.follow(&moves);
-        self.block_by_backends(removals, &places, recorded);
-        let asked = match self.ask_removed(request, query, removals, commits, asked)? {
+        if let Some(OnRecord {
+            document,
+            standings,
+        }) = recorded
+        {
+            self.block_by_backends(removals, &places, document, standings);
+        }
+        let asked = match self.ask_removed(request, query, removals, document, commits, asked)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
-        self.block_by_backends(removals, &places, recorded);
+        if let Some(OnRecord {
+            document,
+            standings,
+        }) = recorded
+        {
+            self.block_by_backends(removals, &places, document, standings);
+        }
         let subjects = &*subjects;
         let needs = entries::needs(self, subjects, recorded, request.options);
         let mut blocked = self.blocked_by_backends(subjects, &places);
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
-        let document = recorded.map(|recorded| &recorded.document);
-        self.keep_what_is_used(removals, document, &settled, &blocked);
+        let planned = settled.actions();
+        let planned = planned.filter(|(stack, _)| !blocked.contains_key(stack));
+        self.keep_what_is_used(removals, document, &planned.collect());
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
         let after = match request.options.mode {
@@ -480,13 +495,15 @@ impl Loaded {
         request: &PlanRequest<'_>,
         query: &Query,
         removals: &mut Removals<'_>,
+        document: Option<&document::Document>,
         commits: &mut Commits,
         asked: AskedTools,
     ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
         removals.check_out(self, commits)?;
         let commits = &*commits;
         let environments = removals.environments(commits);
-        let codes = removals.codes(self, commits, &environments, &request.planning.extra);
+        let extra = &request.planning.extra;
+        let codes = removals.codes(self, document, commits, &environments, extra);
         let questions = removals.questions(&codes);
         let of_commands: Vec<RemovedCode<'_, '_>> = codes
             .iter()

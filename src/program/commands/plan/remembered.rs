@@ -13,7 +13,7 @@ use orch::project::environment::Environments;
 use orch::project::per_stack::SharedProblems;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::selection::select::Query;
-use orch::state::document::Entry;
+use orch::state::document::{Document, Entry};
 
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::entries::needs;
@@ -31,8 +31,10 @@ type Entries<'d> = BTreeMap<StackIndex, (&'d str, &'d Entry)>;
 
 impl Loaded {
     /// Returns the entries of the project's stacks.
-    pub(super) fn entries<'d>(&self, recorded: &'d OnRecord) -> Entries<'d> {
-        let document = &recorded.document;
+    pub(in crate::program::commands) fn entries_of<'d>(
+        &self,
+        document: &'d Document,
+    ) -> Entries<'d> {
         let pairs = Pairs::new(&self.project.stacks, document);
         let entry = |(stack, key)| Some((stack, (key, document.stacks.get(key)?)));
         pairs.iter().filter_map(entry).collect()

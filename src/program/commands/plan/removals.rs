@@ -6,21 +6,21 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use orch::change::{MissingStack, RemovedBy};
-use orch::driver::{Answer, Driver, workspace_of};
+use orch::driver::{Answer, Driver, local_state, workspace_of};
 use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::ask::{self, AskOptions, Question};
 use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
 use orch::plan::entry::{Action, Need, PlanEntry, PlanMode, Reason, ReasonSource, Removed};
 use orch::plan::removal::RemovedStack;
-use orch::plan::stale::record_of;
+use orch::plan::stale::{Stale, record_of};
 use orch::plan::{CannotAsk, Condition, FailedAsk, SavedStack, UnplannedRemovals};
 use orch::printable::printable;
 use orch::project::Project;
 use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
 use orch::selection::select::Query;
-use orch::state::document::Entry;
+use orch::state::document::{Document, Entry};
 
 use super::PlanRequest;
 use super::ask::AskedTools;
@@ -216,12 +216,37 @@ impl Loaded {
 }
 
 impl<'d> Removals<'d> {
+    /// Returns some stacks that a plan destroys, given what is on record and not in the tree.
+    pub(in crate::program::commands) fn to_destroy<'s>(
+        document: &'d Document,
+        missing: &BTreeMap<String, MissingStack>,
+        stacks: impl Iterator<Item = &'s StackPath>,
+    ) -> Self {
+        let all = stacks.filter_map(|path| {
+            let key = path.as_str();
+            let (entry, missing) = (document.stacks.get(key)?, missing.get(key)?);
+            Some(Removal::new(path.clone(), entry, missing))
+        });
+        Removals {
+            all: all.collect(),
+            ..Removals::default()
+        }
+    }
+
     /// Leaves out the stacks that are in the tree at other paths: from the stack to the key.
     pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
         self.moved.clone_from(moves);
         let keys: BTreeSet<&str> = moves.values().map(String::as_str).collect();
         self.all
             .retain(|removal| !keys.contains(removal.path.as_str()));
+    }
+
+    /// Returns why stacks may not be destroyed, by path.
+    pub(in crate::program::commands) fn stale(&self) -> Vec<Stale> {
+        let blocked = self.all.iter();
+        let blocked = blocked.filter_map(|it| Some((it.path.clone(), it.blocked.as_ref()?)));
+        let stale = blocked.map(|(path, blocked)| Stale::NotRemoved(path, blocked.why.clone()));
+        stale.collect()
     }
 
     /// Returns the stack that is on record under a key.
@@ -259,11 +284,23 @@ impl<'d> Removals<'d> {
     pub(in crate::program::commands) fn codes<'e, 'p>(
         &mut self,
         loaded: &'p Loaded,
+        document: Option<&Document>,
         commits: &'p Commits,
         environments: &'e CommitEnvironments<'p>,
         extra: &[OsString],
     ) -> Vec<RemovalCode<'e, 'p>> {
         let on_path = tools_on_path();
+        let root = &loaded.project.root;
+        // Others may read their states, which are the tree's.
+        let entries = document.into_iter().flat_map(|it| it.stacks.values());
+        let backends = entries.filter_map(|entry| entry.backend.as_deref());
+        let backends: BTreeSet<&str> = backends.filter(|it| local_state(it).is_some()).collect();
+        for code in environments.keys().filter_map(|it| commits.code(it).ok()) {
+            for backend in &backends {
+                // The states of those that are destroyed have to be there, as is checked below.
+                _ = code.link_local_state(root, backend);
+            }
+        }
         let mut codes = Vec::new();
         for (position, removal) in self.all.iter_mut().enumerate() {
             let seen = removal.seen.clone().filter(|_| removal.needs_code());
@@ -277,8 +314,7 @@ impl<'d> Removals<'d> {
                 let need = removal.known().need(&driver)?;
                 let environments = &environments[&seen];
                 if let Some(backend) = &removal.entry.backend {
-                    code.link_local_state(&loaded.project.root, backend)
-                        .map_err(words)?;
+                    code.link_local_state(root, backend).map_err(words)?;
                 }
                 let namespaces = environments.namespaces().of_stack(stack);
                 let backend = driver.backend(&namespaces);
@@ -375,6 +411,13 @@ impl<'d> Removals<'d> {
                 Err(why) => _ = self.failed.insert(removal.path.clone(), why),
             }
         }
+    }
+
+    /// Returns what is done with the stacks, by key; what is not decided yet goes.
+    pub(super) fn going(&self) -> BTreeMap<String, Action> {
+        let going = self.all.iter().filter(|removal| removal.may_go());
+        let going = going.map(|removal| (removal.path.to_string(), Action::Delete));
+        going.chain(self.actions()).collect()
     }
 
     /// Returns what is done with the stacks, by key.

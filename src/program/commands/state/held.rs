@@ -309,6 +309,11 @@ impl StateLock {
         Some(inputs(&digests.rules, digest))
     }
 
+    /// Returns the commit of HEAD.
+    pub(in crate::program::commands) fn head(&self) -> Option<String> {
+        self.evidence.head.as_ref().map(CommitId::to_string)
+    }
+
     /// Gives away what receives signals.
     pub(in crate::program::commands) fn inbox(&mut self) -> Option<Inbox> {
         self.inbox.take()

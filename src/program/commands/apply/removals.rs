@@ -1,0 +1,91 @@
+//! Stacks that were removed, when a plan that destroys them is carried out: what kept them from being destroyed
+//! when it was made is looked at again.
+
+use std::collections::BTreeMap;
+
+use orch::plan::backends::Place;
+use orch::plan::entry::Action;
+use orch::plan::stale::Stale;
+use orch::project::stack::StackIndex;
+
+use super::carrying::Carrying;
+use super::check::{Now, explained};
+use super::turns::Todo;
+use crate::program::commands::plan::removals::{RemovalCode, Removals};
+use crate::program::error::Result;
+
+impl Now {
+    /// Returns the stacks that were removed and are to be destroyed.
+    pub(super) fn removals<'d>(&'d self, to_do: &Todo<'_>) -> Removals<'d> {
+        let (Some(document), Some(standings)) = (&self.document, &self.standings) else {
+            return Removals::default();
+        };
+        let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
+        Removals::to_destroy(document, &standings.missing, stacks)
+    }
+}
+
+impl Carrying<'_> {
+    /// Checks that nothing keeps stacks from being destroyed that were removed, given their code.
+    ///
+    /// # Errors
+    ///
+    /// If anything does: then nothing is run.
+    pub(super) fn check_removals(
+        &self,
+        now: &Now,
+        to_do: &Todo<'_>,
+        removals: &mut Removals<'_>,
+        codes: &[RemovalCode<'_, '_>],
+    ) -> Result<()> {
+        let (Some(document), Some(standings)) = (&now.document, &now.standings) else {
+            return Ok(());
+        };
+        let loaded = &now.loaded;
+        let stacks = &loaded.project.stacks;
+        let mut planned: BTreeMap<StackIndex, Action> = BTreeMap::new();
+        for entry in self
+            .saved
+            .plan
+            .entries
+            .iter()
+            .filter(|it| it.blocked.is_none())
+        {
+            if let Some(stack) = stacks.find(&entry.stack) {
+                planned.insert(stack, entry.action);
+            }
+        }
+        let mut places: BTreeMap<StackIndex, Place> = BTreeMap::new();
+        for of_stack in &self.saved.stacks {
+            if let Some(stack) = stacks.find(&of_stack.stack) {
+                let now = of_stack.backend.clone();
+                places.insert(
+                    stack,
+                    Place {
+                        now,
+                        ..Place::default()
+                    },
+                );
+            }
+        }
+        for (stack, (key, entry)) in loaded.entries_of(document) {
+            if let Some(backend) = &entry.backend {
+                let recorded = Some((key.to_owned(), backend.clone()));
+                places.entry(stack).or_default().recorded = recorded;
+            }
+        }
+        loaded.block_by_backends(removals, &places, document, standings);
+        loaded.keep_what_is_used(removals, Some(document), &planned);
+        let mut stale = removals.stale();
+        for (code, to_destroy) in codes.iter().zip(&to_do.removed) {
+            if code.driver.name != to_destroy.rest.driver {
+                stale.push(Stale::Driver(to_destroy.entry.stack.clone()));
+            }
+        }
+        if stale.is_empty() {
+            Ok(())
+        } else {
+            Err(explained(&stale))
+        }
+    }
+}
