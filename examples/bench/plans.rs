@@ -75,7 +75,7 @@ fn table(project: &Project) -> Result<()> {
             0 => Fate::Goes,
             _ => Fate::Stays,
         };
-        left_behind(project, graph, &record, fate);
+        left_behind(project, graph, &record, fate, |_| Fate::Stays);
         Ok(())
     })?;
     let first = &BTreeSet::from([stacks[0]]);

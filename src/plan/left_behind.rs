@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::path::StackPath;
 use crate::plan::order::{Record, Recorded};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
@@ -25,13 +24,14 @@ pub enum Fate {
 pub struct LeftBehind {
     /// The stack that stays, as `orch list` prints it. It may be gone from the tree.
     pub stays: String,
-    /// The lowest of the stacks that go and that it runs after.
-    pub goes: StackPath,
+    /// The lowest of the stacks that go and that it runs after; one that is gone from the tree, if there is no
+    /// other.
+    pub goes: String,
 }
 
 /// Returns what stays and runs after what goes, in the tree or on record, each once: first the stacks of the
-/// tree by path, then those that are gone from it, which all stay. Between the two there are only stacks
-/// that neither go nor stay.
+/// tree by path, then those that are gone from it, whose fate depends on their key. Between the two there are
+/// only stacks that neither go nor stay.
 ///
 /// It takes time linear in the size of the graphs, where no constraints on record contradict each other.
 pub fn left_behind(
@@ -39,20 +39,19 @@ pub fn left_behind(
     graph: &Graph,
     record: &Record<'_>,
     fate: impl Fn(StackIndex) -> Fate,
+    fate_of_gone: impl Fn(&str) -> Fate,
 ) -> Vec<LeftBehind> {
     let in_tree = project.stacks.iter();
     let mut fates: Vec<Fate> = in_tree.map(|(stack, _)| fate(stack)).collect();
-    fates.extend(record.gone.iter().map(|_| Fate::Stays));
+    fates.extend(record.gone.iter().map(|key| fate_of_gone(key)));
     let tree = Precedence::new(graph);
     let stacks = project.stacks.iter();
-    let paths: Vec<&StackPath> = stacks.map(|(_, stack)| &stack.path).collect();
+    let in_tree = stacks.map(|(_, stack)| stack.path.as_str());
+    let paths: Vec<&str> = in_tree.chain(record.gone.iter().copied()).collect();
     let found = found(&fates, &tree, &record.recorded);
     let found = found.into_iter().map(|(stays, goes)| LeftBehind {
-        stays: match paths.get(stays) {
-            Some(path) => path.to_string(),
-            None => record.gone[stays - paths.len()].to_owned(),
-        },
-        goes: paths[goes].clone(),
+        stays: paths[stays].to_owned(),
+        goes: paths[goes].to_owned(),
     });
     found.collect()
 }
@@ -67,14 +66,14 @@ fn found(fates: &[Fate], tree: &Precedence, recorded: &Recorded) -> BTreeMap<usi
     let mut found = BTreeMap::new();
     for constraints in [tree, &recorded.precedence()] {
         let mut is_opened = vec![false; constraints.n_nodes()];
-        for &first in &going {
+        // In the tree there are fewer stacks, and groups have the numbers of the others.
+        let is_stack = |node: usize| node < constraints.n_stacks();
+        for &first in going.iter().filter(|&&first| is_stack(first)) {
             let mut open = vec![first];
             while let Some(node) = open.pop() {
                 for successor in constraints.successors(node) {
                     let next = successor.node as usize;
-                    // Beyond its stacks come groups.
-                    let is_stack = next < constraints.n_stacks();
-                    match fates.get(next).filter(|_| is_stack) {
+                    match fates.get(next).filter(|_| is_stack(next)) {
                         Some(Fate::Goes) => {}
                         Some(Fate::Stays) => {
                             let known = found.entry(next).or_insert(first);
@@ -156,5 +155,11 @@ mod tests {
         let tree = [(0, 2), (2, 1)];
         assert_eq!(answer("gss", (2, &tree), &[]), [(1, 0)]);
         assert_eq!(answer("gss", (2, &[]), &[(0, 2, 1)]), [(2, 0)]);
+        // What is gone may go, too.
+        assert_eq!(answer("ssg", (2, &tree), &[]), []);
+        assert_eq!(answer("ssg", (2, &tree), &[(2, 1, 1)]), [(1, 2)]);
+        assert_eq!(answer("gsg", (2, &tree), &[(2, 1, 1)]), [(1, 0)]);
+        assert_eq!(answer("ggss", (2, &[]), &[(0, 2, 1), (2, 3, 1)]), [(2, 0)]);
+        assert_eq!(answer("g-gs", (2, &[]), &[(0, 2, 1), (2, 3, 1)]), [(3, 2)]);
     }
 }

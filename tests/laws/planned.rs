@@ -63,7 +63,7 @@ proptest! {
         let fate = |stack: usize| fates[stack % 64];
         let record = Record::new(&loaded.project, &loaded.graph, None);
         let of_index = |stack| fate(loaded.number(stack));
-        let found = left_behind(&loaded.project, &loaded.graph, &record, of_index);
+        let found = left_behind(&loaded.project, &loaded.graph, &record, of_index, |_| unreachable!());
         let reaches = model.closure(|stack| fate(stack) == Fate::Nothing);
         let all = || 0..model.stacks.len();
         let expected = all().filter(|&stays| fate(stays) == Fate::Stays).filter_map(|stays| {

@@ -66,7 +66,8 @@ impl Loaded {
             }
         };
         let record = Record::new(&self.project, &self.graph, document);
-        left_behind(&self.project, &self.graph, &record, fate)
+        // Nobody destroys what is gone.
+        left_behind(&self.project, &self.graph, &record, fate, |_| Fate::Stays)
     }
 }
 
@@ -77,7 +78,7 @@ const WAY_OUT: &str =
 /// Returns why an apply is refused, if anything stays.
 pub(in crate::program::commands) fn refused(left_behind: &[LeftBehind]) -> Option<ProgramError> {
     let first = left_behind.first()?;
-    let (stays, goes) = (printable(&first.stays), printable(first.goes.as_str()));
+    let (stays, goes) = (printable(&first.stays), printable(&first.goes));
     let more = match left_behind.len() - 1 {
         0 => String::new(),
         more => format!(", and so does what {more} more run after"),
@@ -89,7 +90,7 @@ pub(in crate::program::commands) fn refused(left_behind: &[LeftBehind]) -> Optio
 /// Warns that an apply would be refused.
 pub(super) fn warn(left_behind: &[LeftBehind]) {
     for LeftBehind { stays, goes } in left_behind.iter().take(MAX_NAMED) {
-        let (stays, goes) = (printable(stays), printable(goes.as_str()));
+        let (stays, goes) = (printable(stays), printable(goes));
         console::warning(&format!(
             "`{stays}` stays and runs after `{goes}`, which goes: an apply is refused"
         ));
