@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::plan::entry::Action;
+use orch::path::StackPath;
+use orch::plan::entry::{Action, PlanEntry};
 use orch::plan::order::Record;
+use orch::plan::removal::is_only_forgotten;
 use orch::plan::{Fate, LeftBehind, Plan, left_behind};
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, StackMode};
@@ -40,7 +42,8 @@ impl Loaded {
             }
             is_found.insert(stack, entry.blocked.is_some());
         }
-        if goes.is_empty() {
+        let is_gone = |entry: &PlanEntry| entry.removed.is_some() && entry.action == Action::Delete;
+        if goes.is_empty() && !plan.entries.iter().any(is_gone) {
             return Vec::new();
         }
         let drivers = Drivers::new(self, document);
@@ -66,8 +69,18 @@ impl Loaded {
             }
         };
         let record = Record::new(&self.project, &self.graph, document);
-        // Nobody destroys what is gone.
-        left_behind(&self.project, &self.graph, &record, fate, |_| Fate::Stays)
+        let of_gone = |key: &str| {
+            let entry = StackPath::parse(key).and_then(|path| plan.entry(&path));
+            let action = entry.filter(|it| it.blocked.is_none()).map(|it| it.action);
+            let recorded = document.and_then(|document| document.stacks.get(key));
+            match action {
+                Some(Action::Delete) => Fate::Goes,
+                Some(Action::Forget) => Fate::Nothing,
+                _ if recorded.is_some_and(is_only_forgotten) => Fate::Nothing,
+                _ => Fate::Stays,
+            }
+        };
+        left_behind(&self.project, &self.graph, &record, fate, of_gone)
     }
 }
 
