@@ -21,6 +21,9 @@ use crate::repository::{Options, Shape, generate};
 
 const ROUNDS: usize = 5;
 
+/// How many stacks are on record and gone from the tree.
+const N_GONE: usize = 1000;
+
 /// Measures plans, without any process.
 pub(crate) fn tables() -> Result<()> {
     for (name, shape, size) in [
@@ -48,26 +51,45 @@ fn table(project: &Project) -> Result<()> {
     let references = References::resolve(project, &mut Vec::new());
     let graph = &Graph::new(&project.stacks, &references);
     let stacks: &Vec<StackIndex> = &project.stacks.iter().map(|(stack, _)| stack).collect();
-    let document = &recorded(project)?;
-    let order = |action: Action, count: usize, document: Option<&Document>, n: usize| {
+    let document = &recorded(project, 0)?;
+    let with_gone = &recorded(project, N_GONE)?;
+    let removals = (0..N_GONE).map(|number| (gone(number), Action::Delete));
+    let removals = &removals.collect();
+    let order = |action: Action,
+                 count: usize,
+                 document: Option<&Document>,
+                 removals: &BTreeMap<String, Action>| {
         let actions = stacks.iter().take(count).map(|&stack| (stack, action));
-        let planned = PlannedOrder::new(project, graph, document, actions, &BTreeMap::new());
+        let planned = PlannedOrder::new(project, graph, document, actions, removals);
+        let each = if action == Action::Replace { 2 } else { 1 };
         ensure!(
-            planned.order.sequence.len() == n,
+            planned.order.sequence.len() == each * count + removals.len(),
             "not all have an operation"
         );
         Ok(())
     };
+    let none = &BTreeMap::new();
     let all = stacks.len();
     let (updates, half) = (10_000.min(all), 5000.min(all));
     print("updates in order, wanted 100 ms", &|| {
-        order(Action::Update, updates, None, updates)
+        order(Action::Update, updates, None, none)
     })?;
     print("replacements in order, wanted 100 ms", &|| {
-        order(Action::Replace, half, None, 2 * half)
+        order(Action::Replace, half, None, none)
     })?;
     print("the same along the record", &|| {
-        order(Action::Replace, half, Some(document), 2 * half)
+        order(Action::Replace, half, Some(document), none)
+    })?;
+    print("removals alone", &|| {
+        order(Action::Update, 0, Some(with_gone), removals)
+    })?;
+    let rest = updates.saturating_sub(N_GONE);
+    print("removals and updates in order, wanted 100 ms", &|| {
+        order(Action::Update, rest, Some(with_gone), removals)
+    })?;
+    let rest = half.saturating_sub(N_GONE / 2);
+    print("removals and replacements in order, wanted 100 ms", &|| {
+        order(Action::Replace, rest, Some(with_gone), removals)
     })?;
     print("what stays after the first stack", &|| {
         let record = Record::new(project, graph, Some(document));
@@ -97,9 +119,16 @@ fn print(name: &str, step: &dyn Fn() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// Returns a document of all stacks, as if each had been applied after the ones before it.
-fn recorded(project: &Project) -> Result<Document> {
+/// Returns the path of a stack that is gone.
+fn gone(number: usize) -> String {
+    format!("/gone/{number}")
+}
+
+/// Returns a document of all stacks, as if each had been applied after the ones before it, and of stacks that
+/// are gone from the tree: one before each of as many stacks, which ran right after what these run after.
+fn recorded(project: &Project, n_gone: usize) -> Result<Document> {
     let mut stacks = Map::new();
+    let interval = project.stacks.len().checked_div(n_gone);
     for (number, (_, stack)) in project.stacks.iter().enumerate() {
         let directory = stack.path.directory();
         let resolved = stack.after.iter().map(|after| {
@@ -107,10 +136,15 @@ fn recorded(project: &Project) -> Result<Document> {
             let path = path.filter(|_| !after.value.starts_with("tag:"));
             path.map_or_else(|| after.value.clone(), |path| path.to_string())
         });
-        let after: Vec<String> = resolved.collect();
+        let mut after: Vec<String> = resolved.collect();
         let applied = json!({
             "serial": number + 1, "at": "2026-01-01T00:00:00Z", "dirty": false,
         });
+        if interval.is_some_and(|interval| number % interval == 0 && number / interval < n_gone) {
+            let gone = gone(stacks.len() - number);
+            stacks.insert(gone.clone(), json!({ "after": after, "applied": applied }));
+            after.push(gone);
+        }
         let tags: Vec<&str> = stack.tags().collect();
         let entry = json!({ "tags": tags, "after": after, "applied": applied });
         stacks.insert(stack.path.to_string(), entry);

@@ -276,8 +276,8 @@ impl Case {
         let (mut recorded, _) = self.model_record();
         close_through(&mut recorded, |stack| work(stack) == Work::default());
         let mut asked = BTreeSet::new();
-        for user in 0..self.n_stacks() {
-            for used in (0..self.n_stacks()).filter(|&used| recorded[used][user].is_some()) {
+        for (used, users) in recorded.iter().enumerate() {
+            for user in (0..users.len()).filter(|&user| users[user].is_some()) {
                 if work(user).apply && work(used).destroy && !work(used).apply {
                     asked.insert((4, number(user), number(used)));
                 }

@@ -85,8 +85,11 @@ impl Plan {
                     format!(", without {}→{}", stack(edge.later), stack(edge.earlier))
                 }
                 Relaxed::Rule { rule, user, used } => {
-                    let (user, used) = (stack(user), stack(used));
-                    format!(", {used} before {user} left it (rule {rule})")
+                    format!(
+                        ", {} before {} left it (rule {rule})",
+                        stack(used),
+                        stack(user)
+                    )
                 }
             };
         }
