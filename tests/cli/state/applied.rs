@@ -108,7 +108,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
     gone  # pending: never applied; at or below /
     moved  # pending: own differs from cb667dc; changed: moved/main.tf (added); at or below /
     [stderr]
-    note: stack `/b` is on record, and has been removed here; nothing is run for it
+    note: `/b` (it looks moved to `/gone`) is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent --why`
     warning: `/b` in `after` names no stack
      --> c/stack.tm:2:12
       |
@@ -123,7 +123,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
     a  # pending: never applied; at or below /; matches --match a
     elsewhere  # pending: own differs from cb667dc; changed: elsewhere/main.tf (added); at or below /; matches --match elsewhere
     [stderr]
-    note: stack `/b` is on record, and has been removed here; nothing is run for it
+    note: `/b` (it looks moved to `/gone`) is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent --why`
     warning: `/b` in `after` names no stack
      --> c/stack.tm:2:12
       |
@@ -471,8 +471,8 @@ fn only_list_shows_what_is_on_record_and_not_here() {
     repository.commit();
     repository.git("rm -q -r c");
     assert_snapshot!(repository.orch("list --status removed,absent --why"), @"
-    a  # removed
-    c  # absent
+    a  # removed in 92e4274
+    c  # absent: its deletion is not committed
     ");
     assert_snapshot!(repository.orch("list --status absent"), @"c");
     assert_snapshot!(repository.orch_in("/b", "list --status absent,removed"), @"
@@ -506,7 +506,7 @@ fn only_list_shows_what_is_on_record_and_not_here() {
     assert_snapshot!(repository.orch("list --changed --base applied"), @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
-    note: `/c` is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent`
+    note: `/c` (its deletion is not committed) is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent --why`
     note: stack `/a` is on record, and has been removed here; nothing is run for it
     note: every stack is as it was applied
     ");
@@ -514,7 +514,7 @@ fn only_list_shows_what_is_on_record_and_not_here() {
     a
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
-    note: `/c` is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent`
+    note: `/c` (its deletion is not committed) is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent --why`
     ");
     let list = repository.orch("list --removed --base applied --format json");
     let list: Value = serde_json::from_str(&list.stdout).unwrap();
