@@ -149,7 +149,12 @@ fn model(history: &History, seen: usize, directory: usize) -> (BTreeSet<usize>, 
 
 /// What a clone has of the commits that the tip has and a base lacks, if there is a base. Returns which
 /// commit each of the range is.
-fn range(history: &History, known: &[Vec<usize>], base: Option<usize>) -> (Range, Vec<usize>) {
+fn range(
+    history: &History,
+    known: &[Vec<usize>],
+    base: Option<usize>,
+    is_shallow: bool,
+) -> (Range, Vec<usize>) {
     let tip = history.parents.len() - 1;
     let in_base = base.map_or_else(BTreeSet::new, |base| ancestors(known, base));
     let all = ancestors(known, tip);
@@ -173,7 +178,7 @@ fn range(history: &History, known: &[Vec<usize>], base: Option<usize>) -> (Range
     });
     let range = Range {
         commits: commits.collect(),
-        is_shallow: known != history.parents,
+        is_shallow,
     };
     (range, numbers)
 }
@@ -196,7 +201,7 @@ proptest! {
             seen.iter().all(|(seen, _)| ancestors(&history.parents, *seen).contains(commit))
         });
         let common: Vec<Option<usize>> = common.map(Some).chain([None]).collect();
-        let (range, numbers) = range(&history, &history.parents, *base.get(&common));
+        let (range, numbers) = range(&history, &history.parents, *base.get(&common), false);
         let place = |commit: usize| numbers.iter().position(|&it| it == commit);
         let gone = seen.iter().map(|&(seen, directory)| Gone { directory, seen: place(seen) });
         let found = deletions(&range, &gone.collect::<Vec<Gone>>());
@@ -234,13 +239,12 @@ proptest! {
         for (parents, _) in known.iter_mut().zip(&cuts).filter(|(_, is_cut)| **is_cut) {
             parents.clear();
         }
-        prop_assume!(known != history.parents);
         let tip = history.parents.len() - 1;
         let all: Vec<usize> = ancestors(&known, tip).into_iter().collect();
         let seen = *seen.get(&all);
         let bases: Vec<Option<usize>> =
             ancestors(&known, seen).into_iter().map(Some).chain([None]).collect();
-        let (range, numbers) = range(&history, &known, *base.get(&bases));
+        let (range, numbers) = range(&history, &known, *base.get(&bases), true);
         let place = numbers.iter().position(|&it| it == seen);
         let found = deletions(&range, &[Gone { directory, seen: place }]);
         if let Deletion::By(at) = found[0] {

@@ -129,9 +129,9 @@ pub(crate) enum StatusWord {
     Pending,
     /// It is as it was applied
     Applied,
-    /// Only with `list`: on record, and removed from HEAD since
+    /// Only with `list`: on record and not here, and git proves that it was removed
     Removed,
-    /// Only with `list`: on record, and neither here nor known to be removed
+    /// Only with `list`: on record and not here, without such proof
     Absent,
 }
 

@@ -767,6 +767,39 @@ fn another_project_or_namespace_removes_nothing() {
 }
 
 #[test]
+fn a_project_below_the_top_of_its_repository_is_looked_at_alone() {
+    let sandbox = Sandbox::unmarked("");
+    let state = STATE.replace("../shared", "../../shared");
+    sandbox.write("/infra/root.orch.hcl", "orch { root = true }\n");
+    sandbox.write("/infra/state.orch.hcl", state);
+    for stack in ["/infra/a", "/infra/b", "/infra/c/d", "/a", "/c/d"] {
+        sandbox.write(&format!("{stack}/stack.tm"), "stack {\n}\n");
+    }
+    let repository = Repository::of(sandbox);
+    for command in ["state init", "state adopt"] {
+        assert_eq!(repository.orch_in("/infra", command).code(), 0);
+    }
+    // What has the same path from the top is something else.
+    remove(&repository, "a");
+    remove(&repository, "c");
+    let list = |flags: &str| {
+        repository.orch_in(
+            "/infra",
+            &format!("list --status removed,absent --why {flags}"),
+        )
+    };
+    assert_eq!(list("").stdout, "");
+    remove(&repository, "infra/c");
+    let commit = repository.git("rev-parse --short=7 HEAD");
+    let removed = format!("c/d  # removed in {}\n", commit.trim());
+    assert_eq!(list("").stdout, removed);
+    // Files elsewhere are none of its files.
+    repository.write("/c/d/main.tf", "");
+    self::commit(&repository, "elsewhere");
+    assert_eq!(list("").stdout, removed);
+}
+
+#[test]
 fn why_tells_what_is_on_record_of_a_stack_that_is_gone() {
     let repository = adopted("a [web] after /b\nb\nc");
     remove(&repository, "a");
