@@ -1,6 +1,6 @@
 //! Commits that are checked out beside the working tree.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,8 @@ const SUBMODULE: &[u8] = b"160000 ";
 /// A commit that is checked out in a directory of its own. The directory goes when this is dropped.
 pub struct Worktree {
     path: PathBuf,
+    /// The files that git knows, from the top.
+    files: Vec<String>,
     repository: Program,
     own: Program,
 }
@@ -36,13 +38,16 @@ impl Repository {
     pub fn check_out(&self, commit: &CommitId, path: &Path) -> Result<Worktree, GitError> {
         let text = path.to_string_lossy();
         let add = ["worktree", "add", "--quiet", "--detach", &text];
-        let worktree = Worktree {
+        let mut worktree = Worktree {
             path: path.to_owned(),
+            files: Vec::new(),
             repository: self.program.clone(),
             own: Program::new(path),
         };
         (self.program).ask(&[&ALONE[..], &add, &[commit.as_str()]].concat())?;
-        if !worktree.submodules()?.is_empty() {
+        let (files, n_submodules) = worktree.own.files()?;
+        worktree.files = files;
+        if n_submodules > 0 {
             let fill = ["submodule", "--quiet", "update", "--init", "--recursive"];
             worktree.own.ask(&[&ALONE[..2], &fill].concat())?;
         }
@@ -73,35 +78,18 @@ impl Worktree {
         &self.path
     }
 
-    /// Returns the paths of the submodules, from the top of the checkout.
-    fn submodules(&self) -> Result<Vec<String>, GitError> {
-        let arguments = ["ls-files", "--stage", "-z"];
-        let answer = self.own.ask(&arguments)?;
-        let mut fields = Fields::new(&answer, &arguments);
-        let entries = std::iter::from_fn(|| fields.next());
-        let submodules = entries.filter(|entry| entry.starts_with(SUBMODULE));
-        let path = |entry: &[u8]| {
-            let path = entry.splitn(2, |&byte| byte == b'\t').nth(1)?;
-            Some(String::from_utf8_lossy(path).into_owned())
-        };
-        Ok(submodules.filter_map(path).collect())
-    }
-
-    /// Returns the files at or below a directory whose content a filter should have made that is not
-    /// configured on this machine, such as that of large files: from the top of the checkout, with the name
-    /// of the filter. The directory is given from there, too.
+    /// Returns the files whose content a filter should have made that is not configured on this machine, such as
+    /// that of large files: from the top of the checkout, by path, each with the name of the filter.
     ///
     /// # Errors
     ///
     /// If git cannot tell.
-    pub fn unfilled(&self, directory: &str) -> Result<Vec<(String, String)>, GitError> {
-        let within = if directory.is_empty() { "." } else { directory };
-        let arguments = ["ls-files", "-z", "--", within];
-        let files = self.own.ask(&arguments)?;
-        let mut fields = Fields::new(&files, &arguments);
-        let files = std::iter::from_fn(|| fields.next());
-        let files = files.map(|file| String::from_utf8_lossy(file).into_owned());
-        let attributes = self.own.attributes("filter", &files.collect::<Vec<_>>())?;
+    pub fn unfilled(&self) -> Result<BTreeMap<String, String>, GitError> {
+        let is_attributes = |file: &String| file.rsplit('/').next() == Some(".gitattributes");
+        if !self.files.iter().any(is_attributes) {
+            return Ok(BTreeMap::new());
+        }
+        let attributes = self.own.attributes("filter", &self.files)?;
         let names: BTreeSet<&String> = attributes.iter().map(|(_, filter)| filter).collect();
         let mut missing = BTreeSet::new();
         for name in names {
@@ -127,6 +115,25 @@ impl Drop for Worktree {
 }
 
 impl Program {
+    /// Returns the paths of all files that git knows, and how many submodules there are besides.
+    fn files(&self) -> Result<(Vec<String>, usize), GitError> {
+        let arguments = ["ls-files", "--stage", "-z"];
+        let answer = self.ask(&arguments)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let (mut files, mut n_submodules) = (Vec::new(), 0);
+        while let Some(entry) = fields.next() {
+            if entry.starts_with(SUBMODULE) {
+                n_submodules += 1;
+                continue;
+            }
+            let Some(path) = entry.splitn(2, |&byte| byte == b'\t').nth(1) else {
+                return Err(fields.unexpected(entry));
+            };
+            files.push(String::from_utf8_lossy(path).into_owned());
+        }
+        Ok((files, n_submodules))
+    }
+
     /// Returns which of some files have an attribute, each with its value.
     fn attributes(&self, name: &str, files: &[String]) -> Result<Vec<(String, String)>, GitError> {
         if files.is_empty() {

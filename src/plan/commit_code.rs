@@ -1,6 +1,7 @@
 //! The code of a commit, for stacks that were removed: their configuration, environment and driver are those
 //! of the commit that was applied to them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path};
@@ -22,7 +23,10 @@ pub struct CommitCode {
     digests: InputDigests,
     /// The path of the project in the repository, `/`-separated.
     prefix: String,
-    worktree: Worktree,
+    /// The files, from the top of the repository, that filters should have made which are not there.
+    unfilled: BTreeMap<String, String>,
+    /// Kept: the checkout goes with it.
+    _worktree: Worktree,
 }
 
 /// Why the code of a commit cannot be used for a stack.
@@ -97,7 +101,8 @@ impl CommitCode {
             listing,
             digests,
             prefix: prefix.to_owned(),
-            worktree,
+            unfilled: worktree.unfilled()?,
+            _worktree: worktree,
         })
     }
 
@@ -113,11 +118,14 @@ impl CommitCode {
         if let Some(inputs) = applied.and_then(|applied| applied.inputs.as_ref()) {
             self.compare(stack, inputs)?;
         }
-        let directory = format!("{}{}", self.prefix, path.directory());
-        let directory = directory.trim_matches('/');
-        match self.worktree.unfilled(directory)?.into_iter().next() {
-            Some((file, filter)) => Err(NoCode::Filter(file, filter)),
-            None => Ok(stack),
+        let directory = format!("{}{}/", self.prefix, path.directory());
+        let directory = directory.trim_start_matches('/');
+        let mut unfilled = self.unfilled.range(directory.to_owned()..);
+        match unfilled.next() {
+            Some((file, filter)) if file.starts_with(directory) => {
+                Err(NoCode::Filter(file.clone(), filter.clone()))
+            }
+            _ => Ok(stack),
         }
     }
 

@@ -150,6 +150,14 @@ impl SavedPlan {
         Ok((saved, archive))
     }
 
+    /// Returns the stacks that are on record under other keys than their paths, each with the key.
+    pub fn moves(&self) -> Vec<(StackPath, String)> {
+        let entries = self.plan.entries.iter().filter(|it| it.blocked.is_none());
+        entries
+            .filter_map(|entry| Some((entry.stack.clone(), entry.previous_path.clone()?)))
+            .collect()
+    }
+
     /// Returns what the entry of a stack rests on.
     pub fn stack(&self, stack: &StackPath) -> Option<&SavedStack> {
         let found = self.stacks.binary_search_by(|saved| saved.stack.cmp(stack));

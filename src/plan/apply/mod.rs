@@ -132,7 +132,7 @@ pub struct Applying<'p> {
 /// If any of that fails; then nothing is to be run.
 pub fn prepare<'p>(
     surroundings: Surroundings<'_, 'p>,
-    stacks: Vec<ApplyStack<'p>>,
+    stacks: &[ApplyStack<'p>],
     upstream: Upstream,
     options: &ApplyOptions<'_>,
     put_plan: &mut dyn FnMut(&StackPath, &Path) -> io::Result<()>,

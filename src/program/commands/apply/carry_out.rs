@@ -58,6 +58,7 @@ impl Carrying<'_> {
             let is_locked = self.resumes && document.lock.is_some();
             if is_left || is_locked {
                 let lockable = Lockable::new(&mut now.loaded, document)?;
+                let lockable = lockable.following(self.saved.moves());
                 lock = match self.lock(&now, lockable, &run, is_left) {
                     Ok(lock) => Some(lock),
                     // Another run holds it, which needs nothing from this one.
@@ -132,7 +133,7 @@ impl Carrying<'_> {
             .collect();
         let removed = codes.iter().zip(&to_do.removed).enumerate();
         let removed = removed.map(|(position, (code, it))| it.stack(position, code.driver));
-        let stacks = to_do.stacks.iter().cloned().chain(removed).collect();
+        let stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
         let options = ApplyOptions {
             run,
             folder: folder.path(),
@@ -157,7 +158,7 @@ impl Carrying<'_> {
                 graph: &loaded.graph,
                 document,
             },
-            stacks,
+            &stacks,
             known,
             &options,
             &mut |stack, to| self.put_plan(stack, to),

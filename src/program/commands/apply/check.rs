@@ -13,7 +13,7 @@ use orch::state::document::Document;
 use super::carrying::Carrying;
 use crate::program::commands::plan::left_behind;
 use crate::program::commands::plan::subjects::Drivers;
-use crate::program::commands::state::held::{StateLock, follow_moves};
+use crate::program::commands::state::held::{StateLock, follow_all};
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -67,7 +67,7 @@ impl Carrying<'_> {
                 lock.document().clone()
             } else {
                 let mut read = loaded.read_and_digest(Counted::default())?;
-                follow_moves(&loaded.project.stacks, &mut read);
+                follow_all(&loaded.project.stacks, &self.saved.moves(), &mut read);
                 read
             });
             // What is on record counts more than what happened on this machine.

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use orch::change::Standing;
+use orch::change::{Standing, Standings};
 use orch::path::StackPath;
 use orch::plan::entry::{Action, PlanEntry};
 use orch::plan::stale::{Grounds, Present};
 use orch::plan::{SavedPlan, SavedProject, SavedStack};
+use orch::state::document::Document;
 
 use super::ask::AskedTools;
 use super::removals::Removals;
-use super::{OnRecord, Subject, Subjects};
+use super::{Subject, Subjects};
 use crate::program::commands::Loaded;
 
 /// Returns whether an entry is carried out: something is done, decided or put on record.
@@ -26,10 +27,10 @@ impl Loaded {
         saved: &mut SavedPlan,
         subjects: &Subjects<'_>,
         removals: &Removals<'_>,
-        recorded: Option<&OnRecord>,
+        recorded: Option<(&Document, &Standings)>,
         asked: &AskedTools,
     ) -> Vec<PathBuf> {
-        let document = recorded.map(|recorded| &recorded.document);
+        let document = recorded.map(|(document, _)| document);
         saved.project = document.map(|document| SavedProject {
             project: document.project.clone(),
             namespace: document.namespace.clone(),
@@ -61,7 +62,7 @@ impl Loaded {
             let stack = subject.stack;
             let answer = asked.answers.get(&entry.stack);
             let answer = answer.and_then(|answer| answer.as_ref().ok());
-            let standing = recorded.and_then(|it| it.standings.stacks.get(&stack));
+            let standing = recorded.and_then(|(_, it)| it.stacks.get(&stack));
             let is_pending = asked.answers.contains_key(&entry.stack)
                 || standing.is_some_and(|standing| *standing != Standing::Applied);
             if !is_carried_out(entry, is_pending) {

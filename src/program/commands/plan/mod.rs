@@ -46,6 +46,7 @@ use super::format::{PlanFormat, PlanFormatArgs};
 use super::private_folder::PrivateFolder;
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
+use super::state::held::follow_all;
 use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -379,7 +380,11 @@ pub(super) fn planned(
     let mut plans = Vec::new();
     if request.is_kept {
         saved.extra = arguments(&request.planning.extra);
-        plans = loaded.rest(&mut saved, &subjects, &removals, recorded.as_ref(), &asked);
+        let amended = loaded.amended(document, &removals.moved);
+        let document = amended.as_ref().or(document);
+        let recorded = recorded.as_ref().map(|it| &it.standings);
+        let recorded = document.zip(recorded);
+        plans = loaded.rest(&mut saved, &subjects, &removals, recorded, &asked);
     }
     Ok(ControlFlow::Continue(Planned {
         loaded,
@@ -450,6 +455,11 @@ impl Loaded {
         {
             self.block_by_backends(removals, &places, document, standings);
         }
+        let amended = self.amended(document, &moves);
+        let document = amended.as_ref().or(document);
+        if let Some(document) = document {
+            subjects.block_taken(&self.project.stacks, document);
+        }
         let subjects = &*subjects;
         let needs = entries::needs(self, subjects, recorded, request.options);
         let mut blocked = self.blocked_by_backends(subjects, &places);
@@ -486,6 +496,21 @@ impl Loaded {
             removals: removals.unplanned,
         };
         Ok(Ok((plan, asked)))
+    }
+
+    /// Returns the document in which the entries of stacks have followed them that were found elsewhere: from the
+    /// stack to its key. None if there are none.
+    fn amended(
+        &self,
+        document: Option<&document::Document>,
+        moves: &BTreeMap<StackIndex, String>,
+    ) -> Option<document::Document> {
+        let mut document = document.filter(|_| !moves.is_empty())?.clone();
+        let stacks = &self.project.stacks;
+        let moves = moves.iter();
+        let moves = moves.map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
+        follow_all(stacks, &moves.collect::<Vec<_>>(), &mut document);
+        Some(document)
     }
 
     /// Asks the tools of stacks that were removed, in the code of their commits; the exit status if that was

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use orch::change::{Counted, Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
-use orch::project::stack::{StackIndex, StackMode};
+use orch::printable::printable;
+use orch::project::stack::{StackIndex, StackMode, Stacks};
 use orch::project::tag::TagFilter;
 use orch::run::execute::ProgramFinder;
 use orch::selection::select::{PathFilter, Selection};
@@ -38,6 +39,27 @@ pub(super) struct Subject<'p> {
     pub(super) is_moved: bool,
     /// The commit that was applied to it according to the record.
     pub(super) source_commit: Option<String>,
+}
+
+impl Subjects<'_> {
+    /// Blocks the stacks at whose paths others are on record.
+    pub(super) fn block_taken(&mut self, stacks: &Stacks, document: &document::Document) {
+        let pairs = Pairs::new(stacks, document);
+        // Those of stacks that have moved make room.
+        let leaving: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
+        for subject in &mut self.all {
+            let path = stacks[subject.stack].path.as_str();
+            let taken = document.stacks.get(path);
+            let Some(taken) =
+                taken.filter(|_| pairs.key(subject.stack).is_none() && !leaving.contains(path))
+            else {
+                continue;
+            };
+            let id = taken.id.as_deref().map(printable).unwrap_or_default();
+            let why = format!("another stack is on record at its path, with the id `{id}`");
+            subject.blocked.get_or_insert(why);
+        }
+    }
 }
 
 /// The stacks that are planned.

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use orch::change::{InputDigests, Pairs, trigger};
 use orch::folder::GuardedFolder;
 use orch::git::CommitId;
+use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::Project;
 use orch::project::config::BackendConfig;
@@ -85,6 +86,7 @@ pub(in crate::program::commands) struct LockRequest<'a> {
 pub(in crate::program::commands) struct Lockable {
     opened: Opened,
     evidence: Evidence,
+    moves: Vec<FoundMove>,
 }
 
 impl Lockable {
@@ -95,7 +97,16 @@ impl Lockable {
     ) -> Result<Self> {
         let evidence = Evidence::new(loaded, document)?;
         let opened = loaded.state.take().context("the state was opened")?;
-        Ok(Lockable { opened, evidence })
+        Ok(Lockable {
+            opened,
+            evidence,
+            moves: Vec::new(),
+        })
+    }
+
+    /// Also makes the entries follow that a plan has found elsewhere.
+    pub(in crate::program::commands) fn following(self, moves: Vec<FoundMove>) -> Self {
+        Lockable { moves, ..self }
     }
 
     /// Takes the lock.
@@ -104,9 +115,13 @@ impl Lockable {
         project: &Project,
         request: &LockRequest<'_>,
     ) -> Result<StateLock> {
-        let Lockable { opened, evidence } = self;
+        let Lockable {
+            opened,
+            evidence,
+            moves,
+        } = self;
         let amend = |document: &mut Document| {
-            follow_moves(&project.stacks, document);
+            follow_all(&project.stacks, &moves, document);
             evidence.move_seen(&project.stacks, document);
         };
         let inbox = Inbox::with_signals().context("failed to receive signals")?;
@@ -151,6 +166,40 @@ impl Lockable {
 pub(in crate::program::commands) fn follow_moves(stacks: &Stacks, document: &mut Document) {
     let moved = Pairs::new(stacks, document).moved(stacks);
     document.rename(moved);
+}
+
+/// A stack of the tree that is on record under another key, as a plan has found: its path and the key.
+pub(in crate::program::commands) type FoundMove = (StackPath, String);
+
+/// Gives the entries of stacks that lie elsewhere now the keys of their new paths: those that their ids tell,
+/// and those that a plan has found.
+pub(in crate::program::commands) fn follow_all(
+    stacks: &Stacks,
+    found: &[FoundMove],
+    document: &mut Document,
+) {
+    follow_moves(stacks, document);
+    let pairs = Pairs::new(stacks, document);
+    let taken: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
+    let is_open = |(path, key): &&FoundMove| {
+        let stack = stacks.find(path);
+        let is_new = stack.is_some_and(|stack| pairs.key(stack).is_none());
+        is_new && !taken.contains(key.as_str()) && document.stacks.contains_key(key)
+    };
+    let open: Vec<&FoundMove> = found.iter().filter(is_open).collect();
+    for (path, key) in &open {
+        // Whatever id it had, it is this stack now.
+        let stack = stacks.find(path).map(|stack| &stacks[stack]);
+        let id = stack.and_then(|stack| stack.id.as_ref());
+        if let Some(entry) = document.stacks.get_mut(key) {
+            entry.id = id.map(|id| id.value.clone());
+        }
+    }
+    let keys = open.into_iter();
+    document.rename(
+        keys.map(|(path, key)| (key.clone(), path.to_string()))
+            .collect(),
+    );
 }
 
 /// Checks that no other stack is on record at the paths of some stacks.
