@@ -54,7 +54,7 @@ impl<'p> AtHead<'p> {
                     }
                 }
             }
-            stacks = Stacks::read(present, head, directories)?;
+            stacks = Stacks::read(present, head, &directories)?;
         }
         Ok(AtHead {
             present,
@@ -64,54 +64,46 @@ impl<'p> AtHead<'p> {
         })
     }
 
-    /// Returns why HEAD keeps a stack from counting as removed, given what its directory holds there.
-    /// If nothing does, returns whether the stack is an instance whose directory is still a stack.
-    pub(super) fn blocks(
-        &self,
-        path: &StackPath,
-        holds: Holds,
-    ) -> Result<Result<bool, NoEvidence>, ChangeError> {
+    /// Returns whether a stack is an instance whose directory is still a stack in HEAD, given what the
+    /// directory holds there; or why HEAD keeps the stack from counting as removed.
+    pub(super) fn check(&self, path: &StackPath, holds: Holds) -> Result<bool, NoEvidence> {
         let directory = path.directory();
         let files = self.files.get(directory).map_or(&[][..], Vec::as_slice);
         let is_own_configuration = |file: &&ProjectPath| {
             file.parent().as_ref() == Some(directory) && is_configuration(file.basename().as_ref())
         };
-        let still_there = |file: &ProjectPath| self.why_not_here(directory, file);
         match holds {
-            Holds::NoDirectory => Ok(Ok(false)),
+            Holds::NoDirectory => Ok(false),
             Holds::Nothing => {
-                let rest = files
-                    .iter()
-                    .find(|file| !self.is_of_nested(directory, file));
-                Ok(rest.map_or(Ok(false), |file| {
-                    Err(NoEvidence::CodeStillThere(file.clone()))
-                }))
+                let mut files = files.iter();
+                match files.find(|file| !self.is_of_nested(directory, file)) {
+                    Some(file) => Err(NoEvidence::CodeStillThere(file.clone())),
+                    None => Ok(false),
+                }
             }
             Holds::Unknown => {
                 let file = files.iter().find(is_own_configuration).or(files.first());
                 let file = file.unwrap_or(directory);
-                Ok(Err(NoEvidence::CodeStillThere(file.clone())))
+                Err(NoEvidence::CodeStillThere(file.clone()))
             }
             Holds::Wanted => {
-                let file = files.iter().find(is_own_configuration).unwrap_or(directory);
+                let file = files.iter().find(is_own_configuration);
+                let not_here = || self.why_not_here(directory, file.unwrap_or(directory));
                 if path.key().is_none() || self.stacks.paths.contains(path) {
-                    return Ok(Err(still_there(file)));
+                    return Err(not_here());
                 }
-                let is_concerned =
-                    |broken: &&ProjectPath| broken.parent().as_ref() == Some(directory);
-                if let Some(broken) = self.stacks.broken.iter().find(is_concerned) {
-                    let why = NoEvidence::Broken(Some(self.head.clone()), broken.clone());
-                    return Ok(Err(why));
+                if let Some(broken) = self.stacks.broken_in(directory) {
+                    return Err(NoEvidence::Broken(Some(self.head.clone()), broken.clone()));
                 }
-                Ok(if self.stacks.with_for_each.contains(directory) {
+                if self.stacks.with_for_each.contains(directory) {
                     Ok(true)
                 } else if self.stacks.unknown.contains(directory) {
                     Err(NoEvidence::UnknownKeys(self.head.clone()))
                 } else if self.stacks.directories.contains(directory) {
                     Err(NoEvidence::NoLongerForEach(directory.clone()))
                 } else {
-                    Err(still_there(file))
-                })
+                    Err(not_here())
+                }
             }
         }
     }
@@ -148,9 +140,8 @@ impl<'p> AtHead<'p> {
     ) -> Result<Result<Removal, NoEvidence>, ChangeError> {
         let directory = path.directory();
         let directories = BTreeSet::from([directory.clone()]);
-        let stacks = Stacks::read(self.present, seen, directories)?;
-        let is_concerned = |broken: &&ProjectPath| broken.parent().as_ref() == Some(directory);
-        if let Some(broken) = stacks.broken.iter().find(is_concerned) {
+        let stacks = Stacks::read(self.present, seen, &directories)?;
+        if let Some(broken) = stacks.broken_in(directory) {
             let why = NoEvidence::Broken(Some(seen.clone()), broken.clone());
             return Ok(Err(why));
         }
@@ -168,11 +159,17 @@ impl<'p> AtHead<'p> {
 }
 
 impl Stacks {
+    /// Returns a file directly in a directory that cannot be parsed.
+    fn broken_in(&self, directory: &ProjectPath) -> Option<&ProjectPath> {
+        let mut broken = self.broken.iter();
+        broken.find(|file| file.parent().as_ref() == Some(directory))
+    }
+
     /// Reads what a commit has at and below some directories.
     fn read(
         present: Present<'_>,
         commit: &CommitId,
-        directories: BTreeSet<ProjectPath>,
+        directories: &BTreeSet<ProjectPath>,
     ) -> Result<Self, ChangeError> {
         let root = &present.project.root;
         // The directories above decide whether a directory belongs to the project.

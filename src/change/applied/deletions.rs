@@ -59,9 +59,12 @@ pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
     let since: HashMap<Option<usize>, Since> = since.collect();
     let mut found: Vec<Deletion> = gone
         .iter()
-        .map(|gone| match since[&gone.seen].is_cut_off {
-            true => Deletion::Unknown,
-            false => Deletion::Never,
+        .map(|gone| {
+            if since[&gone.seen].is_cut_off {
+                Deletion::Unknown
+            } else {
+                Deletion::Never
+            }
         })
         .collect();
     let may_hold = |commit: &RangeCommit, gone: &Gone| {

@@ -103,14 +103,11 @@ fn commits_since(
     let apart: Vec<CommitId> = apart.cloned().collect();
     if !apart.is_empty() {
         for seen in apart {
-            match repository.merge_base(&base, &seen)? {
-                Some(common) => base = common,
+            let Some(common) = repository.merge_base(&base, &seen)? else {
                 // Histories that were joined: the whole of both counts.
-                None => {
-                    let all = repository.history(head, None)?;
-                    return Ok(with_base(sorted(all, head)));
-                }
-            }
+                return Ok(with_base(sorted(repository.history(head, None)?, head)));
+            };
+            base = common;
         }
         commits = sorted(repository.history(head, Some(&base))?, head);
     }

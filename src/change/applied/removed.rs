@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::at_head::AtHead;
+use super::at_head::{AtHead, broken_file};
 use super::deletions::{Deletion, Gone, deletions};
 use super::evidence::{NoEvidence, Removal, RemovedBy};
 use super::range::Since;
@@ -59,7 +59,7 @@ pub(super) fn evidence<'e>(
     let mut decided: Vec<Option<Result<Removal, NoEvidence>>> = Vec::new();
     for (_, entry, path) in &stacks {
         let holds = since.head[place(path)];
-        let by_key = match at_head.blocks(path, holds)? {
+        let by_key = match at_head.check(path, holds) {
             Ok(by_key) => by_key,
             Err(why) => {
                 decided.push(Some(Err(why)));
@@ -109,8 +109,8 @@ pub(super) fn evidence<'e>(
             evidence.insert(*key, decided);
         }
     }
-    let paths = stacks.iter().map(|(key, _, path)| (*key, path));
-    block_moved(repository, &head, paths.collect(), new, &mut evidence)?;
+    let paths = stacks.iter().map(|(key, _, path)| (*key, path)).collect();
+    block_moved(repository, &head, &paths, new, &mut evidence)?;
     Ok(evidence)
 }
 
@@ -120,7 +120,7 @@ fn broken(present: Present<'_>, head: &CommitId) -> Result<Option<NoEvidence>, C
     if let Some(file) = present.project.broken.first() {
         return Ok(Some(NoEvidence::Broken(None, file.clone())));
     }
-    let broken = super::at_head::broken_file(present, head)?;
+    let broken = broken_file(present, head)?;
     Ok(broken.map(|file| NoEvidence::Broken(Some(head.clone()), file)))
 }
 
@@ -128,7 +128,7 @@ fn broken(present: Present<'_>, head: &CommitId) -> Result<Option<NoEvidence>, C
 fn block_moved(
     repository: &Repository,
     head: &CommitId,
-    paths: HashMap<&str, &StackPath>,
+    paths: &HashMap<&str, &StackPath>,
     new: &BTreeSet<ProjectPath>,
     evidence: &mut Evidence<'_>,
 ) -> Result<(), ChangeError> {

@@ -76,13 +76,11 @@ impl Program {
         // `id tree size` on each line, or that there is no such object.
         let tree = |at: usize| {
             let line = lines.get(at).copied().unwrap_or_default();
-            match line.split(' ').collect::<Vec<_>>()[..] {
-                [id, "tree", _] => Ok(id.to_owned()),
-                _ => {
-                    let asked = ["cat-file", "--batch-check"];
-                    Err(Fields::new(&[], &asked).unexpected(line.as_bytes()))
-                }
-            }
+            let [id, "tree", _] = line.split(' ').collect::<Vec<_>>()[..] else {
+                let asked = ["cat-file", "--batch-check"];
+                return Err(Fields::new(&[], &asked).unexpected(line.as_bytes()));
+            };
+            Ok(id.to_owned())
         };
         (0..commits.len()).map(tree).collect()
     }

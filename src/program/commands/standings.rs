@@ -178,7 +178,7 @@ impl Loaded {
         explains: bool,
     ) -> Result<Standings> {
         self.digest(counted)?;
-        let found = self.compare(document, &address, counted, explains)?;
+        let found = self.compare(document, address.clone(), counted, explains)?;
         if !std::mem::take(&mut self.fetches_seen) {
             return Ok(found);
         }
@@ -191,21 +191,21 @@ impl Loaded {
             // Without the commits there is no evidence, and that is said.
             console::warning(&format!("failed to fetch what was applied: {error}"));
         }
-        self.compare(document, &address, counted, explains)
+        self.compare(document, address, counted, explains)
     }
 
     /// Returns how the stacks stand, once digests have been made.
     fn compare(
         &self,
         document: &Document,
-        address: &str,
+        address: String,
         counted: Counted,
         explains: bool,
     ) -> Result<Standings> {
         let failed = "failed to compare the stacks with what is on record";
         let digests = &self.digested.as_ref().context("digests were made")?.digests;
         let standings = self.with_present(counted, |present| {
-            standings(present, digests, document, address.to_owned(), explains)
+            standings(present, digests, document, address, explains)
         });
         Ok(standings?.context(failed)?)
     }
