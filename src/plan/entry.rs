@@ -208,6 +208,8 @@ pub struct Known<'a> {
     pub mode: StackMode,
     /// Whether `--replace` names it.
     pub is_replaced: bool,
+    /// Whether it is not on record, and known to be another stack on record that was moved.
+    pub is_moved: bool,
     /// Which outputs differ from those that it was applied with, if any do: in words.
     pub outputs_differ: Option<&'a str>,
 }
@@ -299,7 +301,7 @@ impl Known<'_> {
             return Need::Settled(Action::Delete, reason);
         }
         let asked = match self.standing {
-            Some(Standing::Pending(Pending::NeverApplied)) => Asked::Create,
+            Some(Standing::Pending(Pending::NeverApplied)) if !self.is_moved => Asked::Create,
             _ => Asked::Update,
         };
         if let Some(reason) = self.replaces() {
@@ -347,7 +349,7 @@ impl Known<'_> {
     /// Returns whether anything is on record.
     fn is_on_record(&self) -> bool {
         let never = Standing::Pending(Pending::NeverApplied);
-        self.standing.is_some_and(|standing| *standing != never)
+        self.is_moved || self.standing.is_some_and(|standing| *standing != never)
     }
 
     /// Returns why anything might have to be done, according to what is on record.

@@ -31,10 +31,8 @@ pub(super) struct Filters {
     statuses: BTreeSet<Status>,
     /// Whether to fetch what is missing.
     fetches: bool,
-    /// Whether the command also shows stacks that are on record and not here.
-    shows_missing: bool,
-    /// Whether the list of stacks may name such stacks.
-    names_missing: bool,
+    /// What becomes of stacks that are on record and not here.
+    missing: Missing,
     /// Whether the command says which file makes a stack differ from what was applied.
     explains: bool,
     tags: Vec<TagFilter>,
@@ -45,6 +43,17 @@ pub(super) struct Filters {
     stacks_from: Option<NameList>,
     /// Each with Terramate's name of the flag, if that was used.
     neighbours: Vec<(Reach, Option<&'static str>)>,
+}
+
+/// What becomes of stacks that are on record and not here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// Statuses that only they have are refused.
+    Refused,
+    /// Their statuses count.
+    Shown,
+    /// Their statuses count, and a list of stacks may name them.
+    Named,
 }
 
 /// A list of stacks, as it was read.
@@ -86,8 +95,7 @@ impl Filters {
             change,
             statuses: args.status.iter().map(|word| word.status()).collect(),
             fetches: args.fetch,
-            shows_missing: false,
-            names_missing: false,
+            missing: Missing::Refused,
             explains: false,
             tags,
             no_tags,
@@ -104,14 +112,14 @@ impl Filters {
 
     /// Makes the statuses count that only stacks have that are not here.
     pub(super) fn showing_missing(mut self) -> Self {
-        self.shows_missing = true;
+        self.missing = Missing::Shown;
         self
     }
 
     /// Makes stacks count that are on record and not here, in statuses and in the list of stacks.
     pub(super) fn with_missing(mut self) -> Self {
-        self.names_missing = true;
-        self.showing_missing()
+        self.missing = Missing::Named;
+        self
     }
 
     /// Makes git tell which file makes a stack differ from what was applied, if `explains` is set.
@@ -124,7 +132,7 @@ impl Filters {
     fn check_statuses(&self) -> Result<()> {
         let mut missing = [Status::Removed, Status::Absent].into_iter();
         match missing.find(|status| self.statuses.contains(status)) {
-            Some(status) if !self.shows_missing => {
+            Some(status) if self.missing == Missing::Refused => {
                 let word = status.word();
                 let message = format!(
                     "a stack whose status is `{word}` is not here: only `orch list --status {word}` shows it"
@@ -240,7 +248,7 @@ impl Loaded {
         let globs = self.path_filters("--match", &filters.globs)?;
         let exclude = self.path_filters("--exclude", &filters.exclude)?;
         let named = match filters.stacks_from {
-            Some(list) => Some(self.named(list, filters.names_missing)?),
+            Some(list) => Some(self.named(list, filters.missing == Missing::Named)?),
             None => None,
         };
         let change = filters.change.as_ref();

@@ -21,7 +21,7 @@ const PREFIX: &str = "orch-";
 const IN_USE: &str = "in-use";
 
 /// How old a folder is, at least, that was never in use: one that was just made may be about to be.
-const NEVER_USED: Duration = Duration::from_secs(600);
+const NEVER_USED: Duration = Duration::from_mins(10);
 
 /// A folder that only its owner can look into, and that goes when this is dropped.
 pub(in crate::program::commands) struct PrivateFolder {

@@ -23,10 +23,10 @@ pub(super) struct Now {
     pub(super) loaded: Loaded,
     /// What is on record, if the project keeps a state.
     pub(super) document: Option<Document>,
-    /// What is not committed, if that is known.
-    pub(super) uncommitted: Option<Vec<UncommittedFile>>,
     /// How the stacks stand, if the plan is about any that were removed.
     pub(super) standings: Option<Standings>,
+    /// What is not committed, if that is known.
+    pub(super) uncommitted: Option<Vec<UncommittedFile>>,
     /// What has been done of the plan.
     pub(super) progress: Progress,
 }

@@ -11,7 +11,8 @@ use orch::project::stack::StackIndex;
 use super::carrying::Carrying;
 use super::check::{Now, explained};
 use super::turns::Todo;
-use crate::program::commands::plan::removals::{RemovalCode, Removals};
+use crate::program::commands::plan::removal_code::RemovalCode;
+use crate::program::commands::plan::removals::Removals;
 use crate::program::error::Result;
 
 impl Now {

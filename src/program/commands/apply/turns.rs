@@ -105,7 +105,19 @@ impl RecordOnly<'_> {
     }
 }
 
-impl Todo<'_> {
+impl<'p> Todo<'p> {
+    /// Adds a stack that was removed, unless that has been done.
+    fn add_removed(&mut self, entry: &'p PlanEntry, rest: &'p SavedStack, progress: &Progress) {
+        let destroyed = (rest.stack.clone(), OperationKey::Destroy);
+        if progress.done.contains(&destroyed) {
+            return;
+        }
+        match entry.action {
+            Action::Delete => self.removed.push(ToDestroy { entry, rest }),
+            _ => self.forgotten.push(rest.stack.clone()),
+        }
+    }
+
     /// Returns whether nothing is to be done.
     pub(super) fn is_empty(&self) -> bool {
         self.stacks.is_empty()
@@ -214,16 +226,7 @@ fn todo<'p>(
     for of_stack in &saved.stacks {
         let found = saved.plan.entry(&of_stack.stack);
         if let Some(entry) = found.filter(|entry| entry.removed.is_some()) {
-            let destroyed = (of_stack.stack.clone(), OperationKey::Destroy);
-            if !progress.done.contains(&destroyed) {
-                match entry.action {
-                    Action::Delete => todo.removed.push(ToDestroy {
-                        entry,
-                        rest: of_stack,
-                    }),
-                    _ => todo.forgotten.push(of_stack.stack.clone()),
-                }
-            }
+            todo.add_removed(entry, of_stack, progress);
             continue;
         }
         let stack = project.stacks.find(&of_stack.stack);

@@ -318,10 +318,9 @@ fn carry_out(
     begun.notes.iter().for_each(holder::show);
     let is_unlocked =
         |note: &RecordingNote| matches!(note, RecordingNote::NoLock(_) | RecordingNote::Nothing(_));
-    if begun.folder().is_some() && !begun.notes.iter().any(is_unlocked) {
-        if let Some(place) = folder.parent() {
-            sweep(place, &|_| {});
-        }
+    let is_locked = begun.folder().is_some() && !begun.notes.iter().any(is_unlocked);
+    if let Some(place) = folder.parent().filter(|_| is_locked) {
+        sweep(place, &|_| {});
     }
     let command = RunCommand::plain(vec!["plan".into()]);
     let mut output = Output::new(

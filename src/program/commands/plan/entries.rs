@@ -39,6 +39,7 @@ fn known<'a>(
         driver: subject.driver,
         mode: loaded.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,
+        is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
     }
 }
@@ -77,12 +78,18 @@ impl Decided {
         let from = subject.previous_path.as_deref().unwrap_or_default();
         let reason = |text: String| Reason::new(ReasonSource::State, text);
         match self.action {
-            Action::Adopt if subject.is_moved => Decided {
+            Action::Adopt | Action::NoOp if subject.is_moved => Decided {
                 action: Action::NoOp,
                 reason: reason(format!("moved from {from}")),
                 ..self
             },
-            Action::Update | Action::Create if subject.is_moved => Decided {
+            // Something is on record, so something is there, as far as nobody says otherwise.
+            Action::Create if subject.is_moved && self.answer.exists != Some(false) => Decided {
+                action: Action::Update,
+                reason: reason(format!("moved from {from}, and has changes")),
+                ..self
+            },
+            Action::Update if subject.is_moved => Decided {
                 reason: reason(format!("moved from {from}, and has changes")),
                 ..self
             },

@@ -34,7 +34,7 @@ impl Loaded {
         let is_unknown = |stack: StackIndex| {
             let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
             let is_applied = standings.get(&stack) == Some(&Standing::Applied);
-            !is_told && !(is_applied && drivers.entry(stack).is_some())
+            !(is_told || is_applied && drivers.entry(stack).is_some())
         };
         let stacks = self.project.stacks.iter();
         let unknown =

@@ -2,31 +2,25 @@
 //! the code of the commit that was applied to them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use orch::change::{MissingStack, RemovedBy};
-use orch::driver::{Answer, Driver, local_state, workspace_of};
+use orch::driver::Answer;
 use orch::git::CommitId;
 use orch::path::StackPath;
-use orch::plan::ask::{self, AskOptions, Question};
-use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
-use orch::plan::entry::{Action, Need, PlanEntry, PlanMode, Reason, ReasonSource, Removed};
+use orch::plan::entry::{Action, PlanEntry, PlanMode, Reason, ReasonSource, Removed};
 use orch::plan::removal::RemovedStack;
 use orch::plan::stale::{Stale, record_of};
-use orch::plan::{CannotAsk, Condition, FailedAsk, SavedStack, UnplannedRemovals};
+use orch::plan::{Condition, FailedAsk, SavedStack, UnplannedRemovals};
 use orch::printable::printable;
-use orch::project::Project;
-use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
 use orch::selection::select::Query;
 use orch::state::document::{Document, Entry};
 
 use super::PlanRequest;
 use super::ask::AskedTools;
-use super::commits::Commits;
-use super::subjects::{OnRecord, tools_on_path};
-use crate::program::commands::{Loaded, host_environment};
+use super::subjects::OnRecord;
+use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -43,7 +37,7 @@ pub(in crate::program::commands) struct Removal<'d> {
     /// Why nothing may be done with it, and the way out.
     pub(in crate::program::commands) blocked: Option<Blocked>,
     /// What is done, once that is known.
-    decided: Option<Decided>,
+    pub(super) decided: Option<Decided>,
 }
 
 /// Why nothing may be done with a stack that is not in the tree.
@@ -53,12 +47,12 @@ pub(in crate::program::commands) struct Blocked {
 }
 
 /// What is done with a stack that was removed.
-struct Decided {
-    action: Action,
-    reason: Reason,
+pub(super) struct Decided {
+    pub(super) action: Action,
+    pub(super) reason: Reason,
     /// What its tool has answered, if it was asked.
-    answer: Option<Answer>,
-    driver: String,
+    pub(super) answer: Option<Answer>,
+    pub(super) driver: String,
 }
 
 /// The stacks on record that a plan removes.
@@ -71,25 +65,8 @@ pub(in crate::program::commands) struct Removals<'d> {
     /// same places.
     pub(super) moved: BTreeMap<StackIndex, String>,
     /// The stacks whose tools could not be asked, with why.
-    failed: BTreeMap<StackPath, String>,
+    pub(super) failed: BTreeMap<StackPath, String>,
 }
-
-/// A stack whose code is at hand.
-pub(in crate::program::commands) struct RemovalCode<'e, 'p> {
-    /// The position of the stack among the removals.
-    pub(in crate::program::commands) removal: usize,
-    /// The stack in the code.
-    pub(in crate::program::commands) stack: StackIndex,
-    pub(in crate::program::commands) driver: Driver<'p>,
-    /// Where the block of its driver says that its state is.
-    pub(in crate::program::commands) backend: Option<String>,
-    project: &'p Project,
-    environments: &'e Environments<'p>,
-    need: Need,
-}
-
-/// The environments of the projects of commits.
-pub(in crate::program::commands) type CommitEnvironments<'p> = BTreeMap<CommitId, Environments<'p>>;
 
 impl<'d> Removal<'d> {
     /// Returns what is known of a stack on record.
@@ -120,7 +97,7 @@ impl<'d> Removal<'d> {
         }
     }
 
-    fn known(&self) -> RemovedStack<'_> {
+    pub(super) fn known(&self) -> RemovedStack<'_> {
         RemovedStack {
             entry: self.entry,
             removed: &self.removed,
@@ -149,7 +126,7 @@ impl<'d> Removal<'d> {
     }
 
     /// Returns whether its code is needed.
-    fn needs_code(&self) -> bool {
+    pub(super) fn needs_code(&self) -> bool {
         self.blocked.is_none() && self.decided.is_none()
     }
 
@@ -159,9 +136,6 @@ impl<'d> Removal<'d> {
         decided.map(|decided| decided.action)
     }
 }
-
-/// Brings the ways out of what keeps the code of stacks from being used.
-const BRING_BACK: &str = "bring its directory back, run `orch destroy` there, and delete it again";
 
 impl Loaded {
     /// Returns the stacks on record that a plan is about and that are not in the tree.
@@ -252,165 +226,6 @@ impl<'d> Removals<'d> {
     /// Returns the stack that is on record under a key.
     pub(super) fn of_key(&mut self, key: &str) -> Option<&mut Removal<'d>> {
         self.all.iter_mut().find(|it| it.path.as_str() == key)
-    }
-
-    /// Checks out the commits that are needed.
-    pub(in crate::program::commands) fn check_out(
-        &self,
-        loaded: &Loaded,
-        commits: &mut Commits,
-    ) -> Result<()> {
-        let needed = self.all.iter().filter(|removal| removal.needs_code());
-        let seen = needed.filter_map(|removal| removal.seen.clone());
-        commits.check_out(loaded, seen.collect::<BTreeSet<CommitId>>())
-    }
-
-    /// Returns the environments of the projects that were checked out.
-    pub(in crate::program::commands) fn environments<'c>(
-        &self,
-        commits: &'c Commits,
-    ) -> CommitEnvironments<'c> {
-        let seen = self.all.iter().filter(|removal| removal.needs_code());
-        let seen = seen.filter_map(|removal| removal.seen.as_ref());
-        let environment = |seen: &CommitId| {
-            let code = commits.code(seen).ok()?;
-            let environments = Environments::new(&code.project, host_environment());
-            Some((seen.clone(), environments))
-        };
-        seen.filter_map(environment).collect()
-    }
-
-    /// Returns the code of the stacks that were removed; blocks those whose code cannot be used.
-    pub(in crate::program::commands) fn codes<'e, 'p>(
-        &mut self,
-        loaded: &'p Loaded,
-        document: Option<&Document>,
-        commits: &'p Commits,
-        environments: &'e CommitEnvironments<'p>,
-        extra: &[OsString],
-    ) -> Vec<RemovalCode<'e, 'p>> {
-        let on_path = tools_on_path();
-        let root = &loaded.project.root;
-        // Others may read their states, which are the tree's.
-        let entries = document.into_iter().flat_map(|it| it.stacks.values());
-        let backends = entries.filter_map(|entry| entry.backend.as_deref());
-        let backends: BTreeSet<&str> = backends.filter(|it| local_state(it).is_some()).collect();
-        for code in environments.keys().filter_map(|it| commits.code(it).ok()) {
-            for backend in &backends {
-                // The states of those that are destroyed have to be there, as is checked below.
-                _ = code.link_local_state(root, backend);
-            }
-        }
-        let mut codes = Vec::new();
-        for (position, removal) in self.all.iter_mut().enumerate() {
-            let seen = removal.seen.clone().filter(|_| removal.needs_code());
-            let Some(seen) = seen else { continue };
-            let found = || -> std::result::Result<RemovalCode<'e, 'p>, String> {
-                let code = commits.code(&seen)?;
-                let words = |no: orch::plan::commit_code::NoCode| no.to_string();
-                let stack = code.stack(&removal.path, removal.entry).map_err(words)?;
-                let recorded = removal.entry.driver.as_deref();
-                let driver = code.driver(stack, recorded, on_path).map_err(words)?;
-                let need = removal.known().need(&driver)?;
-                let environments = &environments[&seen];
-                if let Some(backend) = &removal.entry.backend {
-                    code.link_local_state(root, backend).map_err(words)?;
-                }
-                let namespaces = environments.namespaces().of_stack(stack);
-                let backend = driver.backend(&namespaces);
-                let backend = backend.map_err(|found| {
-                    let first = found.into_iter().next();
-                    first.map_or_else(String::new, |it| it.message)
-                })?;
-                let code = RemovalCode {
-                    removal: position,
-                    stack,
-                    driver,
-                    backend,
-                    project: &code.project,
-                    environments,
-                    need,
-                };
-                code.check(loaded, removal, extra)?;
-                Ok(code)
-            };
-            match found() {
-                Ok(code) => codes.push(code),
-                Err(why) => removal.block(why, BRING_BACK),
-            }
-        }
-        codes
-    }
-
-    /// Decides what needs no answer, and returns the questions whose answers decide the rest.
-    pub(super) fn questions<'p>(
-        &mut self,
-        codes: &[RemovalCode<'_, 'p>],
-    ) -> Vec<(Question<'p>, Option<String>)> {
-        let mut questions = Vec::new();
-        for (position, code) in codes.iter().enumerate() {
-            match &code.need {
-                Need::Ask(kind, asked) => questions.push((
-                    Question {
-                        stack: PlanStack::Removed(position),
-                        driver: code.driver,
-                        kind: *kind,
-                        asked: *asked,
-                    },
-                    code.backend.clone(),
-                )),
-                Need::Settled(action, reason) => {
-                    self.all[code.removal].decided = Some(Decided {
-                        action: *action,
-                        reason: reason.clone(),
-                        answer: None,
-                        driver: code.driver.name.to_owned(),
-                    });
-                }
-            }
-        }
-        questions
-    }
-
-    /// Decides what is done according to the answers.
-    pub(super) fn decide(
-        &mut self,
-        codes: &[RemovalCode<'_, '_>],
-        answers: &BTreeMap<StackPath, std::result::Result<Answer, String>>,
-    ) {
-        for code in codes {
-            let removal = &mut self.all[code.removal];
-            if removal.decided.is_some() {
-                continue;
-            }
-            let answered = match answers.get(&removal.path) {
-                Some(Ok(answer)) => Ok(answer),
-                Some(Err(why)) => Err(why.clone()),
-                None => Err("its tool was not asked".to_owned()),
-            };
-            let decided = answered.and_then(|answer| {
-                let decided = removal.known().decide(&code.driver, answer);
-                let (action, reason) = decided.map_err(|problem| problem.to_string())?;
-                Ok((action, reason, answer.clone()))
-            });
-            match decided {
-                Ok((action, reason, answer)) => {
-                    if let (Some(recorded), Some(now)) = (&removal.entry.backend, &answer.backend)
-                        && recorded != now
-                    {
-                        let why = "another backend than recorded";
-                        removal.block(why, BRING_BACK);
-                    }
-                    removal.decided = Some(Decided {
-                        action,
-                        reason,
-                        answer: Some(answer),
-                        driver: code.driver.name.to_owned(),
-                    });
-                }
-                Err(why) => _ = self.failed.insert(removal.path.clone(), why),
-            }
-        }
     }
 
     /// Returns what is done with the stacks, by key; what is not decided yet goes.
@@ -518,61 +333,5 @@ impl<'d> Removals<'d> {
             changes: answer.and_then(|answer| answer.changes.clone()),
             plan,
         })
-    }
-}
-
-impl<'p> RemovalCode<'_, 'p> {
-    /// Returns the code as commands need it.
-    pub(in crate::program::commands) fn code<'a>(
-        &'a self,
-        removal: &Removal<'a>,
-    ) -> RemovedCode<'a, 'p> {
-        let backend = removal.entry.backend.as_deref();
-        RemovedCode {
-            code: Code {
-                project: self.project,
-                environments: self.environments,
-            },
-            stack: self.stack,
-            workspace: backend.and_then(workspace_of),
-        }
-    }
-
-    /// Checks that the commands of the stack can be made.
-    fn check(
-        &self,
-        loaded: &'p Loaded,
-        removal: &Removal<'_>,
-        extra: &[OsString],
-    ) -> std::result::Result<(), String> {
-        let Need::Ask(kind, asked) = self.need else {
-            return Ok(());
-        };
-        let environments = Environments::new(&loaded.project, host_environment());
-        let removed = [self.code(removal)];
-        let codes = Codes {
-            tree: Code {
-                project: &loaded.project,
-                environments: &environments,
-            },
-            removed: &removed,
-        };
-        let question = Question {
-            stack: PlanStack::Removed(0),
-            driver: self.driver,
-            kind,
-            asked,
-        };
-        let options = AskOptions {
-            run: "",
-            folder: &std::env::temp_dir(),
-            init: false,
-            extra,
-            jobs: std::num::NonZeroUsize::MIN,
-        };
-        match ask::check(codes, &question, &options) {
-            Err(CannotAsk::Removed(_, why)) => Err(why),
-            Ok(()) | Err(_) => Ok(()),
-        }
     }
 }

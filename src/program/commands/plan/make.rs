@@ -1,0 +1,263 @@
+//! Making a plan: what is on record is compared with the tree, the tools are asked, and their answers become entries
+//! in one order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use orch::plan::code::RemovedCode;
+use orch::plan::entry::PlanMode;
+use orch::plan::{Plan, PlannedOrder, SavedPlan, conditions};
+use orch::project::stack::StackIndex;
+use orch::record::journal::arguments;
+use orch::selection::select::Query;
+use orch::state::document::Document;
+
+use super::ask::{self, AskedTools, RemovedQuestions};
+use super::commits::Commits;
+use super::entries;
+use super::removals::Removals;
+use super::subjects::{OnRecord, Subjects};
+use super::{PlanRequest, Planned};
+use crate::program::commands::state::held::follow_all;
+use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// Makes a plan; breaks with the exit status if that is not possible.
+pub(in crate::program::commands) fn planned(
+    chdir: &[PathBuf],
+    request: &PlanRequest<'_>,
+) -> Result<ControlFlow<ExitStatus, Planned>> {
+    request.planning.check_extra()?;
+    let filters = Filters::new(chdir, request.select)?.with_missing();
+    let reads = Reads::for_selection(request.select)
+        .with_listing()
+        .with_status(ReadStatus::Exact);
+    let mut loaded = Loaded::new(chdir, request.document, reads)?;
+    if let Some(status) = loaded.check(filters.change())? {
+        return Ok(ControlFlow::Break(status));
+    }
+    let query = loaded.query(filters)?;
+    let selection = loaded.select_silently(&query);
+    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
+    let replaced = loaded.named_by(request.replace)?;
+    let recorded = loaded.on_record()?;
+    if let Some(status) = loaded.report()? {
+        return Ok(ControlFlow::Break(status));
+    }
+    loaded.sweep_checkouts();
+    let mut removals = loaded.removals(request, &query, recorded.as_ref())?;
+    if removals.all.is_empty() {
+        loaded.note_if_empty(&query, &selection);
+    }
+    if let Some(disabled) = request.guard
+        && !loaded.is_safe(disabled)
+    {
+        return Ok(ControlFlow::Break(ExitStatus::Refused));
+    }
+    let head = loaded.head().map(|head| head.to_string());
+    if request.is_kept {
+        loaded.digest_grounds()?;
+    }
+    if request.guard.is_none() && request.is_kept && loaded.grounds.is_none() {
+        console::warning(
+            "outside of git, nothing will tell whether the plan still holds: `orch apply FILE` will refuse it",
+        );
+    }
+    let allows = request.planning.allow_rollback;
+    let mut subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
+    if let Some(status) = loaded.add_backends(&mut subjects) {
+        return Ok(ControlFlow::Break(status));
+    }
+    let mut commits = Commits::default();
+    let planning = Planning {
+        request,
+        query: &query,
+        recorded: recorded.as_ref(),
+        commits: &mut commits,
+    };
+    let (plan, asked) = match loaded.plan(planning, &mut subjects, &mut removals, head)? {
+        Ok(planned) => planned,
+        Err(status) => return Ok(ControlFlow::Break(status)),
+    };
+    removals.warn();
+    let document = recorded.as_ref().map(|recorded| &recorded.document);
+    let left_behind = match plan.mode {
+        PlanMode::Destroy => loaded.left_behind(&plan, document),
+        PlanMode::Normal | PlanMode::RefreshOnly => Vec::new(),
+    };
+    let mut saved = SavedPlan::new(plan, Vec::new());
+    let mut plans = Vec::new();
+    if request.is_kept {
+        saved.extra = arguments(&request.planning.extra);
+        let amended = loaded.amended(document, &removals.moved);
+        let document = amended.as_ref().or(document);
+        let recorded = recorded.as_ref().map(|it| &it.standings);
+        let recorded = document.zip(recorded);
+        plans = loaded.rest(&mut saved, &subjects, &removals, recorded, &asked);
+    }
+    Ok(ControlFlow::Continue(Planned {
+        loaded,
+        saved,
+        plans,
+        left_behind,
+        asked,
+        commits,
+    }))
+}
+
+/// What a plan is made of.
+struct Planning<'a, 'd> {
+    request: &'a PlanRequest<'a>,
+    query: &'a Query,
+    recorded: Option<&'d OnRecord>,
+    commits: &'a mut Commits,
+}
+
+impl Loaded {
+    /// Asks the tools and returns the plan; the exit status if that was not possible.
+    fn plan<'d>(
+        &self,
+        planning: Planning<'_, 'd>,
+        subjects: &mut Subjects<'_>,
+        removals: &mut Removals<'d>,
+        head: Option<String>,
+    ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
+        let Planning {
+            request,
+            query,
+            recorded,
+            commits,
+        } = planning;
+        let on_record = recorded.map(|recorded| self.entries_of(&recorded.document));
+        let on_record = on_record.unwrap_or_default();
+        let read = match self.read_first(request, query, subjects, recorded, &on_record)? {
+            Ok(read) => read,
+            Err(status) => return Ok(Err(status)),
+        };
+        // Where drivers name the places of their states, these tell before anybody is asked.
+        let places = self.places(subjects, &on_record, &read);
+        subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        let nothing = RemovedQuestions::default();
+        let asked = match ask::ask(self, request.planning, query, &needs, nothing, read)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        drop(needs);
+        let document = recorded.map(|recorded| &recorded.document);
+        let places = self.places(subjects, &on_record, &asked);
+        let moves = self.moved_by_backend(&places, &on_record, recorded);
+        subjects.follow(&moves);
+        removals.follow(&moves);
+        if let Some(OnRecord {
+            document,
+            standings,
+        }) = recorded
+        {
+            self.block_by_backends(removals, &places, document, standings);
+        }
+        let asked = match self.ask_removed(request, query, removals, document, commits, asked)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        if let Some(OnRecord {
+            document,
+            standings,
+        }) = recorded
+        {
+            self.block_by_backends(removals, &places, document, standings);
+        }
+        let amended = self.amended(document, &moves);
+        let document = amended.as_ref().or(document);
+        if let Some(document) = document {
+            subjects.block_taken(&self.project.stacks, document);
+        }
+        let subjects = &*subjects;
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        let mut blocked = self.blocked_by_backends(subjects, &places);
+        let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+        blocked.extend(settled.block_without_destroy(subjects));
+        let planned = settled.actions();
+        let planned = planned.filter(|(stack, _)| !blocked.contains_key(stack));
+        self.keep_what_is_used(removals, document, &planned.collect());
+        let working: BTreeSet<StackIndex> = settled.working();
+        let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
+        let after = match request.options.mode {
+            PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
+            PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
+        };
+        let (actions, gone) = (settled.actions(), removals.actions());
+        let order = PlannedOrder::new(&self.project, &self.graph, document, actions, &gone);
+        let (mut entries, mut failed) = settled.entries(&self.project, after);
+        entries::add_known(subjects, &blocked, &self.project, &mut entries);
+        removals.add_to(&mut entries, &mut failed);
+        for failed in &failed {
+            asked.show_output(&failed.stack, &failed.why)?;
+        }
+        let plan = Plan {
+            id: asked.id.clone(),
+            mode: request.options.mode,
+            options: request.requested(),
+            commit: head,
+            state: recorded.map(|recorded| recorded.standings.base.clone()),
+            entries,
+            operations: order.operations(&self.project),
+            relaxed: order.relaxed,
+            failed,
+            without_driver: subjects.without_driver,
+            removals: removals.unplanned,
+        };
+        Ok(Ok((plan, asked)))
+    }
+
+    /// Returns the document in which the entries of stacks have followed them that were found elsewhere: from the
+    /// stack to its key. None if there are none.
+    fn amended(
+        &self,
+        document: Option<&Document>,
+        moves: &BTreeMap<StackIndex, String>,
+    ) -> Option<Document> {
+        let mut document = document.filter(|_| !moves.is_empty())?.clone();
+        let stacks = &self.project.stacks;
+        let moves = moves.iter();
+        let moves = moves.map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
+        follow_all(stacks, &moves.collect::<Vec<_>>(), &mut document);
+        Some(document)
+    }
+
+    /// Asks the tools of stacks that were removed, in the code of their commits; the exit status if that was
+    /// not possible.
+    fn ask_removed(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        removals: &mut Removals<'_>,
+        document: Option<&Document>,
+        commits: &mut Commits,
+        asked: AskedTools,
+    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+        removals.check_out(self, commits)?;
+        let commits = &*commits;
+        let environments = removals.environments(commits);
+        let extra = &request.planning.extra;
+        let codes = removals.codes(self, document, commits, &environments, extra);
+        let questions = removals.questions(&codes);
+        let of_commands: Vec<RemovedCode<'_, '_>> = codes
+            .iter()
+            .map(|code| code.code(&removals.all[code.removal]))
+            .collect();
+        let removed = RemovedQuestions {
+            codes: &of_commands,
+            questions,
+        };
+        let asked = match ask::ask(self, request.planning, query, &[], removed, asked)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        removals.decide(&codes, &asked.answers);
+        Ok(Ok(asked))
+    }
+}
