@@ -68,8 +68,7 @@ impl Filters {
     /// anything else: its writer may take a while, and the project is to be read after that.
     pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
         if args.fetch && !args.changed && args.status.is_empty() {
-            let message =
-                "`--fetch` has no effect without `--changed` or `--status`; add one of them";
+            let message = "`--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`";
             return Err(ProgramError::usage(message));
         }
         Filters::of_run(chdir, args)

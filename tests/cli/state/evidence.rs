@@ -453,7 +453,7 @@ fn a_commit_that_was_never_fetched_is_fetched_if_the_user_says_so() {
     );
     assert_snapshot!(clone.orch("list --fetch"), @"
     [stderr]
-    error: `--fetch` has no effect without `--changed` or `--status`; add one of them
+    error: `--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`
     [exit status 64]
     ");
 }

@@ -132,7 +132,7 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
     ");
     assert_snapshot!(project.orch("list --fetch"), @"
     [stderr]
-    error: `--fetch` has no effect without `--changed` or `--status`; add one of them
+    error: `--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`
     [exit status 64]
     ");
 }
