@@ -129,10 +129,10 @@ fn model(history: &History, seen: usize, directory: usize) -> (BTreeSet<usize>, 
     let all = ancestors(&history.parents, tip);
     let earlier = ancestors(&history.parents, seen);
     let deleting = all.difference(&earlier).copied().filter(|&commit| {
-        // Against each of its parents, of which a commit that is no merge has one.
+        // Against each of its parents.
         let parents = &history.parents[commit];
         let mut before = parents.iter().map(|&parent| history.snapshots[parent]);
-        parents.len() == 1
+        !parents.is_empty()
             && !may_hold(history, commit, directory)
             && before.all(|before| before[directory] == Holds::Wanted)
     });

@@ -38,8 +38,8 @@ pub struct Gone {
 /// Which commit deletes what a directory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// This commit, which is no merge, does, and no later one has it again: the first such commit in the
-    /// range.
+    /// This commit does, against each of its parents, and no later one has it again: the first such commit
+    /// in the range.
     By(usize),
     /// The first of these does, but the second, a later one, has it again.
     Undone(usize, usize),
@@ -70,13 +70,12 @@ pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
     let may_hold = |commit: &RangeCommit, gone: &Gone| {
         matches!(commit.holds[gone.directory], Holds::Wanted | Holds::Unknown)
     };
-    // A merge that lacks what one side lacks only brings that in, and one that lacks what all sides have
-    // looks like an accident.
-    let deletes = |commit: &RangeCommit, gone: &Gone| match commit.parents[..] {
-        [parent] => {
-            !may_hold(commit, gone) && commits[parent].holds[gone.directory] == Holds::Wanted
-        }
-        _ => false,
+    // A merge that lacks what one side lacks only brings that in, or loses what the other side has. One that
+    // lacks what all sides have deletes it: no conflict leads there.
+    let deletes = |commit: &RangeCommit, gone: &Gone| {
+        let mut before = commit.parents.iter();
+        let had = |parent: &usize| commits[*parent].holds[gone.directory] == Holds::Wanted;
+        !commit.parents.is_empty() && !may_hold(commit, gone) && before.all(had)
     };
     // For each commit, a later one that has it again, for each of the directories that are gone.
     let mut again: Vec<Option<Box<[Option<usize>]>>> = vec![None; commits.len()];

@@ -18,7 +18,7 @@ pub struct Removal {
 /// What removed a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemovedBy {
-    /// This commit, which is no merge, deletes its block.
+    /// This commit deletes its block, against each of its parents.
     Commit(CommitId),
     /// Its directory is still there, but `for_each` no longer has its key at HEAD.
     Key,
@@ -72,7 +72,7 @@ pub enum NoEvidence {
     NotInSeen(CommitId),
     /// The first commit deleted it, and the second has it again.
     CameBack(CommitId, CommitId),
-    /// No commit since this one deletes it, other than a merge.
+    /// No commit since this one deletes it against each of its parents.
     NeverDeleted(CommitId),
     /// `for_each` has no value at this commit, or one that depends on the environment.
     UnknownKeys(CommitId),

@@ -264,7 +264,7 @@ fn a_squash_and_a_rebase_are_found_on_the_default_branch() {
 }
 
 #[test]
-fn a_merge_that_loses_a_stack_removes_nothing() {
+fn a_merge_that_deletes_what_both_sides_have_is_evidence() {
     let repository = adopted("a\nb");
     repository.git("checkout -q -b other");
     commit(&repository, "other");
@@ -272,10 +272,12 @@ fn a_merge_that_loses_a_stack_removes_nothing() {
     commit(&repository, "main");
     repository.git("merge -q --no-ff --no-commit other");
     repository.git("rm -q -r a");
-    commit(&repository, "evil");
-    // Neither of its parents has deleted it.
-    assert_eq!(evidence(&repository), "/a absent never-deleted");
+    commit(&repository, "merge");
+    assert_eq!(evidence(&repository), "/a removed in `merge`");
+}
 
+#[test]
+fn a_merge_that_loses_a_stack_removes_nothing() {
     let repository = adopted("b");
     repository.git("checkout -q -b old");
     commit(&repository, "old");

@@ -31,7 +31,7 @@ pub(in crate::program::commands) fn planned(
     request: &PlanRequest<'_>,
 ) -> Result<ControlFlow<ExitStatus, Planned>> {
     request.planning.check_extra()?;
-    let filters = Filters::new(chdir, request.select)?.with_missing();
+    let filters = Filters::of_run(chdir, request.select)?.with_missing();
     let reads = Reads::for_selection(request.select)
         .with_listing()
         .with_status(ReadStatus::Exact);
