@@ -173,7 +173,7 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
     assert!(sandbox.path("/asked-a").exists());
     std::fs::rename(sandbox.path("/b"), sandbox.path("/c")).unwrap();
     let output = sandbox.orch("plan");
-    let told = "note: stack `/b` is on record and not in the tree";
+    let told = "warning: `/b` is on record and not in the tree, and is not destroyed: its deletion is not committed";
     assert!(output.stderr.contains(told), "{output:?}");
     std::fs::rename(sandbox.path("/c"), sandbox.path("/b")).unwrap();
     sandbox.write("/a/more", "");
