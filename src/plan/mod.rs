@@ -16,6 +16,7 @@ mod planned;
 pub mod removal;
 mod saved;
 pub mod stale;
+pub mod ties;
 pub mod upstream;
 
 pub use self::begin::{DriverRun, Purpose, begin};

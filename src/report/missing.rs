@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::document::{FORMAT, ProblemsJson};
 use super::state::{columns, entry_lines};
 use crate::change::{MissingStack, RemovedBy};
+use crate::plan::entry::Action;
 use crate::printable::printable;
 use crate::project::{Problems, Project};
 use crate::state::document::Entry;
@@ -84,31 +85,122 @@ pub fn missing_text(stack: &MissingStack) -> String {
     }
 }
 
-/// Writes what is on record of stacks that are not here, and what git proves about each.
+/// What a plan over all stacks would do with a stack that is not here, as far as the record tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreseen {
+    /// What is done with it: it is destroyed, only taken off the record, or nothing is done.
+    pub action: Action,
+    /// Why nothing is done although it was removed, and the way out.
+    pub blocked: Option<(String, String)>,
+    /// If it is destroyed: this stack, and all others that are destroyed and that ran after it or that it ran
+    /// after, in the order of their destruction.
+    pub order: Vec<String>,
+    /// The stacks that stay and ran after it.
+    pub users: Vec<String>,
+}
+
+impl Default for Foreseen {
+    fn default() -> Self {
+        Foreseen {
+            action: Action::NoOp,
+            blocked: None,
+            order: Vec::new(),
+            users: Vec::new(),
+        }
+    }
+}
+
+/// A stack that is on record and not here.
+#[derive(Debug)]
+pub struct MissingStory<'a> {
+    /// Its key on record.
+    pub path: &'a str,
+    /// What is on record.
+    pub entry: &'a Entry,
+    /// What git proves.
+    pub stack: &'a MissingStack,
+    /// What becomes of it.
+    pub foreseen: Foreseen,
+}
+
+/// How many stacks are named that are destroyed before a stack, after it, or use it; JSON has all.
+const MAX_NAMED: usize = 10;
+
+/// Writes what is on record of stacks that are not here, what git proves about each, and what becomes of it.
 ///
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_missing(
-    out: &mut impl Write,
-    stacks: &[(&str, &Entry, &MissingStack)],
-) -> io::Result<()> {
-    for (number, (key, entry, stack)) in stacks.iter().enumerate() {
+pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::Result<()> {
+    for (number, story) in stories.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
-        let mut lines = entry_lines(key, entry);
-        lines.push([
-            "status".to_owned(),
-            printable(&missing_text(stack)).into_owned(),
-        ]);
-        if let Err(why) = &stack.evidence {
-            let way_out = printable(&why.way_out()).into_owned();
-            lines.push(["way out".to_owned(), way_out]);
+        let mut lines = entry_lines(story.path, story.entry);
+        let mut line = |label: &str, text: &str| {
+            lines.push([label.to_owned(), printable(text).into_owned()]);
+        };
+        line("status", &missing_text(story.stack));
+        if let Err(why) = &story.stack.evidence {
+            line("way out", &why.way_out());
+        }
+        let Foreseen {
+            action,
+            blocked,
+            order,
+            users,
+        } = &story.foreseen;
+        if let Some((why, way_out)) = blocked {
+            line("blocked", why);
+            line("way out", way_out);
+        }
+        if *action == Action::Forget {
+            line("plan", "taken off the record; nothing is destroyed");
+        }
+        for (number, text) in order_texts(order, story.path).iter().enumerate() {
+            line(if number == 0 { "plan" } else { "" }, text);
+        }
+        for (number, user) in users.iter().take(MAX_NAMED).enumerate() {
+            let label = if number == 0 { "used by" } else { "" };
+            line(label, &format!("{user}, which stays"));
+        }
+        if let Some(more @ 1..) = users.len().checked_sub(MAX_NAMED) {
+            line("", &format!("{more} more, listed by --format json"));
         }
         columns(out, &lines)?;
     }
     Ok(())
+}
+
+/// Returns in which order stacks are destroyed, of which this is one: a line for each of those around it.
+fn order_texts(order: &[String], this: &str) -> Vec<String> {
+    let Some(place) = order.iter().position(|path| path == this) else {
+        return Vec::new();
+    };
+    if order.len() == 1 {
+        return vec!["destroyed".to_owned()];
+    }
+    let first = place.saturating_sub(MAX_NAMED);
+    let end = order.len().min(place + 1 + MAX_NAMED);
+    let mut texts = Vec::new();
+    if first > 0 {
+        texts.push(format!(
+            "destroyed after {first} more, listed by --format json"
+        ));
+    }
+    for (number, path) in order.iter().enumerate().take(end).skip(first) {
+        let when = if number == 0 {
+            "destroyed first"
+        } else {
+            "then"
+        };
+        let what = if number == place { "this stack" } else { path };
+        texts.push(format!("{when}: {what}"));
+    }
+    if let Some(more @ 1..) = order.len().checked_sub(end) {
+        texts.push(format!("then: {more} more, listed by --format json"));
+    }
+    texts
 }
 
 /// Writes the same as JSON.
@@ -120,13 +212,22 @@ pub fn write_missing_json(
     out: &mut impl Write,
     project: &Project,
     problems: &Problems,
-    stacks: &[(&str, &Entry, &MissingStack)],
+    stories: &[MissingStory<'_>],
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct RecordedJson<'a> {
         #[serde(flatten)]
         stack: MissingJson<'a>,
         entry: &'a Entry,
+        actions: [&'static str; 1],
+        blocked: Option<BlockedJson<'a>>,
+        order: &'a [String],
+        used_by: &'a [String],
+    }
+    #[derive(Serialize)]
+    struct BlockedJson<'a> {
+        detail: &'a str,
+        way_out: &'a str,
     }
     #[derive(Serialize)]
     struct DocumentJson<'a> {
@@ -136,9 +237,17 @@ pub fn write_missing_json(
         #[serde(flatten)]
         problems: ProblemsJson<'a>,
     }
-    let missing = stacks.iter().map(|(key, entry, stack)| RecordedJson {
-        stack: MissingJson::new(key, stack),
-        entry,
+    let missing = stories.iter().map(|story| {
+        let foreseen = &story.foreseen;
+        let blocked = foreseen.blocked.as_ref();
+        RecordedJson {
+            stack: MissingJson::new(story.path, story.stack),
+            entry: story.entry,
+            actions: [foreseen.action.word()],
+            blocked: blocked.map(|(detail, way_out)| BlockedJson { detail, way_out }),
+            order: &foreseen.order,
+            used_by: &foreseen.users,
+        }
     });
     let document = DocumentJson {
         format: FORMAT,

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use orch::change::{Counted, MissingStack};
 use orch::path::{KeyFilter, StackPath};
-use orch::report::{write_missing, write_missing_json};
+use orch::report::{MissingStory, write_missing, write_missing_json};
 use orch::state::document::Entry;
 
 use super::Loaded;
@@ -64,14 +64,24 @@ impl Loaded {
         if missing.is_empty() {
             return Ok(None);
         }
+        let keys: Vec<&str> = missing.iter().map(|(key, ..)| *key).collect();
+        let foreseen = self.foreseen(&document, &standings, &keys);
+        let stories = missing.into_iter().zip(foreseen);
+        let stories = stories.map(|((path, entry, stack), foreseen)| MissingStory {
+            path,
+            entry,
+            stack,
+            foreseen,
+        });
+        let stories: Vec<MissingStory<'_>> = stories.collect();
         if let Some(status) = self.report()? {
             return Ok(Some(status));
         }
         let mut out = console::stdout();
         match format {
-            Format::Text => write_missing(&mut out, &missing)?,
+            Format::Text => write_missing(&mut out, &stories)?,
             Format::Json => {
-                write_missing_json(&mut out, &self.project, &self.problems, &missing)?;
+                write_missing_json(&mut out, &self.project, &self.problems, &stories)?;
             }
         }
         out.flush()?;

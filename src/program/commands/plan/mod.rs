@@ -4,6 +4,7 @@ mod ahead;
 pub(super) mod ask;
 pub(super) mod commits;
 mod entries;
+mod foreseen;
 mod grounds;
 mod kept;
 pub(super) mod left_behind;

@@ -1,0 +1,120 @@
+//! What a stack that is to be destroyed is tied to on record.
+
+use super::left_behind::Fate;
+use super::order::Recorded;
+use crate::selection::graph::Precedence;
+
+/// What ran after what on record, in both directions.
+#[derive(Debug)]
+pub struct Ties {
+    n_stacks: usize,
+    users: Precedence,
+    used: Precedence,
+}
+
+impl Ties {
+    /// Returns what ran after what, without what newer declarations contradict.
+    pub fn new(recorded: &Recorded) -> Self {
+        let users = recorded.precedence();
+        Ties {
+            n_stacks: recorded.n_stacks,
+            used: users.reversed(),
+            users,
+        }
+    }
+
+    /// Returns which stacks ran after a stack, or it after them, and the stack itself: for each stack,
+    /// numbered as on record, whether it is one of these.
+    pub fn with(&self, stack: usize) -> Vec<bool> {
+        let users = self.users.reached(std::iter::once(stack));
+        let used = self.used.reached(std::iter::once(stack));
+        let both = users.into_iter().zip(used).take(self.n_stacks);
+        both.map(|(is_user, is_used)| is_user || is_used).collect()
+    }
+
+    /// Returns the stacks that stay and ran after a stack, by number. Between the two there are only stacks
+    /// that neither go nor stay.
+    pub fn staying_users(&self, stack: usize, fate: impl Fn(usize) -> Fate) -> Vec<usize> {
+        let mut staying = Vec::new();
+        let mut is_seen = vec![false; self.users.n_nodes()];
+        is_seen[stack] = true;
+        let mut open = vec![stack];
+        while let Some(node) = open.pop() {
+            for user in self.users.successors(node) {
+                let user = user.node as usize;
+                if std::mem::replace(&mut is_seen[user], true) {
+                    continue;
+                }
+                let is_stack = user < self.n_stacks;
+                match is_stack.then(|| fate(user)) {
+                    Some(Fate::Goes) => {}
+                    Some(Fate::Stays) => staying.push(user),
+                    Some(Fate::Nothing) | None => open.push(user),
+                }
+            }
+        }
+        staying.sort_unstable();
+        staying
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::order::RecordedEdge;
+
+    /// Returns the ties of stacks, given what came before what. There is one node more: a group.
+    fn ties(n_stacks: usize, edges: &[(u32, u32)]) -> Ties {
+        let edges = edges.iter().map(|&(earlier, later)| RecordedEdge {
+            earlier,
+            later,
+            serial: None,
+        });
+        Ties::new(&Recorded {
+            n_stacks,
+            n_nodes: n_stacks + 1,
+            edges: edges.collect(),
+        })
+    }
+
+    #[test]
+    fn a_stack_is_tied_to_what_it_ran_after_and_what_ran_after_it() {
+        for (edges, stack, expected) in [
+            (&[(0, 1), (1, 2)][..], 1, &[0, 1, 2][..]),
+            (&[(0, 1), (1, 2)], 0, &[0, 1, 2]),
+            // Two that ran after the same are not tied to each other.
+            (&[(0, 1), (0, 2)], 1, &[0, 1]),
+            (&[(0, 1), (0, 2)], 0, &[0, 1, 2]),
+            // Through a group, which is no stack.
+            (&[(0, 4), (4, 2)], 0, &[0, 2]),
+            (&[], 3, &[3]),
+        ] {
+            let with = ties(4, edges).with(stack).into_iter().enumerate();
+            let with: Vec<usize> = with.filter_map(|(it, is)| is.then_some(it)).collect();
+            assert_eq!(with, expected, "{edges:?}");
+        }
+    }
+
+    #[test]
+    fn what_stays_is_named_by_the_stack_that_it_ran_after() {
+        for (fates, edges, expected) in [
+            ("gs", &[(0, 1)][..], &[1][..]),
+            ("gs", &[(1, 0)], &[]),
+            // Through what does not exist, and through a group, but not through what goes or stays.
+            ("g-s", &[(0, 1), (1, 2)], &[2]),
+            ("g-s", &[(0, 3), (3, 2)], &[2]),
+            ("ggs", &[(0, 1), (1, 2)], &[]),
+            ("gss", &[(0, 1), (1, 2)], &[1]),
+            ("gss", &[(0, 2), (0, 1)], &[1, 2]),
+        ] {
+            let letters: Vec<char> = fates.chars().collect();
+            let fate = |stack: usize| match letters[stack] {
+                'g' => Fate::Goes,
+                's' => Fate::Stays,
+                _ => Fate::Nothing,
+            };
+            let found = ties(letters.len(), edges).staying_users(0, fate);
+            assert_eq!(found, expected, "{fates} {edges:?}");
+        }
+    }
+}

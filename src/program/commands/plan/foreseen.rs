@@ -1,0 +1,110 @@
+//! What a plan over all stacks would do with stacks that were removed, as far as the record tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::change::Standings;
+use orch::path::StackPath;
+use orch::plan::entry::Action;
+use orch::plan::order::{Record, Work};
+use orch::plan::removal::is_only_forgotten;
+use orch::plan::ties::Ties;
+use orch::plan::{Fate, PlannedOrder};
+use orch::project::driver::NONE;
+use orch::project::stack::{StackIndex, StackMode};
+use orch::report::Foreseen;
+use orch::state::document::Document;
+
+use super::removals::Removals;
+use super::subjects::Drivers;
+use crate::program::commands::Loaded;
+
+impl Loaded {
+    /// Returns what a plan over all stacks would do with some stacks that are on record and not in the tree,
+    /// each by its key. No tool is asked: one may find that nothing is left to destroy, or that another
+    /// stack keeps its state at the same place.
+    pub(in crate::program::commands) fn foreseen(
+        &self,
+        document: &Document,
+        standings: &Standings,
+        keys: &[&str],
+    ) -> Vec<Foreseen> {
+        let is_forgotten = |key: &str| document.stacks.get(key).is_none_or(is_only_forgotten);
+        let missing = standings.missing.iter();
+        let proven = missing.filter(|(key, stack)| stack.evidence.is_ok() && !is_forgotten(key));
+        let paths = proven.filter_map(|(key, _)| StackPath::parse(key));
+        // A stack of the tree at the path of another one comes first.
+        let paths = paths.filter(|path| self.project.stacks.find(path).is_none());
+        let paths: Vec<StackPath> = paths.collect();
+        let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter());
+        self.keep_what_is_used(&mut removals, Some(document), &self.plannable(document));
+        let actions = removals.going();
+        let goes: BTreeSet<&str> = actions.keys().map(String::as_str).collect();
+
+        let project = &self.project;
+        let no_work = vec![Work::default(); project.stacks.len()];
+        let order = PlannedOrder::of(project, &self.graph, Some(document), &no_work, &goes);
+        let order = order.operations(project);
+        let record = Record::new(project, &self.graph, Some(document));
+        let ties = Ties::new(&record.recorded);
+        let n_in_tree = project.stacks.len();
+        let stacks: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
+        let nodes = record.gone.iter().zip(n_in_tree..);
+        let nodes: BTreeMap<&str, usize> = nodes.map(|(key, node)| (*key, node)).collect();
+        let drivers = Drivers::new(self, Some(document));
+        let fate = |node: usize| match node.checked_sub(n_in_tree) {
+            Some(position) if goes.contains(record.gone[position]) => Fate::Goes,
+            Some(position) if is_forgotten(record.gone[position]) => Fate::Nothing,
+            Some(_) => Fate::Stays,
+            None if project.stacks[stacks[node]].mode == StackMode::Read => Fate::Nothing,
+            None => match drivers.entry(stacks[node]) {
+                Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => Fate::Stays,
+                _ => Fate::Nothing,
+            },
+        };
+        let name = |node: usize| {
+            let node = u32::try_from(node).unwrap_or(u32::MAX);
+            record.name(project, node)
+        };
+        let foreseen = keys.iter().map(|key| {
+            let is_proven = standings
+                .missing
+                .get(*key)
+                .is_some_and(|it| it.evidence.is_ok());
+            let node = nodes.get(key).copied();
+            let users = node.map(|node| ties.staying_users(node, fate));
+            let mut foreseen = Foreseen {
+                users: users.into_iter().flatten().map(name).collect(),
+                ..Foreseen::default()
+            };
+            if !is_proven {
+                return foreseen;
+            }
+            if is_forgotten(key) {
+                foreseen.action = Action::Forget;
+                foreseen.users.clear();
+            } else if goes.contains(key) {
+                let with = node.map(|node| ties.with(node)).unwrap_or_default();
+                let is_tied = |path: &str| {
+                    let node = nodes.get(path).copied();
+                    node.is_some_and(|node| with.get(node) == Some(&true))
+                };
+                foreseen.action = Action::Delete;
+                let order = order.iter().map(|operation| operation.stack.to_string());
+                foreseen.order = order.filter(|path| is_tied(path)).collect();
+            } else if let Some(removal) = removals.of_key(key) {
+                let blocked = removal.blocked.as_ref();
+                foreseen.blocked = blocked.map(|it| (it.why.clone(), it.way_out.clone()));
+            }
+            foreseen
+        });
+        foreseen.collect()
+    }
+
+    /// Returns the stacks of the tree that a plan over all stacks is about.
+    fn plannable(&self, document: &Document) -> BTreeMap<StackIndex, Action> {
+        let drivers = Drivers::new(self, Some(document));
+        let stacks = self.project.stacks.iter();
+        let planned = stacks.filter(|(stack, _)| drivers.of(*stack).is_some());
+        planned.map(|(stack, _)| (stack, Action::NoOp)).collect()
+    }
+}
