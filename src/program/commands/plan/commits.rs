@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use orch::folder::GuardedFolder;
-use orch::git::CommitId;
+use orch::git::{CommitId, Repository};
 use orch::plan::commit_code::CommitCode;
 
 use crate::program::commands::Loaded;
@@ -30,19 +30,29 @@ impl Commits {
         loaded: &Loaded,
         commits: BTreeSet<CommitId>,
     ) -> Result<()> {
-        let mut new = commits.into_iter();
-        let mut new = new.by_ref().filter(|it| !self.by_commit.contains_key(it));
-        let new: Vec<CommitId> = new.by_ref().collect();
+        let new = commits.into_iter();
+        let new = new.filter(|it| !self.by_commit.contains_key(it));
+        let new: Vec<CommitId> = new.collect();
         if new.is_empty() {
             return Ok(());
         }
-        let repository = &loaded.read.as_ref().context("git was read")?.repository;
+        let read = loaded.read.as_ref().context("git was read")?;
+        self.check_out_of(loaded, &read.repository, new)
+    }
+
+    /// Checks out commits of a repository.
+    pub(in crate::program::commands) fn check_out_of(
+        &mut self,
+        loaded: &Loaded,
+        repository: &Repository,
+        commits: impl IntoIterator<Item = CommitId>,
+    ) -> Result<()> {
         let folder = match self.folder.take() {
             Some(folder) => folder,
             None => PrivateFolder::of(loaded, FOLDER)?,
         };
         let folder = self.folder.insert(folder);
-        for commit in new {
+        for commit in commits {
             let path = folder.path().join(commit.as_str());
             let code = CommitCode::check_out(repository, &commit, &path);
             let code = code.map_err(|why| why.to_string());

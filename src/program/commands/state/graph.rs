@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use orch::git::Repository;
+use orch::git::{CommitId, Repository};
 use orch::path::ProjectPath;
 use orch::printable::printable;
+use orch::project::Project;
 use orch::report::write_recorded_graph_json;
 use orch::selection::recorded;
 use orch::state::cfngin::{self, CfnginError, Graph};
@@ -19,6 +20,7 @@ use serde_json::Map;
 
 use super::write::each;
 use super::{Format, State, WriteArgs};
+use crate::program::commands::plan::commits::Commits;
 use crate::program::commands::working_directory;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -38,6 +40,8 @@ pub(crate) struct ImportArgs {
     pub(super) file: PathBuf,
 
     /// The commit that is known to be applied
+    ///
+    /// Its stacks count, too, where a name is looked up. When a stack is removed, its code destroys it.
     #[arg(long, value_name = "REV")]
     pub(super) commit: Option<String>,
 
@@ -111,23 +115,32 @@ pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Res
     let graph = cfngin::read(&text).map_err(|error| {
         refused(error).hint(format!("check whether `{shown}` is the file that you mean"))
     })?;
-    let names: BTreeSet<&str> = graph
+    let mut names: BTreeSet<&str> = graph
         .iter()
         .flat_map(|(name, before)| [name].into_iter().chain(before))
         .map(String::as_str)
         .collect();
-    let stacks = state.loaded.project.stacks.iter();
-    let stacks = stacks.map(|(_, stack)| (stack.path.as_str().to_owned(), stack.name.as_str()));
-    let keys = cfngin::keys(&names, stacks).map_err(refused)?;
     let commit = args
         .commit
         .as_deref()
         .map(|revision| commit(state, revision));
     let commit = commit.transpose()?;
+    let mut keys = named(&state.loaded.project, &names)?;
+    if let Some((repository, commit)) = &commit {
+        names.retain(|name| !keys.contains_key(name));
+        keys.extend(named_in(state, repository, commit, &names)?);
+        for name in names.iter().filter(|name| !keys.contains_key(*name)) {
+            console::note(&format!(
+                "commit {} has no stack of the name `{}`; so nothing will prove that it was removed",
+                commit.short(),
+                printable(name)
+            ));
+        }
+    }
     let imported = Imported {
         graph: &graph,
         keys: &keys,
-        commit: commit.as_deref(),
+        commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
     };
     let edit = state.edit("import", &args.write);
     state.change(
@@ -138,8 +151,39 @@ pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Res
     )
 }
 
-/// Returns the commit that a revision names.
-fn commit(state: &State, revision: &str) -> Result<String> {
+/// Returns the keys of the stacks of a project that have some names.
+fn named<'n>(project: &Project, names: &BTreeSet<&'n str>) -> Result<BTreeMap<&'n str, String>> {
+    let stacks = project.stacks.iter();
+    let stacks = stacks.map(|(_, stack)| (stack.path.as_str(), stack.name.as_str()));
+    let stacks = stacks.filter_map(|(path, name)| Some((path.to_owned(), *names.get(name)?)));
+    cfngin::keys(names, stacks).map_err(refused)
+}
+
+/// Returns the keys of the stacks of a commit that have some names.
+fn named_in<'n>(
+    state: &State,
+    repository: &Repository,
+    commit: &CommitId,
+    names: &BTreeSet<&'n str>,
+) -> Result<BTreeMap<&'n str, String>> {
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut commits = Commits::default();
+    commits.check_out_of(&state.loaded, repository, [commit.clone()])?;
+    let code = commits.code(commit).map_err(|why| {
+        let why = printable(&why);
+        ProgramError::refused(format!(
+            "the stacks of commit {} are unknown: {why}",
+            commit.short()
+        ))
+        .hint("name another commit with `--commit`")
+    })?;
+    named(&code.project, names)
+}
+
+/// Returns the commit that a revision names, and the repository that has it.
+fn commit(state: &State, revision: &str) -> Result<(Repository, CommitId)> {
     let repository = Repository::open(&state.loaded.project.root);
     let repository = repository.context("failed to open the git repository")?;
     let commit = repository.commit(revision);
@@ -148,7 +192,7 @@ fn commit(state: &State, revision: &str) -> Result<String> {
         ProgramError::refused(format!("no commit `{revision}` is in this clone"))
             .hint("fetch it, or check the name")
     })?;
-    Ok(commit.to_string())
+    Ok((repository, commit))
 }
 
 /// A graph that is about to be recorded.
