@@ -41,6 +41,8 @@ pub enum NoEvidence {
     Broken(Option<CommitId>, ProjectPath),
     /// It was applied with inputs that were not committed.
     AppliedDirty,
+    /// No apply of it has succeeded, so no commit is known to have made what is there.
+    NeverApplied,
     /// It was applied from a commit that was not on the default branch of the remote, or from none.
     NeverPublished,
     /// The commit that was applied is not in this clone.
@@ -106,6 +108,9 @@ impl fmt::Display for NoEvidence {
             ),
             NoEvidence::AppliedDirty => {
                 f.write_str("it was applied with inputs that were not committed")
+            }
+            NoEvidence::NeverApplied => {
+                f.write_str("no apply of it has succeeded, so nothing tells whose code made it")
             }
             NoEvidence::NeverPublished => {
                 f.write_str("it was applied from a commit that was never published")
@@ -188,7 +193,9 @@ impl NoEvidence {
             NoEvidence::Broken(..) => {
                 "correct the file and commit it".to_owned()
             }
-            NoEvidence::AppliedDirty | NoEvidence::NeverPublished => {
+            NoEvidence::AppliedDirty
+            | NoEvidence::NeverApplied
+            | NoEvidence::NeverPublished => {
                 "bring it back, run `orch destroy` on it, and delete it again".to_owned()
             }
             NoEvidence::NotInClone { remote, .. } | NoEvidence::Unconnected { remote, .. } => {
@@ -244,6 +251,7 @@ impl NoEvidence {
             NoEvidence::SparseCheckout(_) => "sparse-checkout",
             NoEvidence::Broken(..) => "broken",
             NoEvidence::AppliedDirty => "applied-dirty",
+            NoEvidence::NeverApplied => "never-applied",
             NoEvidence::NeverPublished => "never-published",
             NoEvidence::NotInClone { .. } => "not-in-clone",
             NoEvidence::Unconnected { .. } => "unconnected",

@@ -250,7 +250,9 @@ impl Seens {
     fn of(&self, entry: &Entry) -> Result<&CommitId, NoEvidence> {
         let Some(seen) = seen(entry) else {
             let is_dirty = entry.applied.as_ref().is_some_and(|applied| applied.dirty);
-            return Err(if is_dirty {
+            return Err(if entry.applied.is_none() {
+                NoEvidence::NeverApplied
+            } else if is_dirty {
                 NoEvidence::AppliedDirty
             } else {
                 NoEvidence::NeverPublished

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::is_shown;
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry};
-use crate::plan::{Plan, RelaxedConstraint};
+use crate::plan::entry::{Action, PlanEntry, Removed};
+use crate::plan::{Plan, RelaxedConstraint, UnplannedRemovals};
 use crate::project::{Problems, Project};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 
@@ -32,6 +32,8 @@ struct PlanJson<'a> {
     relaxed: &'a [RelaxedConstraint],
     failed: Vec<FailedJson<'a>>,
     without_driver: usize,
+    /// What is on record, not in the tree, and not in the plan.
+    removals: UnplannedRemovals,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
 }
@@ -77,6 +79,8 @@ struct EntryJson<'a> {
     changes: Option<CountsJson>,
     resources: Vec<ResourceJson<'a>>,
     source_commit: Option<&'a str>,
+    /// How it is known that the stack was removed; `null` for a stack of the tree.
+    removed: Option<&'a Removed>,
 }
 
 #[derive(Serialize)]
@@ -157,6 +161,7 @@ pub fn write_plan_json(
             })
             .collect(),
         without_driver: plan.without_driver,
+        removals: plan.removals,
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
@@ -196,5 +201,6 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
             })
             .collect(),
         source_commit: entry.source_commit.as_deref(),
+        removed: entry.removed.as_ref(),
     }
 }

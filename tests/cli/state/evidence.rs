@@ -716,7 +716,7 @@ fn what_was_applied_from_uncommitted_or_unpublished_code_is_not_removed() {
     });
     assert_eq!(
         evidence(&repository),
-        "/a absent applied-dirty\n/b absent never-published\n/c absent never-published"
+        "/a absent applied-dirty\n/b absent never-published\n/c absent never-applied"
     );
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: it was applied with inputs that were not committed
@@ -734,7 +734,7 @@ fn what_was_applied_from_uncommitted_or_unpublished_code_is_not_removed() {
     });
     assert_eq!(
         evidence(&repository),
-        "/a absent not-in-seen\n/b absent never-published\n/c absent never-published"
+        "/a absent not-in-seen\n/b absent never-published\n/c absent never-applied"
     );
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use orch::plan::code::RemovedCode;
 use orch::plan::entry::PlanMode;
-use orch::plan::{Plan, PlannedOrder, SavedPlan, conditions};
+use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
 use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
 use orch::selection::select::Query;
@@ -196,6 +196,12 @@ impl Loaded {
         removals.add_to(&mut entries, &mut failed);
         for failed in &failed {
             asked.show_output(&failed.stack, &failed.why)?;
+        }
+        let is_gone = |failed: &FailedAsk| self.project.stacks.find(&failed.stack).is_none();
+        if failed.iter().any(is_gone) {
+            console::help(
+                "`--no-removals` plans without the stacks that were removed from the tree; `--exclude` leaves one of them out",
+            );
         }
         let plan = Plan {
             id: asked.id.clone(),
