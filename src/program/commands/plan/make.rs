@@ -181,7 +181,10 @@ impl Loaded {
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
         let planned = settled.actions();
-        let planned = planned.filter(|(stack, _)| !blocked.contains_key(stack));
+        let of_subjects = subjects.all.iter().filter(|it| it.blocked.is_some());
+        let of_subjects: BTreeSet<StackIndex> = of_subjects.map(|it| it.stack).collect();
+        let planned = planned
+            .filter(|(stack, _)| !blocked.contains_key(stack) && !of_subjects.contains(stack));
         self.keep_what_is_used(removals, document, &planned.collect());
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks: Vec<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
