@@ -54,22 +54,36 @@ impl Repository {
         Ok(worktree)
     }
 
-    /// Removes a checkout that a killed process has left in a directory, and the directory.
-    pub fn remove_checkout(&self, path: &Path) {
-        remove(&self.program, path);
+    /// Removes the checkouts that a killed process has left in a folder, even those whose directories are not
+    /// there any more. The folder stays.
+    pub fn remove_checkouts(&self, folder: &Path) {
+        let Ok(folder) = dunce::canonicalize(folder) else {
+            return;
+        };
+        match self.program.ask(&["worktree", "list", "--porcelain"]) {
+            Ok(list) => {
+                let list = String::from_utf8_lossy(&list);
+                let paths = list.lines().filter_map(|it| it.strip_prefix("worktree "));
+                for path in paths.map(Path::new).filter(|it| it.starts_with(&folder)) {
+                    remove(&self.program, path);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "git cannot list checkouts"),
+        }
     }
 }
 
 /// Removes a checkout, even one that was not finished. Links in it are not followed.
 fn remove(program: &Program, path: &Path) {
+    // Git removes no directory that lacks `.git`, as it does while it is being made, but forgets what is gone.
+    // What cannot be removed is tried again by the next command.
+    _ = fs::remove_dir_all(path);
     let text = path.to_string_lossy();
     // Twice: git locks a checkout while it is being made.
     let force = ["worktree", "remove", "--force", "--force", &text];
     if let Err(error) = program.ask(&force) {
         tracing::debug!(%error, "git cannot remove a checkout");
     }
-    // What cannot be removed is tried again by the next command.
-    _ = fs::remove_dir_all(path);
 }
 
 impl Worktree {

@@ -67,16 +67,14 @@ impl PrivateFolder {
     }
 }
 
-/// Removes the folders in a place that killed processes have left, each after `tidy` has seen what is in it.
+/// Removes the folders in a place that killed processes have left, each after `tidy` has seen it.
 /// The others are in use: somebody may be thinking about the plan in one.
 pub(in crate::program::commands) fn sweep(place: &Path, tidy: &dyn Fn(&Path)) {
     for entry in place.read_dir().into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_ours && is_folder && is_left(&entry.path()) {
-            for inside in entry.path().read_dir().into_iter().flatten().flatten() {
-                tidy(&inside.path());
-            }
+            tidy(&entry.path());
             // What cannot be removed is tried again by the next command.
             _ = fs::remove_dir_all(entry.path());
         }

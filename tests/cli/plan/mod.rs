@@ -1,6 +1,7 @@
 //! `orch plan`, and the drivers that it asks.
 
 mod asked;
+mod checkouts;
 mod destroyed;
 mod drivers;
 mod hostile;

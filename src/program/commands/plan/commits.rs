@@ -87,11 +87,7 @@ impl Loaded {
             && is_folder
             && is_guarded()
         {
-            sweep(&place, &|inside| {
-                if inside.is_dir() {
-                    read.repository.remove_checkout(inside);
-                }
-            });
+            sweep(&place, &|folder| read.repository.remove_checkouts(folder));
         }
     }
 }
