@@ -280,9 +280,10 @@ pub struct Signal {
 /// What the loop reads.
 #[derive(Debug)]
 pub struct Inbox {
+    // Dropped first: whoever cannot send any more knows that nobody receives here.
+    signals: Option<os::Signals>,
     sender: Sender<Message>,
     receiver: Receiver<Message>,
-    signals: Option<os::Signals>,
 }
 
 impl Inbox {

@@ -30,6 +30,9 @@ pub(super) use self::pipes::Pipes;
 use super::{Message, PATIENCE, Signal};
 use crate::run::event::Failure;
 
+/// How many inboxes there are that receive signals.
+static N_RECEIVING: AtomicU32 = AtomicU32::new(0);
+
 /// Knows of signals before they come through the channel.
 #[derive(Debug)]
 pub(super) struct Signals {
@@ -46,6 +49,12 @@ impl Signals {
     /// Records that one has come through the channel.
     pub(super) fn taken(&self) {
         self.n_untaken.store(0, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        N_RECEIVING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -77,13 +86,18 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
                 at: Instant::now(),
             };
             n_sent.fetch_add(1, Ordering::SeqCst);
+            let is_over = sender.send(Message::Signal(signal)).is_err();
+            if is_over && N_RECEIVING.load(Ordering::SeqCst) > 0 {
+                continue; // the process has gone on to another run, which receives it as well
+            }
             // If it cannot be sent, the run is over and nothing is worth waiting for. The same holds if
             // the loop takes no signals any more.
-            if sender.send(Message::Signal(signal)).is_err() || nobody_takes_them(&n_sent) {
+            if is_over || nobody_takes_them(&n_sent) {
                 _ = emulate_default_handler(origin.signal);
             }
         }
     })?;
+    N_RECEIVING.fetch_add(1, Ordering::SeqCst);
     Ok(Signals {
         has_arrived,
         n_untaken,
