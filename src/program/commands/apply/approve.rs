@@ -17,16 +17,23 @@ pub(super) struct Approval {
     pub(super) destroys: usize,
 }
 
+impl Approval {
+    /// Returns whether nobody has to be asked about a plan with a number of destroys.
+    pub(super) fn covers(self, n_destroys: usize) -> bool {
+        self.is_given && n_destroys <= self.destroys
+    }
+}
+
 /// Asks about a plan with a number of destroys, unless it is approved. Returns whether anybody was asked.
 ///
 /// # Errors
 ///
 /// If it is not approved, or nobody can be asked.
 pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<bool> {
-    let is_asked_to_destroy = n_destroys > approval.destroys;
-    if approval.is_given && !is_asked_to_destroy {
+    if approval.covers(n_destroys) {
         return Ok(false);
     }
+    let is_asked_to_destroy = n_destroys > approval.destroys;
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !can_ask {
         return Err(nobody_to_ask(n_destroys, approval));

@@ -41,7 +41,7 @@ use crate::program::exit::ExitStatus;
 
 impl Carrying<'_> {
     /// Carries the plan out, as far as that has not been done.
-    pub(super) fn carry_out(&self, commits: Commits) -> Result<ExitStatus> {
+    pub(super) fn carry_out(&self, mut commits: Commits) -> Result<ExitStatus> {
         let mut now = match self.now(None, None)? {
             Ok(now) => now,
             Err(status) => return Ok(status),
@@ -50,7 +50,12 @@ impl Carrying<'_> {
         // What only brings the record up to date needs no approval.
         let to_do = now.to_do(self.saved);
         let is_asked = is_left && !to_do.is_silent();
-        let was_asked = is_asked && approve(to_do.n_destroys(), self.approval)?;
+        let n_destroys = to_do.n_destroys();
+        if is_asked && !self.approval.covers(n_destroys) {
+            // Whoever is asked may end the process, which would leave the checkouts behind.
+            commits = Commits::default();
+        }
+        let was_asked = is_asked && approve(n_destroys, self.approval)?;
         let run = new_id(&now.loaded.project.root);
         let mut lock = None;
         if let Some(document) = &now.document {
