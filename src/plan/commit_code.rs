@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use crate::change::{ChangeError, InputDigests, digests};
 use crate::driver::{Driver, ToolsOnPath, driver_of, local_state};
@@ -84,7 +84,8 @@ impl CommitCode {
         let worktree = repository.check_out(commit, path)?;
         let path = dunce::canonicalize(worktree.path())?;
         let prefix = repository.prefix();
-        let root = path.join(prefix);
+        // Without the slash at its end, which an empty path would leave as well.
+        let root: PathBuf = path.join(prefix).components().collect();
         let mut problems = Problems::default();
         let loaded = Project::load_with_listing(&root, &mut problems);
         let (project, listing) = loaded.map_err(|_| NoCode::Read)?;

@@ -22,7 +22,7 @@ impl Now {
             return Removals::default();
         };
         let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
-        Removals::to_destroy(document, &standings.missing, stacks)
+        Removals::to_destroy(document, &standings.missing, stacks, &to_do.forgotten)
     }
 }
 
@@ -78,7 +78,9 @@ impl Carrying<'_> {
         loaded.block_by_backends(removals, &places, document, standings);
         loaded.keep_what_is_used(removals, Some(document), &planned);
         let mut stale = removals.stale();
-        for (code, to_destroy) in codes.iter().zip(&to_do.removed) {
+        for code in codes {
+            // Those that are blocked have no code.
+            let to_destroy = &to_do.removed[code.removal];
             if code.driver.name != to_destroy.rest.driver {
                 stale.push(Stale::Driver(to_destroy.entry.stack.clone()));
             }

@@ -66,6 +66,8 @@ pub(in crate::program::commands) struct Removals<'d> {
     pub(super) moved: BTreeMap<StackIndex, String>,
     /// The stacks whose tools could not be asked, with why.
     pub(super) failed: BTreeMap<StackPath, String>,
+    /// The keys of stacks that only go off the record, besides: what was decided by a plan that was made.
+    forgotten: BTreeSet<String>,
 }
 
 impl<'d> Removal<'d> {
@@ -190,11 +192,13 @@ impl Loaded {
 }
 
 impl<'d> Removals<'d> {
-    /// Returns some stacks that a plan destroys, given what is on record and not in the tree.
+    /// Returns some stacks that a plan destroys, and those that it takes off the record, given what is on record
+    /// and not in the tree.
     pub(in crate::program::commands) fn to_destroy<'s>(
         document: &'d Document,
         missing: &BTreeMap<String, MissingStack>,
         stacks: impl Iterator<Item = &'s StackPath>,
+        forgotten: &[StackPath],
     ) -> Self {
         let all = stacks.filter_map(|path| {
             let key = path.as_str();
@@ -203,6 +207,7 @@ impl<'d> Removals<'d> {
         });
         Removals {
             all: all.collect(),
+            forgotten: forgotten.iter().map(StackPath::to_string).collect(),
             ..Removals::default()
         }
     }
@@ -238,7 +243,9 @@ impl<'d> Removals<'d> {
     /// Returns what is done with the stacks, by key.
     pub(super) fn actions(&self) -> BTreeMap<String, Action> {
         let all = self.all.iter();
-        all.filter_map(|removal| Some((removal.path.to_string(), removal.action()?)))
+        let all = all.filter_map(|removal| Some((removal.path.to_string(), removal.action()?)));
+        let forgotten = self.forgotten.iter().cloned();
+        all.chain(forgotten.map(|key| (key, Action::Forget)))
             .collect()
     }
 
