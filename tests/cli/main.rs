@@ -48,6 +48,8 @@ mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` name
 #[cfg(target_os = "linux")]
 mod releases; // packs a release, and installs it as a workflow does
 #[cfg(unix)]
+mod removals; // stacks that were removed from the tree: planned and destroyed
+#[cfg(unix)]
 mod removed; // stacks that exist in the base but no longer in the project
 mod select; // which stacks a command acts on
 mod stacks_from; // `--stacks-from`

@@ -1,82 +1,20 @@
 //! Plans in files that somebody has changed: what they show must be what they do.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
-use rawzip::ZipArchiveWriter;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::{acts, applied, assert_tidy, declare, done, fails, log, want, world};
-use crate::support::{Repository, Sandbox, skipped};
+use crate::support::{Repository, Sandbox, forge_plan, plan_contents, skipped};
 
 /// A change of `plan.json`, or of an entry in it.
 type Change = fn(&mut Value);
 
-fn sha256(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().fold(String::new(), |mut digits, byte| {
-        write!(digits, "{byte:02x}").unwrap();
-        digits
-    })
-}
-
-/// Returns the contents of a plan in a file, whose entries are stored as they are: `plan.json`, the plans of
-/// the tools, the list of both.
-fn contents(file: &[u8]) -> Vec<Vec<u8>> {
-    let mut contents = Vec::new();
-    let at = |offset: usize, bytes: usize| {
-        let number = file[offset..offset + bytes].iter().rev();
-        number.fold(0_usize, |number, byte| number << 8 | usize::from(*byte))
-    };
-    // The plans of the tools may be archives themselves.
-    let end = file.windows(4).rposition(|it| it == b"PK\x05\x06").unwrap();
-    let mut next = at(end + 16, 4);
-    while file[next..].starts_with(b"PK\x01\x02") {
-        let (size, local) = (at(next + 24, 4), at(next + 42, 4));
-        let begin = local + 30 + at(local + 26, 2) + at(local + 28, 2);
-        contents.push(file[begin..begin + size].to_vec());
-        next += 46 + at(next + 28, 2) + at(next + 30, 2) + at(next + 32, 2);
-    }
-    contents
-}
-
-/// Returns the file of such contents, without the list, with digests that are right.
-fn forged(contents: &[Vec<u8>]) -> Vec<u8> {
-    let mut zip = ZipArchiveWriter::new(Vec::new());
-    let mut put = |name: &str, content: &[u8]| {
-        use std::io::Write as _;
-        let entry = zip.new_file(name).unix_permissions(0o100_600);
-        let (mut entry, config) = entry.start().unwrap();
-        let mut out = config.wrap(&mut entry);
-        out.write_all(content).unwrap();
-        let (_, descriptor) = out.finish().unwrap();
-        entry.finish(descriptor).unwrap();
-    };
-    let mut list = Vec::new();
-    for (index, content) in contents.iter().enumerate() {
-        let name = match index {
-            0 => "plan.json".to_owned(),
-            _ => format!("plans/{}", index - 1),
-        };
-        put(&name, content);
-        list.push(json!({"name": name, "size": content.len(), "sha256": sha256(content)}));
-    }
-    let list = json!({ "entries": list }).to_string();
-    put("manifest.json", list.as_bytes());
-    zip.set_comment(format!("orch plan 1 sha256:{}", sha256(list.as_bytes())));
-    zip.finish().unwrap()
-}
-
 /// Writes `/bad`: `/saved` with a change of `plan.json` and of the plans of the tools.
 fn tamper(sandbox: &Sandbox, change: impl FnOnce(&mut Value, &mut [Vec<u8>])) {
-    let mut contents = contents(&fs::read(sandbox.path("/saved")).unwrap());
-    contents.pop();
-    let mut plan: Value = serde_json::from_slice(&contents[0]).unwrap();
-    change(&mut plan, &mut contents[1..]);
-    contents[0] = plan.to_string().into_bytes();
-    sandbox.write("/bad", forged(&contents));
+    let saved = fs::read(sandbox.path("/saved")).unwrap();
+    sandbox.write("/bad", forge_plan(&saved, change));
 }
 
 /// A project with `/a` to update, `/b` to update after it, and `/c` to update; the plan is in `/saved`.
@@ -275,7 +213,7 @@ fn a_plan_of_a_tool_that_makes_something_is_no_plan_to_destroy() {
     };
     let kept = |options: &str| {
         done(&repository, &format!("plan -o saved {options}"));
-        let contents = contents(&fs::read(repository.path("/saved")).unwrap());
+        let contents = plan_contents(&fs::read(repository.path("/saved")).unwrap());
         let plan: Value = serde_json::from_slice(&contents[0]).unwrap();
         (plan["plan"]["entries"][0].clone(), contents[1].clone())
     };

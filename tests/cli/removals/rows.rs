@@ -1,0 +1,265 @@
+//! What becomes of a stack that is on record and not in the tree.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{
+    APPROVED, DOCUMENT, acts, applied, applied_of, assert_tidy, declare, done, entry, fails, keys,
+    log, planned, prepared, remove, vanish, want, world,
+};
+use crate::support::Repository;
+
+#[test]
+fn what_was_removed_and_exists_is_destroyed() {
+    let repository = applied(&[("/legacy/queue", ""), ("/net", "")]);
+    let commit = remove(&repository, "legacy");
+    let plan = repository.orch("plan");
+    assert_eq!(plan.code(), 0, "{plan}");
+    let line = format!("  - /legacy/queue  delete  removed in {commit}  +0 ~0 -1\n");
+    assert!(plan.stdout.starts_with(&line), "{plan}");
+    assert_eq!(plan.stderr, "", "{plan}");
+    assert_eq!(repository.orch("plan --detailed-exitcode").code(), 2);
+    assert_eq!(acts(&repository), [""; 0]);
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(
+        log(&repository),
+        ["plan /legacy/queue", "destroy /legacy/queue"]
+    );
+    assert_eq!(world(&repository), ["net"]);
+    assert_eq!(keys(&repository), ["/net"]);
+    assert_tidy(&repository);
+    let again = repository.orch("plan --detailed-exitcode");
+    assert_eq!(again.code(), 0, "{again}");
+    // History remembers.
+    let document = repository.read(DOCUMENT);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let last = document["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["destroyed"], 1, "{last}");
+}
+
+#[test]
+fn what_was_removed_and_does_not_exist_is_forgotten() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    let commit = remove(&repository, "a");
+    vanish(&repository, "a");
+    let plan = repository.orch("plan");
+    assert_eq!(plan.code(), 0, "{plan}");
+    let line = format!("  x /a  forget  removed in {commit}\n");
+    assert!(plan.stdout.starts_with(&line), "{plan}");
+    assert!(plan.stdout.contains("1 to take off the record"), "{plan}");
+    assert_eq!(log(&repository), ["plan /a"]);
+    // Nothing is destroyed, so that needs no budget.
+    let said = done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(keys(&repository), ["/b"], "{said}");
+    assert_tidy(&repository);
+}
+
+#[test]
+fn what_is_only_read_or_has_no_driver_is_forgotten_without_a_question() {
+    let repository = applied(&[
+        ("/read", "mode = \"read\""),
+        ("/none", "driver = \"none\""),
+        ("/b", ""),
+    ]);
+    assert_eq!(keys(&repository).len(), 3);
+    remove(&repository, "read none");
+    assert_eq!(planned(&repository, ""), ["/none forget", "/read forget"]);
+    done(&repository, "apply --auto-approve");
+    assert_eq!(log(&repository), [""; 0]);
+    assert_eq!(keys(&repository), ["/b"]);
+}
+
+#[test]
+fn what_nobody_can_ask_about_is_destroyed() {
+    let repository = applied(&[("/a", "driver = \"unasked\""), ("/b", "")]);
+    remove(&repository, "a");
+    assert_eq!(planned(&repository, ""), ["/a delete"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(acts(&repository), ["destroy /a"]);
+    assert_eq!(keys(&repository), ["/b"]);
+}
+
+#[test]
+fn without_evidence_nothing_is_done() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    fs::remove_dir_all(repository.path("/a")).unwrap();
+    let plan = repository.orch("plan");
+    assert_snapshot!(plan, @"
+      ! /a  blocked: its deletion is not committed
+
+    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    [stderr]
+    warning: `/a` is on record and not in the tree, and is not destroyed: its deletion is not committed
+      = help: commit the deletion, or bring the files back
+    ");
+    assert_eq!(repository.orch("plan --detailed-exitcode").code(), 2);
+    // Approval is no evidence.
+    for command in ["apply", "destroy --match a", "apply --destroy --match a"] {
+        let arguments = format!("{command} {APPROVED} --disable-safeguards=all");
+        let output = repository.orch(&arguments);
+        assert_eq!(output.code(), 0, "{command}: {output}");
+        assert!(
+            output.stderr.contains("deletion is not committed"),
+            "{output}"
+        );
+    }
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(world(&repository), ["a", "b"]);
+    assert_eq!(keys(&repository), ["/a", "/b"]);
+    assert_tidy(&repository);
+}
+
+#[test]
+fn a_stack_with_the_same_id_elsewhere_is_that_stack() {
+    let repository = applied(&[("/net", "id = \"one\""), ("/b", "")]);
+    repository.write("/net/object", "net");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    repository.git("mv net platform-net");
+    repository.commit();
+    let plan = repository.orch("plan");
+    assert!(plan.stdout.contains("/platform-net (was /net)"), "{plan}");
+    assert_eq!(planned(&repository, ""), ["/platform-net = /net no-op"]);
+    done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(keys(&repository), ["/b", "/platform-net"]);
+    assert_eq!(world(&repository), ["b", "net"]);
+    // And where it has changed as well.
+    repository.git("mv platform-net third");
+    want(&repository, "/third", "2");
+    repository.commit();
+    assert_eq!(planned(&repository, ""), ["/third = /platform-net update"]);
+    done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository), ["apply /third"]);
+    assert_eq!(keys(&repository), ["/b", "/third"]);
+    assert_eq!(world(&repository), ["b", "net"]);
+}
+
+#[test]
+fn a_stack_with_the_same_backend_elsewhere_is_that_stack() {
+    let placed = "driver = \"placed\"\n  name = \"net\"";
+    let repository = applied(&[("/net", placed), ("/b", "")]);
+    repository.write("/net/object", "net");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    assert_eq!(entry(&repository, "/net")["backend"], "place net");
+    log(&repository);
+    repository.mkdir("platform");
+    repository.git("mv net platform/net");
+    repository.commit();
+    let plan = repository.orch("plan");
+    assert!(plan.stdout.contains("/platform/net (was /net)"), "{plan}");
+    assert!(!plan.to_string().contains("- /net"), "{plan}");
+    assert_eq!(planned(&repository, ""), ["/platform/net = /net no-op"]);
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn a_stack_that_was_moved_with_its_backend_is_on_record_at_its_new_path_after_an_apply() {
+    let placed = "driver = \"placed\"\n  name = \"net\"";
+    let repository = applied(&[("/net", placed), ("/b", "")]);
+    repository.write("/net/object", "net");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    log(&repository);
+    repository.mkdir("platform");
+    repository.git("mv net platform/net");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(keys(&repository), ["/b", "/platform/net"]);
+    assert_eq!(world(&repository), ["b", "net"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn two_stacks_with_the_backend_of_one_that_is_gone_are_not_it() {
+    let placed = "driver = \"placed\"\n  name = \"net\"";
+    let repository = applied(&[("/net", placed), ("/b", "")]);
+    remove(&repository, "net");
+    for path in ["/x", "/y"] {
+        want(&repository, path, "as new as can be");
+        // Nobody takes it for the old one.
+        let lines: String = (0..40).map(|line| format!("# {path} {line}\n")).collect();
+        repository.write(
+            &format!("{path}/stack.orch.hcl"),
+            format!("stack {{\n  {placed}\n}}\n{lines}"),
+        );
+    }
+    repository.commit();
+    let plan = planned(&repository, "");
+    assert!(
+        plan.iter()
+            .any(|it| it.starts_with("/net blocked: the same backend as /")),
+        "{plan:?}"
+    );
+    done(&repository, &format!("apply {APPROVED}"));
+    assert!(!acts(&repository).contains(&"destroy /net".to_owned()));
+    assert!(world(&repository).contains(&"net".to_owned()));
+}
+
+#[test]
+fn a_driver_that_cannot_destroy_keeps_the_stack() {
+    let repository = applied(&[("/a", "driver = \"lasting\""), ("/b", "")]);
+    remove(&repository, "a");
+    assert_eq!(
+        planned(&repository, ""),
+        ["/a blocked: its driver `lasting` has no `destroy`"]
+    );
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(keys(&repository), ["/a", "/b"]);
+}
+
+#[test]
+fn a_tool_that_cannot_say_whether_anything_exists_stops_the_plan() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    remove(&repository, "a");
+    super::hook(&repository, "plan", "a", "echo no connection >&2; exit 7");
+    let said = fails(&repository, "plan", 1, "no connection");
+    assert!(said.contains("1 failed"), "{said}");
+    assert_eq!(repository.orch(&format!("apply {APPROVED}")).code(), 1);
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(
+        entry(&repository, "/a")["last"]["outcome"],
+        Value::from("succeeded")
+    );
+    assert_tidy(&repository);
+}
+
+#[test]
+fn a_stack_that_was_moved_leaves_what_it_used() {
+    let by_backend = "driver = \"placed\"\n  name = \"net\"";
+    for kind in [by_backend, "id = \"one\""] {
+        let after = format!("{kind}\n  after = [\"/db\"]");
+        let sandbox = prepared(&[("/db", ""), ("/net", &after), ("/z", "")]);
+        sandbox.write("/net/object", "net");
+        let repository = applied_of(sandbox);
+        repository.mkdir("platform");
+        repository.git("mv net platform/net");
+        declare(&repository, "/platform/net", kind);
+        want(&repository, "/platform/net", "2");
+        remove_with_the_rest(&repository, "db");
+        assert_eq!(
+            planned(&repository, ""),
+            ["/db delete", "/platform/net = /net update"]
+        );
+        // Alone, it goes nowhere: what has moved still uses it.
+        let alone = planned(&repository, "--match db");
+        assert!(alone[0].starts_with("/db blocked: "), "{alone:?}");
+        log(&repository);
+        done(&repository, &format!("apply {APPROVED}"));
+        assert_eq!(acts(&repository), ["apply /platform/net", "destroy /db"]);
+        assert_eq!(keys(&repository), ["/platform/net", "/z"]);
+        assert_eq!(world(&repository), ["net", "z"]);
+    }
+}
+
+/// Removes a directory, and commits that with everything else.
+fn remove_with_the_rest(repository: &Repository, directory: &str) {
+    repository.git(&format!("rm -q -r {directory}"));
+    repository.commit();
+}

@@ -1,0 +1,201 @@
+//! Removals of stacks of real Terraform, whose only provider is built in.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{APPROVED, STATE, assert_tidy, done, entry, head, keys, planned, remove};
+use crate::support::{Repository, Sandbox, skipped};
+
+const MAIN: &str = r#"resource "terraform_data" "a" {
+  input = "made"
+  provisioner "local-exec" {
+    when    = destroy
+    command = "pwd -P >> OUTSIDE/destroyed"
+  }
+}
+"#;
+
+/// A project with `/net`, `/app` after it and `/other`, all applied; nothing where there is no Terraform.
+fn applied() -> Option<Repository> {
+    if Command::new("terraform").arg("version").output().is_err() {
+        skipped("there is no terraform on the PATH");
+        return None;
+    }
+    let sandbox = Sandbox::new("");
+    sandbox.write("/state.orch.hcl", STATE);
+    sandbox.write("/.gitignore", "*.tfstate*\n.terraform*\n");
+    let main = MAIN.replace("OUTSIDE", &sandbox.outside().to_string_lossy());
+    for (path, lines) in [("/net", ""), ("/app", "after = [\"/net\"]"), ("/other", "")] {
+        super::declare(&sandbox, path, lines);
+        sandbox.write(&format!("{path}/main.tf"), &main);
+    }
+    let repository = Repository::of(sandbox);
+    done(&repository, "state init");
+    done(&repository, "apply --auto-approve");
+    Some(repository)
+}
+
+/// Returns how many resources are in the state of a stack; `None` if there is no state.
+fn resources(repository: &Repository, stack: &str) -> Option<usize> {
+    let text = repository.read(&format!("{stack}/terraform.tfstate"));
+    let state: Value = serde_json::from_str(&text).ok()?;
+    Some(state["resources"].as_array()?.len())
+}
+
+/// Returns where resources were destroyed.
+fn destroyed(repository: &Repository) -> Vec<String> {
+    let text = fs::read_to_string(repository.outside().join("destroyed"));
+    text.unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn a_local_state_is_used_where_it_is() {
+    let Some(repository) = applied() else { return };
+    let seen = head(&repository);
+    remove(&repository, "net app");
+    // What git ignores is still there.
+    assert_eq!(resources(&repository, "/net"), Some(1));
+    assert_eq!(planned(&repository, ""), ["/app delete", "/net delete"]);
+    assert_tidy(&repository);
+    assert_eq!(resources(&repository, "/net"), Some(1));
+    done(&repository, "plan -o ../saved --allow-destroy=2");
+    done(&repository, "apply ../saved");
+    let places = destroyed(&repository);
+    assert_eq!(places.len(), 2, "{places:?}");
+    for (place, stack) in places.iter().zip(["app", "net"]) {
+        assert!(place.ends_with(&format!("/{seen}/{stack}")), "{places:?}");
+        assert!(place.starts_with(&*repository.path("/.orch/worktrees").to_string_lossy()));
+        assert_eq!(resources(&repository, &format!("/{stack}")), Some(0));
+    }
+    assert_eq!(keys(&repository), ["/other"]);
+    assert_tidy(&repository);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn a_local_state_that_is_not_here_blocks() {
+    let Some(repository) = applied() else { return };
+    remove(&repository, "net app");
+    fs::remove_dir_all(repository.path("/net")).unwrap();
+    let missing =
+        "the state of its tool is not on this machine: `net/terraform.tfstate` is missing";
+    assert_eq!(
+        planned(&repository, ""),
+        ["/app delete".to_owned(), format!("/net blocked: {missing}")]
+    );
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(keys(&repository), ["/net", "/other"]);
+    assert_eq!(destroyed(&repository).len(), 1);
+    assert_tidy(&repository);
+}
+
+#[test]
+fn a_link_instead_of_a_state_is_not_followed() {
+    let Some(repository) = applied() else { return };
+    remove(&repository, "net app");
+    let elsewhere = repository.outside().join("stolen.tfstate");
+    fs::rename(repository.path("/net/terraform.tfstate"), &elsewhere).unwrap();
+    repository.symlink(&elsewhere, "/net/terraform.tfstate");
+    let plan = planned(&repository, "");
+    assert!(
+        plan[1].starts_with("/net blocked: the state of its tool is not on this machine"),
+        "{plan:?}"
+    );
+}
+
+#[test]
+fn what_terraform_has_destroyed_already_is_forgotten() {
+    let Some(repository) = applied() else { return };
+    remove(&repository, "app");
+    let text = repository.read("/app/terraform.tfstate");
+    let mut state: Value = serde_json::from_str(&text).unwrap();
+    state["resources"] = serde_json::json!([]);
+    repository.write("/app/terraform.tfstate", state.to_string());
+    assert_eq!(planned(&repository, ""), ["/app forget"]);
+    done(&repository, "apply --auto-approve");
+    assert_eq!(keys(&repository), ["/net", "/other"]);
+}
+
+#[test]
+fn a_new_stack_that_nobody_has_asked_may_have_the_backend() {
+    let Some(repository) = applied() else { return };
+    remove(&repository, "app");
+    // Nobody takes it for the old one.
+    let lines: String = (0..40).map(|line| format!("# {line}\n")).collect();
+    repository.write("/new/stack.orch.hcl", format!("{lines}stack {{\n}}\n"));
+    repository.write(
+        "/new/main.tf",
+        "terraform {\n  backend \"local\" {\n    path = \"../app/terraform.tfstate\"\n  }\n}\n",
+    );
+    repository.commit();
+    assert_eq!(
+        planned(&repository, "--match app"),
+        ["/app blocked: /new may have the same backend"]
+    );
+    // Once it is asked, it is known that it is `/app`.
+    let plan = planned(&repository, "");
+    assert!(
+        plan.iter().all(|it| !it.starts_with("/app delete")),
+        "{plan:?}"
+    );
+    assert!(
+        plan.iter().any(|it| it.starts_with("/new = /app ")),
+        "{plan:?}"
+    );
+    assert_eq!(destroyed(&repository).len(), 0);
+    assert_eq!(entry(&repository, "/app")["driver"], "terraform");
+}
+
+#[test]
+fn a_state_that_is_committed_is_changed_in_the_tree() {
+    let Some(repository) = applied() else { return };
+    repository.write("/.gitignore", ".terraform*\n");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    // Its configuration goes, and its state stays.
+    repository.git("rm -q app/main.tf app/stack.orch.hcl");
+    repository.git("rm -q --cached app/terraform.tfstate");
+    repository.write("/.gitignore", "*.tfstate*\n.terraform*\n");
+    repository.commit();
+    let plan = planned(&repository, "");
+    assert_eq!(plan, ["/app delete"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(resources(&repository, "/app"), Some(0));
+    assert_eq!(destroyed(&repository).len(), 1);
+    assert_tidy(&repository);
+}
+
+#[test]
+fn a_destroy_that_fails_leaves_the_state_as_it_is_then() {
+    let Some(repository) = applied() else { return };
+    repository.write(
+        "/app/more.tf",
+        "resource \"terraform_data\" \"b\" {\n  depends_on = [terraform_data.a]\n}\n",
+    );
+    let failing = repository
+        .read("/app/main.tf")
+        .replace("pwd -P", "test -e ../../../../../may && pwd -P");
+    repository.write("/app/main.tf", failing);
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    remove(&repository, "app");
+    // One of two resources is destroyed, and the state says so.
+    let output = repository.orch(&format!("apply {APPROVED}"));
+    assert_eq!(output.code(), 1, "{output}");
+    assert_eq!(resources(&repository, "/app"), Some(1), "{output}");
+    assert_eq!(entry(&repository, "/app")["last"]["outcome"], "failed");
+    assert_tidy(&repository);
+    fs::write(repository.outside().join("may"), "").unwrap();
+    repository.write("/may", "");
+    done(
+        &repository,
+        &format!("apply {APPROVED} --disable-safeguards=all"),
+    );
+    assert_eq!(resources(&repository, "/app"), Some(0));
+    assert_eq!(keys(&repository), ["/net", "/other"]);
+}
