@@ -127,7 +127,15 @@ pub fn backend_of_tool(
 /// if it is inside. `None` if the state is not kept on this machine.
 pub fn local_state(backend: &str) -> Option<&str> {
     let place = backend.strip_prefix("local ")?;
-    Some(place.rsplit_once('@')?.0)
+    // A digest stands for a long place: no such file is there.
+    Some(place.rsplit_once('@').map_or(place, |(file, _)| file))
+}
+
+/// Returns where Terraform keeps the state of a stack that says nothing about it, as it goes on record, given
+/// the directory of the stack from the root of the project.
+pub fn usual_local_state(directory: &str) -> String {
+    let place = format!("{directory}/{LOCAL}");
+    format!("local {}@{DEFAULT}", place.trim_start_matches('/'))
 }
 
 /// Returns the workspace of a state, given where it is according to the record; `None` if it is the usual one,

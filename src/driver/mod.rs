@@ -20,7 +20,7 @@ use crate::project::driver::{DriverBlock, DriverStep, NONE};
 use crate::project::stack::StackIndex;
 
 pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
-pub use self::backend::{backend_of_tool, local_state, workspace_of};
+pub use self::backend::{backend_of_tool, local_state, usual_local_state, workspace_of};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
 pub use self::outputs::{BadOutputs, Outputs};
 pub use self::partial::leaves_out;

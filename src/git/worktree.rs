@@ -9,11 +9,14 @@ use super::program::Program;
 use super::{CommitId, GitError, Repository};
 
 /// Switches off what the user's configuration would run or fetch in a checkout.
-const ALONE: [&str; 4] = [
+const ALONE: [&str; 6] = [
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
     "submodule.recurse=false",
+    // The stack may lie in a part that is not checked out here.
+    "-c",
+    "core.sparseCheckout=false",
 ];
 
 /// The mode of an entry of the index that is a submodule.

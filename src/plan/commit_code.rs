@@ -183,20 +183,42 @@ impl CommitCode {
             return Err(missing());
         }
         let there = self.project.root.join(path);
-        if there.symlink_metadata().is_ok() {
-            return if there.read_link().is_ok_and(|target| target == here) {
-                Ok(())
-            } else {
-                // Git has it: what is there now is in the tree.
-                fs::remove_file(&there)?;
-                Ok(link(&here, &there)?)
-            };
+        let directory = path.parent().ok_or_else(missing)?;
+        if !make_directories(&self.project.root, directory)? {
+            return Err(missing());
         }
-        if let Some(parent) = there.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        Ok(link(&here, &there)?)
+        replace_by_link(&here, &there)?;
+        // Terraform writes a copy of the last state beside it.
+        let backup = |state: &Path| PathBuf::from(format!("{}.backup", state.display()));
+        Ok(replace_by_link(&backup(&here), &backup(&there))?)
     }
+}
+
+/// Makes the directories of a path below another one; returns whether all of them are real ones: a link of the
+/// commit could lead out of the checkout.
+fn make_directories(root: &Path, path: &Path) -> io::Result<bool> {
+    let mut directory = root.to_owned();
+    for part in path.components() {
+        directory.push(part);
+        match directory.symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir(&directory)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+/// Puts a link to a file in a place, whose directory is a real one, instead of the file that may be there: git
+/// may have it, but what counts is in the tree.
+fn replace_by_link(target: &Path, at: &Path) -> io::Result<()> {
+    match at.symlink_metadata() {
+        Ok(_) if at.read_link().is_ok_and(|it| it == target) => return Ok(()),
+        Ok(_) => fs::remove_file(at)?,
+        Err(_) => {}
+    }
+    link(target, at)
 }
 
 #[cfg(unix)]

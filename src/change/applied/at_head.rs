@@ -1,6 +1,8 @@
 //! What HEAD still has of stacks that are not here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use super::evidence::{NoEvidence, Removal, RemovedBy};
 use crate::change::error::ChangeError;
@@ -20,6 +22,8 @@ pub(super) struct AtHead<'p> {
     files: BTreeMap<ProjectPath, Vec<ProjectPath>>,
     /// The stacks in them.
     stacks: Stacks,
+    /// The stacks of directories at other commits, once anybody has asked for them.
+    at_others: RefCell<HashMap<(CommitId, ProjectPath), Rc<Stacks>>>,
 }
 
 /// The stacks of a commit in some directories.
@@ -61,6 +65,7 @@ impl<'p> AtHead<'p> {
             head: head.clone(),
             files,
             stacks,
+            at_others: RefCell::default(),
         })
     }
 
@@ -132,6 +137,22 @@ impl<'p> AtHead<'p> {
         between.any(|above| self.stacks.directories.contains(&above))
     }
 
+    /// Returns the stacks of a directory at a commit.
+    fn stacks_at(
+        &self,
+        directory: &ProjectPath,
+        commit: &CommitId,
+    ) -> Result<Rc<Stacks>, ChangeError> {
+        let key = (commit.clone(), directory.clone());
+        if let Some(known) = self.at_others.borrow().get(&key) {
+            return Ok(Rc::clone(known));
+        }
+        let directories = BTreeSet::from([directory.clone()]);
+        let stacks = Rc::new(Stacks::read(self.present, commit, &directories)?);
+        self.at_others.borrow_mut().insert(key, Rc::clone(&stacks));
+        Ok(stacks)
+    }
+
     /// Returns whether an instance that HEAD lacks is one of a commit.
     pub(super) fn key_at(
         &self,
@@ -139,8 +160,7 @@ impl<'p> AtHead<'p> {
         seen: &CommitId,
     ) -> Result<Result<Removal, NoEvidence>, ChangeError> {
         let directory = path.directory();
-        let directories = BTreeSet::from([directory.clone()]);
-        let stacks = Stacks::read(self.present, seen, &directories)?;
+        let stacks = self.stacks_at(directory, seen)?;
         if let Some(broken) = stacks.broken_in(directory) {
             let why = NoEvidence::Broken(Some(seen.clone()), broken.clone());
             return Ok(Err(why));

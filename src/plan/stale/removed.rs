@@ -17,7 +17,9 @@ impl Grounds<'_> {
         if self.stack(&path).is_some() {
             return Some(Stale::Back(path));
         }
-        let document = self.present.document?;
+        let Some(document) = self.present.document else {
+            return Some(Stale::Record(path));
+        };
         let Some(entry) = document.stacks.get(path.as_str()) else {
             return if self.is_destroyed(saved, of_stack, progress) {
                 progress.done.insert((path, OperationKey::Destroy));
@@ -30,7 +32,7 @@ impl Grounds<'_> {
         if Some(mark(entry)) != of_stack.record && !is_of_plan(entry, plan) {
             return Some(Stale::Record(path));
         }
-        let missing = self.present.missing?.get(path.as_str());
+        let missing = self.present.missing.and_then(|it| it.get(path.as_str()));
         match missing.map(|missing| &missing.evidence) {
             // It is on record as a stack of the tree.
             None => Some(Stale::Back(path)),

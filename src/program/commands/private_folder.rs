@@ -53,8 +53,12 @@ impl PrivateFolder {
             Some(place) => builder.tempdir_in(place),
             None => builder.tempdir(),
         }?;
-        let in_use = File::create_new(folder.path().join(IN_USE))?;
+        // Nobody sees it before it is locked.
+        let new = folder.path().join("in-use.new");
+        let in_use = File::create_new(&new)?;
         in_use.lock()?;
+        share(&in_use)?;
+        fs::rename(new, folder.path().join(IN_USE))?;
         Ok(PrivateFolder {
             folder,
             _in_use: in_use,
@@ -73,7 +77,11 @@ pub(in crate::program::commands) fn sweep(place: &Path, tidy: &dyn Fn(&Path)) {
     for entry in place.read_dir().into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_ours && is_folder && is_left(&entry.path()) {
+        if !is_ours || !is_folder {
+            continue;
+        }
+        // Held while it is removed.
+        if let Some(_left) = left(&entry.path()) {
             tidy(&entry.path());
             // What cannot be removed is tried again by the next command.
             _ = fs::remove_dir_all(entry.path());
@@ -81,15 +89,33 @@ pub(in crate::program::commands) fn sweep(place: &Path, tidy: &dyn Fn(&Path)) {
     }
 }
 
-/// Returns whether the process that has made a folder is gone.
-fn is_left(folder: &Path) -> bool {
+/// Gives the lock of a file to the processes that this one starts, too: what a killed process has started may
+/// still be at work in its folder.
+#[cfg(unix)]
+fn share(file: &File) -> io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
+}
+
+/// What is started on Windows inherits nothing.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+fn share(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// A folder that is not in use any more: its file, which is locked, if it ever was.
+struct Left(#[expect(dead_code, reason = "kept for its lock")] Option<File>);
+
+/// Takes over a folder whose process is gone, and all that it has started.
+fn left(folder: &Path) -> Option<Left> {
     match File::open(folder.join(IN_USE)) {
-        Ok(file) => file.try_lock().is_ok(),
+        Ok(file) => file.try_lock().is_ok().then_some(Left(Some(file))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let age = folder.metadata().and_then(|it| it.modified());
             let age = age.ok().and_then(|made| made.elapsed().ok());
             age.is_some_and(|age| age > NEVER_USED)
+                .then_some(Left(None))
         }
-        Err(_) => false,
+        Err(_) => None,
     }
 }

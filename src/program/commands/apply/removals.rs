@@ -10,7 +10,7 @@ use orch::project::stack::StackIndex;
 
 use super::carrying::Carrying;
 use super::check::{Now, explained};
-use super::turns::Todo;
+use super::turns::{ToDestroy, Todo};
 use crate::program::commands::plan::removal_code::RemovalCode;
 use crate::program::commands::plan::removals::Removals;
 use crate::program::error::Result;
@@ -39,6 +39,15 @@ impl Carrying<'_> {
         removals: &mut Removals<'_>,
         codes: &[RemovalCode<'_, '_>],
     ) -> Result<()> {
+        let path = |it: &ToDestroy<'_>| it.entry.stack.clone();
+        let unknown = to_do.removed.iter().map(path);
+        let unknown: Vec<Stale> = unknown
+            .filter(|path| !removals.all.iter().any(|it| it.path == *path))
+            .map(Stale::Record)
+            .collect();
+        if !unknown.is_empty() {
+            return Err(explained(&unknown));
+        }
         let (Some(document), Some(standings)) = (&now.document, &now.standings) else {
             return Ok(());
         };

@@ -17,6 +17,9 @@ use super::removals::{Removal, Removals};
 use super::subjects::{Drivers, Subjects};
 use crate::program::commands::Loaded;
 
+/// The way out where it is not known where a tool keeps its state.
+const ASK_IT: &str = "`orch plan --full` asks the tools of all selected stacks, and `orch apply --full` puts on record where they keep their states";
+
 /// The way out where a stack outside of the plan may be concerned.
 const PLAN_IT: &str = "plan that stack as well";
 
@@ -34,7 +37,9 @@ impl Loaded {
         let is_unknown = |stack: StackIndex| {
             let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
             let is_applied = standings.get(&stack) == Some(&Standing::Applied);
-            !(is_told || is_applied && drivers.entry(stack).is_some())
+            let entry = drivers.entry(stack).filter(|_| is_applied);
+            let is_on_record = entry.is_some_and(|(_, entry)| entry.backend.is_some());
+            !is_told && !is_on_record
         };
         let stacks = self.project.stacks.iter();
         let unknown =
@@ -93,7 +98,7 @@ impl Loaded {
                 let mut alike = unknown.iter().filter(|(_, driver)| is_alike(driver, own));
                 if let Some((other, _)) = alike.next() {
                     let other = &self.project.stacks[*other].path;
-                    removal.block(format!("{other} may have the same backend"), PLAN_IT);
+                    removal.block(format!("{other} may have the same backend"), ASK_IT);
                 }
             }
         }

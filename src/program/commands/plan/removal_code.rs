@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use orch::driver::{Answer, Driver, local_state, workspace_of};
+use orch::driver::{Answer, Driver, local_state, usual_local_state, workspace_of};
 use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::CannotAsk;
 use orch::plan::ask::{self, AskOptions, Question};
 use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
-use orch::plan::entry::Need;
+use orch::plan::entry::{Action, Need};
 use orch::project::Project;
 use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
@@ -101,8 +101,15 @@ impl Removals<'_> {
                 let driver = code.driver(stack, recorded, on_path).map_err(words)?;
                 let need = removal.known().need(&driver)?;
                 let environments = &environments[&seen];
-                if let Some(backend) = &removal.entry.backend {
-                    code.link_local_state(root, backend).map_err(words)?;
+                match &removal.entry.backend {
+                    Some(backend) => code.link_local_state(root, backend).map_err(words)?,
+                    // It may be where Terraform keeps it by itself.
+                    None if driver.tool.is_some() => {
+                        let directory = removal.path.directory().relative();
+                        let usual = usual_local_state(directory);
+                        _ = code.link_local_state(root, &usual);
+                    }
+                    None => {}
                 }
                 let namespaces = environments.namespaces().of_stack(stack);
                 let backend = driver.backend(&namespaces);
@@ -183,11 +190,16 @@ impl Removals<'_> {
             });
             match decided {
                 Ok((action, reason, answer)) => {
-                    if let (Some(recorded), Some(now)) = (&removal.entry.backend, &answer.backend)
-                        && recorded != now
-                    {
-                        let why = "another backend than recorded";
-                        removal.block(why, BRING_BACK);
+                    let (recorded, now) = (&removal.entry.backend, &answer.backend);
+                    let is_tool = code.driver.tool.is_some();
+                    if recorded.is_some() && now != recorded && (is_tool || now.is_some()) {
+                        removal.block("another backend than recorded", BRING_BACK);
+                    } else if is_tool && recorded.is_none() && action == Action::Forget {
+                        // Its tool may have looked at another state than the one that has it.
+                        removal.block(
+                            "its tool finds nothing, but where its state is kept is not on record",
+                            "if nothing of it is left, run `orch state forget`",
+                        );
                     }
                     removal.decided = Some(Decided {
                         action,

@@ -15,7 +15,7 @@ use orch::plan::{Condition, FailedAsk, SavedStack, UnplannedRemovals};
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::selection::select::Query;
-use orch::state::document::{Document, Entry};
+use orch::state::document::{Action as Written, Document, Entry, Outcome};
 
 use super::PlanRequest;
 use super::ask::AskedTools;
@@ -70,10 +70,19 @@ pub(in crate::program::commands) struct Removals<'d> {
     forgotten: BTreeSet<String>,
 }
 
+/// Returns the commit of an apply that failed after what was applied, if it was another one.
+fn failed_since(entry: &Entry, seen: &CommitId) -> Option<CommitId> {
+    let last = entry.last.as_ref()?;
+    let has_failed = last.action == Written::Apply && last.outcome != Outcome::Succeeded;
+    let commit = last.commit.as_deref().and_then(CommitId::new);
+    let applied = entry.applied.as_ref()?.commit.as_deref();
+    commit.filter(|commit| has_failed && commit != seen && applied != Some(commit.as_str()))
+}
+
 impl<'d> Removal<'d> {
     /// Returns what is known of a stack on record.
     fn new(path: StackPath, entry: &'d Entry, missing: &MissingStack) -> Self {
-        let (removed, seen, blocked) = match &missing.evidence {
+        let (removed, seen, mut blocked) = match &missing.evidence {
             Ok(removal) => {
                 let removed = match &removal.by {
                     RemovedBy::Commit(commit) => Removed::Commit(commit.to_string()),
@@ -89,6 +98,15 @@ impl<'d> Removal<'d> {
                 (Removed::Unproven, None, Some(blocked))
             }
         };
+        // Who knows where the tool keeps its state finds out whether that has changed.
+        if let (Some(seen), None) = (&seen, &entry.backend)
+            && let Some(commit) = failed_since(entry, seen)
+        {
+            blocked = Some(Blocked {
+                why: format!("its last apply, of commit {}, failed", commit.short()),
+                way_out: "bring it back, run `orch destroy` on it, and delete it again".to_owned(),
+            });
+        }
         Removal {
             path,
             entry,
@@ -160,6 +178,10 @@ impl Loaded {
         for (key, missing) in &standings.missing {
             let entry = recorded.document.stacks.get(key);
             let (Some(path), Some(entry)) = (StackPath::parse(key), entry) else {
+                console::warning(&format!(
+                    "`{}` is on record and not the path of a stack: the plan leaves what it stands for as it is",
+                    printable(key)
+                ));
                 continue;
             };
             // A stack of the tree at the path of another one is told of by its own entry.
