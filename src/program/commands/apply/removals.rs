@@ -22,7 +22,7 @@ impl Now {
             return Removals::default();
         };
         let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
-        Removals::to_destroy(document, &standings.missing, stacks, &to_do.forgotten)
+        Removals::to_destroy(document, &standings.missing, stacks).forgetting(&to_do.forgotten)
     }
 }
 

@@ -214,13 +214,11 @@ impl Loaded {
 }
 
 impl<'d> Removals<'d> {
-    /// Returns some stacks that a plan destroys, and those that it takes off the record, given what is on record
-    /// and not in the tree.
+    /// Returns some stacks that a plan destroys, given what is on record and not in the tree.
     pub(in crate::program::commands) fn to_destroy<'s>(
         document: &'d Document,
         missing: &BTreeMap<String, MissingStack>,
         stacks: impl Iterator<Item = &'s StackPath>,
-        forgotten: &[StackPath],
     ) -> Self {
         let all = stacks.filter_map(|path| {
             let key = path.as_str();
@@ -229,9 +227,16 @@ impl<'d> Removals<'d> {
         });
         Removals {
             all: all.collect(),
-            forgotten: forgotten.iter().map(StackPath::to_string).collect(),
             ..Removals::default()
         }
+    }
+
+    /// Adds stacks that the same plan only takes off the record.
+    #[must_use]
+    pub(in crate::program::commands) fn forgetting(mut self, stacks: &[StackPath]) -> Self {
+        let keys = stacks.iter().map(StackPath::to_string);
+        self.forgotten.extend(keys);
+        self
     }
 
     /// Leaves out the stacks that are in the tree at other paths: from the stack to the key.
