@@ -824,6 +824,7 @@ fn why_tells_what_is_on_record_of_a_stack_that_is_gone() {
             inputs   …
             last     apply succeeded at … …
             status   removed in 61ff50c
+            plan     destroyed
             ");
         }
     }

@@ -3,6 +3,8 @@
 mod answers; // how a stack is named, and how the answer is given
 #[cfg(unix)]
 mod changes; // with `--changed`
+#[cfg(unix)]
+mod gone; // a stack that is on record and not in the tree
 mod neighbours; // what runs before and after a stack
 mod selected; // why a stack is selected, or not
 

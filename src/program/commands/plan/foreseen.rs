@@ -29,9 +29,8 @@ impl Loaded {
         keys: &[&str],
     ) -> Vec<Foreseen> {
         let is_forgotten = |key: &str| document.stacks.get(key).is_none_or(is_only_forgotten);
-        let missing = standings.missing.iter();
-        let proven = missing.filter(|(key, stack)| stack.evidence.is_ok() && !is_forgotten(key));
-        let paths = proven.filter_map(|(key, _)| StackPath::parse(key));
+        let missing = standings.missing.keys().filter(|key| !is_forgotten(key));
+        let paths = missing.filter_map(|key| StackPath::parse(key));
         // A stack of the tree at the path of another one comes first.
         let paths = paths.filter(|path| self.project.stacks.find(path).is_none());
         let paths: Vec<StackPath> = paths.collect();

@@ -9,6 +9,7 @@ use orch::plan::backends::Place;
 use orch::plan::entry::Action;
 use orch::plan::order::Record;
 use orch::plan::removal::{Part, held, is_only_forgotten};
+use orch::printable::command_line;
 use orch::project::driver::NONE;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::state::document::Document;
@@ -150,17 +151,30 @@ impl Loaded {
                 },
             }
         };
-        for (kept, holder) in held(&record.recorded, part) {
+        let held = held(&record.recorded, part);
+        let is_kept = |removals: &mut Removals<'_>, stack: usize| {
+            let key = stack
+                .checked_sub(n_in_tree)
+                .map(|position| record.gone[position]);
+            let removal = key.and_then(|key| removals.of_key(key));
+            held.contains_key(&stack) || removal.is_some_and(|it| it.blocked.is_some())
+        };
+        for (&kept, &holder) in &held {
             let Some(position) = kept.checked_sub(n_in_tree) else {
                 continue;
             };
             let key = record.gone[position];
-            let Some(removal) = removals.of_key(key) else {
-                continue;
-            };
             let name = u32::try_from(holder).map(|holder| record.name(&self.project, holder));
             let name = name.unwrap_or_default();
-            removal.block(format!("{name} runs after it, and stays as it is"), PLAN_IT);
+            let way_out = if is_kept(removals, holder) {
+                let word = command_line(&[name.as_str().into()]);
+                format!("mend what keeps that stack: `orch why {word}` says more")
+            } else {
+                PLAN_IT.to_owned()
+            };
+            if let Some(removal) = removals.of_key(key) {
+                removal.block(format!("{name} runs after it, and stays as it is"), way_out);
+            }
         }
     }
 }
