@@ -67,10 +67,7 @@ impl Filters {
     /// Parses the flags, and reads the list of stacks, if there is one. The list is read before
     /// anything else: its writer may take a while, and the project is to be read after that.
     pub(super) fn new(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
-        if args.fetch && !args.changed && args.status.is_empty() {
-            let message = "`--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`";
-            return Err(ProgramError::usage(message));
-        }
+        check_fetch(args)?;
         Filters::of_run(chdir, args)
     }
 
@@ -166,6 +163,15 @@ impl NameList {
         read.with_context(|| format!("failed to read the list of stacks from {source}"))?;
         Ok(NameList { source, text })
     }
+}
+
+/// Refuses `--fetch` where nothing needs history.
+pub(super) fn check_fetch(args: &SelectArgs) -> Result<()> {
+    if args.fetch && !args.changed && args.status.is_empty() {
+        let message = "`--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`";
+        return Err(ProgramError::usage(message));
+    }
+    Ok(())
 }
 
 /// Returns the error of a flag that has a meaning only with `--changed`.

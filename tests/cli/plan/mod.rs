@@ -4,6 +4,7 @@ mod asked;
 mod checkouts;
 mod destroyed;
 mod drivers;
+mod fetched;
 mod hostile;
 mod json;
 mod markdown;

@@ -19,6 +19,7 @@ use super::entries;
 use super::removals::Removals;
 use super::subjects::{OnRecord, Subjects};
 use super::{PlanRequest, Planned};
+use crate::program::commands::filters::check_fetch;
 use crate::program::commands::state::held::follow_all;
 use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
 use crate::program::console;
@@ -38,6 +39,9 @@ pub(in crate::program::commands) fn planned(
     let mut loaded = Loaded::new(chdir, request.document, reads)?;
     if let Some(status) = loaded.check(filters.change())? {
         return Ok(ControlFlow::Break(status));
+    }
+    if loaded.project.settings.state.is_none() {
+        check_fetch(request.select)?;
     }
     let query = loaded.query(filters)?;
     let selection = loaded.select_silently(&query);

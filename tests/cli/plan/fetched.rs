@@ -1,0 +1,100 @@
+//! `--fetch`: a plan gets the commits that prove a removal, and whose code destroys what was removed.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use crate::support::{Repository, Sandbox};
+
+const ROOT: &str = r#"orch {
+  config {
+    driver = "fake"
+    state {
+      project = "acme"
+      backend "local" {
+        path = "../shared/acme"
+      }
+    }
+  }
+}
+driver "fake" {
+  apply   = ["true"]
+  destroy = ["true"]
+}
+"#;
+
+/// A shallow clone in which `/a` is gone, which is on record, and why that is unknown.
+fn shallow() -> Repository {
+    let sandbox = Repository::prepare("a\nb");
+    sandbox.write("/root.orch.hcl", ROOT);
+    let origin = Repository::of(sandbox);
+    for command in ["state init", "state adopt"] {
+        assert_eq!(origin.orch(command).code(), 0);
+    }
+    origin.git("rm -q -r a");
+    origin.commit();
+    // The clone outlives what it is made of.
+    let place = Sandbox::new("");
+    fs::remove_dir_all(place.path("/")).unwrap();
+    let url = place.outside().join("origin");
+    fs::rename(origin.path("/"), &url).unwrap();
+    fs::rename(
+        origin.outside().join("shared"),
+        place.outside().join("shared"),
+    )
+    .unwrap();
+    let url = shell_words::quote(url.to_str().unwrap()).into_owned();
+    let clone = Repository::clone(place, &format!("--depth 1 file://{url}"));
+    let seen = clone.git("ls-remote -q origin refs/tags/base");
+    clone.learn(&seen[..7], "[base]");
+    clone
+}
+
+#[test]
+fn a_plan_fetches_what_proves_a_removal() {
+    let clone = shallow();
+    assert_snapshot!(clone.orch("plan"), @"
+      ! /a  blocked: commit [base], which was applied, is not in this shallow clone
+
+    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    [stderr]
+    warning: `/a` is on record and not in the tree, and is not destroyed: commit [base], which was applied, is not in this shallow clone
+      = help: run `git fetch --unshallow origin`, or let orch do so with `--fetch`
+    ");
+    let plan = clone.orch("plan --fetch");
+    let head = clone.git("rev-parse --short=7 HEAD");
+    assert_snapshot!(plan.without_git().replace(head.trim(), "[head]"), @"
+      - /a  delete  removed in [head]
+
+    Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 1 unchanged.
+    [stderr]
+    note: running `git fetch --unshallow origin`
+    ");
+}
+
+#[test]
+fn an_apply_fetches_the_code_that_destroys() {
+    let clone = shallow();
+    let applied = clone.orch("apply --fetch --auto-approve --allow-destroy=1");
+    assert_eq!(applied.code(), 0, "{applied}");
+    assert!(
+        applied.stderr.contains("orch: /a (destroy): succeeded"),
+        "{applied}"
+    );
+    let list = clone.orch("state list --format json").json();
+    let stacks = list["stacks"].as_array().unwrap();
+    assert!(stacks.iter().all(|stack| stack["path"] != "/a"), "{list}");
+}
+
+#[test]
+fn without_a_state_there_is_nothing_to_fetch() {
+    let sandbox = Sandbox::layout("a");
+    for command in ["apply --fetch", "destroy --fetch"] {
+        assert_eq!(sandbox.orch(command).code(), 64, "{command}");
+    }
+    assert_snapshot!(sandbox.orch("plan --fetch"), @"
+    [stderr]
+    error: `--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`
+    [exit status 64]
+    ");
+}
