@@ -50,6 +50,8 @@ mod releases; // packs a release, and installs it as a workflow does
 #[cfg(unix)]
 mod removals; // stacks that were removed from the tree: planned and destroyed
 #[cfg(unix)]
+mod removals_cfngin; // what comes from CFNgin, and is removed
+#[cfg(unix)]
 mod removed; // stacks that exist in the base but no longer in the project
 mod select; // which stacks a command acts on
 mod stacks_from; // `--stacks-from`

@@ -32,7 +32,7 @@ use crate::program::exit::ExitStatus;
 /// Shows whether the stack is selected and by which rule, or what leaves it out; its inputs and, with
 /// --changed, which of them have changed; what it runs after and before; and what would select it. The
 /// flags are those of `list`. Of a stack that is on record and no longer here, shows what is on record, and
-/// which commit removed it or why nothing proves that.
+/// which commit removed it or why nothing proves that, and what is destroyed with it in which order.
 #[derive(Debug, Args)]
 #[command(after_help = WHY_EXAMPLES, after_long_help = format!("{WHY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct WhyArgs {

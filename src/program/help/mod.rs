@@ -40,7 +40,7 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 29] = topics! {
+pub(crate) const TOPICS: [Topic; 31] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -59,6 +59,7 @@ pub(crate) const TOPICS: [Topic; 29] = topics! {
     "state": "What is on record of applied stacks",
     "plan": "What an apply would do, and the plan in a file",
     "apply": "Carrying a plan out, and destroying what exists",
+    "removal": "Destroying stacks that were removed from the tree",
     "drivers": "How a kind of stack is planned and applied",
     "pipelines": "Plan on a pull request, apply after the merge",
     "safeguards": "States of the repository in which nothing runs",
@@ -69,6 +70,7 @@ pub(crate) const TOPICS: [Topic; 29] = topics! {
     "configuration": "Files, the stack block, settings, variables",
     "functions": "The functions that expressions can call",
     "terramate": "Differences from Terramate, and how to move",
+    "cfngin": "How to move from CFNgin and its persistent graph",
     "exit-status": "What the exit status means",
 };
 

@@ -477,6 +477,7 @@ fn a_graph_of_cfngin_comes_and_goes() {
     assert_snapshot!(imported, @"
     imported /gone
     [stderr]
+    note: commit 15027b0 has no stack called `gone`, so nothing will prove that it was removed
     note: `/a` is already on record and stays as it is
     ");
     let entry = document(&sandbox)["stacks"]["/gone"].clone();

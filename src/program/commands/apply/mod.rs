@@ -63,7 +63,8 @@ const OF_PLANNING: [&str; 6] = [
 /// stacks and what: flags that select stacks, and most of those that plan, are refused then.
 ///
 /// A stack that runs after others with work is planned again when these have ended. What it does then must
-/// be within what the plan shows. See `orch help apply`.
+/// be within what the plan shows. Stacks that were removed from the tree are destroyed. See `orch help apply`
+/// and `orch help removal`.
 #[derive(Debug, Args)]
 #[command(after_help = APPLY_EXAMPLES, after_long_help = format!("{APPLY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct ApplyArgs {
@@ -101,7 +102,7 @@ Examples:
 ///
 /// The same as `orch apply --destroy`: plans, shows the plan, asks for the number of destroys, and destroys, first
 /// what runs last. Refused while a stack that stays runs after one that goes. The directories of the stacks
-/// stay. See `orch help apply`.
+/// stay. Stacks that were removed from the tree are destroyed as well. See `orch help apply`.
 #[derive(Debug, Args)]
 #[command(after_help = DESTROY_EXAMPLES, after_long_help = format!("{DESTROY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct DestroyArgs {

@@ -61,8 +61,9 @@ Examples:
 /// Show what an apply would do, over all stacks
 ///
 /// Asks the tool of each stack, such as Terraform, what it would change, and prints one plan over all stacks. In a
-/// project that keeps a state, only the tools of stacks that are not as they were applied are asked. What
-/// exists is not changed; a tool that has never run in a stack is initialised there.
+/// project that keeps a state, only the tools of stacks that are not as they were applied are asked, and stacks
+/// that were removed from the tree are planned as deletes. What exists is not changed; a tool that has never
+/// run in a stack is initialised there.
 ///
 /// `orch apply` carries the plan out. See `orch help plan`.
 #[derive(Debug, Args)]
@@ -136,6 +137,8 @@ pub(crate) struct PlanningArgs {
     pub(crate) allow_rollback: bool,
 
     /// Leave stacks as they are that were removed from the tree
+    ///
+    /// See `orch help removal`.
     #[arg(long)]
     pub(crate) no_removals: bool,
 

@@ -131,7 +131,7 @@ pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Res
         keys.extend(named_in(state, repository, commit, &names)?);
         for name in names.iter().filter(|name| !keys.contains_key(*name)) {
             console::note(&format!(
-                "commit {} has no stack of the name `{}`; so nothing will prove that it was removed",
+                "commit {} has no stack called `{}`, so nothing will prove that it was removed",
                 commit.short(),
                 printable(name)
             ));
