@@ -162,7 +162,7 @@ fn a_backend_that_another_stack_has_keeps_it() {
     // Two that are gone.
     let repository = applied(&[("/a", &placed("one")), ("/b", &placed("two")), ("/z", "")]);
     change_entry(&repository, "/b", |entry| {
-        entry["backend"] = "place one".into()
+        entry["backend"] = "place one".into();
     });
     remove(&repository, "a b");
     assert_eq!(
@@ -180,7 +180,7 @@ fn a_backend_that_another_stack_has_keeps_it() {
 fn another_backend_than_the_recorded_one_keeps_it() {
     let repository = applied(&[("/a", "driver = \"placed\"\n  name = \"one\""), ("/z", "")]);
     change_entry(&repository, "/a", |entry| {
-        entry["backend"] = "place elsewhere".into()
+        entry["backend"] = "place elsewhere".into();
     });
     remove(&repository, "a");
     assert_eq!(

@@ -235,7 +235,7 @@ fn a_cycle_on_record_is_destroyed_in_some_order_and_told() {
     repository.commit();
     done(&repository, "apply --auto-approve --match a");
     super::change_entry(&repository, "/b", |entry| {
-        entry["after"] = serde_json::json!(["/a"])
+        entry["after"] = serde_json::json!(["/a"]);
     });
     remove(&repository, "a b");
     let plan = done(&repository, "plan");

@@ -183,7 +183,8 @@ fn two_stacks_with_the_backend_of_one_that_is_gone_are_not_it() {
     for path in ["/x", "/y"] {
         want(&repository, path, "as new as can be");
         // Nobody takes it for the old one.
-        let lines: String = (0..40).map(|line| format!("# {path} {line}\n")).collect();
+        let lines = (0..40).map(|line| format!("# {path} {line}\n"));
+        let lines = lines.collect::<Vec<_>>().concat();
         repository.write(
             &format!("{path}/stack.orch.hcl"),
             format!("stack {{\n  {placed}\n}}\n{lines}"),

@@ -126,7 +126,8 @@ fn a_new_stack_that_nobody_has_asked_may_have_the_backend() {
     let Some(repository) = applied() else { return };
     remove(&repository, "app");
     // Nobody takes it for the old one.
-    let lines: String = (0..40).map(|line| format!("# {line}\n")).collect();
+    let lines = (0..40).map(|line| format!("# {line}\n"));
+    let lines = lines.collect::<Vec<_>>().concat();
     repository.write("/new/stack.orch.hcl", format!("{lines}stack {{\n}}\n"));
     repository.write(
         "/new/main.tf",
