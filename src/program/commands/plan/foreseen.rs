@@ -34,7 +34,7 @@ impl Loaded {
         // A stack of the tree at the path of another one comes first.
         let paths = paths.filter(|path| self.project.stacks.find(path).is_none());
         let paths: Vec<StackPath> = paths.collect();
-        let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter(), &[]);
+        let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter());
         self.keep_what_is_used(&mut removals, Some(document), &self.plannable(document));
         let actions = removals.going();
         let goes: BTreeSet<&str> = actions.keys().map(String::as_str).collect();
