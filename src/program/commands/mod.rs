@@ -5,6 +5,7 @@
 mod apply;
 mod changed;
 pub(crate) mod command_line;
+mod commits;
 mod completions;
 mod env;
 mod eval;

@@ -24,7 +24,7 @@ use orch::run::schedule::OnError;
 
 use self::approve::Approval;
 use self::carrying::Carrying;
-use super::plan::commits::Commits;
+use super::commits::Commits;
 use super::plan::{ModeArgs, PlanRequest, PlanningArgs, planned};
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;

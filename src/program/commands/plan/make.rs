@@ -14,11 +14,11 @@ use orch::selection::select::Query;
 use orch::state::document::Document;
 
 use super::ask::{self, AskedTools, RemovedQuestions};
-use super::commits::Commits;
 use super::entries;
 use super::removals::Removals;
 use super::subjects::{OnRecord, Subjects};
 use super::{PlanRequest, Planned};
+use crate::program::commands::commits::Commits;
 use crate::program::commands::filters::check_fetch;
 use crate::program::commands::state::held::follow_all;
 use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};

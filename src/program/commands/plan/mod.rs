@@ -2,7 +2,6 @@
 
 mod ahead;
 pub(super) mod ask;
-pub(super) mod commits;
 mod entries;
 mod foreseen;
 mod grounds;
@@ -34,9 +33,9 @@ use orch::report::{Document, write_plan, write_plan_json};
 use orch::run::safeguard::Disabled;
 
 use self::ask::AskedTools;
-use self::commits::Commits;
 pub(super) use self::make::planned;
 use self::subjects::{Drivers, OnRecord, Subject, Subjects};
+use super::commits::Commits;
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::private_folder::PrivateFolder;
 use super::run::jobs;

@@ -15,9 +15,9 @@ use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
 use orch::state::document::Document;
 
-use super::commits::Commits;
 use super::removals::{Decided, Removal, Removals};
 use super::subjects::tools_on_path;
+use crate::program::commands::commits::Commits;
 use crate::program::commands::{Loaded, host_environment};
 use crate::program::error::Result;
 

@@ -20,7 +20,7 @@ use serde_json::Map;
 
 use super::write::each;
 use super::{Format, State, WriteArgs};
-use crate::program::commands::plan::commits::Commits;
+use crate::program::commands::commits::Commits;
 use crate::program::commands::working_directory;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
