@@ -167,7 +167,12 @@ impl PlannedOrder {
             apply: false,
         });
         let works: Vec<Work> = works.iter().copied().chain(works_gone).collect();
-        let order = Order::new(&works, &tree, &record.recorded.between(&works));
+        let paths = record.gone.iter();
+        let paths = paths.map(|key| StackPath::parse(key).expect("a stack on record has a path"));
+        let gone: Vec<StackPath> = paths.collect();
+        let places = places_by_path(project, &gone);
+        let recorded = record.recorded.between(&works);
+        let order = Order::with_ties(&works, &tree, &recorded, |stack| places[stack]);
         let name = |node| record.name(project, node);
         let relaxed = order.relaxed.iter().map(|relaxed| match *relaxed {
             Relaxed::Recorded(edge) => RelaxedConstraint {
@@ -186,11 +191,9 @@ impl PlannedOrder {
             },
         });
         let relaxed: BTreeSet<RelaxedConstraint> = relaxed.collect();
-        let paths = record.gone.iter();
-        let paths = paths.map(|key| StackPath::parse(key).expect("a stack on record has a path"));
         PlannedOrder {
             order,
-            gone: paths.collect(),
+            gone,
             relaxed: relaxed.into_iter().collect(),
         }
     }
@@ -205,6 +208,19 @@ impl PlannedOrder {
         });
         planned.collect()
     }
+}
+
+/// Returns the place of each stack by path, given those that come after the stacks of the project.
+fn places_by_path(project: &Project, gone: &[StackPath]) -> Vec<usize> {
+    let paths = project.stacks.iter().map(|(_, stack)| &stack.path);
+    let paths: Vec<&StackPath> = paths.chain(gone).collect();
+    let mut by_path: Vec<usize> = (0..paths.len()).collect();
+    by_path.sort_by_key(|&stack| paths[stack]);
+    let mut places = vec![0; paths.len()];
+    for (place, stack) in by_path.into_iter().enumerate() {
+        places[stack] = place;
+    }
+    places
 }
 
 /// Returns whether there is work on another stack than one that is destroyed.

@@ -75,6 +75,17 @@ impl Order {
     ///
     /// If the constraints are not over these stacks.
     pub fn new(works: &[Work], tree: &Precedence, recorded: &Recorded) -> Self {
+        Order::with_ties(works, tree, recorded, |stack| stack)
+    }
+
+    /// Does what [`Self::new`] does for stacks that are not all numbered in path order: `ties` has the place
+    /// of each in that.
+    pub(crate) fn with_ties(
+        works: &[Work],
+        tree: &Precedence,
+        recorded: &Recorded,
+        ties: impl Fn(usize) -> usize,
+    ) -> Self {
         let n_stacks = works.len();
         assert!(tree.n_stacks() <= n_stacks, "one numbering for all");
         assert!(recorded.n_stacks >= n_stacks, "one numbering for all");
@@ -89,27 +100,38 @@ impl Order {
         operations.destroy_users_before_a_change(&users);
         let waits = operations.waits();
         relaxed.extend_from_slice(&waits.relaxed);
-        Order::of(&operations.list, &waits, relaxed)
+        Order::of(&operations.list, &waits, relaxed, ties)
     }
 
-    /// Puts operations, which are listed in the order that breaks ties, in the sequence that is asked
-    /// for.
-    fn of(list: &[StackOperation], waits: &Waits, relaxed: Vec<Relaxed>) -> Self {
+    /// Puts operations in the sequence that is asked for. They are listed by stack; of those that may come
+    /// next, the one comes whose stack has the lowest tie.
+    fn of(
+        list: &[StackOperation],
+        waits: &Waits,
+        relaxed: Vec<Relaxed>,
+        ties: impl Fn(usize) -> usize,
+    ) -> Self {
         let n_operations = list.len();
+        let mut by_tie: Vec<usize> = (0..n_operations).collect();
+        by_tie.sort_by_key(|&operation| (ties(list[operation].stack), operation));
+        let mut rank_of: Vec<u32> = vec![0; n_operations];
+        for (operation, rank) in by_tie.into_iter().zip(0..) {
+            rank_of[operation] = rank;
+        }
         let count = waits.n_nodes;
         let edges = &waits.edges;
         let number = |edge: &Edge| (edge.from, edge.to, edge.spreads_failure);
         let precedence = Precedence::from_edges(n_operations, count, edges.iter().map(number));
-        let turns = (0..n_operations).zip(0..);
+        let turns = rank_of.iter().copied().enumerate();
         let mut schedule = Schedule::new(precedence, turns);
-        let mut ranks = Vec::with_capacity(n_operations);
+        let mut order = Vec::with_capacity(n_operations);
         let mut positions: Vec<u32> = (0..).take(count).collect();
         for position in 0.. {
             let Some(turn) = schedule.start_next() else {
                 break;
             };
             positions[turn.get()] = position;
-            ranks.push(u32::try_from(turn.get()).expect("was numbered in 32 bits"));
+            order.push(turn.get());
             schedule.finish(turn, true);
             schedule.settle(turn, true);
         }
@@ -118,12 +140,11 @@ impl Order {
             let place = |node: u32| positions[node as usize];
             (place(edge.from), place(edge.to), edge.spreads_failure)
         });
-        let listed = |&rank: &u32| list[rank as usize];
         Order {
-            sequence: ranks.iter().map(listed).collect(),
+            sequence: order.iter().map(|&operation| list[operation]).collect(),
             precedence: Precedence::from_edges(n_operations, count, edges),
             relaxed,
-            ranks,
+            ranks: order.iter().map(|&operation| rank_of[operation]).collect(),
         }
     }
 

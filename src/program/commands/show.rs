@@ -76,6 +76,7 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.check(None)? {
         return Ok(status);
     }
+    refuse_removed(&saved, written)?;
     let stack = loaded.stack(written)?;
     let path: &StackPath = &loaded.project.stacks[stack].path;
     let shown = printable(path.as_str());
@@ -124,6 +125,22 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     let message = format!("`{} show` failed for `{shown}`", tool.program());
     Err(ProgramError::new(ErrorKind::External, anyhow!(message))
         .hint("a plan can be shown where the tool is initialised as it was when it was made"))
+}
+
+/// Refuses to show the plan of a tool for a stack that was removed: the tool would need its code.
+fn refuse_removed(saved: &SavedPlan, written: &str) -> Result<()> {
+    let path = StackPath::parse(written);
+    let entry = path.as_ref().and_then(|path| saved.plan.entry(path));
+    let Some(entry) = entry.filter(|entry| entry.removed.is_some()) else {
+        return Ok(());
+    };
+    let shown = printable(entry.stack.as_str());
+    let commit = entry.source_commit.as_deref().unwrap_or_default();
+    let commit = printable(commit.get(..7).unwrap_or(commit));
+    Err(ProgramError::refused(format!(
+        "`{shown}` was removed: its tool can show the plan only where commit {commit} is checked out"
+    ))
+    .hint("`orch runs logs` has what the tool printed as it planned"))
 }
 
 /// Explains why a file cannot be used.
