@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::path::{KeyFilter, ProjectPath};
+use orch::path::{KeyFilter, ProjectPath, StackPath};
 use orch::plan::order::{Order, Record, RecordedEdge, Relaxed, Work};
 use orch::plan::{PlannedOrder, RelaxedEffect};
 use orch::run::turn::Operation;
@@ -225,7 +225,12 @@ proptest! {
             .into_iter()
             .chain(of_gone.iter().map(|&(_, destroy)| Work { destroy, apply: false }))
             .collect();
-        let whole = Order::new(&works, &Precedence::new(&loaded.graph), &record.recorded);
+        let in_tree = loaded.project.stacks.iter().map(|(_, stack)| stack.path.as_str());
+        let paths: Vec<StackPath> =
+            in_tree.chain(record.gone.iter().copied()).map(|it| StackPath::parse(it).unwrap()).collect();
+        let lower = |stack: usize| paths.iter().filter(|other| **other < paths[stack]).count();
+        let whole =
+            Order::with_ties(&works, &Precedence::new(&loaded.graph), &record.recorded, lower);
         keys.insert("/what/nobody/knows");
         let planned = PlannedOrder::of(&loaded.project, &loaded.graph, Some(&document), &planned_works, &keys);
         prop_assert_eq!(&planned.order.sequence, &whole.sequence);

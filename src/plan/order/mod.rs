@@ -80,7 +80,11 @@ impl Order {
 
     /// Does what [`Self::new`] does for stacks that are not all numbered in path order: `ties` has the place
     /// of each in that.
-    pub(crate) fn with_ties(
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`] does.
+    pub fn with_ties(
         works: &[Work],
         tree: &Precedence,
         recorded: &Recorded,

@@ -37,7 +37,7 @@ fn is_stale(repository: &Repository, why: &str) {
 fn a_plan_in_a_file_destroys_what_it_shows() {
     let repository = saved();
     done(&repository, "apply ../saved");
-    assert_eq!(acts(&repository), ["apply /c", "destroy /b", "destroy /a"]);
+    assert_eq!(acts(&repository), ["destroy /b", "destroy /a", "apply /c"]);
     assert_eq!(world(&repository), ["c"]);
     assert_eq!(keys(&repository), ["/c"]);
     assert_tidy(&repository);
@@ -108,7 +108,7 @@ fn what_somebody_else_has_destroyed_is_done() {
     );
     forget_log(&repository);
     done(&repository, "apply ../saved");
-    assert_eq!(acts(&repository), ["apply /c", "destroy /a"]);
+    assert_eq!(acts(&repository), ["destroy /a", "apply /c"]);
     assert_eq!(keys(&repository), ["/c"]);
     // What somebody has taken off the record may still exist.
     let repository = saved();
@@ -126,7 +126,7 @@ fn a_plan_goes_on_after_a_destroy_that_failed() {
         said.contains("`orch apply FILE --resume` goes on"),
         "{said}"
     );
-    assert_eq!(acts(&repository), ["apply /c", "destroy /b", "destroy /a"]);
+    assert_eq!(acts(&repository), ["destroy /b", "destroy /a", "apply /c"]);
     assert_eq!(keys(&repository), ["/a", "/c"]);
     assert_eq!(entry(&repository, "/a")["last"]["outcome"], "failed");
     assert_tidy(&repository);
@@ -144,7 +144,7 @@ fn a_plan_goes_on_with_what_it_did_not_come_to() {
     let repository = saved();
     hook(&repository, "destroy", "b", "exit 1");
     fails(&repository, "apply ../saved", 1, "/b");
-    assert_eq!(acts(&repository), ["apply /c", "destroy /b"]);
+    assert_eq!(acts(&repository), ["destroy /b", "apply /c"]);
     unhook(&repository, "destroy", "b");
     done(&repository, "apply ../saved --resume");
     assert_eq!(acts(&repository), ["destroy /b", "destroy /a"]);

@@ -68,8 +68,8 @@ fn json_has_all_of_it() {
     assert_eq!(lost["blocked"], "its deletion is not committed");
     assert_eq!(plan["complete"], false);
     let operations = json!([
-        {"path": "/net", "operation": "apply"},
-        {"path": "/gone/queue", "operation": "destroy"}
+        {"path": "/gone/queue", "operation": "destroy"},
+        {"path": "/net", "operation": "apply"}
     ]);
     assert_eq!(plan["operations"], operations);
     assert_eq!(plan["commit"], head(&repository));
