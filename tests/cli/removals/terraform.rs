@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{APPROVED, STATE, assert_tidy, done, entry, head, keys, planned, remove};
+use super::{
+    APPROVED, STATE, assert_tidy, change_entry, declare, done, entry, head, keys, planned, remove,
+};
 use crate::support::{Repository, Sandbox, skipped};
 
 const MAIN: &str = r#"resource "terraform_data" "a" {
@@ -199,4 +201,102 @@ fn a_destroy_that_fails_leaves_the_state_as_it_is_then() {
     );
     assert_eq!(resources(&repository, "/app"), Some(0));
     assert_eq!(keys(&repository), ["/net", "/other"]);
+}
+
+#[test]
+fn a_stack_of_the_tree_whose_backend_is_not_on_record_may_have_the_same() {
+    let Some(repository) = applied() else { return };
+    remove(&repository, "app");
+    // As what `orch run terraform apply` has put on record.
+    change_entry(&repository, "/other", |entry| {
+        entry["backend"] = Value::Null;
+    });
+    assert_eq!(
+        planned(&repository, ""),
+        ["/app blocked: /other may have the same backend"]
+    );
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(destroyed(&repository), [""; 0]);
+    assert_eq!(planned(&repository, "--full"), ["/app delete"]);
+    done(&repository, &format!("apply --full {APPROVED}"));
+    assert_eq!(keys(&repository), ["/net", "/other"]);
+}
+
+#[test]
+fn nothing_is_forgotten_where_nobody_knows_which_state_to_look_at() {
+    let Some(repository) = applied() else { return };
+    remove(&repository, "app");
+    change_entry(&repository, "/app", |entry| {
+        entry["backend"] = Value::Null;
+    });
+    // Its state may be where Terraform keeps it by itself, and is linked in.
+    assert_eq!(planned(&repository, ""), ["/app delete"]);
+    fs::rename(
+        repository.path("/app/terraform.tfstate"),
+        repository.outside().join("kept"),
+    )
+    .unwrap();
+    assert_eq!(
+        planned(&repository, ""),
+        ["/app blocked: its tool finds nothing, but where its state is kept is not on record"]
+    );
+    done(&repository, "apply --auto-approve");
+    assert!(keys(&repository).contains(&"/app".to_owned()));
+}
+
+#[test]
+fn an_apply_of_another_commit_that_failed_keeps_a_stack_whose_backend_is_not_on_record() {
+    let Some(repository) = applied() else { return };
+    repository.write("/app/more.tf", "# more\n");
+    repository.commit();
+    let later = head(&repository);
+    remove(&repository, "app");
+    change_entry(&repository, "/app", |entry| {
+        entry["backend"] = Value::Null;
+        entry["last"]["outcome"] = "failed".into();
+        entry["last"]["commit"] = later.clone().into();
+    });
+    let short = &later[..7];
+    assert_eq!(
+        planned(&repository, ""),
+        [format!(
+            "/app blocked: its last apply, of commit {short}, failed"
+        )]
+    );
+}
+
+#[test]
+fn a_link_in_the_commit_that_was_applied_leads_nowhere() {
+    let Some(repository) = applied() else { return };
+    let victim = repository.outside().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("terraform.tfstate"), "of somebody else").unwrap();
+    repository.symlink(&victim, "/later");
+    repository.commit();
+    let seen = head(&repository);
+    fs::remove_file(repository.path("/later")).unwrap();
+    declare(&repository, "/later", "");
+    repository.write("/later/main.tf", "resource \"terraform_data\" \"b\" {\n}\n");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    remove(&repository, "app");
+    change_entry(&repository, "/app", |entry| {
+        entry["applied"]["seen"] = seen.into();
+    });
+    assert_eq!(planned(&repository, ""), ["/app delete"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    let left: Vec<_> = fs::read_dir(&victim).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    let text = fs::read_to_string(victim.join("terraform.tfstate")).unwrap();
+    assert_eq!(text, "of somebody else");
+}
+
+#[test]
+fn the_copy_that_terraform_makes_of_a_state_stays() {
+    let Some(repository) = applied() else { return };
+    remove(&repository, "app");
+    done(&repository, &format!("apply {APPROVED}"));
+    let copy = repository.read("/app/terraform.tfstate.backup");
+    let copy: Value = serde_json::from_str(&copy).unwrap();
+    assert_eq!(copy["resources"].as_array().map(Vec::len), Some(1));
 }
