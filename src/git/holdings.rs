@@ -4,6 +4,7 @@
 //! tree, which its id names, so each tree is read once, however many commits have it.
 
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -141,6 +142,8 @@ struct Places {
 #[derive(Default)]
 struct Node {
     below: HashMap<Vec<u8>, usize>,
+    /// The same in the order in which trees have directories: by name, with a slash at the end.
+    sorted: Vec<(Vec<u8>, usize)>,
     /// The directories at or below it, in the order of the nodes.
     range: Range<usize>,
     /// Whether it is looked at itself; it is the first of its range then.
@@ -180,6 +183,12 @@ impl Places {
             }
             nodes[node].is_wanted = true;
         }
+        for node in &mut nodes {
+            let below = node.below.iter();
+            let with_slash = |(name, &node): (&Vec<u8>, &usize)| ([&**name, b"/"].concat(), node);
+            node.sorted = below.map(with_slash).collect();
+            node.sorted.sort_unstable();
+        }
         Places { nodes, order }
     }
 }
@@ -203,10 +212,16 @@ fn children(node: &Node, tree: &[u8], id_bytes: usize, search: &Search<'_>) -> V
         rest: tree,
         id_bytes,
     };
+    let mut trees = InOrder::new(node);
     while let Some((mode, name, id)) = entries.next() {
         let is_file = mode.starts_with(b"100");
         let is_tree = mode == b"40000";
-        if let Some(&below) = node.below.get(name) {
+        let below = if is_tree {
+            trees.find(name)
+        } else {
+            node.below.get(name)
+        };
+        if let Some(&below) = below {
             if is_tree {
                 found.push(Child::Tree(below, hexadecimal(id)));
             } else if !is_file {
@@ -227,6 +242,49 @@ fn children(node: &Node, tree: &[u8], id_bytes: usize, search: &Search<'_>) -> V
         found.extend(node.below.values().map(|&below| Child::Opaque(below)));
     }
     found
+}
+
+/// Finds directories of a tree one after the other, which takes no search while they come in order.
+struct InOrder<'n, 't> {
+    node: &'n Node,
+    next: usize,
+    last: &'t [u8],
+}
+
+impl<'n, 't> InOrder<'n, 't> {
+    fn new(node: &'n Node) -> Self {
+        InOrder {
+            node,
+            next: 0,
+            last: b"",
+        }
+    }
+
+    /// Returns the node of a directory, if it has one.
+    fn find(&mut self, name: &'t [u8]) -> Option<&'n usize> {
+        if in_tree_order(self.last, name) == Ordering::Greater {
+            // It is damaged, or somebody has made it so.
+            return self.node.below.get(name);
+        }
+        self.last = name;
+        while let Some((wanted, node)) = self.node.sorted.get(self.next) {
+            match in_tree_order(&wanted[..wanted.len() - 1], name) {
+                Ordering::Less => self.next += 1,
+                Ordering::Equal => return Some(node),
+                Ordering::Greater => break,
+            }
+        }
+        None
+    }
+}
+
+/// Compares the names of directories as trees order them: with a slash at the end.
+fn in_tree_order(a: &[u8], b: &[u8]) -> Ordering {
+    let both = a.len().min(b.len());
+    a[..both].cmp(&b[..both]).then_with(|| {
+        let next = |name: &[u8]| name.get(both).copied().unwrap_or(b'/');
+        next(a).cmp(&next(b)).then(a.len().cmp(&b.len()))
+    })
 }
 
 /// The entries of a tree as git stores it: the mode, a space, the name, a NUL, the id.
@@ -336,5 +394,37 @@ impl Visits {
             }
         }
         roots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names that are found in a tree whose directories come in this order, of those that are looked for.
+    fn found(wanted: &[&str], tree: &[&'static str]) -> Vec<&'static str> {
+        let paths = wanted.iter().map(|name| ProjectPath::root().resolve(name));
+        let paths: Vec<ProjectPath> = paths.collect::<Result<_, _>>().unwrap();
+        let places = Places::new(&paths, "");
+        let mut order = InOrder::new(&places.nodes[0]);
+        let names = tree.iter().copied();
+        names
+            .filter(|name| order.find(name.as_bytes()).is_some())
+            .collect()
+    }
+
+    #[test]
+    fn directories_are_found_in_the_order_of_trees() {
+        // Git orders directories as if their names ended with a slash.
+        let tree = ["a-b", "a", "a0", "ab", "b"];
+        assert_eq!(found(&["a", "a-b", "ab", "z"], &tree), ["a-b", "a", "ab"]);
+        assert_eq!(found(&["a0", "b"], &tree), ["a0", "b"]);
+        assert_eq!(found(&["c"], &tree), [""; 0]);
+    }
+
+    #[test]
+    fn directories_are_found_in_a_tree_that_somebody_has_made_in_another_order() {
+        let tree = ["z", "a", "m", "a-b"];
+        assert_eq!(found(&["a", "a-b", "m"], &tree), ["a", "m", "a-b"]);
     }
 }

@@ -336,10 +336,8 @@ impl Query {
         let statuses = self.recorded.as_ref().map(|recorded| &recorded.statuses);
         let has_status =
             statuses.is_none_or(|all| all.is_empty() || all.contains(&stack.standing.status()));
-        let is_named = match &self.named {
-            Some(named) => named.missing.contains_key(key),
-            None => true,
-        };
+        let named = self.named.as_ref();
+        let is_named = named.is_none_or(|named| named.missing.contains_key(key));
         has_changed && has_status && is_named && self.places_missing(key, stack)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::change::{Standing, Standings};
-use orch::driver::Driver;
+use orch::driver::{Driver, Tool};
 use orch::plan::backends::Place;
 use orch::plan::entry::Action;
 use orch::plan::order::Record;
@@ -35,18 +35,20 @@ impl Loaded {
     ) -> Vec<(StackIndex, Driver<'l>)> {
         let drivers = Drivers::new(self, Some(document));
         let standings = &standings.stacks;
-        let is_unknown = |stack: StackIndex| {
+        let is_unknown = |stack: StackIndex, driver: &Driver<'_>| {
             let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
             let is_applied = standings.get(&stack) == Some(&Standing::Applied);
             let entry = drivers.entry(stack).filter(|_| is_applied);
-            let is_on_record = entry.is_some_and(|(_, entry)| entry.backend.is_some());
+            // Of Terragrunt nobody can tell. What it has applied existed beside the others.
+            let can_tell = driver.tool != Some(Tool::Terragrunt);
+            let is_on_record = entry.is_some_and(|(_, it)| it.backend.is_some() || !can_tell);
             !is_told && !is_on_record
         };
         let stacks = self.project.stacks.iter();
-        let unknown =
-            stacks.filter(|(stack, it)| it.mode == StackMode::Manage && is_unknown(*stack));
-        unknown
-            .filter_map(|(stack, _)| Some((stack, drivers.of(stack)?)))
+        let managed = stacks.filter(|(_, it)| it.mode == StackMode::Manage);
+        let with_driver = managed.filter_map(|(stack, _)| Some((stack, drivers.of(stack)?)));
+        with_driver
+            .filter(|(stack, driver)| is_unknown(*stack, driver))
             .collect()
     }
 
