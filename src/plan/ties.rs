@@ -85,7 +85,7 @@ mod tests {
             // Two that ran after the same are not tied to each other.
             (&[(0, 1), (0, 2)], 1, &[0, 1]),
             (&[(0, 1), (0, 2)], 0, &[0, 1, 2]),
-            // Through a group, which is no stack.
+            // A tie may lead through a group.
             (&[(0, 4), (4, 2)], 0, &[0, 2]),
             (&[], 3, &[3]),
         ] {

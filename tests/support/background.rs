@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output as Raw, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use super::host::wait_until;
+use super::host::{orch_program, wait_until};
 use super::output::Output;
 use super::sandbox::Sandbox;
 
@@ -143,4 +144,26 @@ impl Drop for Background<'_> {
             _ = self.orch.wait();
         }
     }
+}
+
+/// Runs `orch` on a terminal and, once it asks for approval, calls a function and types something. Returns its
+/// exit status with all that it said; nothing where there is no terminal.
+pub(crate) fn answered_after(
+    sandbox: &Sandbox,
+    arguments: &str,
+    keys: &str,
+    meanwhile: impl FnOnce(),
+) -> Option<(i32, String)> {
+    let line = format!("'{}' {arguments}", orch_program().display());
+    let mut command = sandbox.in_terminal(&line)?;
+    command.stdin(Stdio::piped());
+    let mut terminal = Background::spawn(sandbox, command);
+    let said = || String::from_utf8_lossy(&terminal.log("out")).into_owned();
+    wait_until("it asks", || said().contains("type "));
+    meanwhile();
+    let mut stdin = terminal.orch.stdin.take().unwrap();
+    stdin.write_all(keys.as_bytes()).unwrap();
+    let status = terminal.orch.wait().unwrap();
+    let said = String::from_utf8_lossy(&terminal.log("out")).into_owned();
+    Some((status.code().unwrap(), said))
 }

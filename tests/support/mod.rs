@@ -18,7 +18,7 @@ mod repository;
 mod sandbox;
 
 #[cfg(unix)]
-pub(crate) use self::background::{Background, in_shell};
+pub(crate) use self::background::{Background, answered_after, in_shell};
 pub(crate) use self::bucket::{BucketServer, Dialect, Lost};
 pub(crate) use self::changed::{changed, commit, project, why, why_changed};
 pub(crate) use self::host::{at_once, orch_program, skipped, wait_until};

@@ -1,36 +1,12 @@
 //! Questions on a terminal.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use super::{acts, applied, assert_tidy, hook, project, want, with_state, world};
-use crate::support::{Background, Sandbox, orch_program, wait_until};
+use crate::support::{Sandbox, answered_after};
 
 /// Runs `orch` on a terminal, types something once it asks, and returns its exit status with all that it
 /// said; nothing where there is no terminal.
 fn answered(sandbox: &Sandbox, arguments: &str, keys: &str) -> Option<(i32, String)> {
     answered_after(sandbox, arguments, keys, || ())
-}
-
-/// The same, where something happens between the question and the answer.
-fn answered_after(
-    sandbox: &Sandbox,
-    arguments: &str,
-    keys: &str,
-    meanwhile: impl FnOnce(),
-) -> Option<(i32, String)> {
-    let line = format!("'{}' {arguments}", orch_program().display());
-    let mut command = sandbox.in_terminal(&line)?;
-    command.stdin(Stdio::piped());
-    let mut terminal = Background::spawn(sandbox, command);
-    let said = || String::from_utf8_lossy(&terminal.log("out")).into_owned();
-    wait_until("it asks", || said().contains("type "));
-    meanwhile();
-    let mut stdin = terminal.orch.stdin.take().unwrap();
-    stdin.write_all(keys.as_bytes()).unwrap();
-    let status = terminal.orch.wait().unwrap();
-    let said = String::from_utf8_lossy(&terminal.log("out")).into_owned();
-    Some((status.code().unwrap(), said))
 }
 
 #[test]

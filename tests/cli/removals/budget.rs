@@ -1,10 +1,7 @@
 //! How many stacks may be destroyed that were removed, and who says so.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use super::{APPROVED, acts, applied, assert_tidy, done, fails, remove, vanish, world};
-use crate::support::{Background, Repository, Sandbox, orch_program, wait_until};
+use crate::support::{Repository, Sandbox, answered_after};
 
 /// A project from which two of three stacks were removed.
 fn two() -> Repository {
@@ -98,18 +95,7 @@ fn a_destroy_counts_what_was_removed_too() {
 
 /// Runs `orch apply` on a terminal, and types something once it asks; nothing where there is no terminal.
 fn answered(sandbox: &Sandbox, keys: &str, meanwhile: impl FnOnce()) -> Option<(i32, String)> {
-    let line = format!("'{}' apply", orch_program().display());
-    let mut command = sandbox.in_terminal(&line)?;
-    command.stdin(Stdio::piped());
-    let mut terminal = Background::spawn(sandbox, command);
-    let said = || String::from_utf8_lossy(&terminal.log("out")).into_owned();
-    wait_until("it asks", || said().contains("type "));
-    meanwhile();
-    let mut stdin = terminal.orch.stdin.take().unwrap();
-    stdin.write_all(keys.as_bytes()).unwrap();
-    let status = terminal.orch.wait().unwrap();
-    let said = String::from_utf8_lossy(&terminal.log("out")).into_owned();
-    Some((status.code().unwrap(), said))
+    answered_after(sandbox, "apply", keys, meanwhile)
 }
 
 #[test]

@@ -26,7 +26,7 @@ const PLAN_IT: &str = "plan that stack as well";
 
 impl Loaded {
     /// Returns the stacks of the tree whose backends are not known: nobody has asked their tools, and what is on
-    /// record may not hold any more. Each comes with the name of its driver.
+    /// record may not hold any more. Each comes with its driver.
     fn of_unknown_backend<'l>(
         &'l self,
         places: &BTreeMap<StackIndex, Place>,

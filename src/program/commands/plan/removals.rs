@@ -225,8 +225,10 @@ impl<'d> Removals<'d> {
             let (entry, missing) = (document.stacks.get(key)?, missing.get(key)?);
             Some(Removal::new(path.clone(), entry, missing))
         });
+        let mut all: Vec<Removal<'d>> = all.collect();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
         Removals {
-            all: all.collect(),
+            all,
             ..Removals::default()
         }
     }
@@ -257,7 +259,9 @@ impl<'d> Removals<'d> {
 
     /// Returns the stack that is on record under a key.
     pub(super) fn of_key(&mut self, key: &str) -> Option<&mut Removal<'d>> {
-        self.all.iter_mut().find(|it| it.path.as_str() == key)
+        let path = StackPath::parse(key)?;
+        let found = self.all.binary_search_by(|it| it.path.cmp(&path));
+        self.all.get_mut(found.ok()?)
     }
 
     /// Returns what is done with the stacks, by key; what is not decided yet goes.
