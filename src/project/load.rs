@@ -16,12 +16,13 @@ use crate::language::syntax::{Block, Body};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
-use crate::project::config::{self, ConfigLevel, EnvDefinition, LetDefinition, ProjectSettings};
+use crate::project::config::{self, EnvDefinition, LetDefinition, ProjectSettings};
 use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
 use crate::project::driver::{self, DRIVER, DriverBlock};
 use crate::project::globals::Globals;
 use crate::project::ids::check_ids;
 use crate::project::import::{Imported, Imports};
+use crate::project::lifecycle::Lifecycle;
 use crate::project::problems::Problems;
 use crate::project::stack::{self, AttributeRead, Declared, StackIndex, Stacks, Watch};
 use crate::project::{globals, import, top_level};
@@ -101,6 +102,8 @@ pub struct DirectoryScope {
     pub attempts: AttemptSettings,
     /// `config.driver`: how stacks are planned and applied.
     pub driver: Option<Spanned<String>>,
+    /// `config.lifecycle`: what may be done with stacks.
+    pub lifecycle: Lifecycle,
 }
 
 /// An entry of `config.change_detection.ignore`.
@@ -119,6 +122,7 @@ impl DirectoryScope {
             && self.ignore.is_empty()
             && self.attempts.is_empty()
             && self.driver.is_none()
+            && self.lifecycle.is_empty()
     }
 }
 
@@ -367,15 +371,10 @@ impl Evaluated {
         let local = || own_bodies.iter().flat_map(|body| &body.blocks);
         let imported = || imported_bodies.iter().flat_map(|body| &body.blocks);
         let is_tool = |block: &&Block| matches!(&*block.kind.text, "terramate" | "orch");
-        let level = if path.is_root() {
-            ConfigLevel::Root
-        } else {
-            ConfigLevel::Below
-        };
         let config = config::read(
             local().filter(is_tool),
             imported().filter(is_tool),
-            level,
+            &path,
             &mut problems,
         );
         let globals = globals::read(&imported_bodies, &own_bodies, &path, sources, &mut problems);
@@ -390,7 +389,7 @@ impl Evaluated {
         let attempts = attempts.unwrap_or_default().or(&config.attempts);
         let is_driver = |block: &&Block| &*block.kind.text == DRIVER;
         let drivers = local().chain(imported()).filter(is_driver);
-        let drivers = if level == ConfigLevel::Root {
+        let drivers = if path.is_root() {
             driver::read(drivers, &mut problems)
         } else {
             problems.extend(drivers.map(driver::misplaced));
@@ -407,6 +406,7 @@ impl Evaluated {
                 ignore,
                 attempts,
                 driver: config.driver,
+                lifecycle: config.lifecycle,
             },
             settings: config.settings,
             drivers,

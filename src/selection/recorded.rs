@@ -118,6 +118,7 @@ fn stack(
         watch: Vec::new(),
         driver: None,
         mode: StackMode::Manage,
+        lifecycle: None,
         reads: Vec::new(),
         span,
     }

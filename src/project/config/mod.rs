@@ -2,8 +2,9 @@
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
 //! hold for the project and belong in its root; only `config.run.env` with `lets`, what is said of
-//! attempts in `config.run`, `config.driver` and `config.change_detection.ignore` are allowed in every directory. Keys that
-//! concern code generation, cloud or telemetry are checked but not used.
+//! attempts in `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` are
+//! allowed in every directory. Keys that concern code generation, cloud or telemetry are checked but not
+//! used.
 
 mod pattern;
 mod run;
@@ -21,7 +22,8 @@ pub(crate) use self::run::STACK_KEY;
 pub use self::run::{EnvDefinition, LetDefinition, TagLimit};
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{
-    CHANGE_DETECTION, DRIVER, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema, Type,
+    CHANGE_DETECTION, DRIVER, LIFECYCLE, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema,
+    Type,
 };
 pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
@@ -33,8 +35,11 @@ use crate::language::NoNamespaces;
 use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::language::value::Value;
+use crate::path::ProjectPath;
 use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, exit_codes};
 use crate::project::attempt::{self, AttemptSettings};
+use crate::project::lifecycle::Lifecycle;
+use crate::project::lifecycle::block::{LifecycleReader, Place};
 use crate::source::{Span, Spanned};
 use crate::version::Constraint;
 
@@ -51,6 +56,8 @@ pub struct Config {
     pub attempts: AttemptSettings,
     /// `config.driver`.
     pub driver: Option<Spanned<String>>,
+    /// `config.lifecycle`.
+    pub lifecycle: Lifecycle,
     /// What holds for the whole project; the defaults in every directory but the root.
     pub settings: ProjectSettings,
 }
@@ -116,13 +123,18 @@ pub enum ConfigLevel {
 pub(crate) fn read<'a>(
     local: impl IntoIterator<Item = &'a Block>,
     imported: impl DoubleEndedIterator<Item = &'a Block>,
-    level: ConfigLevel,
+    directory: &ProjectPath,
     problems: &mut Vec<Diagnostic>,
 ) -> Config {
     let mut reader = ConfigReader {
-        level,
+        level: if directory.is_root() {
+            ConfigLevel::Root
+        } else {
+            ConfigLevel::Below
+        },
         imported: false,
         config: Config::default(),
+        lifecycle: LifecycleReader::new(Place::Directory, directory, &NAMES),
         seen: HashMap::new(),
         misplaced: Vec::new(),
         problems,
@@ -137,10 +149,14 @@ pub(crate) fn read<'a>(
     reader.finish()
 }
 
+/// What expressions of the two blocks may use.
+const NAMES: NoNamespaces = NoNamespaces("the project configuration");
+
 struct ConfigReader<'p> {
     level: ConfigLevel,
     imported: bool,
     config: Config,
+    lifecycle: LifecycleReader<'p>,
     /// Where each attribute was first set, by its path.
     seen: HashMap<String, Span>,
     misplaced: Vec<Span>,
@@ -177,6 +193,10 @@ impl ConfigReader<'_> {
                 } else if inner_schema.name == STATE {
                     let known = &mut self.config.settings.state;
                     state::read(known, inner, self.level, self.imported, self.problems);
+                } else if inner_schema.name == LIFECYCLE && self.imported {
+                    self.lifecycle.imported(inner, self.problems);
+                } else if inner_schema.name == LIFECYCLE {
+                    self.lifecycle.local(inner, self.problems);
                 } else {
                     self.block(inner, inner_schema);
                 }
@@ -361,7 +381,7 @@ impl ConfigReader<'_> {
     /// Evaluates an attribute and checks its type.
     fn value(&mut self, attribute: &Attribute, wanted: &Type) -> Option<Value> {
         let name = &*attribute.name.text;
-        let value = match evaluate(&attribute.value, &NoNamespaces("the project configuration")) {
+        let value = match evaluate(&attribute.value, &NAMES) {
             Ok(value) => value,
             Err(diagnostic) => {
                 self.problems.push(*diagnostic);
@@ -453,7 +473,8 @@ impl ConfigReader<'_> {
         }
     }
 
-    fn finish(self) -> Config {
+    fn finish(mut self) -> Config {
+        self.config.lifecycle = self.lifecycle.finish();
         safeguards::check(&self.config.settings.safeguards, &self.seen, self.problems);
         if let Some(state) = &self.config.settings.state {
             state.check(self.problems);
@@ -467,7 +488,7 @@ impl ConfigReader<'_> {
             for &span in rest {
                 diagnostic = diagnostic.label(span, "ignored too");
             }
-            let help = "move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver` and `config.change_detection.ignore` may stay";
+            let help = "move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may stay";
             self.problems.push(diagnostic.help(help));
         }
         self.config

@@ -56,7 +56,9 @@ pub(super) const RUN: &str = "config.run";
 /// The block whose content is checked where it is read.
 pub(super) const RUN_RETRY: &str = "config.run.retry";
 
-/// Another such block.
+/// Others such blocks.
+pub(super) const LIFECYCLE: &str = "config.lifecycle";
+
 pub(super) const STATE: &str = "config.state";
 
 pub(super) const RUN_ENV: &str = "config.run.env";
@@ -146,6 +148,7 @@ pub(super) static SCHEMA: Schema = block(
                     &[],
                 )],
             ),
+            block(LIFECYCLE, &[], &[]),
             block(STATE, &[], &[]),
             block("config.telemetry", &[("enabled", Type::Switch)], &[]),
             open_block("config.targets"),

@@ -13,6 +13,8 @@ use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::discover::Files;
+use crate::project::lifecycle::Lifecycle;
+use crate::project::lifecycle::block::{LIFECYCLE, LifecycleReader, Place};
 use crate::project::tag::tag_problem;
 use crate::source::{Span, Spanned};
 
@@ -111,14 +113,14 @@ fn check_shape(block: &Block, problems: &mut Vec<Diagnostic>) {
         problems.push(diagnostic.label(label.span, "unexpected label").help(help));
     }
     for inner in &block.body.blocks {
-        if &*inner.kind.text == RUN {
-            continue; // not about the stack alone: see `attempts`
+        if [RUN, LIFECYCLE].contains(&&*inner.kind.text) {
+            continue; // see `attempts` and `lifecycle`
         }
         let message = format!("unknown block `{}` in `stack`", inner.kind.text);
         let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
             .label(
                 inner.kind.span,
-                "the only block in a `stack` block is `run`",
+                "the blocks in a `stack` block are `run` and `lifecycle`",
             )
             .label(block.kind.span, "in this block");
         problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..12].join(", "))));
@@ -169,6 +171,7 @@ fn one(
         watch: Vec::new(),
         driver: None,
         mode: StackMode::Manage,
+        lifecycle: None,
         reads: Vec::new(),
         span: block.kind.span,
     };
@@ -211,7 +214,32 @@ fn one(
         }
         stack.reads.extend(names.reads_of(attribute));
     }
+    stack.lifecycle = lifecycle(block, stack.mode, &directory, &names, problems);
     stack
+}
+
+/// Reads the `lifecycle` block of a stack. The files that functions read there are no inputs of the stack,
+/// as rules are none.
+fn lifecycle(
+    block: &Block,
+    mode: StackMode,
+    directory: &ProjectPath,
+    names: &BlockNames,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Box<Lifecycle>> {
+    let mut blocks = block.body.blocks(LIFECYCLE);
+    let first = blocks.next()?;
+    let place = match mode {
+        StackMode::Manage => Place::Stack,
+        StackMode::Read => Place::ReadStack,
+    };
+    let mut reader = LifecycleReader::new(place, directory, names);
+    reader.local(first, problems);
+    for second in blocks {
+        problems.push(attempt::block::twice(second, first.kind.span));
+    }
+    let lifecycle = reader.finish();
+    (!lifecycle.is_empty()).then(|| Box::new(lifecycle))
 }
 
 /// Reads the `run` block in the `stack` block of a directory, which holds for the stacks nested in it

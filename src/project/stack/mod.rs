@@ -22,6 +22,7 @@ use crate::language::syntax::Name;
 use crate::language::value::Value;
 use crate::path::{InstanceKey, KeyFilter, LeavesProject, ProjectPath, StackPath};
 use crate::project::function_files::FileRead;
+use crate::project::lifecycle::Lifecycle;
 use crate::project::tag::TagFilter;
 use crate::source::{Span, Spanned};
 
@@ -64,6 +65,8 @@ pub struct Stack {
     pub driver: Option<Spanned<String>>,
     /// `mode`.
     pub mode: StackMode,
+    /// `lifecycle`, if it states any rule.
+    pub lifecycle: Option<Box<Lifecycle>>,
     /// The files that functions in the block have read or looked for.
     pub reads: Vec<AttributeRead>,
     /// The word `stack` that opens the block.

@@ -1,0 +1,119 @@
+//! Lifecycle rules: what may be done with what a stack has built, and what must hold before and after.
+//!
+//! A rule stands in the `lifecycle` block of a stack, or in `config.lifecycle` of any directory, for the
+//! stacks at and below it. This module does not know which of them are in force for a stack, and enforces
+//! nothing.
+
+pub(crate) mod block;
+
+use std::sync::Arc;
+
+use crate::language::syntax::Expr;
+use crate::source::{Span, Spanned};
+
+/// The rules that one place states: the block of a stack, or those of a directory.
+#[derive(Debug, Clone, Default)]
+pub struct Lifecycle {
+    /// `prevent_destroy`: nothing that the stack has built is destroyed.
+    pub prevent_destroy: Option<Spanned<bool>>,
+    /// `create_before_destroy`: a replacement exists before what it replaces is destroyed.
+    pub create_before_destroy: Option<Spanned<bool>>,
+    /// `ignore_changes`: inputs whose changes bring about nothing. The place is that of the attribute's
+    /// value.
+    pub ignore_changes: Option<Spanned<IgnoredChanges>>,
+    /// `replace_triggered_by`, in the order written. Only the block of a stack has any.
+    pub replace_triggered_by: Vec<Spanned<ReplaceTrigger>>,
+    /// `precondition` and `postcondition` blocks, in the order written.
+    pub conditions: Vec<Arc<Condition>>,
+}
+
+/// What `ignore_changes` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IgnoredChanges {
+    /// `all`: every input.
+    All,
+    /// These, in the order written.
+    Inputs(Vec<Spanned<IgnoredInput>>),
+}
+
+/// An entry of `ignore_changes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IgnoredInput {
+    /// Files that match a glob: relative to the stack, or from the project root if it starts with `/`.
+    Files(String),
+    /// `env.NAME`: a variable that the configuration sets.
+    Variable(String),
+}
+
+/// An entry of `replace_triggered_by`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplaceTrigger {
+    /// The reference, as in `after`.
+    pub reference: String,
+    /// The output after `#`, if only that one counts.
+    pub output: Option<String>,
+}
+
+/// When a condition must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConditionKind {
+    /// Before anything is done with the stack.
+    Precondition,
+    /// After it has been done.
+    Postcondition,
+}
+
+impl ConditionKind {
+    /// Returns the block that states it.
+    pub fn word(self) -> &'static str {
+        match self {
+            ConditionKind::Precondition => "precondition",
+            ConditionKind::Postcondition => "postcondition",
+        }
+    }
+}
+
+/// A `precondition` or `postcondition` block.
+#[derive(Debug)]
+pub struct Condition {
+    /// Which of the two.
+    pub kind: ConditionKind,
+    /// What must be true, evaluated for each stack.
+    pub condition: Expr,
+    /// What is said if it is not, evaluated for each stack.
+    pub error_message: Expr,
+    /// The keyword of the block.
+    pub span: Span,
+}
+
+impl Lifecycle {
+    /// Returns whether nothing is stated.
+    pub fn is_empty(&self) -> bool {
+        self.first_but_conditions().is_none() && self.conditions.is_empty()
+    }
+
+    /// Returns the first rule in this block other than a condition, with its name.
+    fn first_but_conditions(&self) -> Option<(&'static str, Span)> {
+        let rules = [
+            (
+                block::PREVENT_DESTROY,
+                self.prevent_destroy.as_ref().map(|it| it.span),
+            ),
+            (
+                block::CREATE_BEFORE_DESTROY,
+                self.create_before_destroy.as_ref().map(|it| it.span),
+            ),
+            (
+                block::IGNORE_CHANGES,
+                self.ignore_changes.as_ref().map(|it| it.span),
+            ),
+            (
+                block::REPLACE_TRIGGERED_BY,
+                self.replace_triggered_by.first().map(|it| it.span),
+            ),
+        ];
+        rules
+            .into_iter()
+            .find_map(|(name, span)| Some((name, span?)))
+    }
+}
