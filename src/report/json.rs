@@ -10,6 +10,7 @@ use super::changes::SinceJson;
 use super::document::{FORMAT, PathJson, ProblemsJson};
 use super::missing::MissingJson;
 use super::reasons::{ReasonJson, reason_json};
+use super::rules::RulesJson;
 use crate::change::{MissingStack, Since, Standings};
 use crate::project::environment::{EnvOrigin, Environment};
 use crate::project::namespaces::Definition;
@@ -36,6 +37,9 @@ struct StackJson<'a> {
     wants: Vec<&'a str>,
     wanted_by: Vec<&'a str>,
     watch: Vec<String>,
+    /// The lifecycle rules, if any is in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lifecycle: Option<RulesJson<'a>>,
     reasons: Vec<ReasonJson<'a>>,
     /// `null` if a cycle leaves it unknown.
     wave: Option<u32>,
@@ -169,6 +173,7 @@ pub fn write_list(
                 .iter()
                 .map(|entry| entry.value.to_string())
                 .collect(),
+            lifecycle: RulesJson::new(&project.rules_of(index), project),
             reasons: selection
                 .reasons(index)
                 .iter()

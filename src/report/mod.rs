@@ -21,6 +21,7 @@ mod plan;
 mod quote;
 mod reasons;
 mod resources;
+mod rules;
 mod run;
 mod runs;
 mod size;

@@ -112,6 +112,9 @@ impl StackRecord {
         } else {
             earlier.unwrap_or(&self.declared).clone()
         };
+        if failure.is_none() {
+            entry.lifecycle = self.declared.lifecycle.clone();
+        }
         entry.outputs = None;
         if let Some(findings) = findings {
             entry.driver = findings.driver;

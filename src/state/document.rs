@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::rules::RecordedRules;
+
 /// The format that this program reads and writes.
 pub const FORMAT: u32 = 1;
 
@@ -142,6 +144,9 @@ pub struct Entry {
     /// changes with each apply of the stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<BTreeMap<String, String>>,
+    /// The lifecycle rules that were in force when it was applied last.
+    #[serde(default, skip_serializing_if = "RecordedRules::is_empty")]
+    pub lifecycle: RecordedRules,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,

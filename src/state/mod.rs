@@ -17,6 +17,7 @@ pub mod lock;
 pub mod open;
 pub mod recover;
 mod rename;
+pub mod rules;
 pub mod run_record;
 pub mod salvage;
 pub mod store;

@@ -33,6 +33,8 @@ mod help; // `orch --help`, `orch help`, `orch man`, `orch version`
 mod hostile; // names and contents that nobody would write on purpose
 mod inputs; // which stacks change with modules, files that are read, links
 mod instances; // stacks with several instances
+#[cfg(unix)]
+mod lifecycle; // rules of stacks, and blocks that give them up or move them
 mod list; // `orch list`: text, reasons, JSON
 mod matrix; // `orch list` as the jobs of a CI pipeline
 #[cfg(unix)]

@@ -191,14 +191,17 @@ impl<'d> Record<'d> {
             later: numbers[edge.later as usize],
             serial: match edge.declared {
                 None | Some((OriginKind::Nesting, _)) => None,
-                Some((OriginKind::After | OriginKind::Before, stack)) => serial(stack),
+                Some((_, stack)) => serial(stack),
             },
         });
         let mut edges: Vec<RecordedEdge> = on_record.collect();
 
         let declares = |stack: StackIndex| {
             let stack = &project.stacks[stack];
-            !stack.after.is_empty() || !stack.before.is_empty()
+            let triggers = stack.lifecycle.as_ref();
+            !stack.after.is_empty()
+                || !stack.before.is_empty()
+                || triggers.is_some_and(|it| !it.replace_triggered_by.is_empty())
         };
         let mut all = project.stacks.iter();
         if all.any(|(stack, _)| is_new(stack) && declares(stack)) {

@@ -39,10 +39,10 @@ const CONDITION: &str = "condition";
 const ERROR_MESSAGE: &str = "error_message";
 
 /// The word that stands for every input.
-const ALL: &str = "all";
+pub(super) const ALL: &str = "all";
 
 /// The namespace of variables in `ignore_changes`.
-const ENV: &str = "env";
+pub(super) const ENV: &str = "env";
 
 /// Where a block stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

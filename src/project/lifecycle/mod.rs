@@ -6,6 +6,7 @@
 
 pub(crate) mod block;
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::language::syntax::Expr;
@@ -36,6 +37,18 @@ pub enum IgnoredChanges {
     Inputs(Vec<Spanned<IgnoredInput>>),
 }
 
+impl IgnoredChanges {
+    /// Returns the entries as they are written, with `all` as the only one for every input.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            IgnoredChanges::All => vec![block::ALL.to_owned()],
+            IgnoredChanges::Inputs(inputs) => {
+                inputs.iter().map(|input| input.value.to_string()).collect()
+            }
+        }
+    }
+}
+
 /// An entry of `ignore_changes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IgnoredInput {
@@ -43,6 +56,15 @@ pub enum IgnoredInput {
     Files(String),
     /// `env.NAME`: a variable that the configuration sets.
     Variable(String),
+}
+
+impl fmt::Display for IgnoredInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IgnoredInput::Files(glob) => f.write_str(glob),
+            IgnoredInput::Variable(name) => write!(f, "{}.{name}", block::ENV),
+        }
+    }
 }
 
 /// An entry of `replace_triggered_by`.

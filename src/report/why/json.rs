@@ -13,6 +13,7 @@ use crate::report::changes::{InputJson, SinceJson, TriggerJson};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 use crate::report::json::OriginJson;
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
+use crate::report::rules::RulesJson;
 use crate::selection::graph::{Origin, Relative};
 use crate::selection::select::Obstacle;
 use crate::selection::why::{Alternative, Question};
@@ -48,6 +49,9 @@ struct StoryJson<'a> {
     /// Why it is not.
     left_out: Vec<ReasonJson<'a>>,
     inputs: Vec<InputJson<'a>>,
+    /// The lifecycle rules, if any is in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lifecycle: Option<RulesJson<'a>>,
     runs_after: Vec<NeighbourJson<'a>>,
     runs_before: Vec<NeighbourJson<'a>>,
     would_select: WouldSelectJson<'a>,
@@ -143,6 +147,7 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
         reasons: reasons.map(|reason| reason_json(reason, project)).collect(),
         left_out: left_out.flat_map(|it| obstacle_json(it, story)).collect(),
         inputs: why.inputs.iter().map(InputJson::new).collect(),
+        lifecycle: RulesJson::new(&project.rules_of(story.question.stack), project),
         runs_after: neighbours(story, &why.after, &why.after_through),
         runs_before: neighbours(story, &why.before, &why.before_through),
         would_select: WouldSelectJson {

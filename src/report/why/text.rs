@@ -9,6 +9,7 @@ use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::report::changes::{chain_text, file_text, uncounted_text};
 use crate::report::reasons::{origins_text, reason_text};
+use crate::report::rules::rule_lines;
 use crate::selection::graph::{Origin, Relative};
 use crate::selection::why::Why;
 
@@ -38,6 +39,7 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     let obstacles = obstacles.map(|obstacle| story.obstacle_text(obstacle));
     lines(out, reasons.chain(obstacles).map(SectionLine::One))?;
     inputs(out, story)?;
+    rules(out, story)?;
     let Why {
         after,
         after_through,
@@ -127,6 +129,16 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         }
     };
     lines(out, inputs.into_iter().map(line))
+}
+
+fn rules(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
+    let project = story.question.project;
+    let rules = rule_lines(&project.rules_of(story.question.stack), project);
+    if rules.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nits lifecycle rules")?;
+    lines(out, rules.into_iter().map(SectionLine::One))
 }
 
 fn constraints(

@@ -30,7 +30,9 @@ impl Graph {
 fn group_name(kind: OriginKind, named: &str) -> String {
     match kind {
         OriginKind::Before => format!("any of {named}"),
-        OriginKind::After | OriginKind::Nesting => format!("all of {named}"),
+        OriginKind::After | OriginKind::ReplaceTriggeredBy | OriginKind::Nesting => {
+            format!("all of {named}")
+        }
     }
 }
 
@@ -109,21 +111,25 @@ impl<'a> Builder<'a> {
         node
     }
 
-    /// Returns the references of one kind, with the origin that they give an edge.
+    /// Returns the references by which stacks run after what they name, or before it, with the origin that
+    /// they give an edge.
     fn references(
         &self,
         kind: OriginKind,
     ) -> impl Iterator<Item = (&'a Reference, Origin)> + use<'a> {
         self.references.list.iter().filter_map(move |reference| {
-            let own = match reference.kind {
-                ReferenceKind::After => OriginKind::After,
-                ReferenceKind::Before => OriginKind::Before,
+            let (as_in, own) = match reference.kind {
+                ReferenceKind::After => (OriginKind::After, OriginKind::After),
+                ReferenceKind::ReplaceTriggeredBy => {
+                    (OriginKind::After, OriginKind::ReplaceTriggeredBy)
+                }
+                ReferenceKind::Before => (OriginKind::Before, OriginKind::Before),
                 ReferenceKind::Wants | ReferenceKind::WantedBy => return None,
             };
-            (own == kind).then_some((
+            (as_in == kind).then_some((
                 reference,
                 Origin {
-                    kind,
+                    kind: own,
                     span: reference.span,
                 },
             ))
@@ -140,7 +146,7 @@ impl<'a> Builder<'a> {
     ) {
         match kind {
             OriginKind::Before => self.graph.add_edge(declaring, named, origin),
-            OriginKind::After | OriginKind::Nesting => {
+            OriginKind::After | OriginKind::ReplaceTriggeredBy | OriginKind::Nesting => {
                 self.graph.add_edge(named, declaring, origin)
             }
         };

@@ -22,6 +22,7 @@ pub fn digest(stacks: &Stacks, references: &References) -> String {
         let word = match reference.kind {
             ReferenceKind::After => "after",
             ReferenceKind::Before => "before",
+            ReferenceKind::ReplaceTriggeredBy => "replace_triggered_by",
             ReferenceKind::Wants | ReferenceKind::WantedBy => continue,
         };
         let from = &stacks[reference.from].path;

@@ -1,6 +1,7 @@
 //! The graph of constraints: which stack runs before which, and why.
 //!
-//! It covers all stacks of the project, and comes from nesting, `before` and `after`. A directory or
+//! It covers all stacks of the project, and comes from nesting, `before`, `after` and
+//! `replace_triggered_by`. A directory or
 //! tag that names several stacks is a node of its own, with one edge to or from each of its stacks
 //! and one for each reference, so m references to n stacks cost m + n edges, not m × n.
 //!
@@ -42,6 +43,8 @@ pub enum OriginKind {
     Before,
     /// The later stack names the earlier one in `after`.
     After,
+    /// The later stack names the earlier one in `replace_triggered_by`.
+    ReplaceTriggeredBy,
 }
 
 impl fmt::Display for OriginKind {
@@ -50,6 +53,7 @@ impl fmt::Display for OriginKind {
             OriginKind::Nesting => "nesting",
             OriginKind::Before => "before",
             OriginKind::After => "after",
+            OriginKind::ReplaceTriggeredBy => "replace_triggered_by",
         })
     }
 }

@@ -33,7 +33,9 @@ impl<'a> Wants<'a> {
                     .entry(&reference.target)
                     .or_default()
                     .push((reference.from, reference.span)),
-                ReferenceKind::After | ReferenceKind::Before => {}
+                ReferenceKind::After
+                | ReferenceKind::Before
+                | ReferenceKind::ReplaceTriggeredBy => {}
             }
         }
         let mut sorted: Vec<&Target> = wanted_by.keys().copied().collect();

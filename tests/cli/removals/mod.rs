@@ -23,7 +23,7 @@ use crate::support::{Repository, Sandbox};
 /// What the drivers run: it manages one file of the folder `world` for each stack, which is named after the
 /// file `object` of the stack or after its path. What is wanted stands in the file `want` of the stack. A file
 /// of the folder `hooks` comes first, if there is one for the step and the stack.
-const TOOL: &str = r#"
+pub(crate) const TOOL: &str = r#"
 outside='OUTSIDE'
 plain() { printf %s "$1" | tr -c 'a-zA-Z0-9\n' _; }
 if [ -e object ]; then name=$(cat object); else name=$(plain "${ORCH_STACK_PATH#/}"); fi
@@ -54,7 +54,7 @@ esac
 
 /// The drivers: `placed` says where its state is, `unasked` cannot say what it would do, and `lasting` cannot
 /// destroy.
-const DRIVERS: &str = r#"
+pub(crate) const DRIVERS: &str = r#"
 orch {
   config {
     driver = "make"
@@ -93,15 +93,16 @@ driver "lasting" {
 }
 "#;
 
-const STATE: &str = "orch {\n  config {\n    state {\n      project = \"acme\"\n    }\n  }\n}\n";
+pub(crate) const STATE: &str =
+    "orch {\n  config {\n    state {\n      project = \"acme\"\n    }\n  }\n}\n";
 
-const DOCUMENT: &str = "/.orch/state/default.json";
+pub(crate) const DOCUMENT: &str = "/.orch/state/default.json";
 
 /// The flags that approve everything.
-const APPROVED: &str = "--auto-approve --allow-destroy=9";
+pub(crate) const APPROVED: &str = "--auto-approve --allow-destroy=9";
 
 /// The files of a project with these stacks: each with the lines of its block. A stack wants `1`.
-fn prepared(stacks: &[(&str, &str)]) -> Sandbox {
+pub(crate) fn prepared(stacks: &[(&str, &str)]) -> Sandbox {
     let sandbox = Sandbox::new("");
     sandbox.write("/drivers.orch.hcl", DRIVERS);
     sandbox.write("/state.orch.hcl", STATE);
@@ -118,12 +119,12 @@ fn prepared(stacks: &[(&str, &str)]) -> Sandbox {
 }
 
 /// A project with a state, and with everything applied.
-fn applied(stacks: &[(&str, &str)]) -> Repository {
+pub(crate) fn applied(stacks: &[(&str, &str)]) -> Repository {
     applied_of(prepared(stacks))
 }
 
 /// The same of files.
-fn applied_of(sandbox: Sandbox) -> Repository {
+pub(crate) fn applied_of(sandbox: Sandbox) -> Repository {
     let repository = Repository::of(sandbox);
     done(&repository, "state init");
     done(&repository, "apply --auto-approve");
@@ -132,45 +133,45 @@ fn applied_of(sandbox: Sandbox) -> Repository {
 }
 
 /// Writes the block of a stack.
-fn declare(sandbox: &Sandbox, path: &str, lines: &str) {
+pub(crate) fn declare(sandbox: &Sandbox, path: &str, lines: &str) {
     let block = format!("stack {{\n  {lines}\n}}\n");
     sandbox.write(&format!("{path}/stack.orch.hcl"), block);
 }
 
 /// Writes what a stack wants.
-fn want(sandbox: &Sandbox, path: &str, wanted: &str) {
+pub(crate) fn want(sandbox: &Sandbox, path: &str, wanted: &str) {
     sandbox.write(&format!("{path}/want"), wanted);
 }
 
 /// Removes directories, and commits that; returns the first characters of the commit.
 #[track_caller]
-fn remove(repository: &Repository, directories: &str) -> String {
+pub(crate) fn remove(repository: &Repository, directories: &str) -> String {
     repository.git(&format!("rm -q -r {directories}"));
     repository.git(&format!("commit -q -m 'without {directories}'"));
     repository.git("rev-parse --short=7 HEAD").trim().to_owned()
 }
 
 /// Returns HEAD.
-fn head(repository: &Repository) -> String {
+pub(crate) fn head(repository: &Repository) -> String {
     repository.git("rev-parse HEAD").trim().to_owned()
 }
 
-fn hook_path(sandbox: &Sandbox, step: &str, name: &str) -> PathBuf {
+pub(crate) fn hook_path(sandbox: &Sandbox, step: &str, name: &str) -> PathBuf {
     let hooks = sandbox.outside().join("hooks");
     hooks.join(format!("{step}-{name}"))
 }
 
 /// Writes what a step of a stack does first.
-fn hook(sandbox: &Sandbox, step: &str, name: &str, script: &str) {
+pub(crate) fn hook(sandbox: &Sandbox, step: &str, name: &str, script: &str) {
     fs::write(hook_path(sandbox, step, name), script).unwrap();
 }
 
 /// Removes it.
-fn unhook(sandbox: &Sandbox, step: &str, name: &str) {
+pub(crate) fn unhook(sandbox: &Sandbox, step: &str, name: &str) {
     fs::remove_file(hook_path(sandbox, step, name)).unwrap();
 }
 
-fn taken(sandbox: &Sandbox, name: &str) -> Vec<String> {
+pub(crate) fn taken(sandbox: &Sandbox, name: &str) -> Vec<String> {
     let path = sandbox.outside().join(name);
     let text = fs::read_to_string(&path).unwrap_or_default();
     _ = fs::remove_file(path);
@@ -178,29 +179,29 @@ fn taken(sandbox: &Sandbox, name: &str) -> Vec<String> {
 }
 
 /// Returns the steps that have run since the last look: each with its stack.
-fn log(sandbox: &Sandbox) -> Vec<String> {
+pub(crate) fn log(sandbox: &Sandbox) -> Vec<String> {
     taken(sandbox, "log")
 }
 
 /// Returns the same with all that a step can tell.
-fn details(sandbox: &Sandbox) -> Vec<String> {
+pub(crate) fn details(sandbox: &Sandbox) -> Vec<String> {
     taken(sandbox, "details")
 }
 
-fn forget_log(sandbox: &Sandbox) {
+pub(crate) fn forget_log(sandbox: &Sandbox) {
     log(sandbox);
     details(sandbox);
 }
 
 /// Returns the same without `plan` and `outputs`: what has been changed.
-fn acts(sandbox: &Sandbox) -> Vec<String> {
+pub(crate) fn acts(sandbox: &Sandbox) -> Vec<String> {
     let mut all = log(sandbox);
     all.retain(|step| step.starts_with("apply") || step.starts_with("destroy"));
     all
 }
 
 /// Returns what exists, by name.
-fn world(sandbox: &Sandbox) -> Vec<String> {
+pub(crate) fn world(sandbox: &Sandbox) -> Vec<String> {
     let files = fs::read_dir(sandbox.outside().join("world")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.collect();
@@ -209,13 +210,13 @@ fn world(sandbox: &Sandbox) -> Vec<String> {
 }
 
 /// Makes a thing of the world vanish.
-fn vanish(sandbox: &Sandbox, name: &str) {
+pub(crate) fn vanish(sandbox: &Sandbox, name: &str) {
     fs::remove_file(sandbox.outside().join("world").join(name)).unwrap();
 }
 
 /// Runs `orch`, which succeeds, and returns all that it says.
 #[track_caller]
-fn done(sandbox: &Sandbox, arguments: &str) -> String {
+pub(crate) fn done(sandbox: &Sandbox, arguments: &str) -> String {
     let output = sandbox.orch(arguments);
     assert_eq!(output.code(), 0, "{output}");
     output.to_string()
@@ -223,7 +224,7 @@ fn done(sandbox: &Sandbox, arguments: &str) -> String {
 
 /// Runs `orch`, which ends with this status and says this on stderr; returns all that it says.
 #[track_caller]
-fn fails(sandbox: &Sandbox, arguments: &str, code: i32, said: &str) -> String {
+pub(crate) fn fails(sandbox: &Sandbox, arguments: &str, code: i32, said: &str) -> String {
     let output = sandbox.orch(arguments);
     assert_eq!(output.code(), code, "{output}");
     assert!(output.stderr.contains(said), "{said}: {output}");
@@ -231,13 +232,13 @@ fn fails(sandbox: &Sandbox, arguments: &str, code: i32, said: &str) -> String {
 }
 
 /// Returns what is on record of a stack.
-fn entry(sandbox: &Sandbox, key: &str) -> Value {
+pub(crate) fn entry(sandbox: &Sandbox, key: &str) -> Value {
     let document: Value = serde_json::from_str(&sandbox.read(DOCUMENT)).unwrap();
     document["stacks"][key].clone()
 }
 
 /// Returns the keys that are on record.
-fn keys(sandbox: &Sandbox) -> Vec<String> {
+pub(crate) fn keys(sandbox: &Sandbox) -> Vec<String> {
     let document: Value = serde_json::from_str(&sandbox.read(DOCUMENT)).unwrap();
     document["stacks"]
         .as_object()
@@ -248,7 +249,7 @@ fn keys(sandbox: &Sandbox) -> Vec<String> {
 }
 
 /// Changes what is on record of a stack.
-fn change_entry(sandbox: &Sandbox, key: &str, change: impl FnOnce(&mut Value)) {
+pub(crate) fn change_entry(sandbox: &Sandbox, key: &str, change: impl FnOnce(&mut Value)) {
     let mut document: Value = serde_json::from_str(&sandbox.read(DOCUMENT)).unwrap();
     change(&mut document["stacks"][key]);
     sandbox.write(DOCUMENT, document.to_string());
@@ -257,7 +258,7 @@ fn change_entry(sandbox: &Sandbox, key: &str, change: impl FnOnce(&mut Value)) {
 /// Returns the plan: what is done with each stack with which something is done or that is blocked, and with
 /// `=` what has another path on record.
 #[track_caller]
-fn planned(sandbox: &Sandbox, arguments: &str) -> Vec<String> {
+pub(crate) fn planned(sandbox: &Sandbox, arguments: &str) -> Vec<String> {
     let plan = sandbox.orch(&format!("plan --format json {arguments}"));
     let plan = plan.json();
     let entries = plan["stacks"].as_array().unwrap().iter();
@@ -283,7 +284,7 @@ fn planned(sandbox: &Sandbox, arguments: &str) -> Vec<String> {
 
 /// Returns the operations of a plan in order: `~` for what is brought forward, `-` for what is destroyed.
 #[track_caller]
-fn operations(sandbox: &Sandbox, arguments: &str) -> Vec<String> {
+pub(crate) fn operations(sandbox: &Sandbox, arguments: &str) -> Vec<String> {
     let plan = sandbox.orch(&format!("plan --format json {arguments}"));
     let plan = plan.json();
     let all = plan["operations"].as_array().unwrap().iter();
@@ -300,7 +301,7 @@ fn operations(sandbox: &Sandbox, arguments: &str) -> Vec<String> {
 
 /// Returns the commits that are checked out besides the working tree, as far as anything is left of them: the
 /// folders, and what git knows.
-fn checkouts(repository: &Repository) -> Vec<String> {
+pub(crate) fn checkouts(repository: &Repository) -> Vec<String> {
     let place = repository.path("/.orch/worktrees");
     let folders = fs::read_dir(place).into_iter().flatten().flatten();
     let folders = folders.map(|it| it.file_name().to_string_lossy().into_owned());
@@ -313,7 +314,7 @@ fn checkouts(repository: &Repository) -> Vec<String> {
 
 /// Asserts that neither checkouts nor plans nor locks are left.
 #[track_caller]
-fn assert_tidy(repository: &Repository) {
+pub(crate) fn assert_tidy(repository: &Repository) {
     assert_eq!(checkouts(repository), [""; 0], "checkouts are left");
     let plans = fs::read_dir(repository.path("/.orch/plans"));
     assert_eq!(plans.map_or(0, Iterator::count), 0, "plans are left");

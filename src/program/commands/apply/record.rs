@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use orch::change::Pairs;
+use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::SavedPlan;
 use orch::plan::code::PlanStack;
@@ -103,7 +104,7 @@ impl Recording<'_, '_> {
         Some(StackRecord {
             action: Action::Destroy,
             command: format!("{driver} {}", Action::Destroy.word()),
-            commit: self.lock.head(),
+            commit: self.lock.head().map(CommitId::to_string),
             seen: None,
             is_dirty: false,
             inputs: inputs.unwrap_or_default(),
@@ -165,12 +166,13 @@ impl Recording<'_, '_> {
     fn declaration(&self, stack: StackIndex) -> Option<(String, Change)> {
         let key = key(self.project, stack);
         let mut entry = self.lock.document().stacks.get(&key)?.clone();
-        let now = declared(&self.project.stacks[stack]);
+        let now = declared(self.project, stack, self.lock.head());
         entry.id = now.id;
         entry.name = now.name;
         entry.tags = now.tags;
         entry.after = now.after;
         entry.before = now.before;
+        entry.lifecycle = now.lifecycle;
         let inputs = self.lock.inputs(stack)?;
         // The same inputs, after the rules that hold now.
         if let Some(recorded) = entry.applied.as_mut().and_then(|it| it.inputs.as_mut())

@@ -163,7 +163,7 @@ impl<'p> Todo<'p> {
                 && entry.driver.as_deref() == Some(record.driver.name)
                 && record.outputs(Some(entry), "") == entry.outputs
                 && of_upstream == Some(upstream.of(record.stack).as_str())
-                && is_declared(entry, &declared(stack));
+                && is_declared(entry, &declared(project, record.stack, None));
             !is_on_record
         });
     }
@@ -199,7 +199,7 @@ impl Now {
             entry.is_some_and(|entry| {
                 let applied = entry.applied.as_ref();
                 let inputs = applied.and_then(|applied| applied.inputs.as_ref());
-                !is_declared(entry, &declared(&stacks[stack]))
+                !is_declared(entry, &declared(&self.loaded.project, stack, None))
                     || inputs.is_some_and(|inputs| inputs.rules != *rules)
             })
         };
@@ -319,6 +319,7 @@ fn is_declared(entry: &Entry, now: &Entry) -> bool {
         && entry.tags == now.tags
         && entry.after == now.after
         && entry.before == now.before
+        && entry.lifecycle.is_same(&now.lifecycle)
 }
 
 /// Returns whether a stack is on record as it is.

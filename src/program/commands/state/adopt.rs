@@ -109,6 +109,7 @@ impl State {
         let triggers = trigger::asking(&project.root);
         let entry = |&stack: &StackIndex| {
             let digest = &digests.stacks[&stack];
+            let declared = declared(project, stack, Some(&head));
             let stack = &project.stacks[stack];
             let asking = triggers.iter().filter(|it| it.concerns(&stack.path));
             let at = jiff::Timestamp::UNIX_EPOCH;
@@ -138,7 +139,7 @@ impl State {
                     plan: None,
                     other: Map::new(),
                 }),
-                ..declared(stack)
+                ..declared
             };
             (stack.path.to_string(), entry)
         };

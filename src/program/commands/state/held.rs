@@ -318,6 +318,7 @@ impl Evidence {
     ) -> Option<StackRecord> {
         let head = self.head.as_ref().map(CommitId::to_string);
         let digest = self.digests.stacks.get(&stack)?;
+        let declared = declared(project, stack, self.head.as_ref());
         let stack = &project.stacks[stack];
         let key = stack.path.to_string();
         let asking = self.triggers.iter().filter(|it| it.concerns(&stack.path));
@@ -330,7 +331,7 @@ impl Evidence {
             is_dirty: digest.is_dirty,
             inputs: inputs(&self.digests.rules, digest),
             triggers: asking.map(|it| it.file.to_string()).collect(),
-            declared: declared(stack),
+            declared,
             earlier: document.stacks.get(&key).cloned(),
             plan: None,
             key,
@@ -359,8 +360,8 @@ impl StateLock {
     }
 
     /// Returns the commit of HEAD.
-    pub(in crate::program::commands) fn head(&self) -> Option<String> {
-        self.evidence.head.as_ref().map(CommitId::to_string)
+    pub(in crate::program::commands) fn head(&self) -> Option<&CommitId> {
+        self.evidence.head.as_ref()
     }
 
     /// Gives away what receives signals.

@@ -1,0 +1,80 @@
+//! Lifecycle rules on record: those in force when a stack was applied last.
+//!
+//! Once the code of a stack is gone, they are all that is left of its rules. This module does not know which
+//! rules the tree states.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The rules of a stack, each only if it is stated.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedRules {
+    /// Whether nothing that the stack has built may be destroyed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prevent_destroy: Option<RecordedRule<bool>>,
+    /// Whether a replacement exists before what it replaces is destroyed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create_before_destroy: Option<RecordedRule<bool>>,
+    /// The inputs whose changes bring about nothing, as written: `["all"]` for every input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignore_changes: Option<RecordedRule<Vec<String>>>,
+    /// What replaces the stack when it changes, with paths from the project root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replace_triggered_by: Option<RecordedRule<Vec<String>>>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A rule on record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedRule<T> {
+    /// Its value.
+    pub value: T,
+    /// The file that states it, relative to the project root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in that file, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The commit of HEAD when it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The stack that it extends from, if it is not stated for this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl RecordedRules {
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == RecordedRules::default()
+    }
+
+    /// Returns whether other rules say the same in the same places. The commits do not matter.
+    pub fn is_same(&self, other: &Self) -> bool {
+        fn same<T: PartialEq>(a: Option<&RecordedRule<T>>, b: Option<&RecordedRule<T>>) -> bool {
+            match (a, b) {
+                (None, None) => true,
+                (Some(a), Some(b)) => {
+                    a.value == b.value && a.file == b.file && a.line == b.line && a.from == b.from
+                }
+                _ => false,
+            }
+        }
+        same(
+            self.prevent_destroy.as_ref(),
+            other.prevent_destroy.as_ref(),
+        ) && same(
+            self.create_before_destroy.as_ref(),
+            other.create_before_destroy.as_ref(),
+        ) && same(self.ignore_changes.as_ref(), other.ignore_changes.as_ref())
+            && same(
+                self.replace_triggered_by.as_ref(),
+                other.replace_triggered_by.as_ref(),
+            )
+    }
+}

@@ -1,0 +1,3 @@
+//! Lifecycle rules, and blocks that give stacks up or move them.
+
+mod declared; // what `lifecycle` blocks may say, and where
