@@ -13,6 +13,7 @@ pub mod entry;
 mod left_behind;
 pub mod order;
 mod planned;
+pub mod protection;
 pub mod removal;
 mod saved;
 pub mod stale;

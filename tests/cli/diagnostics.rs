@@ -305,7 +305,7 @@ fn a_stack_block_has_no_nested_blocks() {
     1 | stack {
       | ----- in this block
     2 |   config {
-      |   ^^^^^^ the only block in a `stack` block is `run`
+      |   ^^^^^^ the blocks in a `stack` block are `run` and `lifecycle`
       |
       = help: attributes are: id, name, description, tags, after, before, wants, wanted_by, watch, for_each, driver, mode
 

@@ -22,6 +22,7 @@ mod neighbour_flags;
 mod nothing;
 mod plan;
 mod private_folder;
+mod protection;
 mod reports;
 mod run;
 mod runs;

@@ -339,143 +339,32 @@ fn what_cannot_trigger_a_replacement_is_refused() {
     "#);
 }
 
+/// Returns what is wrong with each of these rules.
+fn all_refused(rules: &[&str]) -> String {
+    let told: Vec<String> = rules.iter().map(|rules| refused(rules)).collect();
+    told.join("")
+}
+
 #[test]
-fn what_the_rules_cannot_be_is_refused() {
+fn a_rule_that_holds_or_not_is_a_bool() {
     let wrong = [
         "prevent_destroy = \"true\"",
         "prevent_destroy = stacks[\"/x\"].outputs.y",
-        "ignore_changes = [all]",
-        "ignore_changes = \"all\"",
-        "ignore_changes = [env]",
-        "ignore_changes = [env.A.b]",
-        "ignore_changes = [7]",
-        "ignore_changes = [\"!a\"]",
-        "ignore_changes = [\"/\"]",
-        "ignore_changes = [\"../../x\"]",
-        "ignore_changes = [\"[a\"]",
-        "replace_triggered_by = \"/x\"",
-        "replace_triggered_by = [1]",
         "prevent_destory = true",
         "destroy = false",
-        "preconditions {}",
-        "precondition {}",
-        "precondition \"x\" {\n condition = true\n error_message = \"m\"\n extra = 1\n inner {}\n}",
-        "postcondition {\n condition = true\n}",
     ];
-    let told: Vec<String> = wrong.iter().map(|rules| refused(rules)).collect();
-    assert_snapshot!(told.join("\n"), @r#"
+    assert_snapshot!(all_refused(&wrong), @r#"
     error: `prevent_destroy` must be `true` or `false`
      --> app/stack.orch.hcl:3:19
       |
     3 | prevent_destroy = "true"
       |                   ^^^^^^ this is a string
 
-
     error: unknown name `stacks`
      --> app/stack.orch.hcl:3:19
       |
     3 | prevent_destroy = stacks["/x"].outputs.y
       |                   ^^^^^^ nothing with this name exists here
-
-
-    error: `ignore_changes` names files, variables, or `all` inputs
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = [all]
-      |                   ^^^ `all` stands alone, not in a list
-      |
-      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
-
-
-    error: `ignore_changes` names files, variables, or `all` inputs
-     --> app/stack.orch.hcl:3:18
-      |
-    3 | ignore_changes = "all"
-      |                  ^^^^^ this is a string
-      |
-      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
-
-
-    error: `env` cannot be used in a `stack` block
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = [env]
-      |                   ^^^ not available here
-      |
-      = help: only literals, operators, templates, `for` and functions are evaluated here
-
-
-    error: `ignore_changes` names files, variables, or `all` inputs
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = [env.A.b]
-      |                   ^^^^^^^ expected the name of a variable: `env.NAME`
-      |
-      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
-
-
-    error: `ignore_changes` names files, variables, or `all` inputs
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = [7]
-      |                   ^ this is a number
-      |
-      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
-
-
-    error: `!a` in `ignore_changes` names no files
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = ["!a"]
-      |                   ^^^^ `!` does not re-include files
-      |
-      = help: list only what is to be ignored
-
-
-    error: `/` in `ignore_changes` names no files
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = ["/"]
-      |                   ^^^ names no file
-      |
-      = help: for every input, write `ignore_changes = all`
-
-
-    error: `../../x` in `ignore_changes` names no files
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = ["../../x"]
-      |                   ^^^^^^^^^ leads out of the project
-      |
-      = help: a leading `/` is the project root
-
-
-    error: `[a` in `ignore_changes` names no files
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = ["[a"]
-      |                   ^^^^ unclosed character class; missing ']'
-      |
-      = help: `*` and `?` match within a name, `**` across directories, `{a,b}` either of two
-
-
-    error: `replace_triggered_by` must be a list of strings
-     --> app/stack.orch.hcl:3:24
-      |
-    3 | replace_triggered_by = "/x"
-      |                        ^^^^ this is a string
-      |
-      = help: write `replace_triggered_by = ["/network", "tag:base", "/cluster#endpoint"]`
-
-
-    error: `replace_triggered_by` must be a list of strings
-     --> app/stack.orch.hcl:3:25
-      |
-    3 | replace_triggered_by = [1]
-      |                         ^ this is a number
-      |
-      = help: write `replace_triggered_by = ["/network", "tag:base", "/cluster#endpoint"]`
-
 
     error: unknown attribute `prevent_destory` in `lifecycle`
      --> app/stack.orch.hcl:3:1
@@ -487,7 +376,6 @@ fn what_the_rules_cannot_be_is_refused() {
       |
       = help: did you mean `prevent_destroy`?
 
-
     error: `destroy` is a rule of a `removed` block
      --> app/stack.orch.hcl:3:1
       |
@@ -495,8 +383,131 @@ fn what_the_rules_cannot_be_is_refused() {
       | ^^^^^^^ not in a `removed` block
       |
       = help: to keep what the stack has built from being destroyed, write `prevent_destroy = true`
+    "#);
+}
 
+#[test]
+fn what_names_no_inputs_is_refused() {
+    let wrong = [
+        "ignore_changes = [all]",
+        "ignore_changes = \"all\"",
+        "ignore_changes = [env]",
+        "ignore_changes = [env.A.b]",
+        "ignore_changes = [7]",
+        "ignore_changes = [\"!a\"]",
+        "ignore_changes = [\"/\"]",
+        "ignore_changes = [\"../../x\"]",
+        "ignore_changes = [\"[a\"]",
+    ];
+    assert_snapshot!(all_refused(&wrong), @r#"
+    error: `ignore_changes` names files, variables, or `all` inputs
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = [all]
+      |                   ^^^ `all` stands alone, not in a list
+      |
+      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
 
+    error: `ignore_changes` names files, variables, or `all` inputs
+     --> app/stack.orch.hcl:3:18
+      |
+    3 | ignore_changes = "all"
+      |                  ^^^^^ this is a string
+      |
+      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
+
+    error: `env` cannot be used in a `stack` block
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = [env]
+      |                   ^^^ not available here
+      |
+      = help: only literals, operators, templates, `for` and functions are evaluated here
+
+    error: `ignore_changes` names files, variables, or `all` inputs
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = [env.A.b]
+      |                   ^^^^^^^ expected the name of a variable: `env.NAME`
+      |
+      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
+
+    error: `ignore_changes` names files, variables, or `all` inputs
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = [7]
+      |                   ^ this is a number
+      |
+      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
+
+    error: `!a` in `ignore_changes` names no files
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = ["!a"]
+      |                   ^^^^ `!` does not re-include files
+      |
+      = help: list only what is to be ignored
+
+    error: `/` in `ignore_changes` names no files
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = ["/"]
+      |                   ^^^ names no file
+      |
+      = help: for every input, write `ignore_changes = all`
+
+    error: `../../x` in `ignore_changes` names no files
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = ["../../x"]
+      |                   ^^^^^^^^^ leads out of the project
+      |
+      = help: a leading `/` is the project root
+
+    error: `[a` in `ignore_changes` names no files
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = ["[a"]
+      |                   ^^^^ unclosed character class; missing ']'
+      |
+      = help: `*` and `?` match within a name, `**` across directories, `{a,b}` either of two
+    "#);
+}
+
+#[test]
+fn triggers_are_a_list_of_strings() {
+    let wrong = [
+        "replace_triggered_by = \"/x\"",
+        "replace_triggered_by = [1]",
+    ];
+    assert_snapshot!(all_refused(&wrong), @r#"
+    error: `replace_triggered_by` must be a list of strings
+     --> app/stack.orch.hcl:3:24
+      |
+    3 | replace_triggered_by = "/x"
+      |                        ^^^^ this is a string
+      |
+      = help: write `replace_triggered_by = ["/network", "tag:base", "/cluster#endpoint"]`
+
+    error: `replace_triggered_by` must be a list of strings
+     --> app/stack.orch.hcl:3:25
+      |
+    3 | replace_triggered_by = [1]
+      |                         ^ this is a number
+      |
+      = help: write `replace_triggered_by = ["/network", "tag:base", "/cluster#endpoint"]`
+    "#);
+}
+
+#[test]
+fn a_condition_needs_both_arguments_and_has_no_others() {
+    let wrong = [
+        "preconditions {}",
+        "precondition {}",
+        "precondition \"x\" {\n condition = true\n error_message = \"m\"\n extra = 1\n inner {}\n}",
+        "postcondition {\n condition = true\n}",
+    ];
+    assert_snapshot!(all_refused(&wrong), @r#"
     error: unknown block `preconditions` in `lifecycle`
      --> app/stack.orch.hcl:3:1
       |
@@ -506,7 +517,6 @@ fn what_the_rules_cannot_be_is_refused() {
       | ^^^^^^^^^^^^^ not a lifecycle rule
       |
       = help: did you mean `precondition`?
-
 
     error: this `precondition` has no `condition`
      --> app/stack.orch.hcl:3:1
@@ -523,7 +533,6 @@ fn what_the_rules_cannot_be_is_refused() {
       | ^^^^^^^^^^^^ `error_message` is missing
       |
       = help: write `error_message = "…"` with what is said if the condition does not hold
-
 
     error: a `precondition` block has no labels
      --> app/stack.orch.hcl:3:14
@@ -550,7 +559,6 @@ fn what_the_rules_cannot_be_is_refused() {
     ...
     7 |  inner {}
       |  ^^^^^ a condition has no blocks
-
 
     error: this `postcondition` has no `error_message`
      --> app/stack.orch.hcl:3:1

@@ -1,3 +1,4 @@
 //! Lifecycle rules, and blocks that give stacks up or move them.
 
 mod declared; // what `lifecycle` blocks may say, and where
+mod protected; // what is protected is not destroyed, whoever tries

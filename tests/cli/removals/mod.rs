@@ -156,7 +156,7 @@ pub(crate) fn head(repository: &Repository) -> String {
     repository.git("rev-parse HEAD").trim().to_owned()
 }
 
-pub(crate) fn hook_path(sandbox: &Sandbox, step: &str, name: &str) -> PathBuf {
+fn hook_path(sandbox: &Sandbox, step: &str, name: &str) -> PathBuf {
     let hooks = sandbox.outside().join("hooks");
     hooks.join(format!("{step}-{name}"))
 }

@@ -3,7 +3,8 @@
 use orch::change::{Counted, Standings, causes_since};
 use orch::git::CommitId;
 use orch::plan::entry::PlanMode;
-use orch::plan::stale::{Grounds, Present, Progress, Stale};
+use orch::plan::protection::Destroyer;
+use orch::plan::stale::{Grounds, OperationKey, Present, Progress, Stale};
 use orch::project::Problems;
 use orch::project::stack::StackIndex;
 use orch::record::journal::UncommittedFile;
@@ -13,6 +14,7 @@ use orch::state::document::Document;
 use super::carrying::Carrying;
 use crate::program::commands::plan::left_behind;
 use crate::program::commands::plan::subjects::Drivers;
+use crate::program::commands::protection::refuse;
 use crate::program::commands::state::held::{StateLock, follow_all};
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
 use crate::program::error::{ProgramError, Result};
@@ -84,6 +86,14 @@ impl Carrying<'_> {
             standings.as_ref(),
             &mut progress,
         )?;
+        let mut protected = loaded.protected_in(self.saved, document.as_ref());
+        protected.retain(|it| {
+            let destroyed = (it.stack.clone(), OperationKey::Destroy);
+            !progress.done.contains(&destroyed)
+        });
+        if !protected.is_empty() {
+            return Ok(Err(refuse(&loaded, Destroyer::Plan, &protected)));
+        }
         Ok(Ok(Now {
             loaded,
             document,

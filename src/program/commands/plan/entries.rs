@@ -173,6 +173,25 @@ impl Settled {
         settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
     }
 
+    /// Returns the stacks that are destroyed, also to be made anew, with why.
+    pub(super) fn destroyed(&self) -> impl Iterator<Item = (StackIndex, &Reason)> {
+        let settled = self.0.iter();
+        settled.filter_map(|(stack, decided)| {
+            let decided = decided.as_ref().ok()?;
+            let destroys = matches!(decided.action, Action::Delete | Action::Replace);
+            destroys.then_some((*stack, &decided.reason))
+        })
+    }
+
+    /// Leaves a stack as it is.
+    pub(super) fn block(&mut self, stack: StackIndex, why: &str) {
+        let found = self.0.iter_mut().find(|(settled, _)| *settled == stack);
+        if let Some((_, Ok(decided))) = found {
+            decided.action = Action::NoOp;
+            decided.reason = Reason::new(ReasonSource::Config, why);
+        }
+    }
+
     /// Blocks what would be destroyed by a driver that has no command for it; returns which stacks, with why.
     pub(super) fn block_without_destroy(
         &mut self,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use orch::plan::code::RemovedCode;
 use orch::plan::entry::PlanMode;
+use orch::plan::protection::Destroyer;
 use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
 use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
@@ -20,6 +21,7 @@ use super::subjects::{OnRecord, Subjects};
 use super::{PlanRequest, Planned};
 use crate::program::commands::commits::Commits;
 use crate::program::commands::filters::check_fetch;
+use crate::program::commands::protection::refuse;
 use crate::program::commands::state::held::follow_all;
 use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
 use crate::program::console;
@@ -184,6 +186,11 @@ impl Loaded {
         let mut blocked = self.blocked_by_backends(subjects, &places);
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
+        let protected = self.protected(&settled, removals);
+        if !protected.is_empty() && !request.planning.skip_protected {
+            return Ok(Err(refuse(self, Destroyer::Plan, &protected)));
+        }
+        self.skip_protected(&protected, &mut settled, removals, document, &mut blocked);
         let planned = settled.actions();
         let of_subjects = subjects.all.iter().filter(|it| it.blocked.is_some());
         let of_subjects: BTreeSet<StackIndex> = of_subjects.map(|it| it.stack).collect();

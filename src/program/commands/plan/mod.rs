@@ -9,6 +9,7 @@ mod kept;
 pub(super) mod left_behind;
 mod make;
 mod markdown;
+mod protected;
 mod remembered;
 pub(super) mod removal_code;
 pub(super) mod removals;
@@ -119,6 +120,7 @@ pub(crate) struct ModeArgs {
 
 /// How it is planned.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct PlanningArgs {
     /// Words to add to the `plan` of each stack
     ///
@@ -140,6 +142,13 @@ pub(crate) struct PlanningArgs {
     /// See `orch help removal`.
     #[arg(long)]
     pub(crate) no_removals: bool,
+
+    /// Plan the rest if stacks would be destroyed that are protected
+    ///
+    /// Without this flag, such a plan is refused. What protected stacks run after is not destroyed either. See
+    /// `orch help lifecycle`.
+    #[arg(long)]
+    pub(crate) skip_protected: bool,
 
     /// Run up to N tools at once; `auto` is one for each processor [default: 1]
     #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]

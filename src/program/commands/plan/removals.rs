@@ -150,6 +150,12 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.decided.is_none()
     }
 
+    /// Returns why it would be destroyed.
+    pub(super) fn because(&self) -> String {
+        let decided = self.decided.as_ref();
+        decided.map_or_else(String::new, |decided| decided.reason.text.clone())
+    }
+
     /// Returns what is done with it, unless it is blocked.
     pub(super) fn action(&self) -> Option<Action> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none());

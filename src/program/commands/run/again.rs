@@ -79,7 +79,10 @@ impl Again<'_> {
         let id = Some(ready.run.id);
         let again = Ready::new(loaded, self.args, &selection, None, self.reports, id)?;
         Ok(match again {
-            ControlFlow::Continue(ready) if !ready.is_safe(loaded, self.disabled) => {
+            ControlFlow::Continue(ready)
+                if !ready.spares_protected(loaded, false)?
+                    || !ready.is_safe(loaded, self.disabled) =>
+            {
                 ControlFlow::Break(ExitStatus::Refused)
             }
             again => again,

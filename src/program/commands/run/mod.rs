@@ -26,8 +26,9 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use orch::change::{Since, SinceBase};
 use orch::folder::GuardedFolder;
+use orch::plan::protection::Destroyer;
 use orch::printable::{command_line, printable};
-use orch::project::config::Safeguard;
+use orch::project::config::{Recorded, Safeguard};
 use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
 use orch::record::journal::BaseRecord;
@@ -52,6 +53,7 @@ use self::output::{How, Output, Shown, advertise_colour};
 pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
 use self::state::KeptState;
+use super::protection::refuse;
 use super::reports::Reports;
 use super::state::held;
 use super::{
@@ -91,6 +93,9 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     };
     let Ready { run, command } = &ready;
     let how = How::new(args, run.jobs(), &run.attempts)?;
+    if !ready.spares_protected(&mut loaded, args.dry_run)? {
+        return Ok(ExitStatus::Refused);
+    }
     if args.dry_run {
         show(&loaded, &run.sequence, command, &reports)?;
         return Ok(report::planned(&loaded, run, &reports));
@@ -201,6 +206,23 @@ impl Ready {
                 Ok(ControlFlow::Break(ExitStatus::External))
             }
         }
+    }
+
+    /// Returns whether the run destroys nothing that is protected, or only shows what it would run; says what it
+    /// would destroy.
+    fn spares_protected(&self, loaded: &mut Loaded, is_only_shown: bool) -> Result<bool> {
+        let is_destroy = self.run.recording() == Some(Recorded::Destroy);
+        let protected = loaded.protected_in_run(&self.run, &self.command, is_destroy)?;
+        if protected.is_empty() {
+            return Ok(true);
+        }
+        refuse(loaded, Destroyer::Command, &protected);
+        console::note(if is_only_shown {
+            "the run would be refused"
+        } else {
+            "nothing was run"
+        });
+        Ok(is_only_shown)
     }
 
     /// Returns whether no safeguard forbids the run; says which does.

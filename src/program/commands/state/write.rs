@@ -1,9 +1,11 @@
 //! `orch state init`, `forget`, `move`, `taint`, `untaint` and `restore`
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use clap::Args;
+use orch::plan::protection::Protection;
 use orch::printable::{command_line, printable};
 use orch::project::config::BackendConfig;
 use orch::report::{Written, write_written_json};
@@ -217,13 +219,22 @@ fn all_recorded(state: &State, document: &Document, written: &[String]) -> Resul
 
 pub(super) fn forget(state: &State, args: &ForgetArgs) -> Result<ExitStatus> {
     let edit = state.edit("forget", &args.write);
-    state.change(&edit, args.write.format, each("forgot"), |document, _| {
+    // The change may be made several times.
+    let protected = RefCell::new(Vec::new());
+    let status = state.change(&edit, args.write.format, each("forgot"), |document, _| {
         let keys = all_recorded(state, document, &args.stacks)?;
-        for key in &keys {
-            document.stacks.remove(key);
-        }
+        let forgotten = keys.iter().filter_map(|key| {
+            let entry = document.stacks.remove(key)?;
+            Some((key.clone(), Protection::on_record(&entry)?))
+        });
+        protected.replace(forgotten.collect());
         Ok(keys)
-    })
+    })?;
+    for (key, protection) in protected.take() {
+        let (key, text) = (printable(&key), protection.text());
+        console::note(&format!("`{key}` was {text}; nothing of it is destroyed"));
+    }
+    Ok(status)
 }
 
 pub(super) fn move_entry(state: &State, args: &MoveArgs) -> Result<ExitStatus> {

@@ -34,7 +34,9 @@ struct Pattern {
 }
 
 /// The programs that read `TF_CLI_ARGS`.
-const TERRAFORM: [&str; 3] = ["terraform", "tofu", "terragrunt"];
+const TERRAFORM: [&str; 3] = ["terraform", "tofu", TERRAGRUNT];
+
+const TERRAGRUNT: &str = "terragrunt";
 
 /// Options with which an apply is done by halves.
 const PARTIAL: [&str; 3] = ["-target", "-exclude", "-refresh-only"];
@@ -103,6 +105,33 @@ fn bare(option: &str) -> &str {
 }
 
 impl RecordPatterns {
+    /// Returns the patterns of a project that configures none.
+    pub fn built_in() -> Self {
+        RecordPatterns(built_in())
+    }
+
+    /// Returns the pattern by which a command destroys what a stack has built, also in part; `None` if it does
+    /// not. What the configuration says of the built-in patterns does not matter.
+    pub fn destroys(
+        &self,
+        command: &[OsString],
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Option<String> {
+        let (program, arguments) = words(command, environment)?;
+        let built_in = built_in();
+        let patterns = self.0.iter().chain(&built_in);
+        let mut destroying = patterns.filter(|(_, recorded)| *recorded == Recorded::Destroy);
+        let found = destroying.find(|(pattern, _)| pattern.matches(&program, &arguments));
+        if let Some((pattern, _)) = found {
+            return Some(pattern.text.clone());
+        }
+        // `run --all destroy`, `run-all destroy`, `destroy-all`, `stack run destroy`, `run -- apply -destroy`
+        let is = |word: &str| arguments.iter().any(|argument| argument == word);
+        let is_applied = is("apply") && arguments.iter().any(|it| bare(it) == "destroy");
+        (program == TERRAGRUNT && (is("destroy") || is("destroy-all") || is_applied))
+            .then(|| format!("{TERRAGRUNT} destroy"))
+    }
+
     /// Returns what a command is recorded as, and the pattern that it matches. `environment` looks up
     /// the environment that the command gets. Of the patterns that match, the one with the most words
     /// decides; among equals, what records less.
@@ -111,23 +140,32 @@ impl RecordPatterns {
         command: &[OsString],
         environment: impl Fn(&str) -> Option<String>,
     ) -> Option<(Recorded, &str)> {
-        let (program, arguments) = command.split_first()?;
-        let program = Path::new(program).file_name()?.to_string_lossy();
-        let program = program.strip_suffix(".exe").unwrap_or(&program);
-        let mut arguments: Vec<String> = arguments
-            .iter()
-            .map(|argument| argument.to_string_lossy().into_owned())
-            .collect();
-        if TERRAFORM.contains(&program) {
-            arguments.extend(further(&arguments, environment));
-        }
+        let (program, arguments) = words(command, environment)?;
         let matching = self
             .0
             .iter()
-            .filter(|(pattern, _)| pattern.matches(program, &arguments));
+            .filter(|(pattern, _)| pattern.matches(&program, &arguments));
         let best = matching.max_by_key(|(pattern, recorded)| (pattern.size(), *recorded));
         best.map(|(pattern, recorded)| (*recorded, pattern.text.as_str()))
     }
+}
+
+/// Returns the program and the arguments of a command, with those that variables add.
+fn words(
+    command: &[OsString],
+    environment: impl Fn(&str) -> Option<String>,
+) -> Option<(String, Vec<String>)> {
+    let (program, arguments) = command.split_first()?;
+    let program = Path::new(program).file_name()?.to_string_lossy();
+    let program = program.strip_suffix(".exe").unwrap_or(&program).to_owned();
+    let arguments = arguments.iter();
+    let mut arguments: Vec<String> = arguments
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    if TERRAFORM.contains(&program.as_str()) {
+        arguments.extend(further(&arguments, environment));
+    }
+    Some((program, arguments))
 }
 
 /// Returns the options that variables add to a command line of Terraform.

@@ -1,0 +1,142 @@
+//! Protected stacks in a plan: it is refused, or made without them and without destroying what they run after.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::plan::entry::Action;
+use orch::plan::order::Record;
+use orch::plan::protection::{Protected, Protection};
+use orch::plan::removal::{Part, held};
+use orch::printable::printable;
+use orch::project::stack::{StackIndex, StackMode};
+use orch::state::document::Document;
+
+use super::entries::Settled;
+use super::removals::Removals;
+use super::subjects::Drivers;
+use crate::program::commands::Loaded;
+use crate::program::commands::protection::Protections;
+use crate::program::console;
+
+/// What `--skip-protected` is for.
+const WAY_OUT: &str = "`orch plan` without `--skip-protected` says what protects it";
+
+impl Loaded {
+    /// Returns the protected stacks that a plan would destroy, by path. Notes those that only go off the record.
+    pub(super) fn protected(&self, settled: &Settled, removals: &Removals<'_>) -> Vec<Protected> {
+        let stacks = &self.project.stacks;
+        let protections = Protections::new(self);
+        let here = settled.destroyed().filter_map(|(stack, reason)| {
+            Some(Protected {
+                stack: stacks[stack].path.clone(),
+                because: reason.text.clone(),
+                protection: protections.of(stack)?,
+            })
+        });
+        let mut protected: Vec<Protected> = here.collect();
+        for removal in &removals.all {
+            let Some(protection) = Protection::on_record(removal.entry) else {
+                continue;
+            };
+            match removal.action() {
+                Some(Action::Delete) => protected.push(Protected {
+                    stack: removal.path.clone(),
+                    because: removal.because(),
+                    protection,
+                }),
+                Some(Action::Forget) => console::note(&format!(
+                    "`{}` was {}; nothing of it is destroyed",
+                    printable(removal.path.as_str()),
+                    protection.text()
+                )),
+                _ => {}
+            }
+        }
+        protected.sort_by(|a, b| a.stack.cmp(&b.stack));
+        protected
+    }
+
+    /// Leaves protected stacks as they are, and what they run after. Adds the stacks of the tree that are kept to
+    /// `blocked`, with why.
+    pub(super) fn skip_protected(
+        &self,
+        protected: &[Protected],
+        settled: &mut Settled,
+        removals: &mut Removals<'_>,
+        document: Option<&Document>,
+        blocked: &mut BTreeMap<StackIndex, String>,
+    ) {
+        if protected.is_empty() {
+            return;
+        }
+        let record = Record::new(&self.project, &self.graph, document);
+        let stacks = self.project.stacks.iter();
+        let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
+        let drivers = Drivers::new(self, document);
+        let going: BTreeSet<StackIndex> = settled.destroyed().map(|(stack, _)| stack).collect();
+        let is_protected = |path: &str| {
+            let found = protected.binary_search_by(|it| it.stack.as_str().cmp(path));
+            found.is_ok()
+        };
+        let n_in_tree = stacks.len();
+        let actions = removals.going();
+        let part = |node: usize| {
+            if let Some(position) = node.checked_sub(n_in_tree) {
+                let key = record.gone[position];
+                return match actions.get(key) {
+                    _ if is_protected(key) => Part::Holds,
+                    Some(Action::Delete) => Part::Goes,
+                    Some(_) => Part::Nothing,
+                    None => Part::MovesAway,
+                };
+            }
+            let stack = stacks[node];
+            let here = &self.project.stacks[stack];
+            if is_protected(here.path.as_str()) {
+                Part::Holds
+            } else if going.contains(&stack) {
+                Part::Goes
+            } else if here.mode == StackMode::Manage
+                && (document.is_none() || drivers.entry(stack).is_some())
+            {
+                Part::MovesAway
+            } else {
+                Part::Nothing
+            }
+        };
+        let held = held(&record.recorded, part);
+        let holder = |kept: usize| {
+            let mut holder = kept;
+            while let Some(&next) = held.get(&holder) {
+                holder = next;
+            }
+            let number = u32::try_from(holder).expect("nodes count in 32 bits");
+            record.name(&self.project, number)
+        };
+        let kept = held.keys().map(|&kept| {
+            let why = format!("kept: protected {} runs after it", holder(kept));
+            (kept, why)
+        });
+        let mut all: Vec<(usize, String)> = kept.collect();
+        for protected in protected {
+            let why = protected.protection.text();
+            let of_gone = || {
+                let mut gone = record.gone.iter();
+                let position = gone.position(|key| *key == protected.stack.as_str())?;
+                Some(n_in_tree + position)
+            };
+            let here = self.project.stacks.find(&protected.stack);
+            let node = here.map(StackIndex::get).or_else(of_gone);
+            all.extend(node.map(|node| (node, why)));
+        }
+        for (node, why) in all {
+            if let Some(position) = node.checked_sub(n_in_tree) {
+                if let Some(removal) = removals.of_key(record.gone[position]) {
+                    removal.block(why, WAY_OUT);
+                }
+            } else {
+                settled.block(stacks[node], &why);
+                blocked.insert(stacks[node], why);
+            }
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! `prevent_destroy`: what is protected is not destroyed, whoever tries.
+
+use insta::assert_snapshot;
+
+use crate::removals::{
+    APPROVED, acts, applied, applied_of, change_entry, declare, done, entry, fails, forget_log,
+    head, keys, planned, prepared, remove, want, world,
+};
+use crate::support::{Repository, Sandbox};
+
+const PROTECTED: &str = "lifecycle {\n    prevent_destroy = true\n  }";
+const LIFTED: &str = "lifecycle {\n    prevent_destroy = false\n  }";
+
+/// A configuration file with these rules for the stacks at and below its directory.
+fn config(rules: &str) -> String {
+    format!("orch {{\n  config {{\n    lifecycle {{\n      {rules}\n    }}\n  }}\n}}\n")
+}
+
+/// Changes the rules of a stack, and commits that.
+fn redeclare(repository: &Repository, path: &str, lines: &str) {
+    declare(repository, path, lines);
+    repository.commit();
+}
+
+#[test]
+fn a_stack_that_is_removed_with_its_rule_is_not_destroyed() {
+    let repository = applied(&[("/db", PROTECTED), ("/app", "after = [\"/db\"]")]);
+    let of_rule = head(&repository)[..7].to_owned();
+    let rule = entry(&repository, "/db")["lifecycle"]["prevent_destroy"].clone();
+    assert_eq!(rule["value"], true);
+    assert_eq!(rule["file"], "db/stack.orch.hcl");
+    assert_eq!(rule["line"], 3);
+    assert_eq!(rule["commit"], head(&repository));
+    let removed = remove(&repository, "db app");
+    for command in [
+        "plan".to_owned(),
+        "plan -o plan.file".to_owned(),
+        "plan --format json".to_owned(),
+        format!("apply {APPROVED}"),
+        format!("destroy {APPROVED}"),
+        format!("apply {APPROVED} --allow-rollback --full -X"),
+    ] {
+        let output = repository.orch(&command);
+        assert_eq!(output.code(), 4, "{command}: {output}");
+        assert!(
+            output
+                .stderr
+                .contains("error: the plan would destroy `/db`, which is protected"),
+            "{output}"
+        );
+        assert_eq!(output.stdout, "", "{command}");
+    }
+    assert!(!repository.path("/plan.file").exists());
+    let told = fails(&repository, "plan", 4, "protected");
+    let told = told
+        .replace(&of_rule, "OF_RULE")
+        .replace(&removed, "REMOVED");
+    assert_snapshot!(told, @"
+    [stderr]
+    error: the plan would destroy `/db`, which is protected
+      = note: removed in REMOVED; protected by db/stack.orch.hcl:3, recorded from OF_RULE
+      = help: apply `prevent_destroy = false` first, or say so in a `removed` block; `--skip-protected` plans the rest
+
+    [exit status 4]
+    ");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(world(&repository), ["app", "db"]);
+    assert_eq!(keys(&repository), ["/app", "/db"]);
+}
+
+#[test]
+fn all_that_are_protected_are_named() {
+    let repository = applied(&[("/a", PROTECTED), ("/b", PROTECTED), ("/c", "")]);
+    remove(&repository, "a b c");
+    let output = repository.orch("plan");
+    assert_eq!(output.code(), 4);
+    let errors = output
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("error:"));
+    let errors: Vec<&str> = errors.collect();
+    assert_eq!(
+        errors,
+        [
+            "error: the plan would destroy `/a`, which is protected",
+            "error: the plan would destroy `/b`, which is protected"
+        ]
+    );
+}
+
+#[test]
+fn a_rule_of_a_directory_holds_when_the_directory_is_gone() {
+    let sandbox = prepared(&[("/prod/db", ""), ("/dev/db", "")]);
+    sandbox.write("/prod/config.orch.hcl", config("prevent_destroy = true"));
+    let repository = applied_of(sandbox);
+    remove(&repository, "prod dev");
+    let told = fails(&repository, "plan", 4, "`/prod/db`, which is protected");
+    assert!(
+        told.contains("protected by prod/config.orch.hcl:4, recorded from "),
+        "{told}"
+    );
+    assert!(!told.contains("/dev/db"), "{told}");
+}
+
+#[test]
+fn a_rule_that_comes_later_is_recorded_without_a_command() {
+    let sandbox = prepared(&[("/prod/db", "")]);
+    let repository = applied_of(sandbox);
+    assert_eq!(
+        entry(&repository, "/prod/db")["lifecycle"],
+        serde_json::Value::Null
+    );
+    repository.write("/prod/config.orch.hcl", config("prevent_destroy = true"));
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository), [""; 0]);
+    let rule = entry(&repository, "/prod/db")["lifecycle"]["prevent_destroy"].clone();
+    assert_eq!(rule["value"], true);
+    assert_eq!(rule["commit"], head(&repository));
+    remove(&repository, "prod");
+    fails(&repository, "plan", 4, "`/prod/db`, which is protected");
+}
+
+#[test]
+fn a_recorded_command_records_the_rules() {
+    let repository = Repository::of(prepared(&[("/db", PROTECTED)]));
+    done(&repository, "state init");
+    done(&repository, "run --record=apply -- true");
+    let rule = entry(&repository, "/db")["lifecycle"]["prevent_destroy"].clone();
+    assert_eq!(rule["value"], true);
+    assert_eq!(rule["commit"], head(&repository));
+}
+
+#[test]
+fn a_stack_of_the_tree_is_neither_destroyed_nor_replaced() {
+    let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
+    for command in [
+        "plan --destroy",
+        "plan --replace /db",
+        &format!("destroy {APPROVED}"),
+        &format!("destroy {APPROVED} --match db -X"),
+        &format!("apply {APPROVED} --replace /db"),
+    ] {
+        let told = fails(
+            &repository,
+            command,
+            4,
+            "error: the plan would destroy `/db`, which is protected",
+        );
+        assert!(told.contains("protected by db/stack.orch.hcl:3"), "{told}");
+    }
+    assert_snapshot!(fails(&repository, "plan --replace /db", 4, "protected"), @"
+    [stderr]
+    error: the plan would destroy `/db`, which is protected
+      = note: --replace; protected by db/stack.orch.hcl:3
+      = help: commit `prevent_destroy = false` for it first; `--skip-protected` plans the rest
+
+    [exit status 4]
+    ");
+    done(&repository, "state taint /db");
+    fails(
+        &repository,
+        "plan",
+        4,
+        "tainted; protected by db/stack.orch.hcl:3",
+    );
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn a_driver_may_not_replace_what_is_protected() {
+    let repository = applied(&[("/db", PROTECTED)]);
+    let hook = "if [ \"$ORCH_ACTION\" = update ]; then echo '{\"action\":\"replace\",\"reason\":\"size must grow\"}' > \"$ORCH_ANSWER\"; exit 2; fi\n";
+    crate::removals::hook(&repository, "plan", "db", hook);
+    want(&repository, "/db", "2");
+    repository.commit();
+    fails(
+        &repository,
+        "plan",
+        4,
+        "note: size must grow; protected by db/stack.orch.hcl:3",
+    );
+}
+
+#[test]
+fn only_a_committed_change_lifts_the_protection() {
+    let repository = applied(&[("/db", PROTECTED)]);
+    declare(&repository, "/db", LIFTED);
+    let told = fails(
+        &repository,
+        "plan --destroy",
+        4,
+        "protected by db/stack.orch.hcl:3 in HEAD",
+    );
+    assert_snapshot!(told, @"
+    [stderr]
+    error: the plan would destroy `/db`, which is protected
+      = note: --destroy; protected by db/stack.orch.hcl:3 in HEAD
+      = help: commit the change of `prevent_destroy` first; `--skip-protected` plans the rest
+
+    [exit status 4]
+    ");
+    // Not stated at all any more.
+    declare(&repository, "/db", "");
+    fails(&repository, "plan --destroy", 4, "in HEAD");
+    fails(&repository, &format!("destroy {APPROVED} -X"), 4, "in HEAD");
+    // In a file that git ignores.
+    declare(&repository, "/db", "");
+    repository.write("/config.orch.hcl", config("prevent_destroy = true"));
+    repository.write("/.gitignore", ".orch\nown.orch.hcl\n");
+    repository.commit();
+    repository.write("/db/own.orch.hcl", config("prevent_destroy = false"));
+    fails(
+        &repository,
+        "plan --destroy",
+        4,
+        "protected by config.orch.hcl:4 in HEAD",
+    );
+    std::fs::remove_file(repository.path("/db/own.orch.hcl")).unwrap();
+    redeclare(&repository, "/db", LIFTED);
+    assert_eq!(planned(&repository, "--destroy"), ["/db delete"]);
+}
+
+#[test]
+fn what_was_lifted_and_applied_goes_with_its_code() {
+    let repository = applied(&[("/db", PROTECTED)]);
+    // Lifted, but never applied.
+    redeclare(&repository, "/db", LIFTED);
+    remove(&repository, "db");
+    fails(&repository, "plan", 4, "`/db`, which is protected");
+    repository.git("revert --no-edit HEAD");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(
+        entry(&repository, "/db")["lifecycle"]["prevent_destroy"]["value"],
+        false
+    );
+    forget_log(&repository);
+    remove(&repository, "db");
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(acts(&repository), ["destroy /db"]);
+}
+
+#[test]
+fn a_plan_that_was_made_before_the_rule_is_refused() {
+    let repository = applied(&[("/db", ""), ("/app", "")]);
+    done(&repository, "plan --replace /db -o plan.file");
+    repository.write("/config.orch.hcl", config("prevent_destroy = true"));
+    repository.commit();
+    fails(
+        &repository,
+        &format!("apply {APPROVED} plan.file"),
+        4,
+        "`/db`, which is protected",
+    );
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn the_rest_can_be_planned() {
+    let repository = applied(&[
+        ("/net", ""),
+        ("/db", &format!("after = [\"/net\"]\n  {PROTECTED}")),
+        ("/app", "after = [\"/db\"]"),
+        ("/other", ""),
+    ]);
+    let kept = [
+        "/app delete",
+        "/db blocked: protected by db/stack.orch.hcl:4",
+        "/net blocked: kept: protected /db runs after it",
+        "/other delete",
+    ];
+    assert_eq!(planned(&repository, "--destroy --skip-protected"), kept);
+    assert_eq!(
+        planned(
+            &repository,
+            "--skip-protected --replace /db --replace /net --replace /other"
+        ),
+        [
+            "/db blocked: protected by db/stack.orch.hcl:4",
+            "/net blocked: kept: protected /db runs after it",
+            "/other delete create"
+        ]
+    );
+    remove(&repository, "net db app other");
+    let told = planned(&repository, "--skip-protected");
+    let [app, db, net, other] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert_eq!([app, other], ["/app delete", "/other delete"]);
+    assert!(
+        db.starts_with("/db blocked: protected by db/stack.orch.hcl:4, recorded from "),
+        "{db}"
+    );
+    assert_eq!(net, "/net blocked: kept: protected /db runs after it");
+    done(&repository, &format!("apply {APPROVED} --skip-protected"));
+    assert_eq!(acts(&repository), ["destroy /app", "destroy /other"]);
+    assert_eq!(keys(&repository), ["/db", "/net"]);
+}
+
+#[test]
+fn what_is_only_forgotten_is_told_of() {
+    let repository = applied(&[("/db", PROTECTED), ("/gone", PROTECTED)]);
+    let output = repository.orch("state forget /gone");
+    assert_eq!(output.code(), 0, "{output}");
+    assert!(
+        output
+            .stderr
+            .contains("note: `/gone` was protected by gone/stack.orch.hcl:3, recorded from "),
+        "{output}"
+    );
+    crate::removals::vanish(&repository, "db");
+    change_entry(&repository, "/db", |entry| entry["driver"] = "none".into());
+    remove(&repository, "db gone");
+    let output = repository.orch("plan");
+    assert_eq!(output.code(), 0, "{output}");
+    assert!(
+        output
+            .stderr
+            .contains("note: `/db` was protected by db/stack.orch.hcl:3, recorded from "),
+        "{output}"
+    );
+    assert_eq!(planned(&repository, ""), ["/db forget"]);
+}
+
+/// A project whose stacks have programs that are called like tools.
+fn with_tools(state: bool) -> Sandbox {
+    let sandbox = Sandbox::new("");
+    sandbox.write(
+        "/db/stack.orch.hcl",
+        format!("stack {{\n  {PROTECTED}\n}}\n"),
+    );
+    sandbox.write("/app/stack.orch.hcl", "stack {\n}\n");
+    if state {
+        sandbox.write("/state.orch.hcl", "orch {\n  config {\n    state {\n      project = \"acme\"\n      record {\n        destroy = [\"make clean\"]\n        never = [\"tofu destroy\"]\n      }\n    }\n  }\n}\n");
+    }
+    for tool in ["terraform", "tofu", "terragrunt", "make"] {
+        for stack in ["app", "db"] {
+            sandbox.write_program(&format!("/{stack}/{tool}"), "#!/bin/sh\n");
+        }
+    }
+    sandbox
+}
+
+#[test]
+fn a_command_that_destroys_is_refused() {
+    for state in [false, true] {
+        let sandbox = with_tools(state);
+        let repository = Repository::of(sandbox);
+        if state {
+            done(&repository, "state init");
+        }
+        for command in [
+            "terraform destroy",
+            "terraform destroy -auto-approve -target=x",
+            "terraform apply -destroy",
+            "terraform apply -auto-approve --destroy plan",
+            "terraform -chdir=x destroy",
+            "tofu destroy",
+            "terragrunt destroy",
+            "terragrunt run destroy",
+            "terragrunt run -- destroy",
+            "terragrunt run --all destroy",
+            "terragrunt run-all destroy",
+            "terragrunt stack run destroy",
+            "terragrunt run --all -- apply -destroy",
+        ] {
+            for flags in ["", "-X", "--no-record", "--record=apply", "--dry-run"] {
+                if !state && flags == "--record=apply" {
+                    continue;
+                }
+                let code = if flags == "--dry-run" { 0 } else { 4 };
+                let output = repository.orch(&format!("run {flags} ./{command}"));
+                assert_eq!(output.code(), code, "{flags} {command}: {output}");
+                assert!(
+                    output
+                        .stderr
+                        .contains("error: the command would destroy `/db`, which is protected"),
+                    "{output}"
+                );
+            }
+        }
+        if state {
+            fails(
+                &repository,
+                "run ./make clean",
+                4,
+                "the command is `make clean`; protected by db/stack.orch.hcl:3",
+            );
+            fails(
+                &repository,
+                "run --record=destroy ./make other",
+                4,
+                "`--record=destroy` says so; protected by",
+            );
+        }
+        for command in [
+            "terraform plan -destroy",
+            "terraform apply",
+            "make all",
+            "terragrunt run plan",
+        ] {
+            done(&repository, &format!("run -X --no-record ./{command}"));
+        }
+        done(
+            &repository,
+            "run -X --no-record --exclude db ./terraform destroy",
+        );
+    }
+}
+
+#[test]
+fn the_refusal_of_a_command_says_the_way_out() {
+    let repository = Repository::of(with_tools(false));
+    assert_snapshot!(repository.orch("run ./terraform destroy"), @"
+    [stderr]
+    error: the command would destroy `/db`, which is protected
+      = note: the command is `terraform destroy`; protected by db/stack.orch.hcl:3
+      = help: commit `prevent_destroy = false` for it first; `--exclude` leaves the stack out
+
+    note: nothing was run
+    [exit status 4]
+    ");
+    assert_snapshot!(repository.orch("run --dry-run ./terraform destroy"), @"
+    /app: ./terraform destroy
+    /db: ./terraform destroy
+    [stderr]
+    error: the command would destroy `/db`, which is protected
+      = note: the command is `terraform destroy`; protected by db/stack.orch.hcl:3
+      = help: commit `prevent_destroy = false` for it first; `--exclude` leaves the stack out
+
+    note: the run would be refused
+    ");
+    // The environment has options, too.
+    repository.write("/env.orch.hcl", "orch {\n  config {\n    run {\n      env {\n        TF_CLI_ARGS_apply = \"-destroy\"\n      }\n    }\n  }\n}\n");
+    repository.commit();
+    fails(
+        &repository,
+        "run ./terraform apply",
+        4,
+        "the command is `terraform apply -destroy`",
+    );
+    // Not committed.
+    repository.write("/db/stack.orch.hcl", "stack {\n}\n");
+    fails(
+        &repository,
+        "run -X ./terraform destroy",
+        4,
+        "protected by db/stack.orch.hcl:3 in HEAD",
+    );
+}
