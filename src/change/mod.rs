@@ -29,7 +29,7 @@ mod uncounted;
 
 pub use applied::{
     Deletion, Difference, Gone, MissingStack, NoEvidence, Pairs, Pending, Range, RangeCommit,
-    Removal, RemovedBy, Standing, Standings, Status, deletions, standings,
+    Removal, RemovedBy, Standing, Standings, Status, deletions, had_stack_on_record, standings,
 };
 pub use cause::{
     ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,

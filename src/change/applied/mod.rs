@@ -9,6 +9,7 @@ mod compare;
 mod deletions;
 mod evidence;
 mod pairs;
+mod past;
 mod range;
 mod removed;
 
@@ -18,6 +19,7 @@ pub use self::compare::standings;
 pub use self::deletions::{Deletion, Gone, Range, RangeCommit, deletions};
 pub use self::evidence::{NoEvidence, Removal, RemovedBy};
 pub use self::pairs::Pairs;
+pub use self::past::had_stack_on_record;
 use super::cause::ChangeCause;
 use super::digest::InputDigest;
 use super::since::AppliedBase;

@@ -155,7 +155,7 @@ fn sorted(commits: Vec<HistoryCommit>, tip: &CommitId) -> Vec<HistoryCommit> {
 }
 
 /// Returns which directories have a `stack` block in commits.
-fn holdings(
+pub(super) fn holdings(
     repository: &Repository,
     commits: &[CommitId],
     directories: &[ProjectPath],

@@ -6,6 +6,7 @@ mod code; // the commit whose code destroys them
 mod instances; // keys that were removed, and directories with several instances
 mod interrupted; // failures, signals, and what is left of them
 mod kept; // what keeps them from being destroyed
+mod last; // projects of which nothing on record is left
 mod order; // before and after what they are destroyed
 mod rows; // destroyed, forgotten, moved or kept
 mod saved; // plans in files

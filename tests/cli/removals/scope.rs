@@ -167,24 +167,6 @@ fn a_destroy_includes_what_was_removed() {
 }
 
 #[test]
-fn a_tree_without_any_stack_of_the_record_destroys_nothing() {
-    let repository = applied(&[("/a", ""), ("/b", "")]);
-    remove(&repository, "a b");
-    repository.write("/other/want", "1");
-    super::declare(&repository, "/other", "");
-    repository.commit();
-    for command in [
-        "plan",
-        &format!("apply {APPROVED}"),
-        &format!("destroy {APPROVED}"),
-    ] {
-        fails(&repository, command, 4, "no stack on record in");
-    }
-    assert_eq!(acts(&repository), [""; 0]);
-    assert_eq!(world(&repository), ["a", "b"]);
-}
-
-#[test]
 fn what_is_forgotten_by_hand_is_planned_no_more() {
     let repository = repository();
     done(&repository, "state forget /old/a");

@@ -12,9 +12,10 @@ mod write;
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use orch::author::Author;
-use orch::change::Pairs;
+use orch::change::{Pairs, had_stack_on_record};
 use orch::git::{GitError, Repository};
 use orch::path::{KeyFilter, StackPath};
 use orch::project::Project;
@@ -245,7 +246,12 @@ impl State {
 
     /// Checks that the document has something in common with this tree.
     fn check_stacks(&self, document: &document::Document) -> Result<()> {
-        check_stacks(&self.backend, &self.loaded.project, document)
+        check_stacks(
+            &self.backend,
+            &self.loaded.project,
+            self.repository.as_ref(),
+            document,
+        )
     }
 
     /// Returns the key that the user means, which need not be on record.
@@ -329,7 +335,7 @@ impl Opened {
     /// Checks that a document is about a project.
     pub(super) fn check(&self, project: &Project, document: &document::Document) -> Result<()> {
         check_binding(&self.backend, &self.binding, document)?;
-        check_stacks(&self.backend, project, document)
+        check_stacks(&self.backend, project, self.repository.as_ref(), document)
     }
 }
 
@@ -388,13 +394,37 @@ fn check_binding(
     Ok(())
 }
 
-/// Checks that a document has something in common with a tree.
-fn check_stacks(backend: &Backend, project: &Project, document: &document::Document) -> Result<()> {
+/// Checks that a document has something in common with a tree, or with its history if everything on record
+/// was removed.
+fn check_stacks(
+    backend: &Backend,
+    project: &Project,
+    repository: Option<&Repository>,
+    document: &document::Document,
+) -> Result<()> {
     if document.stacks.is_empty() || Pairs::exist(&project.stacks, document) {
         return Ok(());
     }
+    let was_here = match repository {
+        Some(repository) => had_stack_on_record(repository, document),
+        None => Ok(false),
+    };
+    if was_here.context("failed to look for the stacks on record in the history")? {
+        return Ok(());
+    }
     let address = backend.address();
-    let message = format!("no stack on record in `{address}` is a stack here");
-    Err(ProgramError::refused(message)
-        .hint("check `project`, `namespace` and the backend in the configuration of the state"))
+    let message = match repository {
+        Some(_) => format!(
+            "no stack on record in `{address}` is a stack here, or was one in a commit of HEAD that was applied"
+        ),
+        None => format!("no stack on record in `{address}` is a stack here"),
+    };
+    let error = ProgramError::refused(message)
+        .hint("check `project`, `namespace` and the backend in the configuration of the state");
+    Err(match repository {
+        Some(_) => error
+            .hint("if this project had these stacks, check out a branch with the commits that were applied; in a shallow clone, run `git fetch --unshallow`")
+            .hint("if nothing of them is left, take them off the record with `orch state forget`"),
+        None => error,
+    })
 }

@@ -1,0 +1,177 @@
+//! Projects of which no stack on record is left in the tree.
+
+use serde_json::json;
+
+use super::{
+    APPROVED, DOCUMENT, DRIVERS, STATE, acts, applied, change_entry, done, fails, keys, planned,
+    prepared, remove, world,
+};
+use crate::support::Repository;
+
+const NOT_HERE: &str =
+    "no stack on record in `.orch/state/default.json` is a stack here, or was one in";
+
+/// Asserts that no command destroys anything, since the document says nothing about this project.
+#[track_caller]
+fn is_refused(repository: &Repository, directory: &str) {
+    for arguments in ["plan", "apply", "destroy", "list --status removed"] {
+        let flags = match arguments {
+            "apply" | "destroy" => APPROVED,
+            _ => "",
+        };
+        let arguments = format!("{arguments} {flags}");
+        let output = repository.orch_in(directory, &arguments);
+        assert_eq!(output.code(), 4, "{arguments}: {output}");
+        assert!(output.stderr.contains(NOT_HERE), "{arguments}: {output}");
+    }
+    assert_eq!(acts(repository), [""; 0]);
+}
+
+#[test]
+fn the_last_stack_is_destroyed() {
+    let repository = applied(&[("/a", "")]);
+    remove(&repository, "a");
+    assert_eq!(planned(&repository, ""), ["/a delete"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(acts(&repository), ["destroy /a"]);
+    assert_eq!(keys(&repository), [""; 0]);
+    assert_eq!(world(&repository), [""; 0]);
+    done(&repository, "plan");
+}
+
+#[test]
+fn all_stacks_are_destroyed_while_new_ones_come() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    remove(&repository, "a b");
+    // Its files are like none of theirs: nothing looks moved.
+    repository.write("/new/new.orch.hcl", "stack { name = \"another\" }\n");
+    repository.write("/new/want", "something else");
+    repository.commit();
+    assert_eq!(
+        planned(&repository, ""),
+        ["/a delete", "/b delete", "/new create"]
+    );
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(keys(&repository), ["/new"]);
+    assert_eq!(world(&repository), ["new"]);
+}
+
+#[test]
+fn the_last_instance_is_destroyed() {
+    let repository = applied(&[("/a", "for_each = [\"x\"]")]);
+    remove(&repository, "a");
+    assert_eq!(planned(&repository, ""), ["/a[\"x\"] delete"]);
+}
+
+#[test]
+fn evidence_decides_each_of_the_last_stacks() {
+    let repository = applied(&[("/a", ""), ("/b", ""), ("/c", "")]);
+    remove(&repository, "a b c");
+    change_entry(&repository, "/b", |entry| {
+        entry["applied"]["seen"] = json!("0123456789012345678901234567890123456789");
+    });
+    change_entry(&repository, "/c", |entry| {
+        entry["applied"]["seen"] = json!(null);
+    });
+    assert_eq!(
+        planned(&repository, ""),
+        [
+            "/a delete",
+            "/b blocked: commit 0123456, which was applied, is not in this clone",
+            "/c blocked: it was applied from a commit that was never published",
+        ]
+    );
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(acts(&repository), ["destroy /a"]);
+}
+
+#[test]
+fn what_is_on_record_of_the_last_stack_can_be_shown() {
+    let repository = applied(&[("/a", "")]);
+    remove(&repository, "a");
+    let said = done(&repository, "state list");
+    assert!(said.contains("/a"), "{said}");
+    let said = done(&repository, "why /a");
+    assert!(said.contains("removed"), "{said}");
+}
+
+#[test]
+fn a_document_of_stacks_that_were_never_here_is_refused() {
+    // The stacks of another repository, whose commits this one does not have.
+    let other = applied(&[("/x", "")]);
+    let repository = applied(&[("/a", "")]);
+    repository.write(DOCUMENT, other.read(DOCUMENT));
+    // Two repositories that begin alike have the same first commit.
+    change_entry(&repository, "/x", |entry| {
+        entry["applied"]["seen"] = json!("0123456789012345678901234567890123456789");
+        entry["applied"]["commit"] = json!("0123456789012345678901234567890123456789");
+    });
+    is_refused(&repository, "/");
+    // Nor do commits of this one help that never had its stacks.
+    change_entry(&repository, "/x", |entry| {
+        let head = repository.git("rev-parse HEAD");
+        entry["applied"]["seen"] = json!(head.trim());
+        entry["applied"]["commit"] = json!(head.trim());
+    });
+    is_refused(&repository, "/");
+}
+
+#[test]
+fn a_document_of_commits_that_head_lacks_is_refused() {
+    let repository = applied(&[("/a", "")]);
+    repository.git("checkout -q --orphan other");
+    repository.git("rm -q -f -r a");
+    repository.git("commit -q -m other");
+    is_refused(&repository, "/");
+    // A stack that is only mentioned.
+    let repository = prepared(&[("/a", "")]);
+    let repository = super::applied_of(repository);
+    repository.git("rm -q -r a");
+    repository.git("commit -q --amend -m without");
+    is_refused(&repository, "/");
+}
+
+#[test]
+fn a_document_is_refused_in_another_root_of_the_repository() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    repository.write("/b/root.orch.hcl", "orch { root = true }\n");
+    repository.write("/b/state.orch.hcl", STATE);
+    repository.write("/b/drivers.orch.hcl", DRIVERS);
+    repository.mkdir("b/.orch/state");
+    // Even if somebody says that it is the document of this root.
+    let mut document: serde_json::Value = serde_json::from_str(&repository.read(DOCUMENT)).unwrap();
+    document["root"] = json!("b");
+    document["stacks"].as_object_mut().unwrap().remove("/b");
+    repository.write("/b/.orch/state/default.json", document.to_string());
+    repository.git("rm -q -r a");
+    repository.commit();
+    is_refused(&repository, "/b");
+    let output = repository.orch(&format!("apply {APPROVED} -C b"));
+    assert_eq!(output.code(), 4, "{output}");
+    assert_eq!(acts(&repository), [""; 0]);
+    // As it is written, it says where it belongs.
+    document["root"] = json!("");
+    repository.write("/b/.orch/state/default.json", document.to_string());
+    fails(
+        &repository,
+        &format!("apply {APPROVED} -C b"),
+        4,
+        "belongs to another root",
+    );
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn stacks_that_were_never_committed_are_refused_with_a_way_out() {
+    let repository = applied(&[("/a", "")]);
+    remove(&repository, "a");
+    change_entry(&repository, "/a", |entry| {
+        entry["applied"]["seen"] = json!(null);
+        entry["applied"]["commit"] = json!(null);
+    });
+    fails(&repository, "plan", 4, NOT_HERE);
+    let said = fails(&repository, "plan", 4, "orch state forget");
+    assert!(said.contains("`project`"), "{said}");
+    done(&repository, "state forget /a");
+    done(&repository, "plan");
+}
