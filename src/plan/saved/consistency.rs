@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{SavedPlan, SavedStack};
-use crate::driver::steering;
+use crate::driver::{Counts, steering};
 use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry, PlanMode, Removed};
 use crate::plan::planned::PlannedOperation;
@@ -35,6 +35,7 @@ pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
     }
     check_stacks(&plan.entries, &saved.stacks)?;
     check_plans(&saved.stacks, n_plans)?;
+    check_forgotten(&plan.entries, saved)?;
     check_operations(&plan.entries, &plan.operations)?;
     let mut words = saved.extra.iter();
     match words.find_map(|word| steering(&word.0)) {
@@ -158,6 +159,25 @@ fn check_plans(stacks: &[SavedStack], n_plans: usize) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Checks that nothing is known to exist of what is forgotten.
+fn check_forgotten(entries: &[PlanEntry], saved: &SavedPlan) -> Result<(), String> {
+    let is_there = |entry: &&PlanEntry| {
+        let of_stack = saved.stack(&entry.stack);
+        let counts = entry.counts.unwrap_or_default();
+        !entry.resources.is_empty()
+            || counts != Counts::default()
+            || of_stack.is_some_and(|it| it.plan.is_some())
+    };
+    let mut forgotten = entries.iter().filter(|it| it.action == Action::Forget);
+    match forgotten.find(is_there) {
+        None => Ok(()),
+        Some(entry) => Err(format!(
+            "the entry of {} says `forget`, and its tool has a plan for what exists",
+            name(&entry.stack)
+        )),
+    }
 }
 
 /// Checks that the operations are those of the entries.

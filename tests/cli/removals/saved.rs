@@ -22,6 +22,30 @@ fn saved() -> Repository {
     repository
 }
 
+#[test]
+fn a_file_that_was_changed_from_delete_to_forget_is_refused() {
+    let repository = saved();
+    let saved = repository.outside().join("saved");
+    let bytes = fs::read(&saved).unwrap();
+    let forgets = forge_plan(&bytes, |plan, _| {
+        for entry in plan["plan"]["entries"].as_array_mut().unwrap() {
+            if entry["stack"] == "/a" {
+                assert_eq!(entry["action"], "delete", "{entry}");
+                entry["action"] = json!("forget");
+            }
+        }
+        let operations = plan["plan"]["operations"].as_array_mut().unwrap();
+        operations.retain(|operation| operation["stack"] != "/a");
+    });
+    fs::write(saved, forgets).unwrap();
+    for command in ["show ../saved", "apply ../saved"] {
+        let said = fails(&repository, command, 3, "contradicts itself");
+        assert!(said.contains("the entry of `/a` says `forget`"), "{said}");
+    }
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(keys(&repository), ["/a", "/b", "/c"]);
+}
+
 /// Asserts that nothing of the plan is carried out, for a reason.
 #[track_caller]
 fn is_stale(repository: &Repository, why: &str) {
@@ -227,7 +251,7 @@ fn a_plan_that_somebody_has_changed_is_refused() {
             },
         ),
         (
-            "the operations on `/a` are not those of its entry",
+            "the entry of `/a` says `forget`, and its tool has a plan for what exists",
             |saved| {
                 entry_of(saved, "/a")["action"] = "forget".into();
             },

@@ -1,4 +1,5 @@
 use super::*;
+use crate::driver::ResourceChange;
 use crate::plan::entry::{Reason, ReasonSource};
 use crate::plan::{Condition, FailedAsk, Plan, RequestedOptions};
 use crate::record::journal::Argument;
@@ -101,6 +102,47 @@ fn a_plan_that_agrees_with_itself_is_accepted() {
     looks.plan.entries[0].action = Action::NoOp;
     looks.plan.operations.clear();
     assert_eq!(check(&looks, 0), Ok(()));
+}
+
+#[test]
+fn what_is_forgotten_has_nothing_that_could_be_destroyed() {
+    let forgets = || {
+        let mut saved = consistent();
+        let mut forgotten = entry("/a", Action::Forget);
+        forgotten.removed = Some(Removed::Key);
+        saved.plan.entries = vec![forgotten];
+        saved.plan.operations.clear();
+        saved.stacks = vec![rests_on("/a", None)];
+        saved
+    };
+    assert_eq!(check(&forgets(), 1), Ok(()));
+    let cases: [fn(&mut SavedPlan); 3] = [
+        |saved| saved.stacks[0].plan = Some(0),
+        |saved| {
+            let remove = 1;
+            saved.plan.entries[0].counts = Some(Counts {
+                remove,
+                ..Counts::default()
+            });
+        },
+        |saved| {
+            saved.plan.entries[0].resources.push(ResourceChange {
+                address: "x.y".to_owned(),
+                actions: vec!["delete".to_owned()],
+                values: BTreeMap::new(),
+                is_tainted: false,
+            });
+        },
+    ];
+    for change in cases {
+        let mut saved = forgets();
+        change(&mut saved);
+        let found = check(&saved, 1).unwrap_err();
+        assert!(
+            found.starts_with("the entry of `/a` says `forget`"),
+            "{found}"
+        );
+    }
 }
 
 /// A change of a plan, and how the message about it begins.

@@ -318,7 +318,9 @@ impl<'d> Removals<'d> {
             }
             let blocked = removal.blocked.as_ref().map(|blocked| blocked.why.clone());
             let decided = removal.decided.as_ref().filter(|_| blocked.is_none());
-            let answer = decided.and_then(|decided| decided.answer.as_ref());
+            // What is forgotten changes no resources.
+            let deleted = decided.filter(|decided| decided.action == Action::Delete);
+            let answer = deleted.and_then(|decided| decided.answer.as_ref());
             let why = || blocked.clone().unwrap_or_default();
             let seen = removal.seen.as_ref().map(CommitId::to_string);
             let applied = removal.entry.applied.as_ref();
