@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::change::{ChangeError, InputDigests, digests};
+use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, ToolsOnPath, driver_of, local_state};
 use crate::git::{CommitId, GitError, Repository, Worktree};
 use crate::path::StackPath;
@@ -70,6 +71,16 @@ impl From<ChangeError> for NoCode {
     }
 }
 
+/// Returns a problem of a project in words, after the file and the line that have it.
+fn located(problem: &Diagnostic, project: &Project) -> String {
+    let place = match (problem.labels.first(), &problem.file) {
+        (Some(label), _) => project.sources.line(label.span),
+        (None, Some(file)) => file.relative().to_owned(),
+        (None, None) => return problem.message.clone(),
+    };
+    format!("{place}: {}", problem.message)
+}
+
 impl CommitCode {
     /// Checks out a commit in a directory that does not exist yet, and reads the project in it.
     ///
@@ -90,7 +101,7 @@ impl CommitCode {
         let loaded = Project::load_with_listing(&root, &mut problems);
         let (project, listing) = loaded.map_err(|_| NoCode::Read)?;
         if let Some(first) = problems.diagnostics.iter().find(|it| it.is_error()) {
-            return Err(NoCode::Configuration(first.message.clone()));
+            return Err(NoCode::Configuration(located(first, &project)));
         }
         if !problems.errors.is_empty() {
             return Err(NoCode::Read);

@@ -235,7 +235,7 @@ fn a_graph_can_be_imported_when_its_stacks_are_already_removed() {
     let plan = done(&repository, "plan");
     let head = repository.git("rev-parse --short=7 HEAD");
     assert_snapshot!(plan.to_string().replace(head.trim(), "[head]"), @"
-      - /live/removed_stack  delete                                                        removed in [head]
+      - /live/removed_stack  delete  removed in [head]
       ! /lost                blocked: commit [base], which was applied, does not have it
 
     Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 1 blocked, 1 unchanged.
@@ -281,7 +281,7 @@ fn a_commit_whose_configuration_is_wrong_tells_no_stacks() {
     let refused = orch(&repository, "state import ../graph.json --commit HEAD~1");
     assert_snapshot!(refused.to_string().replace(broken.trim(), "[commit]"), @"
     [stderr]
-    error: the stacks of commit [commit] are unknown: the configuration of its commit is wrong: syntax error
+    error: the stacks of commit [commit] are unknown: the configuration of its commit is wrong: b/broken.tm:1: syntax error
       = help: name another commit with `--commit`
     [exit status 4]
     ");

@@ -24,8 +24,12 @@ const MAX_RELAXED: usize = 10;
 pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     let shown = plan.entries.iter().filter(|entry| is_shown(entry));
     let lines: Vec<[String; 5]> = shown.map(line).collect();
+    // Only what something follows takes part in a column: a long reason to block pads no other line.
     let width = |column: usize| {
-        let widths = lines.iter().map(|line| line[column].chars().count());
+        let followed = lines
+            .iter()
+            .filter(|line| line[column + 1..].iter().any(|it| !it.is_empty()));
+        let widths = followed.map(|line| line[column].chars().count());
         widths.max().unwrap_or_default().min(MAX_WIDTH)
     };
     let widths: [usize; 4] = std::array::from_fn(width);

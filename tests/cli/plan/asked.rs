@@ -33,7 +33,7 @@ fn what_runs_after_work_is_decided_after_it() {
     let output = sandbox.orch("plan");
     assert_eq!(output.code(), 0, "{output:?}");
     assert_snapshot!(output.stdout, @"
-      ~ /a  update            has changes  +1 ~2 -0
+      ~ /a  update  has changes  +1 ~2 -0
       ? /b  decided after /a
       ? /c  decided after /a
 

@@ -67,7 +67,7 @@ fn a_stack_is_asked_if_the_outputs_differ_that_it_was_applied_with() {
         entry["applied"]["serial"] = 100.into();
     });
     assert_snapshot!(repository.orch("plan").stdout, @"
-      ~ /b  update            outputs of /a differ
+      ~ /b  update  outputs of /a differ
       ? /c  decided after /b
 
     Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 2 unchanged.
@@ -153,7 +153,7 @@ fn stacks_that_are_only_read_are_asked_before_those_that_use_their_outputs() {
         entry["applied"]["upstream"] = NOTHING.into();
     });
     assert_snapshot!(repository.orch("plan").stdout, @"
-      < /net  read    it is only read         +0 ~0 -0
+      < /net  read    it is only read  +0 ~0 -0
       ~ /use  update  outputs of /net differ
 
     Plan: 0 to create, 1 to update, 0 to replace, 0 to delete, 1 to read; 0 unchanged.
@@ -191,7 +191,7 @@ fn a_stack_whose_tool_keeps_its_state_elsewhere_is_blocked() {
     ");
     assert_snapshot!(output.stderr, @"warning: the state of /b is in `kube prod/b`, and `kube old/b` is on record; if it was moved on purpose, run `orch state forget /b`");
     assert_snapshot!(repository.orch("plan --destroy").stdout, @"
-      - /a  delete                                  --destroy
+      - /a  delete  --destroy
       ! /b  blocked: another backend than recorded
 
     Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 1 blocked, 0 unchanged.
@@ -234,7 +234,7 @@ fn stacks_that_share_a_state_are_blocked_unless_they_are_only_read() {
     assert_snapshot!(output.stdout, @"
       ! /a  blocked: the same backend as /b
       ! /b  blocked: the same backend as /a
-      ~ /c  update                           has changes
+      ~ /c  update  has changes
 
     Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 2 blocked, 0 unchanged.
     ");
@@ -494,7 +494,7 @@ fn terraform_stacks_that_read_the_state_of_others_need_declare_only_the_order() 
     );
     repository.commit();
     assert_snapshot!(repository.orch("plan").stdout, @"
-      ~ /net  update              net/main.tf differs  +0 ~0 -0
+      ~ /net  update  net/main.tf differs  +0 ~0 -0
       ? /use  decided after /net
 
     Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 0 unchanged.

@@ -351,7 +351,7 @@ fn a_commit_whose_configuration_is_wrong_is_said() {
     let plan = planned(&repository, "");
     assert_eq!(plan.len(), 1, "{plan:?}");
     assert!(
-        plan[0].contains("the configuration of its commit is wrong: "),
+        plan[0].contains("the configuration of its commit is wrong: c/stack.orch.hcl:2: "),
         "{plan:?}"
     );
     done(&repository, &format!("apply {APPROVED}"));

@@ -29,10 +29,10 @@ fn text_has_the_commit_that_deletes_it() {
     let (repository, commit) = each();
     repository.learn(&commit, "COMMIT");
     assert_snapshot!(repository.orch("plan"), @"
-      x /gone/nothing  forget                                  removed in COMMIT
-      - /gone/queue    delete                                  removed in COMMIT  +0 ~0 -1
+      x /gone/nothing  forget  removed in COMMIT
+      - /gone/queue    delete  removed in COMMIT  +0 ~0 -1
       ! /lost          blocked: its deletion is not committed
-      ~ /net           update                                  net/want differs    +0 ~1 -0
+      ~ /net           update  net/want differs    +0 ~1 -0
 
     Plan: 0 to create, 1 to update, 0 to replace, 1 to delete, 1 to take off the record; 1 blocked, 0 unchanged.
     [stderr]
