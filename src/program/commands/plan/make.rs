@@ -163,12 +163,14 @@ impl Loaded {
             standings,
         }) = recorded
         {
+            // What is on record may keep a stack already: then its tool is not asked.
             self.block_by_backends(removals, &places, document, standings);
         }
         let asked = match self.ask_removed(request, query, removals, document, commits, asked)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
+        // Answers tell of backends that are not on record.
         if let Some(OnRecord {
             document,
             standings,
