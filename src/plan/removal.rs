@@ -7,7 +7,7 @@ use super::order::Recorded;
 use crate::driver::{Answer, Driver, PlanKind};
 use crate::git::CommitId;
 use crate::project::driver::{DriverStep, NONE};
-use crate::state::document::{Entry, READ};
+use crate::state::document::{Action as Written, Entry, Outcome, READ};
 
 /// A stack that was removed on purpose, before its tool is asked.
 #[derive(Debug, Clone, Copy)]
@@ -54,8 +54,22 @@ impl RemovedStack<'_> {
         Ok(if driver.has(DriverStep::Plan) {
             Need::Ask(PlanKind::Destroy, Asked::Delete)
         } else {
-            Need::Settled(Action::Delete, self.reason())
+            let mut reason = self.reason();
+            if self.may_be_destroyed() {
+                reason.text += "; its last destroy did not succeed, and without `plan` its driver cannot tell what is left";
+            }
+            Need::Settled(Action::Delete, reason)
         })
+    }
+
+    /// Returns whether a destroy has begun that is not known to have succeeded: it may have done all of it.
+    fn may_be_destroyed(&self) -> bool {
+        let intent = self.entry.intent.as_ref();
+        let last = self.entry.last.as_ref();
+        intent.is_some_and(|intent| intent.action == Written::Destroy)
+            || last.is_some_and(|last| {
+                last.action == Written::Destroy && last.outcome != Outcome::Succeeded
+            })
     }
 
     /// Returns what is done without asking anybody, if it is only forgotten.

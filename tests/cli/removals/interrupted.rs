@@ -207,6 +207,28 @@ fn a_destroy_that_was_killed_is_done_again() {
 }
 
 #[test]
+fn the_reason_says_that_nobody_knows_what_a_destroy_has_left() {
+    let repository = applied(&[("/a", "driver = \"unasked\""), ("/b", "")]);
+    remove(&repository, "a b");
+    let text = |name: &str| {
+        let plan = done(&repository, "plan");
+        let line = plan
+            .lines()
+            .find(|line| line.contains(&format!("- /{name} ")));
+        line.unwrap_or_else(|| panic!("{plan}")).to_owned()
+    };
+    let unsure = "its last destroy did not succeed";
+    assert!(!text("a").contains(unsure));
+    // It is killed once it has destroyed the stack. `b` fails before it does anything.
+    hook(&repository, "destroy", "a", "rm \"$thing\"; kill -9 $$");
+    hook(&repository, "destroy", "b", "exit 1");
+    fails(&repository, &format!("apply {APPROVED}"), 1, "/a");
+    assert!(text("a").contains(unsure), "{}", text("a"));
+    // A tool that is asked tells.
+    assert!(!text("b").contains(unsure), "{}", text("b"));
+}
+
+#[test]
 fn what_runs_is_waited_for_whatever_has_run_before() {
     // The tools of the tree are asked in a run of their own, and so are those of what was removed.
     for step in ["plan", "destroy"] {
