@@ -179,6 +179,10 @@ pub struct PlanEntry {
     pub after: Condition,
     /// Why nothing is done, although something should be.
     pub blocked: Option<String>,
+    /// The stacks and outputs that replace it if they change, which is known during the apply: then a new plan
+    /// is needed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced_if: Vec<String>,
     /// The path that it has on record, if that is another one.
     pub previous_path: Option<String>,
     /// The commit that was applied to it according to the record. A stack that was removed is destroyed with
@@ -208,6 +212,8 @@ pub struct Known<'a> {
     pub mode: StackMode,
     /// Whether `--replace` names it.
     pub is_replaced: bool,
+    /// Why `replace_triggered_by` replaces it, if it does.
+    pub trigger: Option<&'a Reason>,
     /// Whether it is not on record, and known to be another stack on record that was moved.
     pub is_moved: bool,
     /// Which outputs differ from those that it was applied with, if any do: in words.
@@ -341,6 +347,9 @@ impl Known<'_> {
     fn replaces(&self) -> Option<Reason> {
         if self.is_replaced {
             return Some(Reason::new(ReasonSource::Option, "--replace"));
+        }
+        if let Some(trigger) = self.trigger {
+            return Some(trigger.clone());
         }
         let is_tainted = matches!(self.standing, Some(Standing::Failed("tainted")));
         is_tainted.then(|| Reason::new(ReasonSource::State, "tainted"))

@@ -18,6 +18,7 @@ pub mod removal;
 mod saved;
 pub mod stale;
 pub mod ties;
+pub mod triggers;
 pub mod upstream;
 
 pub use self::begin::{DriverRun, Purpose, begin};

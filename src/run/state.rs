@@ -48,6 +48,8 @@ pub struct StackRecord {
     pub earlier: Option<Entry>,
     /// The plan that is carried out, if it is one.
     pub plan: Option<String>,
+    /// Whether the command makes the stack anew, after it was destroyed.
+    pub is_made_anew: bool,
 }
 
 /// What a turn has found out that goes on record with its result.
@@ -65,6 +67,8 @@ pub struct Findings {
     pub upstream: Option<String>,
     /// Whether all of the stack is as its configuration says.
     pub is_complete: bool,
+    /// Whether it was updated or replaced.
+    pub has_changed: bool,
 }
 
 impl StackRecord {
@@ -74,6 +78,10 @@ impl StackRecord {
             Some(earlier) => earlier.clone(),
             None => self.declared.clone(),
         };
+        // Should it never end, it has been replaced all the same.
+        if self.is_made_anew {
+            entry.changed = Some(UNMERGED);
+        }
         entry.intent = Some(Intent {
             action: self.action.clone(),
             run: run.to_owned(),
@@ -102,6 +110,7 @@ impl StackRecord {
         let mut entry = if failure.is_none() && is_complete {
             let upstream = findings.as_ref().and_then(|it| it.upstream.clone());
             Entry {
+                changed: earlier.and_then(|it| it.changed),
                 other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
                 applied: Some(self.applied(run, at, upstream)),
                 driver: earlier.and_then(|it| it.driver.clone()),
@@ -114,6 +123,14 @@ impl StackRecord {
         };
         if failure.is_none() {
             entry.lifecycle = self.declared.lifecycle.clone();
+        }
+        let has_changed = match &findings {
+            Some(findings) => findings.has_changed,
+            // Nobody knows what a command has done; it has applied these inputs.
+            None => self.updates(),
+        };
+        if failure.is_none() && has_changed || self.is_made_anew {
+            entry.changed = Some(UNMERGED);
         }
         entry.outputs = None;
         if let Some(findings) = findings {
@@ -140,6 +157,12 @@ impl StackRecord {
         Change::Put(Box::new(entry))
     }
 
+    /// Returns whether a command applies other inputs to a stack than those on record.
+    fn updates(&self) -> bool {
+        let applied = self.earlier.as_ref().and_then(|it| it.applied.as_ref());
+        applied.is_some_and(|applied| applied.inputs.as_ref() != Some(&self.inputs))
+    }
+
     fn applied(&self, run: &str, at: Timestamp, upstream: Option<String>) -> Applied {
         let earlier = self.earlier.as_ref();
         let earlier = earlier.and_then(|entry| entry.applied.as_ref());
@@ -157,6 +180,9 @@ impl StackRecord {
             inputs: Some(self.inputs.clone()),
             triggers: self.triggers.clone(),
             upstream,
+            triggered_by: earlier
+                .map(|it| it.triggered_by.clone())
+                .unwrap_or_default(),
             plan: self.plan.clone(),
             other: Map::new(),
         }

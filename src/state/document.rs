@@ -144,6 +144,9 @@ pub struct Entry {
     /// changes with each apply of the stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<BTreeMap<String, String>>,
+    /// The write that merged its last update or replacement, if there was any; [`UNMERGED`] before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<u64>,
     /// The lifecycle rules that were in force when it was applied last.
     #[serde(default, skip_serializing_if = "RecordedRules::is_empty")]
     pub lifecycle: RecordedRules,
@@ -177,6 +180,10 @@ pub struct Applied {
     /// A digest of the outputs that it was applied with: of the stacks that it runs right after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
+    /// The digests of the outputs that replace it when they change, as far as they were known: by what names
+    /// them in `replace_triggered_by`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub triggered_by: BTreeMap<String, String>,
     /// The id of the plan that was applied, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
@@ -351,6 +358,34 @@ impl Document {
                 None => _ = self.stacks.remove(key),
             }
         }
+        for key in stacks.keys() {
+            self.note_triggers(key);
+        }
+    }
+
+    /// Notes the outputs on record that a stack was applied with, as far as they replace it when they change.
+    /// An output that is not known leaves what was noted of it.
+    fn note_triggers(&mut self, key: &str) {
+        let entry = self.stacks.get(key);
+        let rule = entry.and_then(|entry| entry.lifecycle.replace_triggered_by.as_ref());
+        let Some(rule) = rule else { return };
+        let outputs = rule.value.iter().filter_map(|trigger| {
+            let (stack, output) = trigger.rsplit_once('#')?;
+            let outputs = self.stacks.get(stack)?.outputs.as_ref()?;
+            let digest = outputs.get(output).map_or("", String::as_str);
+            Some((trigger.clone(), digest.to_owned()))
+        });
+        let outputs: Vec<(String, String)> = outputs.collect();
+        let serial = self.serial;
+        let applied = self.stacks.get_mut(key).and_then(|it| it.applied.as_mut());
+        let Some(applied) = applied else { return };
+        for (trigger, digest) in outputs {
+            if applied.serial == serial {
+                applied.triggered_by.insert(trigger, digest);
+            } else {
+                applied.triggered_by.entry(trigger).or_insert(digest);
+            }
+        }
     }
 
     /// Ends every intent that a run has left open: nobody has seen how it ended.
@@ -396,6 +431,9 @@ impl Entry {
         {
             last.serial = serial;
         }
+        if self.changed == Some(UNMERGED) {
+            self.changed = Some(serial);
+        }
     }
 
     /// Gives what has not been merged yet the serials of an entry that may be the same one, merged.
@@ -409,6 +447,12 @@ impl Entry {
             && last.serial == UNMERGED
         {
             last.serial = like.serial;
+        }
+        if self.changed == Some(UNMERGED) {
+            self.changed = merged.changed;
+        }
+        if let (Some(applied), Some(like)) = (&mut self.applied, &merged.applied) {
+            applied.triggered_by.clone_from(&like.triggered_by);
         }
     }
 

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
+use super::updated::Updated;
 use super::{ApplyStack, ChangedOutputs, NotShown};
 use crate::driver::{Answer, AnswerAction, BadOutputs, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
 use crate::plan::ask::{answer, of_command};
 use crate::plan::commands::OUTPUTS_FILE;
-use crate::plan::entry::{Asked, allowed};
+use crate::plan::entry::{Action, Asked, allowed};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::driver::DriverStep;
 use crate::run::directed::Director;
@@ -25,6 +26,7 @@ pub struct ApplyDirector<'p> {
     pub(super) run: String,
     pub(super) changed: ChangedOutputs,
     pub(super) upstream: Upstream,
+    pub(super) updated: Updated<'p>,
     pub(super) init: bool,
     pub(super) allows_new_changes: bool,
     pub(super) is_again: bool,
@@ -98,6 +100,24 @@ impl<'p> ApplyDirector<'p> {
     /// Returns the stacks whose outputs could not be read, with why.
     pub fn unread(&self) -> &[(StackPath, String)] {
         &self.unread
+    }
+
+    /// Checks that nothing has been updated on the way that replaces a stack: only a plan decides to destroy.
+    fn check_triggers(&self, number: usize) -> Result<(), Failure> {
+        let turn = &self.turns[number];
+        let is_replaced = turn.stack.shown.action == Some(Action::Replace);
+        let Some(here) = turn.stack.stack.here().filter(|_| !is_replaced) else {
+            return Ok(());
+        };
+        if turn.operation != Operation::Apply || turn.asked == Asked::Create {
+            return Ok(());
+        }
+        match self.updated.trigger_of(here, &turn.stack.triggered_by) {
+            Some(trigger) => Err(Failure::Refused(format!(
+                "it is to be replaced, since {trigger} has changed, and only a new plan can do that"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Returns how an attempt goes that is about to begin.
@@ -185,6 +205,16 @@ impl TurnState<'_> {
         }
     }
 
+    /// Returns whether it has updated what existed.
+    fn has_updated(&self) -> bool {
+        let answer = self.attempt.answer.as_ref();
+        let has_existed = answer.is_none_or(|answer| answer.exists != Some(false));
+        self.operation == Operation::Apply
+            && self.has_acted
+            && self.asked != Asked::Create
+            && has_existed
+    }
+
     /// Returns whether its outputs are to go on record and are not known although nothing is changed: the
     /// plans of a driver of one's own do not have them.
     fn lacks_outputs(&self) -> bool {
@@ -218,6 +248,7 @@ impl Director for ApplyDirector<'_> {
     fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
         let number = step.index.get();
         if self.turns[number].attempt.number != step.attempt {
+            self.check_triggers(number)?;
             let course = self.course(number, step.attempt);
             self.turns[number].attempt = Attempted {
                 number: step.attempt,
@@ -272,6 +303,7 @@ impl Director for ApplyDirector<'_> {
             outputs: None,
             upstream: None,
             is_complete: has_succeeded,
+            has_changed: false,
         };
         // Only what stands in the tree is brought forward.
         let Some(here) = stack.stack.here().filter(|_| has_succeeded) else {
@@ -312,6 +344,10 @@ impl Director for ApplyDirector<'_> {
             self.changed.set(here, has_changed);
             let own = findings.outputs.as_ref().map(outputs_digest);
             self.upstream.set(here, own);
+        }
+        findings.has_changed = turn.has_updated();
+        if findings.has_changed {
+            self.updated.add(here, findings.outputs.clone());
         }
         findings.upstream = Some(self.upstream.of(here));
         let is_silent = *course == Course::Nothing && !stack.is_recorded;

@@ -7,6 +7,7 @@
 mod changed;
 mod director;
 mod shown_plan;
+mod updated;
 mod within;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use self::changed::ChangedOutputs;
 pub use self::director::ApplyDirector;
 use self::director::{Attempted, TurnState};
+use self::updated::Updated;
 pub use self::within::{NotShown, Shown};
 use super::ask::{attempts_of, folder_of, limits};
 use super::code::{Codes, PlanStack};
@@ -35,6 +37,7 @@ use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::run::turn::{Operation, Step, Turn};
 use crate::selection::graph::Graph;
+use crate::selection::reference::References;
 use crate::state::document::Document;
 
 /// A stack that an apply has turns for.
@@ -69,6 +72,8 @@ pub struct ApplyStack<'p> {
     pub recorded: Option<BTreeMap<String, String>>,
     /// Whether it goes on record although nothing is to be done.
     pub is_recorded: bool,
+    /// The outputs that it was applied with, by what names them in `replace_triggered_by`: their digests.
+    pub triggered_by: BTreeMap<String, String>,
 }
 
 /// How a plan is carried out.
@@ -107,6 +112,8 @@ pub struct Surroundings<'a, 'p> {
     pub codes: Codes<'a, 'p>,
     /// The constraints of the project.
     pub graph: &'a Graph,
+    /// The references of the project.
+    pub references: &'p References,
     /// What is on record, if the project keeps a state.
     pub document: Option<&'a Document>,
 }
@@ -140,6 +147,7 @@ pub fn prepare<'p>(
     let Surroundings {
         codes,
         graph,
+        references,
         document,
     } = surroundings;
     let project = codes.tree.project;
@@ -225,6 +233,7 @@ pub fn prepare<'p>(
             run: options.run.to_owned(),
             changed,
             upstream,
+            updated: Updated::new(project, references),
             init: options.init,
             allows_new_changes: options.allows_new_changes,
             is_again: options.is_again,

@@ -76,6 +76,8 @@ struct EntryJson<'a> {
     /// Whether it is decided after more stacks than these, which are the first by path.
     conditional_on_more: bool,
     blocked: Option<&'a str>,
+    /// The stacks and outputs that replace it if they change, which is known during the apply.
+    replaced_if: &'a [String],
     changes: Option<CountsJson>,
     resources: Vec<ResourceJson<'a>>,
     source_commit: Option<&'a str>,
@@ -187,6 +189,7 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
             .then(|| entry.after.stacks.iter().map(StackPath::as_str).collect()),
         conditional_on_more: conditional && entry.after.has_more,
         blocked: entry.blocked.as_deref(),
+        replaced_if: &entry.replaced_if,
         changes: entry.counts.map(|counts| CountsJson {
             add: counts.add,
             change: counts.change,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{counts_text, is_shown, named, sign, summary};
+use super::{counts_text, is_shown, named, replaced_if, sign, summary};
 use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
 use crate::plan::{FailedAsk, Plan, RelaxedEffect};
@@ -79,8 +79,14 @@ impl Row<'_> {
             Row::Failed(failed) => ("failed", failed.why.clone()),
             Row::Entry(entry) => match &entry.blocked {
                 Some(why) => ("blocked", why.clone()),
-                None if entry.is_undecided() => ("", format!("decided after {}", named(entry))),
-                None => (entry.action.word(), entry.reason.text.clone()),
+                None if entry.is_undecided() => {
+                    let text = format!("decided after {}{}", named(entry), replaced_if(entry));
+                    ("", text)
+                }
+                None => (
+                    entry.action.word(),
+                    entry.reason.text.clone() + &replaced_if(entry),
+                ),
             },
         }
     }

@@ -56,6 +56,19 @@ fn counts_text(counts: &Counts) -> String {
     format!("+{add} ~{change} -{remove}")
 }
 
+/// Says what replaces a stack if it changes: `; replaced if /cluster#endpoint changes`. Empty if nothing does.
+fn replaced_if(entry: &PlanEntry) -> String {
+    let names = entry.replaced_if.iter().take(MAX_NAMED).map(String::as_str);
+    let mut names: Vec<&str> = names.collect();
+    if entry.replaced_if.len() > MAX_NAMED {
+        names.push("another one");
+    }
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!("; replaced if {} changes", names.join(" or ")),
+    }
+}
+
 /// Names the stacks that an entry waits for.
 fn named(entry: &PlanEntry) -> String {
     let Condition { stacks, has_more } = &entry.after;

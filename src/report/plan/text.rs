@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{counts_text, is_shown, moved, named, sign, summary};
+use super::{counts_text, is_shown, moved, named, replaced_if, sign, summary};
 use crate::plan::entry::PlanEntry;
 use crate::plan::{Plan, RelaxedEffect};
 use crate::printable::printable;
@@ -92,7 +92,7 @@ fn line(entry: &PlanEntry) -> [String; 5] {
         ];
     }
     if entry.is_undecided() {
-        let text = format!("decided after {}", named(entry));
+        let text = format!("decided after {}{}", named(entry), replaced_if(entry));
         return [
             sign(entry).to_owned(),
             path,
@@ -105,7 +105,7 @@ fn line(entry: &PlanEntry) -> [String; 5] {
         sign(entry).to_owned(),
         path,
         entry.action.word().to_owned(),
-        reason(&entry.reason.text),
+        reason(&(entry.reason.text.clone() + &replaced_if(entry))),
         entry.counts.as_ref().map(counts_text).unwrap_or_default(),
     ]
 }

@@ -2,3 +2,4 @@
 
 mod declared; // what `lifecycle` blocks may say, and where
 mod protected; // what is protected is not destroyed, whoever tries
+mod triggers; // what replaces a stack when others change

@@ -19,6 +19,7 @@ fn entry(stack: &str, action: Action) -> PlanEntry {
         is_planned: true,
         after: Condition::default(),
         blocked: None,
+        replaced_if: Vec::new(),
         previous_path: None,
         source_commit: None,
         removed: None,

@@ -161,6 +161,7 @@ impl Carrying<'_> {
                     removed: &of_commands,
                 },
                 graph: &loaded.graph,
+                references: &loaded.references,
                 document,
             },
             &stacks,

@@ -7,6 +7,7 @@ use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::SavedPlan;
 use orch::plan::code::PlanStack;
+use orch::plan::entry::Action as Planned;
 use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Project;
 use orch::project::stack::{StackIndex, StackMode};
@@ -112,6 +113,7 @@ impl Recording<'_, '_> {
             declared: entry.clone(),
             earlier: Some(entry.clone()),
             plan: Some(self.saved.plan.id.clone()),
+            is_made_anew: false,
             key,
         })
     }
@@ -120,6 +122,9 @@ impl Recording<'_, '_> {
         let command = format!("{driver} {}", action.word());
         let mut record = self.lock.record(self.project, stack, action, command)?;
         record.plan = Some(self.saved.plan.id.clone());
+        let entry = self.saved.plan.entry(&self.project.stacks[stack].path);
+        let is_replaced = entry.is_some_and(|entry| entry.action == Planned::Replace);
+        record.is_made_anew = is_replaced && record.action == Action::Apply;
         Some(record)
     }
 
@@ -150,6 +155,8 @@ impl Recording<'_, '_> {
                     outputs: only.outputs(entry, self.run),
                     upstream: Some(upstream.of(only.stack)),
                     is_complete: only.is_complete,
+                    // What has no tool changes with its inputs.
+                    has_changed: only.driver.is_none() && entry.is_some() && !only.is_settled,
                 },
             );
             changes.push((key, change));

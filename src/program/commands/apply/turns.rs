@@ -70,6 +70,7 @@ impl ToDestroy<'_> {
             outputs: None,
             recorded: None,
             is_recorded: true,
+            triggered_by: BTreeMap::new(),
         }
     }
 }
@@ -307,6 +308,10 @@ fn todo<'p>(
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
             is_recorded: is_read || recorded.is_none_or(|recorded| !is_settled(recorded, of_stack)),
+            triggered_by: recorded
+                .and_then(|recorded| recorded.applied.as_ref())
+                .map(|applied| applied.triggered_by.clone())
+                .unwrap_or_default(),
         });
     }
     todo

@@ -89,6 +89,13 @@ impl AskedTools {
         }
     }
 
+    /// Forgets what a tool has answered that did not fail, so that it is asked again.
+    pub(super) fn forget(&mut self, stack: &StackPath) {
+        if let Some(Ok(_)) = self.answers.get(stack) {
+            self.answers.remove(stack);
+        }
+    }
+
     /// Returns whether any tool was asked.
     pub(super) fn has_asked(&self) -> bool {
         !self.rounds.is_empty()

@@ -39,6 +39,7 @@ fn known<'a>(
         driver: subject.driver,
         mode: loaded.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,
+        trigger: subject.trigger.as_ref(),
         is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
     }
@@ -173,6 +174,12 @@ impl Settled {
         settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
     }
 
+    fn position(&self, stack: StackIndex) -> Option<usize> {
+        self.0
+            .binary_search_by_key(&stack, |(stack, _)| *stack)
+            .ok()
+    }
+
     /// Returns the stacks that are destroyed, also to be made anew, with why.
     pub(super) fn destroyed(&self) -> impl Iterator<Item = (StackIndex, &Reason)> {
         let settled = self.0.iter();
@@ -183,10 +190,19 @@ impl Settled {
         })
     }
 
+    /// Returns whether a stack with which nothing is done has other inputs than those on record.
+    pub(super) fn differs(&self, stack: StackIndex) -> bool {
+        let decided = self.position(stack).map(|position| &self.0[position].1);
+        let decided = decided.and_then(|decided| decided.as_ref().ok());
+        decided.is_some_and(|decided| {
+            decided.action == Action::NoOp && decided.reason.source == ReasonSource::Config
+        })
+    }
+
     /// Leaves a stack as it is.
     pub(super) fn block(&mut self, stack: StackIndex, why: &str) {
-        let found = self.0.iter_mut().find(|(settled, _)| *settled == stack);
-        if let Some((_, Ok(decided))) = found {
+        let position = self.position(stack);
+        if let Some((_, Ok(decided))) = position.map(|position| &mut self.0[position]) {
             decided.action = Action::NoOp;
             decided.reason = Reason::new(ReasonSource::Config, why);
         }
@@ -258,6 +274,7 @@ impl Settled {
                     is_planned: true,
                     after,
                     blocked: None,
+                    replaced_if: Vec::new(),
                     previous_path: None,
                     source_commit: None,
                     removed: None,
@@ -275,6 +292,7 @@ impl Settled {
                     is_planned: false,
                     after,
                     blocked: None,
+                    replaced_if: Vec::new(),
                     previous_path: None,
                     source_commit: None,
                     removed: None,
@@ -305,6 +323,7 @@ pub(super) fn add_known(
             continue;
         };
         let why = subject.blocked.as_ref();
+        entry.replaced_if.clone_from(&subject.open_triggers);
         entry.blocked = why.or_else(|| blocked.get(&subject.stack)).cloned();
         entry.previous_path.clone_from(&subject.previous_path);
         entry.source_commit.clone_from(&subject.source_commit);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use orch::plan::backends::Place;
 use orch::plan::code::RemovedCode;
 use orch::plan::entry::PlanMode;
 use orch::plan::protection::Destroyer;
@@ -122,6 +123,14 @@ struct Planning<'a, 'd> {
     commits: &'a mut Commits,
 }
 
+/// What the tools have answered.
+struct Answers {
+    asked: AskedTools,
+    places: BTreeMap<StackIndex, Place>,
+    /// The stacks of the tree that are stacks on record under these keys.
+    moves: BTreeMap<StackIndex, String>,
+}
+
 impl Loaded {
     /// Asks the tools and returns the plan; the exit status if that was not possible.
     fn plan<'d>(
@@ -132,52 +141,18 @@ impl Loaded {
         head: Option<String>,
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
         let Planning {
-            request,
-            query,
-            recorded,
-            commits,
+            request, recorded, ..
         } = planning;
-        let on_record = recorded.map(|recorded| self.entries_of(&recorded.document));
-        let on_record = on_record.unwrap_or_default();
-        let read = match self.read_first(request, query, subjects, recorded, &on_record)? {
-            Ok(read) => read,
+        let answers = match self.ask_all(planning, subjects, removals)? {
+            Ok(answers) => answers,
             Err(status) => return Ok(Err(status)),
         };
-        // Where drivers name the places of their states, these tell before anybody is asked.
-        let places = self.places(subjects, &on_record, &read);
-        subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
-        let needs = entries::needs(self, subjects, recorded, request.options);
-        let nothing = RemovedQuestions::default();
-        let asked = match ask::ask(self, request.planning, query, &needs, nothing, read)? {
-            Ok(asked) => asked,
-            Err(status) => return Ok(Err(status)),
-        };
-        drop(needs);
+        let Answers {
+            asked,
+            places,
+            moves,
+        } = answers;
         let document = recorded.map(|recorded| &recorded.document);
-        let places = self.places(subjects, &on_record, &asked);
-        let moves = self.moved_by_backend(&places, &on_record, recorded);
-        subjects.follow(&moves);
-        removals.follow(&moves);
-        if let Some(OnRecord {
-            document,
-            standings,
-        }) = recorded
-        {
-            // What is on record may keep a stack already: then its tool is not asked.
-            self.block_by_backends(removals, &places, document, standings);
-        }
-        let asked = match self.ask_removed(request, query, removals, document, commits, asked)? {
-            Ok(asked) => asked,
-            Err(status) => return Ok(Err(status)),
-        };
-        // Answers tell of backends that are not on record.
-        if let Some(OnRecord {
-            document,
-            standings,
-        }) = recorded
-        {
-            self.block_by_backends(removals, &places, document, standings);
-        }
         let amended = self.amended(document, &moves);
         let document = amended.as_ref().or(document);
         if let Some(document) = document {
@@ -233,6 +208,98 @@ impl Loaded {
             removals: removals.unplanned,
         };
         Ok(Ok((plan, asked)))
+    }
+
+    /// Asks the tools of all stacks that have to be asked; the exit status if that was not possible.
+    fn ask_all<'d>(
+        &self,
+        planning: Planning<'_, 'd>,
+        subjects: &mut Subjects<'_>,
+        removals: &mut Removals<'d>,
+    ) -> Result<std::result::Result<Answers, ExitStatus>> {
+        let Planning {
+            request,
+            query,
+            recorded,
+            commits,
+        } = planning;
+        let on_record = recorded.map(|recorded| self.entries_of(&recorded.document));
+        let on_record = on_record.unwrap_or_default();
+        let read = match self.read_first(request, query, subjects, recorded, &on_record)? {
+            Ok(read) => read,
+            Err(status) => return Ok(Err(status)),
+        };
+        // Where drivers name the places of their states, these tell before anybody is asked.
+        let places = self.places(subjects, &on_record, &read);
+        subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        let nothing = RemovedQuestions::default();
+        let asked = match ask::ask(self, request.planning, query, &needs, nothing, read)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        drop(needs);
+        let document = recorded.map(|recorded| &recorded.document);
+        let places = self.places(subjects, &on_record, &asked);
+        let moves = self.moved_by_backend(&places, &on_record, recorded);
+        subjects.follow(&moves);
+        removals.follow(&moves);
+        if let Some(OnRecord {
+            document,
+            standings,
+        }) = recorded
+        {
+            // What is on record may keep a stack already: then its tool is not asked.
+            self.block_by_backends(removals, &places, document, standings);
+        }
+        let asked = match self.ask_triggered(request, query, subjects, recorded, &places, asked)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        let asked = match self.ask_removed(request, query, removals, document, commits, asked)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
+        // Answers tell of backends that are not on record.
+        if let Some(OnRecord {
+            document,
+            standings,
+        }) = recorded
+        {
+            self.block_by_backends(removals, &places, document, standings);
+        }
+        Ok(Ok(Answers {
+            asked,
+            places,
+            moves,
+        }))
+    }
+
+    /// Asks the tools of stacks that others replace; the exit status if that was not possible.
+    fn ask_triggered(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        subjects: &mut Subjects<'_>,
+        recorded: Option<&OnRecord>,
+        places: &BTreeMap<StackIndex, Place>,
+        mut asked: AskedTools,
+    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        let blocked = self.blocked_by_backends(subjects, places);
+        let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+        drop(needs);
+        let document = recorded.map(|recorded| &recorded.document);
+        let replaced = self.find_triggered(subjects, &settled, document, request.options.mode);
+        for &stack in &replaced {
+            asked.forget(&self.project.stacks[stack].path);
+        }
+        if replaced.is_empty() {
+            return Ok(Ok(asked));
+        }
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        let nothing = RemovedQuestions::default();
+        ask::ask(self, request.planning, query, &needs, nothing, asked)
     }
 
     /// Returns the document in which the entries of stacks have followed them that were found elsewhere: from the

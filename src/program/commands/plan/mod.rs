@@ -15,6 +15,7 @@ pub(super) mod removal_code;
 pub(super) mod removals;
 mod starts;
 pub(super) mod subjects;
+mod triggers;
 
 use std::ffi::OsString;
 use std::io::Write as _;

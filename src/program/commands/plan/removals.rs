@@ -337,6 +337,7 @@ impl<'d> Removals<'d> {
                 is_planned: true,
                 after: Condition::default(),
                 blocked,
+                replaced_if: Vec::new(),
                 previous_path: None,
                 source_commit: seen.or_else(|| applied?.commit.clone()),
                 removed: Some(removal.removed.clone()),

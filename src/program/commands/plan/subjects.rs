@@ -5,6 +5,7 @@ use std::path::Path;
 
 use orch::change::{Counted, Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
+use orch::plan::entry::Reason;
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, StackMode, Stacks};
 use orch::project::tag::TagFilter;
@@ -27,6 +28,10 @@ pub(super) struct Subject<'p> {
     pub(super) stack: StackIndex,
     pub(super) driver: Driver<'p>,
     pub(super) is_replaced: bool,
+    /// Why it is replaced by `replace_triggered_by`, if it is.
+    pub(super) trigger: Option<Reason>,
+    /// What replaces it if it changes, which is known during the apply.
+    pub(super) open_triggers: Vec<String>,
     /// Why nothing may be done with it.
     pub(super) blocked: Option<String>,
     /// Where its driver keeps its own state, if the block of the driver says so.
@@ -212,6 +217,8 @@ impl Loaded {
                     stack,
                     driver,
                     is_replaced: replaced.contains(&stack),
+                    trigger: None,
+                    open_triggers: Vec::new(),
                     blocked: match self.project.stacks[stack].mode {
                         StackMode::Manage => ahead.get(&stack).cloned(),
                         // Reading puts nothing back.

@@ -125,6 +125,7 @@ impl State {
                     inputs: Some(inputs(&digests.rules, digest)),
                     triggers: asking.map(|it| it.file.to_string()).collect(),
                     upstream: None,
+                    triggered_by: BTreeMap::new(),
                     plan: None,
                     other: Map::new(),
                 }),

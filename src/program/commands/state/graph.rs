@@ -242,6 +242,7 @@ impl Imported<'_> {
                 inputs: None,
                 triggers: Vec::new(),
                 upstream: None,
+                triggered_by: BTreeMap::new(),
                 plan: None,
                 other: Map::new(),
             };

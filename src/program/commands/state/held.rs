@@ -334,6 +334,7 @@ impl Evidence {
             declared,
             earlier: document.stacks.get(&key).cloned(),
             plan: None,
+            is_made_anew: false,
             key,
         })
     }

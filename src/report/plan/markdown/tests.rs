@@ -32,6 +32,7 @@ fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
         is_planned: true,
         after: Condition::default(),
         blocked: None,
+        replaced_if: Vec::new(),
         previous_path: None,
         source_commit: None,
         removed: None,

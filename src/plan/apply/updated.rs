@@ -1,0 +1,66 @@
+//! Which stacks a run has updated, and whom that replaces.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::project::Project;
+use crate::project::stack::StackIndex;
+use crate::selection::reference::{Reference, ReferenceKind, References};
+
+/// The stacks that a run has updated so far.
+#[derive(Debug)]
+pub(super) struct Updated<'p> {
+    project: &'p Project,
+    references: &'p References,
+    /// What may replace each stack.
+    triggers: HashMap<StackIndex, Vec<&'p Reference>>,
+    /// The digests of the outputs that each has now, if they are known.
+    stacks: BTreeMap<StackIndex, Option<BTreeMap<String, String>>>,
+}
+
+impl<'p> Updated<'p> {
+    pub(super) fn new(project: &'p Project, references: &'p References) -> Self {
+        let mut triggers: HashMap<StackIndex, Vec<&Reference>> = HashMap::new();
+        for reference in &references.list {
+            if reference.kind == ReferenceKind::ReplaceTriggeredBy {
+                triggers.entry(reference.from).or_default().push(reference);
+            }
+        }
+        Updated {
+            project,
+            references,
+            triggers,
+            stacks: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a stack that has been updated, with the digests of its outputs, if they are known.
+    pub(super) fn add(&mut self, stack: StackIndex, outputs: Option<BTreeMap<String, String>>) {
+        self.stacks.insert(stack, outputs);
+    }
+
+    /// Returns what replaces a stack, if anything does: a stack, or an output of one. `known` are the digests
+    /// of the outputs that the stack was applied with.
+    pub(super) fn trigger_of(
+        &self,
+        stack: StackIndex,
+        known: &BTreeMap<String, String>,
+    ) -> Option<String> {
+        let triggers = self.triggers.get(&stack)?;
+        triggers.iter().find_map(|reference| {
+            let stacks = &self.project.stacks;
+            let mut updated = self.stacks.iter();
+            updated.find_map(|(&named, outputs)| {
+                if !self.references.names(reference, named, stacks) {
+                    return None;
+                }
+                let path = &stacks[named].path;
+                let Some(output) = &reference.output else {
+                    return Some(path.to_string());
+                };
+                let name = format!("{path}#{output}");
+                let now = outputs.as_ref()?.get(output).map_or("", String::as_str);
+                (known.get(&name)? != now).then_some(name)
+            })
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! Stacks that are replaced since others change, by `replace_triggered_by`.
+
+use std::collections::BTreeMap;
+
+use orch::plan::entry::{Action, PlanMode, Reason, ReasonSource};
+use orch::plan::triggers::{Course, Known, Trigger, triggered};
+use orch::project::stack::{StackIndex, StackMode};
+use orch::state::document::{Document, Entry};
+
+use super::entries::Settled;
+use super::subjects::{Drivers, Subjects};
+use crate::program::commands::Loaded;
+
+/// What a plan knows of the stacks.
+struct Planned<'a> {
+    loaded: &'a Loaded,
+    drivers: Drivers<'a, 'a>,
+    courses: BTreeMap<StackIndex, Course>,
+}
+
+impl Planned<'_> {
+    fn entry(&self, stack: StackIndex) -> Option<&Entry> {
+        self.drivers.entry(stack).map(|(_, entry)| entry)
+    }
+}
+
+impl Known for Planned<'_> {
+    fn course(&self, stack: StackIndex) -> Course {
+        self.courses.get(&stack).copied().unwrap_or(Course::Still)
+    }
+
+    fn may_be_replaced(&self, stack: StackIndex) -> bool {
+        let is_here = self.loaded.project.stacks[stack].mode == StackMode::Manage;
+        let is_applied = self.entry(stack).is_some_and(|it| it.applied.is_some());
+        is_here && is_applied && self.courses.contains_key(&stack)
+    }
+
+    fn changed(&self, stack: StackIndex) -> Option<u64> {
+        self.entry(stack)?.changed
+    }
+
+    fn applied(&self, stack: StackIndex) -> Option<u64> {
+        let applied = self.entry(stack)?.applied.as_ref()?;
+        Some(applied.serial)
+    }
+
+    fn output_differs(&self, from: StackIndex, named: StackIndex, output: &str) -> bool {
+        let differs = || {
+            let applied = self.entry(from)?.applied.as_ref()?;
+            let (key, _) = self.drivers.entry(named)?;
+            let noted = applied.triggered_by.get(&format!("{key}#{output}"))?;
+            let outputs = self.entry(named)?.outputs.as_ref()?;
+            let now = outputs.get(output).map_or("", String::as_str);
+            Some(noted != now)
+        };
+        differs().unwrap_or_default()
+    }
+}
+
+impl Loaded {
+    /// Finds the stacks that are replaced since others change, and says so of them; returns which these are. `settled`
+    /// is what is done apart from that.
+    pub(super) fn find_triggered(
+        &self,
+        subjects: &mut Subjects<'_>,
+        settled: &Settled,
+        document: Option<&Document>,
+        mode: PlanMode,
+    ) -> Vec<StackIndex> {
+        let Some(document) = document.filter(|_| mode == PlanMode::Normal) else {
+            return Vec::new();
+        };
+        let actions: BTreeMap<StackIndex, Action> = settled.actions().collect();
+        let courses = subjects.all.iter().map(|subject| {
+            let action = actions.get(&subject.stack);
+            let course = match action {
+                _ if subject.blocked.is_some() => Course::Still,
+                Some(Action::Update | Action::Replace) => Course::Changes,
+                Some(Action::Create | Action::Delete) => Course::Work,
+                // What has no tool changes with its inputs.
+                _ if subject.driver.is_none() && settled.differs(subject.stack) => Course::Changes,
+                _ if subject.driver.is_none() => Course::Still,
+                _ => Course::Open,
+            };
+            (subject.stack, course)
+        });
+        let known = Planned {
+            loaded: self,
+            drivers: Drivers::new(self, Some(document)),
+            courses: courses.collect(),
+        };
+        let stacks = &self.project.stacks;
+        let found = triggered(stacks, &self.graph, &self.references, &known);
+        let mut replaced = Vec::new();
+        for subject in &mut subjects.all {
+            if subject.blocked.is_some() || subject.driver.is_none() {
+                continue;
+            }
+            if let Some(trigger) = found.fired.get(&subject.stack) {
+                subject.trigger = Some(self.trigger_reason(trigger, &actions));
+                if !subject.is_replaced {
+                    replaced.push(subject.stack);
+                }
+            } else if let Some(open) = found.open.get(&subject.stack) {
+                subject.open_triggers = open.iter().map(|it| self.trigger_name(it)).collect();
+            }
+        }
+        replaced
+    }
+
+    /// Returns what a trigger names: a stack, or an output of one.
+    fn trigger_name(&self, trigger: &Trigger<'_>) -> String {
+        let stack = &self.project.stacks[trigger.stack].path;
+        let output = trigger.output.map(|output| format!("#{output}"));
+        format!("{stack}{}", output.unwrap_or_default())
+    }
+
+    /// Returns why a stack is replaced.
+    fn trigger_reason(
+        &self,
+        trigger: &Trigger<'_>,
+        actions: &BTreeMap<StackIndex, Action>,
+    ) -> Reason {
+        let name = self.trigger_name(trigger);
+        let text = match actions.get(&trigger.stack) {
+            _ if trigger.is_past => format!("{name} has changed since it was applied"),
+            Some(Action::Update | Action::NoOp) => format!("{name} is updated"),
+            _ => format!("{name} is replaced"),
+        };
+        let (file, line) = self.project.sources.file_and_line(trigger.span);
+        Reason::new(ReasonSource::Config, text).said_in(Some(file), Some(line))
+    }
+}
