@@ -40,7 +40,9 @@ pub use json::{List, ShownEnvironment, write_environments, write_list, write_rem
 pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
 pub use missing::{Foreseen, MissingStory, missing_text, write_missing, write_missing_json};
-pub use plan::{ToolText, ToolTexts, write_plan, write_plan_json, write_plan_markdown};
+pub use plan::{
+    ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json, write_plan_markdown,
+};
 pub use reasons::reason_text;
 pub use run::{
     Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,

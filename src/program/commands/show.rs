@@ -7,13 +7,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use orch::driver::Driver;
-use orch::path::StackPath;
+use orch::path::{KeyFilter, ProjectPath, StackPath};
 use orch::plan::archive::ReadError;
+use orch::plan::entry::{Action, PlanEntry};
 use orch::plan::{SavedPlan, SavedPlanError};
 use orch::printable::printable;
 use orch::project::environment::Environments;
 use orch::project::{Problems, Project};
-use orch::report::{ToolTexts, write_plan, write_plan_json, write_plan_markdown};
+use orch::report::{ToolTexts, write_plan, write_plan_entry, write_plan_json, write_plan_markdown};
 
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::{Loaded, Reads, host_environment, working_directory};
@@ -24,7 +25,8 @@ use crate::program::exit::ExitStatus;
 /// Show a plan that was written to a file
 ///
 /// Prints what `orch plan` printed when it wrote the file. With STACK, the tool of that stack prints its own
-/// plan, all of it: that may include secrets.
+/// plan, all of it: that may include secrets. For a stack that was removed from the tree, `orch` prints what the
+/// file says of it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -76,7 +78,12 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.check(None)? {
         return Ok(status);
     }
-    refuse_removed(&saved, written)?;
+    if let Some(entry) = removed(&saved, written, &loaded.directory) {
+        write_plan_entry(&mut out, entry)?;
+        out.flush()?;
+        note_code(entry);
+        return Ok(ExitStatus::Success);
+    }
     let stack = loaded.stack(written)?;
     let path: &StackPath = &loaded.project.stacks[stack].path;
     let shown = printable(path.as_str());
@@ -127,20 +134,34 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         .hint("a plan can be shown where the tool is initialised as it was when it was made"))
 }
 
-/// Refuses to show the plan of a tool for a stack that was removed: the tool would need its code.
-fn refuse_removed(saved: &SavedPlan, written: &str) -> Result<()> {
-    let path = StackPath::parse(written);
-    let entry = path.as_ref().and_then(|path| saved.plan.entry(path));
-    let Some(entry) = entry.filter(|entry| entry.removed.is_some()) else {
-        return Ok(());
+/// Returns the entry of the stack that the user means in a directory, if that stack was removed.
+fn removed<'p>(
+    saved: &'p SavedPlan,
+    written: &str,
+    directory: &ProjectPath,
+) -> Option<&'p PlanEntry> {
+    let (path, key) = KeyFilter::split(written);
+    let path = directory.resolve(path).ok()?;
+    let path = match key {
+        None => StackPath::parse(path.as_str())?,
+        Some(KeyFilter::One(key)) => StackPath::instance(path, key),
+        Some(KeyFilter::Any) => return None,
     };
-    let shown = printable(entry.stack.as_str());
+    let entry = saved.plan.entry(&path);
+    entry.filter(|entry| entry.removed.is_some())
+}
+
+/// Notes why the tool of a stack that was removed does not show its plan: it would need the code.
+fn note_code(entry: &PlanEntry) {
+    if entry.action != Action::Delete {
+        return;
+    }
     let commit = entry.source_commit.as_deref().unwrap_or_default();
     let commit = printable(commit.get(..7).unwrap_or(commit));
-    Err(ProgramError::refused(format!(
-        "`{shown}` was removed: its tool can show the plan only where commit {commit} is checked out"
-    ))
-    .hint("`orch runs logs` has what the tool printed as it planned"))
+    console::note(&format!(
+        "its tool can show its own plan only where commit {commit} is checked out"
+    ));
+    console::help("`orch runs logs` has what the tool printed as it planned");
 }
 
 /// Explains why a file cannot be used.

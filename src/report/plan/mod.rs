@@ -6,7 +6,7 @@ mod text;
 
 pub use json::write_plan_json;
 pub use markdown::{ToolText, ToolTexts, write_plan_markdown};
-pub use text::write_plan;
+pub use text::{write_plan, write_plan_entry};
 
 use crate::driver::Counts;
 use crate::path::StackPath;

@@ -72,6 +72,25 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "{}", summary(plan))
 }
 
+/// Writes what would be done with one stack: its line of the plan, and a line for each resource that changes,
+/// as far as the tool has told them.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_plan_entry(out: &mut impl Write, entry: &PlanEntry) -> io::Result<()> {
+    let cells = line(entry);
+    let cells: Vec<&str> = cells.iter().map(String::as_str).map(str::trim).collect();
+    let cells: Vec<&str> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
+    writeln!(out, "{}", cells.join("  "))?;
+    for resource in &entry.resources {
+        let actions = resource.actions.join(", ");
+        let address = printable(&resource.address);
+        writeln!(out, "  {address}  {}", printable(&actions))?;
+    }
+    Ok(())
+}
+
 fn line(entry: &PlanEntry) -> [String; 5] {
     let path = moved(entry);
     let reason = |text: &str| {

@@ -44,6 +44,22 @@ fn text_has_the_commit_that_deletes_it() {
     let plan = repository.orch("plan").stdout;
     let shown = repository.orch("show ../saved");
     assert!(shown.stdout.ends_with(&plan), "{shown}\n{plan}");
+    // Its tool would need the code to show its own plan.
+    let applied = repository.git("rev-parse --short=7 base");
+    repository.learn(applied.trim(), "APPLIED");
+    assert_snapshot!(repository.orch("show ../saved /gone/queue"), @"
+    -  /gone/queue  delete  removed in COMMIT  +0 ~0 -1
+    [stderr]
+    note: its tool can show its own plan only where commit APPLIED is checked out
+      = help: `orch runs logs` has what the tool printed as it planned
+    ");
+    for (name, line) in [
+        ("gone/nothing", "x  /gone/nothing  forget  removed in"),
+        ("lost", "!  /lost  blocked: its deletion is not committed"),
+    ] {
+        let shown = done(&repository, &format!("show ../saved {name}"));
+        assert!(shown.starts_with(line), "{shown}");
+    }
 }
 
 #[test]
