@@ -54,7 +54,7 @@ pub enum Action {
     Delete,
     /// What exists is read, for others.
     Read,
-    /// What is on record goes off it; nothing exists any more, or it belongs to others.
+    /// The stack is taken off the record: nothing of it exists any more, or it belongs to others.
     Forget,
 }
 
@@ -382,7 +382,7 @@ impl Known<'_> {
                 }
             },
             Some(Standing::Failed(why)) => Reason::new(State, *why),
-            Some(Standing::Running) => Reason::new(State, "a run is at it"),
+            Some(Standing::Running) => Reason::new(State, "a run is working on it"),
             Some(Standing::Applied | Standing::Removed | Standing::Absent) => {
                 let differ = self.outputs_differ.map(|text| Reason::new(State, text));
                 differ.unwrap_or_else(unchanged)

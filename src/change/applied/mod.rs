@@ -75,7 +75,7 @@ impl Standings {
 /// Whether a stack is as it was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// A run is at it.
+    /// A run is working on it.
     Running,
     /// The last attempt failed or was interrupted, or somebody does not trust its result.
     Failed(&'static str),

@@ -107,7 +107,7 @@ fn what_is_on_record_and_what_the_tool_says_decide() {
             Some(&Standing::Running),
             None,
             (NoOp, "normalised"),
-            (Update, "a run is at it"),
+            (Update, "a run is working on it"),
         ),
     ];
     for (standing, differ, without, with) in cases {

@@ -41,9 +41,9 @@ pub(crate) struct SelectArgs {
 
     /// With --changed, run the `git fetch` that is needed to know the base
     ///
-    /// Where a command reads the state, with or without --changed, also the one that gets commits that were
-    /// applied and are not in this clone: in a run that is recorded, to tell whether a later commit has been
-    /// applied; elsewhere, to tell whether stacks that are on record and not here were removed.
+    /// A command that reads the state, with or without --changed, also fetches commits that were applied and
+    /// are not in this clone: a recorded run needs them to tell whether a later commit has been applied; other
+    /// commands, to tell whether stacks on record were removed from the tree.
     #[arg(long)]
     pub(crate) fetch: bool,
 
@@ -58,7 +58,7 @@ pub(crate) struct SelectArgs {
     /// Only stacks with one of these statuses, according to the state
     ///
     /// `pending`: never applied, or changed since. `failed`: the last attempt failed, or was interrupted.
-    /// `running`: a run is at it. `applied`: it is as it was applied. See `orch help state`.
+    /// `running`: a run is working on it. `applied`: nothing has changed since it was applied. See `orch help state`.
     #[arg(long, value_enum, value_name = "WORD,…", value_delimiter = ',')]
     pub(crate) status: Vec<StatusWord>,
 
@@ -121,17 +121,17 @@ impl SelectArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StatusWord {
-    /// A run is at it
+    /// A run is working on it
     Running,
     /// The last attempt failed or was interrupted
     Failed,
     /// It was never applied, or has changed since
     Pending,
-    /// It is as it was applied
+    /// Nothing has changed since it was applied
     Applied,
-    /// Only with `list`: on record and not here, and git proves that it was removed
+    /// On record and not in the tree, and git proves that it was removed
     Removed,
-    /// Only with `list`: on record and not here, without such proof
+    /// On record and not in the tree, without such proof
     Absent,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Todo<'p> {
     pub(super) records: Vec<RecordOnly<'p>>,
     /// The stacks that were removed, and are to be destroyed.
     pub(super) removed: Vec<ToDestroy<'p>>,
-    /// The stacks that were removed, and only go off the record.
+    /// The removed stacks that are only taken off the record.
     pub(super) forgotten: Vec<StackPath>,
     /// The stacks with work that has been done already.
     pub(super) done: Vec<StackIndex>,

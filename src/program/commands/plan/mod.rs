@@ -138,7 +138,7 @@ pub(crate) struct PlanningArgs {
     #[arg(long)]
     pub(crate) allow_rollback: bool,
 
-    /// Leave stacks as they are that were removed from the tree
+    /// Leave out stacks that were removed from the tree
     ///
     /// See `orch help removal`.
     #[arg(long)]

@@ -66,7 +66,7 @@ pub(in crate::program::commands) struct Removals<'d> {
     pub(super) moved: BTreeMap<StackIndex, String>,
     /// The stacks whose tools could not be asked, with why.
     pub(super) failed: BTreeMap<StackPath, String>,
-    /// The keys of stacks that only go off the record, besides: what was decided by a plan that was made.
+    /// The keys of stacks that an existing plan only takes off the record.
     forgotten: BTreeSet<String>,
 }
 
