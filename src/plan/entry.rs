@@ -238,6 +238,8 @@ pub enum Asked {
     Update,
     /// It is to go.
     Delete,
+    /// It is to go, and to be made anew.
+    Replace,
     /// It is looked at for drift.
     Refresh,
     /// It is read for others.
@@ -250,7 +252,8 @@ impl Asked {
         match self {
             Asked::Create => "create",
             Asked::Update => "update",
-            Asked::Delete => "delete",
+            // What is made anew is planned once the old one is gone.
+            Asked::Delete | Asked::Replace => "delete",
             Asked::Refresh => "refresh",
             Asked::Read => "read",
         }
@@ -313,7 +316,7 @@ impl Known<'_> {
         if let Some(reason) = self.replaces() {
             let is_there = asked != Asked::Create;
             if is_there && asks(PlanKind::Destroy) {
-                return Need::Ask(PlanKind::Destroy, Asked::Delete);
+                return Need::Ask(PlanKind::Destroy, Asked::Replace);
             }
             if is_there {
                 return Need::Settled(Action::Replace, reason);
@@ -410,7 +413,7 @@ impl Known<'_> {
             ),
             Asked::Refresh if has_changes => (Action::NoOp, says("has drifted")),
             Asked::Refresh => (Action::NoOp, says("has not drifted")),
-            Asked::Delete if self.replaces().is_some() => {
+            Asked::Replace => {
                 let reason = self.replaces().unwrap_or(because);
                 if answer.is_there(self.is_on_record()) {
                     (Action::Replace, reason)

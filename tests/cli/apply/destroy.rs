@@ -1,5 +1,7 @@
 //! What is destroyed: who approves it, in which order, and what may not stay.
 
+use std::fs;
+
 use serde_json::Value;
 
 use super::{acts, applied, done, entry, fails, hook, log, project, unhook, world};
@@ -52,6 +54,25 @@ fn a_replace_counts_as_a_destroy() {
     assert_eq!(acts(&repository), ["destroy delete b", "apply create b"]);
     assert_eq!(world(&repository, "b").as_deref(), Some("1"));
     assert_eq!(entry(&repository, "/b")["last"]["outcome"], "succeeded");
+}
+
+#[test]
+fn what_is_tainted_is_destroyed_and_not_made_anew() {
+    let repository = applied(&CHAIN);
+    done(&repository, "state taint a");
+    done(
+        &repository,
+        "destroy --match a --auto-approve --allow-destroy=1",
+    );
+    assert_eq!(acts(&repository), ["destroy delete a"]);
+    assert_eq!(world(&repository, "a"), None);
+    assert_eq!(entry(&repository, "/a"), Value::Null);
+    // Nor is it made if nothing of it exists.
+    done(&repository, "state taint b");
+    fs::remove_file(repository.outside().join("world/b")).unwrap();
+    done(&repository, "destroy --match b --auto-approve");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(entry(&repository, "/b"), Value::Null);
 }
 
 #[test]

@@ -134,7 +134,7 @@ pub(super) fn settle(
                         reason: placed(loaded, needed.subject, action, reason),
                         // Of a plan to destroy, nothing is left where nothing exists.
                         answer: match (asked, action) {
-                            (Asked::Delete, Action::Create) => Answer {
+                            (Asked::Replace, Action::Create) => Answer {
                                 is_complete: true,
                                 ..Answer::default()
                             },
