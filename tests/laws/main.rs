@@ -35,6 +35,8 @@ mod planned;
 mod query;
 mod recorded;
 mod references;
+#[cfg(unix)]
+mod removals;
 mod running;
 mod runs;
 #[cfg(unix)]
