@@ -1,0 +1,529 @@
+//! What a plan has to say: decided from complete snapshots of all commits, with sets and loops.
+
+mod evidence;
+mod record;
+mod removal;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::record::pairs;
+use self::removal::Removal;
+use super::order;
+use super::repository::{Repository, files};
+use super::scene::{
+    Block, Content, Driver, Entry, Mode, PATHS, Request, Scene, Seen, Snapshot, ancestors,
+    is_at_or_below,
+};
+
+/// Why nothing is done with a stack: any of these texts, or one that begins like one.
+pub(super) type Why = BTreeSet<String>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Expected {
+    pub(super) action: &'static str,
+    pub(super) blocked: Option<Why>,
+    pub(super) previous: Option<usize>,
+    /// What may be said to have removed it; nothing of a stack of the tree.
+    pub(super) removed: Option<BTreeSet<String>>,
+}
+
+/// What a plan has to say.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) entries: BTreeMap<usize, Expected>,
+    pub(super) order: order::Case,
+    /// How many stacks that are gone are out of its scope, and left out.
+    pub(super) unplanned: (usize, usize),
+}
+
+/// What is known of a stack on record that belongs to no stack of the tree.
+#[derive(Debug, Clone)]
+enum Evidence {
+    /// These commits, any of which may be named, delete the stack. The code is that of the commit.
+    Removed(BTreeSet<usize>, usize),
+    None(Why),
+}
+
+/// How a stack of the tree stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Never,
+    Pending,
+    Failed,
+    Tainted,
+    Applied,
+}
+
+impl Standing {
+    fn word(self) -> &'static str {
+        match self {
+            Standing::Never | Standing::Pending => "pending",
+            Standing::Failed | Standing::Tainted => "failed",
+            Standing::Applied => "applied",
+        }
+    }
+}
+
+fn why(text: impl Into<String>) -> Why {
+    Why::from([text.into()])
+}
+
+/// Where the tools of stacks of the tree keep their states: what is on record, and what is known now.
+type Places = BTreeMap<usize, (Option<usize>, Option<usize>)>;
+
+/// Where more than one answer is right, since git guesses or chooses: nothing can be said of the scene.
+#[derive(Debug)]
+pub(super) struct Ambiguous;
+
+pub(super) struct Model<'s> {
+    scene: &'s Scene,
+    repository: &'s Repository,
+    head: Snapshot,
+    in_head: BTreeSet<usize>,
+    /// The key of each stack of the tree that is on record.
+    keys: BTreeMap<usize, usize>,
+    evidence: BTreeMap<usize, Evidence>,
+    standings: BTreeMap<usize, Standing>,
+    ahead: BTreeMap<usize, Why>,
+}
+
+/// Returns the directories whose files differ between snapshots: of the stack that is nearest to each.
+fn changed(tree: &Snapshot, steps: &[(&Snapshot, &Snapshot)]) -> BTreeSet<usize> {
+    let mut changed = BTreeSet::new();
+    for (before, after) in steps {
+        let (before, after) = (files(before), files(after));
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        for name in names {
+            if before.get(name) == after.get(name) {
+                continue;
+            }
+            let (path, _) = before.get(name).or(after.get(name)).unwrap();
+            let nearest = (0..PATHS.len())
+                .filter(|&above| is_at_or_below(*path, above) && tree[above].block().is_some())
+                .max();
+            changed.extend(nearest);
+        }
+    }
+    changed
+}
+
+impl<'s> Model<'s> {
+    /// Returns the model of a scene; none if its configuration is wrong.
+    pub(super) fn new(
+        scene: &'s Scene,
+        repository: &'s Repository,
+    ) -> Result<Option<Self>, Ambiguous> {
+        if scene
+            .working
+            .iter()
+            .any(|it| matches!(it, Content::Broken(_)))
+        {
+            return Ok(None);
+        }
+        let keys = pairs(&scene.working, &scene.record);
+        let mut model = Model {
+            scene,
+            repository,
+            head: scene.commits[scene.head].snapshot,
+            in_head: ancestors(&scene.commits, scene.head),
+            keys,
+            evidence: BTreeMap::new(),
+            standings: BTreeMap::new(),
+            ahead: BTreeMap::new(),
+        };
+        for &path in &model.tree() {
+            let standing = model.standing(path);
+            model.standings.insert(path, standing);
+            if standing != Standing::Applied
+                && let Some(why) = model.is_ahead(path)?
+            {
+                model.ahead.insert(path, why);
+            }
+        }
+        for (&key, entry) in &scene.record {
+            if !model.keys.values().any(|&it| it == key) {
+                let evidence = model.evidence(key, entry);
+                model.evidence.insert(key, evidence);
+            }
+        }
+        model.block_moved();
+        Ok(Some(model))
+    }
+
+    fn tree(&self) -> Vec<usize> {
+        (0..PATHS.len())
+            .filter(|&path| self.scene.working[path].block().is_some())
+            .collect()
+    }
+
+    fn block(&self, path: usize) -> &Block {
+        self.scene.working[path].block().expect("it is in the tree")
+    }
+
+    /// The entry of a stack of the tree.
+    fn entry(&self, path: usize) -> Option<&'s Entry> {
+        self.keys.get(&path).map(|key| &self.scene.record[key])
+    }
+
+    fn snapshot(&self, commit: usize) -> &'s Snapshot {
+        &self.scene.commits[commit].snapshot
+    }
+
+    /// The steps from a commit to the working tree.
+    fn steps(&self, commit: usize) -> [(&Snapshot, &Snapshot); 2] {
+        [
+            (self.snapshot(commit), &self.head),
+            (&self.head, &self.scene.working),
+        ]
+    }
+
+    fn standing(&self, path: usize) -> Standing {
+        let Some(entry) = self.entry(path) else {
+            return Standing::Never;
+        };
+        if entry.is_interrupted {
+            return Standing::Failed;
+        }
+        if entry.is_tainted {
+            return Standing::Tainted;
+        }
+        if entry.last.is_some_and(|(succeeded, _)| !succeeded) {
+            return Standing::Failed;
+        }
+        let Some(applied) = &entry.applied else {
+            return Standing::Never;
+        };
+        let clean = if applied.is_dirty {
+            applied.seen
+        } else {
+            applied.commit
+        };
+        match clean {
+            Seen::At(commit)
+                if !changed(&self.scene.working, &self.steps(commit)).contains(&path) =>
+            {
+                Standing::Applied
+            }
+            _ => Standing::Pending,
+        }
+    }
+
+    /// Why a plan would put back what a later commit has applied.
+    fn is_ahead(&self, path: usize) -> Result<Option<Why>, Ambiguous> {
+        let seen = self
+            .entry(path)
+            .and_then(|entry| Some(entry.applied.as_ref()?.seen));
+        let Some(Seen::At(seen)) = seen else {
+            return Ok(None);
+        };
+        if self.in_head.contains(&seen) {
+            return Ok(None);
+        }
+        let commits = &self.scene.commits;
+        let common = ancestors(commits, seen);
+        let common: BTreeSet<usize> = common.intersection(&self.in_head).copied().collect();
+        let is_newest = |it: &&usize| {
+            common
+                .iter()
+                .all(|other| other == *it || !ancestors(commits, *other).contains(it))
+        };
+        let newest: Vec<usize> = common.iter().filter(is_newest).copied().collect();
+        let answers = newest.iter().map(|&parting| {
+            let mut steps = self.steps(parting).to_vec();
+            if parting == self.scene.head {
+                steps.clear();
+            }
+            !changed(&self.scene.working, &steps).contains(&path)
+        });
+        let answers: BTreeSet<bool> = answers.collect();
+        if answers.len() > 1 {
+            return Err(Ambiguous);
+        }
+        let short = self.repository.short(seen);
+        Ok(answers
+            .contains(&true)
+            .then(|| why(format!("commit {short}, which HEAD lacks, was applied"))))
+    }
+
+    fn is_selected(&self, path: usize, request: &Request) -> bool {
+        let block = self.block(path);
+        let has_changed = request
+            .base
+            .is_none_or(|base| changed(&self.scene.working, &self.steps(base)).contains(&path));
+        has_changed && passes(path, block.is_tagged, self.standings[&path].word(), request)
+    }
+
+    fn missing_passes(&self, key: usize, request: &Request) -> bool {
+        let status = match self.evidence[&key] {
+            Evidence::Removed(..) => "removed",
+            Evidence::None(_) => "absent",
+        };
+        // Deleted since the base.
+        let has_changed = request
+            .base
+            .is_none_or(|base| self.snapshot(base)[key].block().is_some());
+        has_changed && passes(key, self.scene.record[&key].is_tagged, status, request)
+    }
+
+    /// Where the tools of stacks of the tree keep their states: what is on record, and what is known now.
+    fn places(&self, selected: &BTreeSet<usize>) -> Places {
+        let place = |path: usize| {
+            let recorded = self.entry(path).and_then(|entry| entry.backend);
+            let block = self.block(path);
+            let says = matches!(block.driver, Driver::Placed | Driver::Vacant);
+            (
+                path,
+                (
+                    recorded,
+                    (says && selected.contains(&path)).then_some(block.place),
+                ),
+            )
+        };
+        self.tree().into_iter().map(place).collect()
+    }
+
+    /// Returns what a plan has to say; else the exit status.
+    pub(super) fn answer(&self, request: &Request) -> Result<Answer, i32> {
+        let record = &self.scene.record;
+        // It may be the record of another project.
+        if !record.is_empty() && self.keys.is_empty() {
+            return Err(4);
+        }
+        if let Some(named) = &request.named {
+            let is_known = |path: &usize| {
+                self.scene.working[*path].block().is_some() || self.evidence.contains_key(path)
+            };
+            if !named.iter().all(is_known) {
+                return Err(64);
+            }
+        }
+        let tree = self.tree();
+        let selected: BTreeSet<usize> = tree
+            .iter()
+            .copied()
+            .filter(|&path| self.is_selected(path, request))
+            .collect();
+        let places = self.places(&selected);
+        let moves = self.moved_by_backend(&places);
+
+        // The stacks that a removal is about.
+        let (mut out_of_scope, mut left_out) = (0, 0);
+        let mut removals: BTreeMap<usize, Removal> = BTreeMap::new();
+        for (&key, evidence) in &self.evidence {
+            if request.mode == Mode::RefreshOnly || self.scene.working[key].block().is_some() {
+                continue;
+            }
+            if !self.missing_passes(key, request) {
+                out_of_scope += 1;
+            } else if request.no_removals {
+                left_out += 1;
+            } else if !moves.values().any(|it| *it == key) {
+                removals.insert(key, self.removal(key, evidence));
+            }
+        }
+
+        // What is on record as it will be, where stacks have moved.
+        let record = if moves.is_empty() {
+            record.clone()
+        } else {
+            self.amended(&moves)
+        };
+        let keys = pairs(&self.scene.working, &record);
+
+        let mut entries: BTreeMap<usize, Expected> = BTreeMap::new();
+        for &path in &selected {
+            let previous = moves.get(&path).copied();
+            let is_taken = record.contains_key(&path)
+                && !keys.contains_key(&path)
+                && !keys.values().any(|&key| key == path);
+            let entry = self.entry_of_tree(path, previous, is_taken, &places, request);
+            entries.insert(path, entry);
+        }
+
+        self.block_by_backends(&mut removals, &places);
+        for (&key, removal) in &mut removals {
+            if removal.needs_code() {
+                self.read_code(key, removal);
+            }
+        }
+        self.block_by_backends(&mut removals, &places);
+
+        let order = order::Case::new(&self.scene.working, &record, &keys);
+        let of_tree: BTreeMap<usize, &'static str> = entries
+            .iter()
+            .filter(|(_, entry)| entry.blocked.is_none())
+            .map(|(path, entry)| (*path, entry.action))
+            .collect();
+        self.keep_what_is_used(&mut removals, &order, &of_tree, &record, &keys);
+
+        for (&key, removal) in &removals {
+            entries.insert(key, removal.entry(self.repository));
+        }
+        let works = works(&entries);
+        Ok(Answer {
+            entries,
+            order: order.with(works),
+            unplanned: (out_of_scope, left_out),
+        })
+    }
+
+    /// Returns the stacks that are on record elsewhere, since their tools keep the same states; each with
+    /// its key.
+    fn moved_by_backend(&self, places: &Places) -> BTreeMap<usize, usize> {
+        let record = &self.scene.record;
+        let mut moves = BTreeMap::new();
+        for &key in self.evidence.keys() {
+            let Some(own) = record[&key].backend else {
+                continue;
+            };
+            let others = self
+                .evidence
+                .keys()
+                .filter(|other| record[other].backend == Some(own));
+            let there: Vec<usize> = self
+                .tree()
+                .into_iter()
+                .filter(|&path| !self.block(path).is_read)
+                .filter(|path| places[path].1.or(places[path].0) == Some(own))
+                .collect();
+            if others.count() == 1
+                && let [stack] = there[..]
+                && !self.keys.contains_key(&stack)
+            {
+                moves.insert(stack, key);
+            }
+        }
+        moves
+    }
+
+    /// What becomes of a stack of the tree, given the key where it was found by its backend, and whether
+    /// another stack is on record at its path.
+    fn entry_of_tree(
+        &self,
+        path: usize,
+        found: Option<usize>,
+        is_taken: bool,
+        places: &Places,
+        request: &Request,
+    ) -> Expected {
+        let block = self.block(path);
+        let place = |path: usize| places[&path].1.or(places[&path].0);
+        let mut reasons: Vec<Why> = Vec::new();
+        if !block.is_read {
+            reasons.extend(self.ahead.get(&path).cloned());
+        }
+        if is_taken {
+            reasons.push(why("another stack is on record at its path, with the id `"));
+        }
+        if !block.is_read {
+            if let (Some(recorded), Some(now)) = places[&path]
+                && recorded != now
+            {
+                reasons.push(why("another backend than recorded"));
+            }
+            let others = self
+                .tree()
+                .into_iter()
+                .filter(|&it| it != path && !self.block(it).is_read);
+            let same = others.filter(|&it| place(it).is_some() && place(it) == place(path));
+            let texts: Why = same
+                .map(|it| format!("the same backend as {}", PATHS[it]))
+                .collect();
+            reasons.extend(Some(texts).filter(|texts| !texts.is_empty()));
+        }
+        let mut action = self.action(path, found.is_some(), request);
+        let cannot_destroy = matches!(block.driver, Driver::Lasting | Driver::None);
+        if matches!(action, "delete" | "replace") && cannot_destroy {
+            reasons.push(why(format!(
+                "its driver `{}` has no `destroy`",
+                block.driver.name()
+            )));
+        }
+        let blocked = reasons.into_iter().next();
+        if blocked.is_some() {
+            action = "no-op";
+        }
+        // It has become another stack, even if that was at its path.
+        let own = self.keys.get(&path).copied().filter(|key| *key != path);
+        Expected {
+            action,
+            blocked,
+            previous: found.or(own),
+            removed: None,
+        }
+    }
+
+    /// What is done with a stack of the tree that is not blocked.
+    fn action(&self, path: usize, is_moved: bool, request: &Request) -> &'static str {
+        let block = self.block(path);
+        let standing = self.standings[&path];
+        if block.is_read {
+            return "read";
+        }
+        let is_on_record = is_moved || standing != Standing::Never;
+        let finds_something = match block.driver {
+            Driver::Empty | Driver::Vacant => false,
+            Driver::Eager => true,
+            _ => is_on_record,
+        };
+        match request.mode {
+            Mode::RefreshOnly => return "no-op",
+            Mode::Destroy => {
+                return match block.driver {
+                    Driver::None => "no-op",
+                    Driver::Blind => "delete",
+                    _ if finds_something => "delete",
+                    _ => "no-op",
+                };
+            }
+            Mode::Normal => {}
+        }
+        if standing == Standing::Tainted && is_on_record {
+            return match block.driver {
+                Driver::Empty | Driver::Vacant => "create",
+                _ => "replace",
+            };
+        }
+        if standing == Standing::Applied {
+            return "no-op";
+        }
+        match block.driver {
+            Driver::Blind | Driver::Eager if is_on_record => "update",
+            Driver::Blind | Driver::Eager => "create",
+            _ if is_on_record => "no-op",
+            _ => "adopt",
+        }
+    }
+}
+
+/// Returns whether a stack passes the filters that need no history.
+fn passes(path: usize, is_tagged: bool, status: &str, request: &Request) -> bool {
+    let is_in = |all: &[usize]| all.iter().any(|&above| is_at_or_below(path, above));
+    request
+        .directory
+        .is_none_or(|above| is_at_or_below(path, above))
+        && (request.matching.is_empty() || is_in(&request.matching))
+        && !is_in(&request.exclude)
+        && request.tagged.is_none_or(|tagged| tagged == is_tagged)
+        && (request.statuses.is_empty() || request.statuses.contains(&status))
+        && request
+            .named
+            .as_ref()
+            .is_none_or(|named| named.contains(&path))
+}
+
+/// Returns what is to be done for entries.
+fn works(entries: &BTreeMap<usize, Expected>) -> BTreeMap<order::Node, order::Work> {
+    let work = |(&path, entry): (&usize, &Expected)| {
+        let node = match entry.removed {
+            Some(_) => order::Node::Gone(path),
+            None => order::Node::Tree(path),
+        };
+        let work = order::Work {
+            destroys: matches!(entry.action, "delete" | "replace"),
+            applies: matches!(entry.action, "create" | "update" | "replace"),
+        };
+        (node, work)
+    };
+    entries.iter().map(work).collect()
+}

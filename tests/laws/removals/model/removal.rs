@@ -1,0 +1,240 @@
+//! What becomes of stacks that are gone from the tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::order;
+use super::super::repository::Repository;
+use super::super::scene::{Content, Driver, PATHS, Record, Seen};
+use super::{Evidence, Expected, Model, Places, Standing, Why, why};
+
+/// A stack that goes, if nothing keeps it.
+#[derive(Debug, Clone)]
+pub(super) struct Removal {
+    by: Option<BTreeSet<usize>>,
+    seen: Option<usize>,
+    blocked: Option<Why>,
+    action: Option<&'static str>,
+    backend: Option<usize>,
+}
+
+impl Removal {
+    fn block(&mut self, why: Why) {
+        self.blocked.get_or_insert(why);
+    }
+
+    fn may_go(&self) -> bool {
+        self.blocked.is_none() && self.action != Some("forget")
+    }
+
+    /// Returns what is said of it.
+    pub(super) fn entry(&self, repository: &Repository) -> Expected {
+        let action = self.action.filter(|_| self.blocked.is_none());
+        let by = self
+            .by
+            .iter()
+            .flatten()
+            .map(|&it| repository.ids[it].clone());
+        let removed: BTreeSet<String> = by.collect();
+        let unproven = || BTreeSet::from(["unproven".to_owned()]);
+        Expected {
+            action: action.unwrap_or("no-op"),
+            blocked: self.blocked.clone(),
+            previous: None,
+            removed: Some(if removed.is_empty() {
+                unproven()
+            } else {
+                removed
+            }),
+        }
+    }
+
+    pub(super) fn needs_code(&self) -> bool {
+        self.blocked.is_none() && self.action.is_none()
+    }
+}
+
+impl Model<'_> {
+    /// What is known of a removal before anybody is asked.
+    pub(super) fn removal(&self, key: usize, evidence: &Evidence) -> Removal {
+        let entry = &self.scene.record[&key];
+        let (by, seen, mut blocked) = match evidence {
+            Evidence::Removed(by, seen) => (Some(by.clone()), Some(*seen), None),
+            Evidence::None(why) => (None, None, Some(why.clone())),
+        };
+        if let (Some(seen), None, Some((false, failed))) = (seen, entry.backend, entry.last) {
+            let applied = entry.applied.as_ref().map(|applied| applied.commit);
+            if failed != seen && applied != Some(Seen::At(failed)) {
+                blocked = Some(why(format!(
+                    "its last apply, of commit {}, failed",
+                    self.repository.short(failed)
+                )));
+            }
+        }
+        let is_only_forgotten = entry.is_read || entry.driver == Some(Driver::None);
+        let action = (is_only_forgotten && blocked.is_none()).then_some("forget");
+        Removal {
+            by,
+            seen,
+            blocked,
+            action,
+            backend: entry.backend,
+        }
+    }
+
+    /// Finds out what the code of the commit does.
+    pub(super) fn read_code(&self, key: usize, removal: &mut Removal) {
+        let entry = &self.scene.record[&key];
+        let snapshot = self.snapshot(removal.seen.expect("there is evidence"));
+        if snapshot.iter().any(|it| matches!(it, Content::Broken(_))) {
+            removal.block(why("the configuration of its commit is wrong: "));
+            return;
+        }
+        if entry
+            .applied
+            .as_ref()
+            .is_some_and(|applied| applied.has_other_rules)
+        {
+            removal.block(why(
+                "this version of orch cannot tell whether its commit has what was applied",
+            ));
+            return;
+        }
+        let block = snapshot[key].block().expect("there is evidence");
+        let answered = match block.driver {
+            Driver::Placed | Driver::Vacant => Some(block.place),
+            _ => None,
+        };
+        match block.driver {
+            Driver::Lasting => removal.block(why("its driver `lasting` has no `destroy`")),
+            Driver::None | Driver::Empty | Driver::Vacant => removal.action = Some("forget"),
+            Driver::Blind | Driver::Calm | Driver::Eager | Driver::Placed => {
+                removal.action = Some("delete");
+            }
+        }
+        if let (Some(recorded), Some(answered)) = (entry.backend, answered)
+            && recorded != answered
+        {
+            removal.block(why("another backend than recorded"));
+        }
+        removal.backend = entry.backend.or(answered);
+    }
+
+    /// Keeps stacks whose states others have, or may have.
+    pub(super) fn block_by_backends(
+        &self,
+        removals: &mut BTreeMap<usize, Removal>,
+        places: &Places,
+    ) {
+        let record = &self.scene.record;
+        for (&key, removal) in removals {
+            let Some(own) = removal.backend.filter(|_| removal.may_go()) else {
+                continue;
+            };
+            let of_tree = places
+                .iter()
+                .filter(|(_, place)| place.1.or(place.0) == Some(own));
+            let of_tree = of_tree.map(|(path, _)| {
+                format!("the same backend as {}, which is in the tree", PATHS[*path])
+            });
+            let of_record = self
+                .evidence
+                .keys()
+                .filter(|other| **other != key && record[other].backend == Some(own));
+            let of_record =
+                of_record.map(|other| format!("the same backend as {} on record", PATHS[*other]));
+            let unknown = self.tree().into_iter().filter(|&path| {
+                let block = self.block(path);
+                let is_recorded = self.standings[&path] == Standing::Applied
+                    && self
+                        .entry(path)
+                        .is_some_and(|entry| entry.backend.is_some());
+                let is_alike = match record[&key].driver {
+                    None => block.driver != Driver::None,
+                    Some(driver) => {
+                        driver == block.driver && matches!(driver, Driver::Placed | Driver::Vacant)
+                    }
+                };
+                !block.is_read && places[&path].1.is_none() && !is_recorded && is_alike
+            });
+            let unknown = unknown.map(|path| format!("{} may have the same backend", PATHS[path]));
+            let reasons: [Why; 3] = [of_tree.collect(), of_record.collect(), unknown.collect()];
+            if let Some(why) = reasons.into_iter().find(|why| !why.is_empty()) {
+                removal.block(why);
+            }
+        }
+    }
+
+    /// Keeps what something runs after that stays as it is: again and again, until nothing more is kept.
+    pub(super) fn keep_what_is_used(
+        &self,
+        removals: &mut BTreeMap<usize, Removal>,
+        order: &order::Case,
+        of_tree: &BTreeMap<usize, &'static str>,
+        record: &Record,
+        keys: &BTreeMap<usize, usize>,
+    ) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Part {
+            Goes,
+            Holds,
+            MovesAway,
+            Nothing,
+        }
+        let mut parts: BTreeMap<order::Node, Part> = BTreeMap::new();
+        for &node in order.nodes() {
+            let part = match node {
+                order::Node::Gone(key) => match removals.get(&key) {
+                    Some(removal) if removal.may_go() => Part::Goes,
+                    Some(removal) if removal.blocked.is_none() => Part::Nothing,
+                    _ if record[&key].is_read || record[&key].driver == Some(Driver::None) => {
+                        Part::Nothing
+                    }
+                    _ => Part::Holds,
+                },
+                order::Node::Tree(path) if self.block(path).is_read => Part::Nothing,
+                order::Node::Tree(path) => match of_tree.get(&path) {
+                    Some(&"delete") => Part::Goes,
+                    Some(&"no-op") if self.block(path).driver == Driver::None => Part::Nothing,
+                    Some(_) => Part::MovesAway,
+                    None => match keys.get(&path) {
+                        Some(key) if record[key].driver != Some(Driver::None) => Part::Holds,
+                        _ => Part::Nothing,
+                    },
+                },
+            };
+            parts.insert(node, part);
+        }
+        if !parts.values().any(|part| *part == Part::Goes) {
+            return;
+        }
+        // What runs after what, directly or through what does not exist.
+        let ways = order.ways_through(|node| parts[&node] == Part::Nothing);
+        let mut held: BTreeMap<order::Node, BTreeSet<order::Node>> = BTreeMap::new();
+        loop {
+            let mut more = held.clone();
+            for &(used, user) in &ways {
+                let holds = parts[&user] == Part::Holds || held.contains_key(&user);
+                if parts[&used] == Part::Goes && holds {
+                    more.entry(used).or_default().insert(user);
+                }
+            }
+            if more == held {
+                break;
+            }
+            held = more;
+        }
+        for (node, holders) in held {
+            let order::Node::Gone(key) = node else {
+                continue;
+            };
+            let texts = holders.iter().map(|holder| {
+                let (order::Node::Gone(path) | order::Node::Tree(path)) = holder;
+                format!("{} runs after it, and stays as it is", PATHS[*path])
+            });
+            removals
+                .get_mut(&key)
+                .expect("it is planned")
+                .block(texts.collect());
+        }
+    }
+}
