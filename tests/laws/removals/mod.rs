@@ -26,7 +26,8 @@ const N_NUMBERS: usize = 600;
 /// In how many scenes everything of [`COMES_ABOUT`] does.
 const ENOUGH: u32 = 2000;
 
-/// What has to come about, or the scenes say little: how stacks that are gone from the tree are told of.
+/// What has to come about, or the scenes say little: how stacks that are gone from the tree are told of, or how
+/// that begins.
 const COMES_ABOUT: [&str; 24] = [
     "delete",
     "forget",
@@ -45,7 +46,7 @@ const COMES_ABOUT: [&str; 24] = [
     "its last apply, of commit … failed",
     "no apply of it has succeeded, so nothing tells whose code made it",
     "no commit since … deletes it, at most a merge loses it",
-    "the configuration of its commit is wrong: syntax error",
+    "the configuration of its commit is wrong: ",
     "the same backend as … on record",
     "the same backend as … which is in the tree",
     "this version of orch cannot tell whether its commit has what was applied",
@@ -175,7 +176,7 @@ fn a_plan_removes_what_all_snapshots_prove_to_be_removed_and_nothing_else() {
     };
     for what in expected {
         assert!(
-            counts.contains_key(*what),
+            counts.keys().any(|it| it.starts_with(what)),
             "never: {what}, in {cases} scenes: {counts:#?}"
         );
     }
