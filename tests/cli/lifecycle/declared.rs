@@ -221,7 +221,7 @@ fn each_is_known_in_the_rules_of_instances() {
     let sandbox = Sandbox::new("");
     sandbox.write(
         "/net/stack.orch.hcl",
-        "stack {\n  for_each = [\"eu\", \"us\"]\n  lifecycle {\n    prevent_destroy = each.key == \"eu\"\n    replace_triggered_by = [\"/base[${each.key}]\"]\n  }\n}\n",
+        "stack {\n  for_each = [\"eu\", \"us\"]\n  lifecycle {\n    prevent_destroy = each.key == \"eu\"\n    replace_triggered_by = [\"/base[\\\"${each.key}\\\"]\"]\n  }\n}\n",
     );
     sandbox.write(
         "/base/stack.tm",
@@ -239,8 +239,8 @@ fn each_is_known_in_the_rules_of_instances() {
     assert_snapshot!(lines.join("\n"), @r#"
     /base["eu"] null null
     /base["us"] null null
-    /net["eu"] true "/base[eu]"
-    /net["us"] false "/base[us]"
+    /net["eu"] true "/base[\"eu\"]"
+    /net["us"] false "/base[\"us\"]"
     "#);
 }
 

@@ -1,8 +1,8 @@
 //! `replace_triggered_by`: what replaces a stack when others change.
 
 use crate::removals::{
-    APPROVED, acts, applied, change_entry, done, entry, fails, hook, operations, planned, unhook,
-    want,
+    APPROVED, acts, applied, change_entry, done, entry, fails, hook, operations, planned, remove,
+    unhook, want,
 };
 use crate::support::Repository;
 
@@ -72,12 +72,13 @@ fn a_replacement_replaces_along_a_chain() {
 
 #[test]
 fn what_is_created_or_destroyed_replaces_nothing() {
-    let repository = applied(&[("/app", &by("\"/x\", \"/y\"")), ("/x/old", ""), ("/y", "")]);
-    repository.write("/x/new/stack.orch.hcl", "stack {\n}\n");
-    repository.write("/x/new/want", "1");
-    repository.git("rm -q -r x/old");
-    repository.commit();
-    assert_eq!(planned(&repository, ""), ["/x/new create", "/x/old delete"]);
+    let repository = applied(&[("/app", &by("\"/x\"")), ("/x/a", ""), ("/x/b", "")]);
+    remove(&repository, "x/a");
+    assert_eq!(planned(&repository, ""), ["/x/a delete"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    repository.write("/x/c/stack.orch.hcl", "stack {\n}\n");
+    change(&repository, "/x/c", "1");
+    assert_eq!(planned(&repository, ""), ["/x/c create"]);
     done(&repository, &format!("apply {APPROVED}"));
     assert_eq!(planned(&repository, ""), [""; 0]);
 }
@@ -287,7 +288,7 @@ fn a_recorded_command_that_applies_other_inputs_is_an_update() {
     done(&repository, "run --record=apply --match net -- true");
     assert_eq!(planned(&repository, "--match app"), ["/app delete create"]);
     change_entry(&repository, "/net", |entry| {
-        _ = entry.as_object_mut().unwrap().remove("changed")
+        _ = entry.as_object_mut().unwrap().remove("changed");
     });
     assert_eq!(planned(&repository, "--match app"), [""; 0]);
 }

@@ -12,6 +12,7 @@ use orch::plan::protection::Destroyer;
 use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
 use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
+use orch::selection::reference::{Reference, ReferenceKind};
 use orch::selection::select::Query;
 use orch::state::document::Document;
 
@@ -285,8 +286,12 @@ impl Loaded {
         places: &BTreeMap<StackIndex, Place>,
         mut asked: AskedTools,
     ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+        let is_trigger = |it: &Reference| it.kind == ReferenceKind::ReplaceTriggeredBy;
+        if !self.references.list.iter().any(is_trigger) {
+            return Ok(Ok(asked));
+        }
         let needs = entries::needs(self, subjects, recorded, request.options);
-        let blocked = self.blocked_by_backends(subjects, places);
+        let blocked = self.find_blocked(subjects, places).stacks;
         let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         drop(needs);
         let document = recorded.map(|recorded| &recorded.document);

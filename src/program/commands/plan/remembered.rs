@@ -219,8 +219,7 @@ impl Loaded {
         subjects: &Subjects<'_>,
         places: &BTreeMap<StackIndex, Place>,
     ) -> BTreeMap<StackIndex, String> {
-        let planned = subjects.all.iter().map(|subject| subject.stack).collect();
-        let Blocked { stacks, warnings } = blocked(&self.project, places, &planned);
+        let Blocked { stacks, warnings } = self.find_blocked(subjects, places);
         for warning in warnings.iter().take(MAX_WARNINGS) {
             console::warning(&printable(warning));
         }
@@ -229,5 +228,15 @@ impl Loaded {
             console::warning(&format!("{more} more are blocked for such reasons"));
         }
         stacks
+    }
+
+    /// Returns the same without a word.
+    pub(super) fn find_blocked(
+        &self,
+        subjects: &Subjects<'_>,
+        places: &BTreeMap<StackIndex, Place>,
+    ) -> Blocked {
+        let planned = subjects.all.iter().map(|subject| subject.stack).collect();
+        blocked(&self.project, places, &planned)
     }
 }
