@@ -46,6 +46,7 @@ mod selector;
 mod state;
 mod text;
 mod tree;
+mod triggers;
 mod turns;
 mod upstream;
 mod why;
