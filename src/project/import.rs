@@ -331,7 +331,7 @@ impl ImportResolver<'_> {
         }
         let ParsedFile { body, .. } =
             discover::read_one(self.files, path, self.found, self.problems)?;
-        top_level::check(&body, &mut self.problems.diagnostics);
+        top_level::check(path, &body, &mut self.problems.diagnostics);
         self.known.insert(path.clone(), body.clone());
         Some(body)
     }

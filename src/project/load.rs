@@ -24,6 +24,9 @@ use crate::project::ids::check_ids;
 use crate::project::import::{Imported, Imports};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::problems::Problems;
+use crate::project::relocation::{
+    self, MOVED, MovedBlock, Moves, REMOVED, RemovedBlock, RemovedBlocks,
+};
 use crate::project::stack::{self, AttributeRead, Declared, StackIndex, Stacks, Watch};
 use crate::project::{globals, import, top_level};
 use crate::source::{Sources, Span, Spanned};
@@ -50,6 +53,10 @@ pub struct Project {
     pub settings: ProjectSettings,
     /// The `driver` blocks, by name.
     pub drivers: BTreeMap<String, DriverBlock>,
+    /// The `moved` blocks.
+    pub moves: Moves,
+    /// The `removed` blocks.
+    pub removed: RemovedBlocks,
     /// The files that a directory imports, and the patterns by which it does; only directories that
     /// import any.
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
@@ -199,16 +206,21 @@ impl Project {
             ..Project::default()
         };
         let mut stacks = Vec::new();
+        let (mut moved, mut removed) = (Vec::new(), Vec::new());
         for Evaluated {
             path,
             declared,
             scope,
             settings,
             drivers,
+            moved: moved_here,
+            removed: removed_here,
             diagnostics,
             unused,
         } in evaluated
         {
+            moved.extend(moved_here);
+            removed.extend(removed_here);
             for kind in unused {
                 *project.unused.entry(kind).or_default() += 1;
             }
@@ -253,6 +265,8 @@ impl Project {
         stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         check_ids(&stacks, &mut problems.diagnostics);
         project.stacks = Stacks::new(stacks);
+        project.moves = Moves::new(moved, &mut problems.diagnostics);
+        project.removed = RemovedBlocks::new(removed, &project.stacks, &mut problems.diagnostics);
         project.check_names(&mut problems.diagnostics);
         project.check_limits(&mut problems.diagnostics);
         let of_stacks = project.stacks.iter();
@@ -349,6 +363,8 @@ struct Evaluated {
     scope: DirectoryScope,
     settings: ProjectSettings,
     drivers: BTreeMap<String, DriverBlock>,
+    moved: Vec<MovedBlock>,
+    removed: Vec<RemovedBlock>,
     diagnostics: Vec<Diagnostic>,
     /// The keywords of blocks that only Terramate uses.
     unused: Vec<String>,
@@ -364,7 +380,7 @@ impl Evaluated {
         let Directory { path, files } = directory;
         let mut problems = Vec::new();
         for file in &files {
-            top_level::check(&file.body, &mut problems);
+            top_level::check(&file.path, &file.body, &mut problems);
         }
         let own_bodies: Vec<&Body> = files.iter().map(|file| &*file.body).collect();
         let imported_bodies: Vec<&Body> = imported.iter().map(|(_, body)| &**body).collect();
@@ -387,14 +403,23 @@ impl Evaluated {
             block.map(|block| stack::from_block(block, &path, project_files, &mut problems));
         let attempts = block.map(|block| stack::attempts(block, &mut problems));
         let attempts = attempts.unwrap_or_default().or(&config.attempts);
-        let is_driver = |block: &&Block| &*block.kind.text == DRIVER;
-        let drivers = local().chain(imported()).filter(is_driver);
+        let of_kind = |kind: &'static str| {
+            let blocks = local().chain(imported());
+            blocks.filter(move |block| &*block.kind.text == kind)
+        };
+        let drivers = of_kind(DRIVER);
         let drivers = if path.is_root() {
             driver::read(drivers, &mut problems)
         } else {
             problems.extend(drivers.map(driver::misplaced));
             BTreeMap::new()
         };
+        let moved = of_kind(MOVED);
+        let moved = moved.filter_map(|it| relocation::read_moved(it, &path, &mut problems));
+        let moved = moved.collect();
+        let removed = of_kind(REMOVED);
+        let removed = removed.filter_map(|it| relocation::read_removed(it, &path, &mut problems));
+        let removed = removed.collect();
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,
@@ -410,6 +435,8 @@ impl Evaluated {
             },
             settings: config.settings,
             drivers,
+            moved,
+            removed,
             diagnostics: problems,
             unused: unused.map(str::to_owned).collect(),
         }

@@ -21,6 +21,7 @@ pub mod outline;
 pub mod overrides;
 pub mod per_stack;
 mod problems;
+pub mod relocation;
 mod rules;
 pub mod stack;
 mod stacks_of_tree;

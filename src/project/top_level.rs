@@ -2,10 +2,12 @@
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body};
+use crate::path::ProjectPath;
 use crate::project::driver::DRIVER;
+use crate::project::relocation::{MOVED, REMOVED};
 
 /// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
-const TOP_LEVEL: [&str; 19] = [
+const TOP_LEVEL: [&str; 21] = [
     "assert",
     "bundle",
     "component",
@@ -17,8 +19,10 @@ const TOP_LEVEL: [&str; 19] = [
     "globals",
     "import",
     "input",
+    MOVED,
     "orch",
     "output",
+    REMOVED,
     "scaffold",
     "script",
     "sharing_backend",
@@ -28,7 +32,19 @@ const TOP_LEVEL: [&str; 19] = [
 ];
 
 /// Those that `orch` uses.
-const USED: [&str; 6] = [DRIVER, "globals", "import", "orch", "stack", "terramate"];
+const USED: [&str; 8] = [
+    DRIVER,
+    "globals",
+    "import",
+    MOVED,
+    "orch",
+    REMOVED,
+    "stack",
+    "terramate",
+];
+
+/// Those that Terramate does not know and would refuse.
+const OWN: [&str; 2] = [MOVED, REMOVED];
 
 /// Returns the parts of a file that Terramate uses and `orch` does not: the keyword of each such
 /// block, and `cloud` for that block of `terramate.config`.
@@ -51,7 +67,7 @@ pub(super) fn unused(body: &Body) -> impl Iterator<Item = &str> {
 }
 
 /// Checks that a file holds known blocks and nothing else.
-pub(super) fn check(body: &Body, problems: &mut Vec<Diagnostic>) {
+pub(super) fn check(file: &ProjectPath, body: &Body, problems: &mut Vec<Diagnostic>) {
     for attribute in &body.attributes {
         let name = &attribute.name.text;
         let diagnostic = Diagnostic::error(
@@ -70,6 +86,18 @@ pub(super) fn check(body: &Body, problems: &mut Vec<Diagnostic>) {
                 Diagnostic::error(Code::UnknownBlock, format!("unknown block `{kind}`"));
             let diagnostic = diagnostic.label(block.kind.span, "not a block of this language");
             problems.push(diagnostic.did_you_mean(kind, TOP_LEVEL));
+        } else if OWN.contains(&kind) && is_of_terramate(file) {
+            let message = format!("a `{kind}` block belongs in an `.orch.hcl` file");
+            let diagnostic = Diagnostic::error(Code::Misplaced, message)
+                .label(block.kind.span, "Terramate reads this file and refuses it")
+                .help("move the block into a file whose name ends in `.orch.hcl`");
+            problems.push(diagnostic);
         }
     }
+}
+
+/// Returns whether Terramate reads a file.
+fn is_of_terramate(file: &ProjectPath) -> bool {
+    let name = file.basename();
+    name.ends_with(".tm") || name.ends_with(".tm.hcl")
 }

@@ -24,7 +24,16 @@ use crate::language::syntax::{Block, Body, DeferredBlock, Expr, TemplatePart};
 use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
-const USED: [&str; 6] = ["driver", "globals", "import", "orch", "stack", "terramate"];
+const USED: [&str; 8] = [
+    "driver",
+    "globals",
+    "import",
+    "moved",
+    "orch",
+    "removed",
+    "stack",
+    "terramate",
+];
 
 /// Parses a configuration file.
 ///

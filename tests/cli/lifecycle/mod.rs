@@ -1,5 +1,6 @@
 //! Lifecycle rules, and blocks that give stacks up or move them.
 
+mod blocks; // what `moved` and `removed` blocks may say
 mod declared; // what `lifecycle` blocks may say, and where
 mod protected; // what is protected is not destroyed, whoever tries
 mod triggers; // what replaces a stack when others change

@@ -1,0 +1,171 @@
+//! Blocks that say what became of stacks which are no longer where they were: `moved` and `removed`.
+//!
+//! Both may stand in any `.orch.hcl` file and are about the whole project. This module knows neither what is
+//! on record nor what git proves.
+
+mod moved;
+mod removed;
+mod subtrees;
+
+pub(crate) use self::moved::read as read_moved;
+pub use self::moved::{MovedBlock, Moves};
+pub(crate) use self::removed::read as read_removed;
+pub use self::removed::{RemovedBlock, RemovedBlocks};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
+use crate::language::syntax::{Attribute, Block};
+use crate::language::value::Value;
+use crate::path::{KeyFilter, ProjectPath, StackPath};
+use crate::source::Spanned;
+
+/// The block that says where stacks are now.
+pub(crate) const MOVED: &str = "moved";
+
+/// The block that says that stacks are gone.
+pub(crate) const REMOVED: &str = "removed";
+
+/// Which of the two a block is, for messages.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    attributes: &'static [&'static str],
+    place: NoNamespaces,
+}
+
+impl Kind {
+    /// Reports labels and unknown attributes of a block.
+    fn check(self, block: &Block, problems: &mut Vec<Diagnostic>) {
+        let name = self.name;
+        for label in &block.labels {
+            let message = format!("a `{name}` block has no labels");
+            let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
+                .label(label.span, "unexpected label")
+                .help("remove the label; the attribute `from` names the stacks");
+            problems.push(diagnostic);
+        }
+        for attribute in &block.body.attributes {
+            let written = &*attribute.name.text;
+            if !self.attributes.contains(&written) {
+                let message = format!("unknown attribute `{written}` in `{name}`");
+                let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
+                    .label(attribute.name.span, format!("not an attribute of `{name}`"))
+                    .label(block.kind.span, "in this block");
+                problems.push(diagnostic.did_you_mean(written, self.attributes.iter().copied()));
+            }
+        }
+    }
+
+    /// Returns a required path of a block in a file of this directory. It may name an instance.
+    fn location(
+        self,
+        name: &'static str,
+        block: &Block,
+        directory: &ProjectPath,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<Spanned<StackPath>> {
+        let Some(attribute) = block.body.attribute(name) else {
+            let message = format!("a `{}` block needs `{name}`", self.name);
+            let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
+                .label(block.kind.span, "in this block")
+                .help(format!("write the path of the stacks: `{name} = \"/…\"`"));
+            problems.push(diagnostic);
+            return None;
+        };
+        let written = match value(attribute, self.place, problems)? {
+            Value::String(written) => written,
+            other => {
+                problems.push(wrong_type(attribute, "a path", &other));
+                return None;
+            }
+        };
+        located(attribute, &written, directory)
+            .map_err(|problem| problems.push(*problem))
+            .ok()
+    }
+}
+
+fn value(
+    attribute: &Attribute,
+    place: NoNamespaces,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Value> {
+    let found = evaluate(&attribute.value, &place);
+    found.map_err(|problem| problems.push(*problem)).ok()
+}
+
+fn wrong_type(attribute: &Attribute, expected: &str, found: &Value) -> Diagnostic {
+    let message = format!("`{}` must be {expected}", attribute.name.text);
+    let label = format!("this is {}", found.type_name());
+    Diagnostic::error(Code::WrongType, message).label(attribute.value.span, label)
+}
+
+/// Resolves a path that was written in a file of this directory.
+fn located(
+    attribute: &Attribute,
+    written: &str,
+    directory: &ProjectPath,
+) -> Result<Spanned<StackPath>, Box<Diagnostic>> {
+    const ALL_BELOW: &str =
+        "name the directory: it stands for all stacks at and below it, instances too";
+    let span = attribute.value.span;
+    let name = &attribute.name.text;
+    let wrong = |code: Code, message: String, label: &str| {
+        Box::new(Diagnostic::error(code, message).label(span, label))
+    };
+    if written.len() > ProjectPath::MAX_BYTES {
+        let message = format!(
+            "`{name}` is longer than any path: it has {} bytes",
+            written.len()
+        );
+        return Err(wrong(Code::Limit, message, "this is too long"));
+    }
+    if written.is_empty() {
+        let message = format!("`{name}` is empty");
+        let wrong = wrong(Code::InvalidValue, message, "this names no directory");
+        return Err(Box::new(wrong.help(
+            "`.` is the directory of this file, and `/` the project root",
+        )));
+    }
+    if written.contains('\0') {
+        let message = format!("`{name}` has a NUL character");
+        return Err(wrong(
+            Code::InvalidValue,
+            message,
+            "no path has such a character",
+        ));
+    }
+    if written.starts_with("tag:") {
+        let message = format!("`{name}` must be a path");
+        let wrong = wrong(Code::InvalidValue, message, "this is a tag");
+        return Err(Box::new(wrong.help(ALL_BELOW)));
+    }
+    let (path, key) = KeyFilter::split(written);
+    if key == Some(KeyFilter::Any) || path.contains(['*', '?']) {
+        let message = format!("`{name}` must be a path");
+        let wrong = wrong(Code::InvalidValue, message, "this is a pattern");
+        return Err(Box::new(wrong.help(ALL_BELOW)));
+    }
+    let Ok(resolved) = directory.resolve(path) else {
+        let message = format!("`{written}` leads out of the project");
+        let wrong = wrong(
+            Code::OutsideProject,
+            message,
+            "climbs above the project root",
+        );
+        return Err(Box::new(wrong.help("a leading `/` is the project root")));
+    };
+    let value = match key {
+        Some(KeyFilter::One(key)) => StackPath::instance(resolved, key),
+        _ => resolved.into(),
+    };
+    Ok(Spanned { value, span })
+}
+
+/// Returns whether a location names a stack: it is that stack, or a directory at or above it.
+fn covers(location: &StackPath, stack: &StackPath) -> bool {
+    match location.key() {
+        Some(_) => location == stack,
+        None => stack.directory().is_at_or_below(location.directory()),
+    }
+}

@@ -1,0 +1,198 @@
+//! `removed` blocks: which stacks were given up on purpose, and what becomes of what they have made.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::{Kind, REMOVED, covers, value, wrong_type};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::NoNamespaces;
+use crate::language::syntax::{Attribute, Block};
+use crate::language::value::Value;
+use crate::path::{ProjectPath, StackPath};
+use crate::project::stack::Stacks;
+use crate::source::{Span, Spanned};
+
+/// The block in it.
+const LIFECYCLE: &str = "lifecycle";
+
+const KIND: Kind = Kind {
+    name: REMOVED,
+    attributes: &["from"],
+    place: NoNamespaces("a `removed` block"),
+};
+
+/// The attributes of its `lifecycle`.
+const RULES: [&str; 2] = ["destroy", "prevent_destroy"];
+
+/// A `removed` block: all that is recorded at and below a path is given up.
+#[derive(Debug, Clone)]
+pub struct RemovedBlock {
+    /// What is removed: a directory stands for all at and below it, an instance for itself.
+    pub from: Spanned<StackPath>,
+    /// The place of the block.
+    pub span: Span,
+    /// Whether what the stacks have made is destroyed; else it stays and is only forgotten.
+    pub destroy: bool,
+    /// `prevent_destroy`, which replaces what is on record.
+    pub prevent_destroy: Option<Spanned<bool>>,
+}
+
+impl RemovedBlock {
+    /// Returns whether another block says the same, wherever it stands.
+    pub fn says_the_same(&self, other: &RemovedBlock) -> bool {
+        let rule = |block: &RemovedBlock| block.prevent_destroy.as_ref().map(|rule| rule.value);
+        self.from.value == other.from.value
+            && self.destroy == other.destroy
+            && rule(self) == rule(other)
+    }
+}
+
+/// The `removed` blocks of a project.
+#[derive(Debug, Default)]
+pub struct RemovedBlocks {
+    /// By the text of `from`.
+    by_from: BTreeMap<String, RemovedBlock>,
+}
+
+impl RemovedBlocks {
+    /// Takes the blocks of all directories, in any order. Those that contradict each other or the stacks of
+    /// the project are reported.
+    pub(crate) fn new(
+        mut blocks: Vec<RemovedBlock>,
+        stacks: &Stacks,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Self {
+        blocks.sort_by_key(|block| (block.span.file, block.span.start));
+        let mut by_from: BTreeMap<String, RemovedBlock> = BTreeMap::new();
+        for block in blocks {
+            match by_from.entry(block.from.value.to_string()) {
+                Entry::Vacant(vacant) => _ = vacant.insert(block),
+                // Several directories import the file.
+                Entry::Occupied(first) if first.get().from.span == block.from.span => {}
+                Entry::Occupied(first) => {
+                    let message = format!("`{}` is removed twice", block.from.value);
+                    let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
+                        .label(block.from.span, "again here")
+                        .label(first.get().from.span, "first here");
+                    problems.push(diagnostic.help("remove one of the blocks"));
+                }
+            }
+        }
+        for block in by_from.values() {
+            problems.extend(block.contradicted(stacks));
+        }
+        RemovedBlocks { by_from }
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_from.is_empty()
+    }
+
+    /// Returns the block that is about a stack: that with the nearest `from`.
+    pub fn of(&self, stack: &StackPath) -> Option<&RemovedBlock> {
+        let directory = stack.directory();
+        let own = [stack.as_str(), directory.as_str()].into_iter();
+        own.chain(directory.ancestors())
+            .find_map(|place| self.by_from.get(place))
+    }
+}
+
+impl RemovedBlock {
+    /// Reports the stacks of the project that the block says are gone.
+    fn contradicted(&self, stacks: &Stacks) -> Option<Diagnostic> {
+        let from = &self.from.value;
+        let mut here = stacks
+            .at_or_below(from.directory())
+            .filter(|stack| covers(from, &stacks[*stack].path));
+        let first = &stacks[here.next()?];
+        let message = format!("`{}` is removed and in the tree", first.path);
+        let diagnostic = Diagnostic::error(Code::Conflict, message)
+            .label(self.from.span, "all at and below this is removed")
+            .label(first.span, "this stack is there");
+        let diagnostic = match here.count() {
+            0 => diagnostic,
+            more => diagnostic.note(format!("{more} more stacks of the tree lie there")),
+        };
+        Some(diagnostic.help("remove the `removed` block, or delete the stack and commit that"))
+    }
+}
+
+/// Reads a `removed` block in a file of this directory.
+pub(crate) fn read(
+    block: &Block,
+    directory: &ProjectPath,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<RemovedBlock> {
+    KIND.check(block, problems);
+    let from = KIND.location("from", block, directory, problems);
+    let mut destroy = true;
+    let mut prevent_destroy = None;
+    let mut first: Option<&Block> = None;
+    for inner in &block.body.blocks {
+        if &*inner.kind.text != LIFECYCLE {
+            let message = format!("unknown block `{}` in `{REMOVED}`", inner.kind.text);
+            let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
+                .label(inner.kind.span, "only `lifecycle` may stand here");
+            problems.push(diagnostic.did_you_mean(&inner.kind.text, [LIFECYCLE]));
+            continue;
+        }
+        if let Some(first) = first.replace(inner) {
+            let message = format!("a `{REMOVED}` block has one `{LIFECYCLE}` block");
+            let diagnostic = Diagnostic::error(Code::DuplicateBlock, message)
+                .label(inner.kind.span, "second block")
+                .label(first.kind.span, "first block");
+            problems.push(diagnostic.help("merge the two blocks"));
+        }
+        for label in &inner.labels {
+            let message = format!("a `{LIFECYCLE}` block has no labels");
+            let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
+                .label(label.span, "unexpected label");
+            problems.push(diagnostic.help("remove the label"));
+        }
+        for nested in &inner.body.blocks {
+            let message = format!("unknown block `{}` in `{LIFECYCLE}`", nested.kind.text);
+            let diagnostic = Diagnostic::error(Code::UnknownBlock, message).label(
+                nested.kind.span,
+                "a stack that is removed has no conditions",
+            );
+            problems.push(diagnostic);
+        }
+        for attribute in &inner.body.attributes {
+            match &*attribute.name.text {
+                "destroy" => {
+                    destroy = rule(attribute, problems).is_none_or(|rule| rule.value);
+                }
+                "prevent_destroy" => prevent_destroy = rule(attribute, problems),
+                name => {
+                    let message = format!(
+                        "unknown attribute `{name}` in the `{LIFECYCLE}` of a `{REMOVED}` block"
+                    );
+                    let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
+                        .label(attribute.name.span, "has no meaning for what is removed")
+                        .label(block.kind.span, "in this block");
+                    problems.push(diagnostic.did_you_mean(name, RULES));
+                }
+            }
+        }
+    }
+    Some(RemovedBlock {
+        from: from?,
+        span: block.kind.span,
+        destroy,
+        prevent_destroy,
+    })
+}
+
+fn rule(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<bool>> {
+    match value(attribute, KIND.place, problems)? {
+        Value::Bool(value) => Some(Spanned {
+            value,
+            span: attribute.value.span,
+        }),
+        other => {
+            problems.push(wrong_type(attribute, "`true` or `false`", &other));
+            None
+        }
+    }
+}
