@@ -29,7 +29,8 @@ mod uncounted;
 
 pub use applied::{
     Deletion, Difference, Gone, MissingStack, NoEvidence, Pairs, Pending, Range, RangeCommit,
-    Removal, RemovedBy, Standing, Standings, Status, deletions, had_stack_on_record, standings,
+    Removal, RemovedBy, RemovingBlock, Standing, Standings, Status, deletions, had_stack_on_record,
+    standings,
 };
 pub use cause::{
     ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,

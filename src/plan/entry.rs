@@ -153,8 +153,30 @@ pub enum Removed {
     Commit(String),
     /// Its key is not in `for_each` any more.
     Key,
+    /// A `removed` block says so.
+    Block {
+        /// The file of the block, relative to the project root.
+        file: String,
+        /// The line in it, from 1.
+        line: usize,
+        /// Whether what the stack has made is destroyed; else it stays.
+        destroys: bool,
+    },
     /// It is not known: it is on record, and not in the tree.
     Unproven,
+}
+
+impl Removed {
+    /// Returns whether what the stack has made stays as it is.
+    pub fn leaves(&self) -> bool {
+        matches!(
+            self,
+            Removed::Block {
+                destroys: false,
+                ..
+            }
+        )
+    }
 }
 
 /// What is to be done with a stack.

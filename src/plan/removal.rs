@@ -28,6 +28,19 @@ impl RemovedStack<'_> {
     /// Returns why something is done with it.
     fn reason(&self) -> Reason {
         let text = match self.removed {
+            Removed::Block {
+                file,
+                line,
+                destroys,
+            } => {
+                let stays = if *destroys {
+                    ""
+                } else {
+                    ", and what it has made stays"
+                };
+                let text = format!("removed by {file}:{line}{stays}");
+                return Reason::new(ReasonSource::Config, text).said_in(Some(file), Some(*line));
+            }
             Removed::Commit(commit) => {
                 let commit = CommitId::new(commit);
                 let commit = commit.as_ref().map_or("", CommitId::short);
@@ -74,7 +87,8 @@ impl RemovedStack<'_> {
 
     /// Returns what is done without asking anybody, if it is only forgotten.
     pub fn forgotten(&self) -> Option<(Action, Reason)> {
-        is_only_forgotten(self.entry).then(|| (Action::Forget, self.reason()))
+        let is_forgotten = is_only_forgotten(self.entry) || self.removed.leaves();
+        is_forgotten.then(|| (Action::Forget, self.reason()))
     }
 
     /// Returns what is done according to the answer of the driver.

@@ -46,6 +46,9 @@ const USED: [&str; 8] = [
 /// Those that Terramate does not know and would refuse.
 const OWN: [&str; 2] = [MOVED, REMOVED];
 
+/// How the names of files end that Terramate reads.
+const TERRAMATE_ENDINGS: [&str; 2] = [".tm", ".tm.hcl"];
+
 /// Returns the parts of a file that Terramate uses and `orch` does not: the keyword of each such
 /// block, and `cloud` for that block of `terramate.config`.
 pub(super) fn unused(body: &Body) -> impl Iterator<Item = &str> {
@@ -99,5 +102,7 @@ pub(super) fn check(file: &ProjectPath, body: &Body, problems: &mut Vec<Diagnost
 /// Returns whether Terramate reads a file.
 fn is_of_terramate(file: &ProjectPath) -> bool {
     let name = file.basename();
-    name.ends_with(".tm") || name.ends_with(".tm.hcl")
+    TERRAMATE_ENDINGS
+        .iter()
+        .any(|ending| name.ends_with(ending))
 }

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::document::{FORMAT, ProblemsJson};
 use super::state::{columns, entry_lines};
-use crate::change::{MissingStack, RemovedBy};
+use crate::change::{MissingStack, Removal, RemovedBy};
+use crate::git::CommitId;
 use crate::plan::entry::Action;
 use crate::printable::printable;
 use crate::project::{Problems, Project};
@@ -30,13 +31,21 @@ pub(super) struct MissingJson<'a> {
 
 #[derive(Serialize)]
 struct EvidenceJson<'a> {
-    /// The commit whose code made it.
-    seen: &'a str,
-    /// What removed it: `commit`, or `key` of `for_each`.
+    /// The commit whose code made it; `null` if that is unknown, and nothing is to be destroyed.
+    seen: Option<&'a str>,
+    /// What removed it: `commit`, `key` of `for_each`, or a `removed` `block`.
     removed_by: &'static str,
     /// That commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<&'a str>,
+    /// The file of that block, and the line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// Whether that block says that what the stack has made is destroyed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destroy: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -54,22 +63,30 @@ impl<'a> MissingJson<'a> {
             id: stack.id.as_deref(),
             name: &stack.name,
             tags: &stack.tags,
-            evidence: stack.evidence.as_ref().ok().map(|removal| EvidenceJson {
-                seen: removal.seen.as_str(),
-                removed_by: match removal.by {
-                    RemovedBy::Commit(_) => "commit",
-                    RemovedBy::Key => "key",
-                },
-                commit: match &removal.by {
-                    RemovedBy::Commit(commit) => Some(commit.as_str()),
-                    RemovedBy::Key => None,
-                },
-            }),
+            evidence: stack.evidence.as_ref().ok().map(EvidenceJson::new),
             why: stack.evidence.as_ref().err().map(|why| WhyJson {
                 kind: why.word(),
                 detail: why.to_string(),
                 way_out: why.way_out(),
             }),
+        }
+    }
+}
+
+impl<'a> EvidenceJson<'a> {
+    fn new(removal: &'a Removal) -> Self {
+        let (removed_by, commit, block) = match &removal.by {
+            RemovedBy::Commit(commit) => ("commit", Some(commit.as_str()), None),
+            RemovedBy::Key => ("key", None, None),
+            RemovedBy::Block(block) => ("block", None, Some(block)),
+        };
+        EvidenceJson {
+            seen: removal.seen.as_ref().map(CommitId::as_str),
+            removed_by,
+            commit,
+            file: block.map(|block| block.file.as_str()),
+            line: block.map(|block| block.line),
+            destroy: block.map(|block| block.destroys),
         }
     }
 }
@@ -80,6 +97,7 @@ pub fn missing_text(stack: &MissingStack) -> String {
         Ok(removal) => match &removal.by {
             RemovedBy::Commit(commit) => format!("removed in {}", commit.short()),
             RemovedBy::Key => "removed from `for_each`".to_owned(),
+            RemovedBy::Block(block) => format!("removed by {block}"),
         },
         Err(why) => format!("absent: {why}"),
     }
@@ -138,7 +156,10 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
         }
         let mut lines = entry_lines(story.path, story.entry);
         let mut line = |label: &str, text: &str| {
-            lines.push([label.to_owned(), printable(text).into_owned()]);
+            for (number, text) in text.lines().enumerate() {
+                let label = if number == 0 { label } else { "" };
+                lines.push([label.to_owned(), printable(text).into_owned()]);
+            }
         };
         line("status", &missing_text(story.stack));
         if let Err(why) = &story.stack.evidence {

@@ -167,7 +167,7 @@ impl<'p> AtHead<'p> {
         }
         Ok(if stacks.paths.contains(path) {
             Ok(Removal {
-                seen: seen.clone(),
+                seen: Some(seen.clone()),
                 by: RemovedBy::Key,
             })
         } else if stacks.unknown.contains(directory) {

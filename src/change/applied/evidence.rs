@@ -4,13 +4,16 @@ use std::fmt;
 
 use crate::change::base::{RemoteBranch, fetch_command};
 use crate::git::CommitId;
-use crate::path::ProjectPath;
+use crate::language::value::{Value, to_hcl};
+use crate::path::{ProjectPath, StackPath};
+use crate::printable::printable;
 
 /// A stack that was removed on purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
-    /// The newest commit that is known to have what was applied: its code destroys the stack.
-    pub seen: CommitId,
+    /// The newest commit that is known to have what was applied: its code destroys the stack. None only where
+    /// nothing is to be destroyed.
+    pub seen: Option<CommitId>,
     /// What removed the stack.
     pub by: RemovedBy,
 }
@@ -22,6 +25,36 @@ pub enum RemovedBy {
     Commit(CommitId),
     /// Its directory is still there, but `for_each` no longer has its key at HEAD.
     Key,
+    /// This `removed` block of HEAD, which may stand for a commit.
+    Block(RemovingBlock),
+}
+
+/// A `removed` block that removed a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovingBlock {
+    /// The file, relative to the project root.
+    pub file: String,
+    /// The line in it, from 1.
+    pub line: usize,
+    /// Whether what the stack has made is destroyed.
+    pub destroys: bool,
+}
+
+/// As `file:line`.
+impl fmt::Display for RemovingBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+impl RemovedBy {
+    /// Returns the block that says that what the stack has made stays, if one does.
+    pub fn leaving(&self) -> Option<&RemovingBlock> {
+        match self {
+            RemovedBy::Block(block) if !block.destroys => Some(block),
+            _ => None,
+        }
+    }
 }
 
 /// Why nothing proves that a stack was removed.
@@ -81,7 +114,16 @@ pub enum NoEvidence {
     /// Its directory has a stack without `for_each` now.
     NoLongerForEach(ProjectPath),
     /// A file of it lies in this directory now, whose stack is not on record.
-    LooksMoved(ProjectPath),
+    LooksMoved {
+        /// The stack.
+        from: StackPath,
+        /// The directory.
+        to: ProjectPath,
+    },
+    /// A `moved` block, whose place this is, says that it is this stack now, which is not here either.
+    MovedAway(StackPath, String),
+    /// HEAD does not have the `removed` block at this place, or has a stack that the block says is gone.
+    BlockNotCommitted(String),
 }
 
 /// In short, as after `blocked: `.
@@ -163,13 +205,22 @@ impl fmt::Display for NoEvidence {
                 f,
                 "its code is still there: the stack `{directory}` no longer has `for_each`"
             ),
-            NoEvidence::LooksMoved(directory) => write!(f, "it looks moved to `{directory}`"),
+            NoEvidence::LooksMoved { to, .. } => write!(f, "it looks moved to `{to}`"),
+            NoEvidence::MovedAway(to, place) => {
+                write!(
+                    f,
+                    "{place} says that it was moved to `{to}`, where no stack is"
+                )
+            }
+            NoEvidence::BlockNotCommitted(place) => {
+                write!(f, "the `removed` block at {place} is not committed")
+            }
         }
     }
 }
 
 impl NoEvidence {
-    /// Returns what the user can do about it.
+    /// Returns what the user can do about it, perhaps in several lines. Nothing in it can deceive a terminal.
     pub fn way_out(&self) -> String {
         match self {
             NoEvidence::NotAPath => {
@@ -183,12 +234,13 @@ impl NoEvidence {
                     .to_owned()
             }
             NoEvidence::NoLongerForEach(_) => {
-                "bring `for_each` back with the other keys, or move the record with `orch state move`"
+                "bring `for_each` back with the other keys, or say in a `moved` block what became of the instance"
                     .to_owned()
             }
             NoEvidence::SparseCheckout(file) => {
                 let directory = file.parent().unwrap_or_else(ProjectPath::root);
-                format!("check it out with `git sparse-checkout add {}`", shell_words::quote(directory.relative()))
+                let directory = printable(directory.relative());
+                format!("check it out with `git sparse-checkout add {}`", shell_words::quote(&directory))
             }
             NoEvidence::Broken(..) => {
                 "correct the file and commit it".to_owned()
@@ -220,9 +272,19 @@ impl NoEvidence {
             NoEvidence::UnknownKeys(_) => {
                 "bring the key back with a `for_each` that has the same value everywhere, and run `orch destroy` on the instance".to_owned()
             }
-            NoEvidence::LooksMoved(directory) => format!(
-                "if it was moved, run `orch state move` to `{directory}`; if not, apply the stack there first"
+            NoEvidence::LooksMoved { from, to } => {
+                let (from, to) = (quoted(from.as_str()), quoted(to.as_str()));
+                format!(
+                    "if it was moved, add this to an `.orch.hcl` file:\nmoved {{\n  from = {from}\n  to   = {to}\n}}\nif it was removed, and the other stack is new:\nremoved {{\n  from = {from}\n}}"
+                )
+            }
+            NoEvidence::MovedAway(to, _) => format!(
+                "bring that stack back; if it was removed, add this to an `.orch.hcl` file:\nremoved {{\n  from = {}\n}}",
+                quoted(to.as_str())
             ),
+            NoEvidence::BlockNotCommitted(_) => {
+                "commit the block, together with the deletion".to_owned()
+            }
         }
     }
 
@@ -262,7 +324,14 @@ impl NoEvidence {
             NoEvidence::NeverDeleted(_) => "never-deleted",
             NoEvidence::UnknownKeys(_) => "unknown-keys",
             NoEvidence::NoLongerForEach(_) => "no-longer-for-each",
-            NoEvidence::LooksMoved(_) => "looks-moved",
+            NoEvidence::LooksMoved { .. } => "looks-moved",
+            NoEvidence::MovedAway(..) => "moved-away",
+            NoEvidence::BlockNotCommitted(_) => "block-not-committed",
         }
     }
+}
+
+/// Returns a path as HCL has it.
+fn quoted(path: &str) -> String {
+    to_hcl(&Value::String(path.into()))
 }

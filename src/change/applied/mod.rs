@@ -8,6 +8,7 @@ mod at_head;
 mod compare;
 mod deletions;
 mod evidence;
+mod given_up;
 mod pairs;
 mod past;
 mod range;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::compare::standings;
 pub use self::deletions::{Deletion, Gone, Range, RangeCommit, deletions};
-pub use self::evidence::{NoEvidence, Removal, RemovedBy};
+pub use self::evidence::{NoEvidence, Removal, RemovedBy, RemovingBlock};
 pub use self::pairs::Pairs;
 pub use self::past::had_stack_on_record;
 use super::cause::ChangeCause;
@@ -52,6 +53,13 @@ pub struct MissingStack {
     pub tags: Vec<String>,
     /// What git proves.
     pub evidence: Result<Removal, NoEvidence>,
+}
+
+impl MissingStack {
+    /// Returns the `removed` block that says that what the stack has made stays, if one does.
+    pub fn leaving(&self) -> Option<&RemovingBlock> {
+        self.evidence.as_ref().ok()?.by.leaving()
+    }
 }
 
 impl Standings {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::at_head::{AtHead, broken_file};
 use super::deletions::{Deletion, Gone, deletions};
 use super::evidence::{NoEvidence, Removal, RemovedBy};
+use super::given_up::GivenUp;
 use super::range::Since;
 use crate::change::base::{self, BaseQuery, BaseUnknown, RemoteBranch};
 use crate::change::error::ChangeError;
@@ -41,10 +42,20 @@ pub(super) fn evidence<'e>(
         Some((*key, *entry, path))
     });
     let stacks: Vec<(&str, &Entry, StackPath)> = stacks.collect();
-    let directories: BTreeSet<&ProjectPath> =
-        stacks.iter().map(|(.., path)| path.directory()).collect();
+    let given_up = GivenUp::read(present, &head, stacks.iter().map(|(.., path)| path))?;
+    let directories = stacks.iter().flat_map(|(.., path)| given_up.places(path));
+    let directories: BTreeSet<&ProjectPath> = directories.map(StackPath::directory).collect();
     let directories: Vec<ProjectPath> = directories.into_iter().cloned().collect();
-    let seens = Seens::new(present, &head, stacks.iter().map(|(_, entry, _)| *entry))?;
+    // What is not destroyed needs no code. Still, the past decides nothing about what came later.
+    let known = stacks.iter().filter_map(|(_, entry, path)| {
+        let leaves = given_up.leaves(path);
+        if leaves {
+            last_commit(entry)
+        } else {
+            seen(entry)
+        }
+    });
+    let seens = Seens::new(present, &head, known)?;
     let since = Since::read(repository, &head, &seens.in_head, &directories)?;
     let place = |path: &StackPath| {
         let found = directories.binary_search(path.directory());
@@ -58,21 +69,56 @@ pub(super) fn evidence<'e>(
     // What needs no history, by the place of the stack.
     let mut decided: Vec<Option<Result<Removal, NoEvidence>>> = Vec::new();
     for (_, entry, path) in &stacks {
-        let holds = since.head[place(path)];
-        let by_key = match at_head.check(path, holds) {
+        let block = match given_up.block(path) {
+            Ok(block) => block,
+            Err(why) => {
+                decided.push(Some(Err(why)));
+                continue;
+            }
+        };
+        let leaves = given_up.leaves(path);
+        let mut checks = given_up
+            .places(path)
+            .map(|path| match since.head[place(path)] {
+                // The files may be somebody else's now.
+                Holds::Nothing if leaves => Ok(false),
+                holds => at_head.check(path, holds),
+            });
+        let by_key = match checks.try_fold(false, |any, by_key| Ok(by_key? || any)) {
             Ok(by_key) => by_key,
             Err(why) => {
                 decided.push(Some(Err(why)));
                 continue;
             }
         };
+        if leaves && let Some(by) = block {
+            let known = last_commit(entry).map(|commit| seens.in_head(commit));
+            let evidence = known.transpose().map(|known| Removal {
+                // It may be older than what is known of it.
+                seen: seen(entry).filter(|seen| known == Some(seen)),
+                by,
+            });
+            decided.push(Some(evidence));
+            continue;
+        }
         decided.push(match seens.of(entry) {
             Err(why) => Some(Err(why)),
             Ok(seen) if since.seen[seen][place(path)] != Holds::Wanted => {
                 Some(Err(NoEvidence::NotInSeen(seen.clone())))
             }
-            Ok(seen) if by_key => Some(at_head.key_at(path, seen)?),
-            Ok(_) => None,
+            Ok(seen) if by_key => {
+                let evidence = at_head.key_at(path, seen)?;
+                Some(evidence.map(|removal| match block {
+                    Some(by) => Removal { by, ..removal },
+                    None => removal,
+                }))
+            }
+            Ok(seen) => block.map(|by| {
+                Ok(Removal {
+                    seen: Some(seen.clone()),
+                    by,
+                })
+            }),
         });
     }
     let undecided = || (0..stacks.len()).filter(|&at| decided[at].is_none());
@@ -91,7 +137,7 @@ pub(super) fn evidence<'e>(
         let (_, entry, _) = &stacks[at];
         let evidence = seens.of(entry).and_then(|seen| match deletion {
             Deletion::By(commit) => Ok(Removal {
-                seen: seen.clone(),
+                seen: Some(seen.clone()),
                 by: RemovedBy::Commit(id(commit)),
             }),
             Deletion::Undone(deleted, again) => Err(NoEvidence::CameBack(id(deleted), id(again))),
@@ -138,7 +184,7 @@ fn block_moved(
     let mut by_seen: BTreeMap<CommitId, BTreeMap<ProjectPath, Vec<&str>>> = BTreeMap::new();
     for (key, found) in evidence.iter() {
         if let Ok(Removal {
-            seen,
+            seen: Some(seen),
             by: RemovedBy::Commit(_),
         }) = found
         {
@@ -156,7 +202,11 @@ fn block_moved(
                 continue;
             };
             for key in &gone[&from] {
-                evidence.insert(key, Err(NoEvidence::LooksMoved(to.clone())));
+                let why = NoEvidence::LooksMoved {
+                    from: paths[key].clone(),
+                    to: to.clone(),
+                };
+                evidence.insert(key, Err(why));
             }
         }
     }
@@ -180,13 +230,13 @@ struct Seens {
 }
 
 impl Seens {
-    fn new<'e>(
+    fn new(
         present: Present<'_>,
         head: &CommitId,
-        entries: impl Iterator<Item = &'e Entry>,
+        known: impl Iterator<Item = CommitId>,
     ) -> Result<Self, GitError> {
         let repository = present.repository;
-        let all: BTreeSet<CommitId> = entries.filter_map(seen).collect();
+        let all: BTreeSet<CommitId> = known.collect();
         let (mut here, mut missing) = (Vec::new(), Vec::new());
         for seen in all {
             if repository.commit(seen.as_str())?.as_ref() == Some(&seen) {
@@ -258,12 +308,25 @@ impl Seens {
                 NoEvidence::NeverPublished
             });
         };
-        match (self.in_head.get(&seen), self.others.get(&seen)) {
-            (Some(seen), _) => Ok(seen),
+        self.in_head(seen)
+    }
+
+    /// Returns a commit, if HEAD has it.
+    fn in_head(&self, commit: CommitId) -> Result<&CommitId, NoEvidence> {
+        match (self.in_head.get(&commit), self.others.get(&commit)) {
+            (Some(commit), _) => Ok(commit),
             (None, Some(why)) => Err(why.clone()),
-            (None, None) => Err(NoEvidence::OtherHistory(seen)),
+            (None, None) => Err(NoEvidence::OtherHistory(commit)),
         }
     }
+}
+
+/// Returns the newest commit that is known of a stack: what was applied, else what was tried.
+fn last_commit(entry: &Entry) -> Option<CommitId> {
+    let applied = entry.applied.as_ref();
+    let applied = applied.and_then(|applied| applied.commit.as_deref());
+    let tried = || entry.last.as_ref().and_then(|last| last.commit.as_deref());
+    seen(entry).or_else(|| CommitId::new(applied.or_else(tried)?))
 }
 
 /// Returns the newest commit that is known to have what was applied.

@@ -100,6 +100,7 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     let fits = match (&entry.removed, action) {
         (None, _) => action != Action::Forget,
         (Some(Removed::Unproven), _) => entry.blocked.is_some(),
+        (Some(removed), Action::Delete) if removed.leaves() => false,
         (Some(_), Action::Delete | Action::Forget) => true,
         (Some(_), _) => entry.blocked.is_some(),
     };

@@ -37,7 +37,14 @@ impl Grounds<'_> {
             // It is on record as a stack of the tree.
             None => Some(Stale::Back(path)),
             Some(Err(none)) => Some(Stale::NotRemoved(path, none.to_string())),
-            Some(Ok(_)) => None,
+            Some(Ok(removal)) => {
+                let leaves = removal.by.leaving().is_some();
+                let entries = &saved.plan.entries;
+                let planned = entries.binary_search_by(|entry| entry.stack.cmp(&path));
+                let planned = planned.ok().and_then(|at| entries[at].removed.as_ref());
+                let is_as_planned = planned.is_some_and(|planned| planned.leaves() == leaves);
+                (!is_as_planned).then(|| Stale::Inputs(path, "its `removed` block".to_owned()))
+            }
         }
     }
 }

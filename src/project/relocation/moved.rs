@@ -37,7 +37,7 @@ pub struct MovedBlock {
 
 impl MovedBlock {
     /// Returns whether it is about one stack, and not about what is below its directory.
-    pub(super) fn is_single(&self) -> bool {
+    fn is_single(&self) -> bool {
         self.from.value.key().is_some() || self.to.value.key().is_some()
     }
 
@@ -144,7 +144,12 @@ impl Moves {
     ) -> BTreeMap<&'a StackPath, StackPath> {
         let mut subtrees = Subtrees::new(recorded);
         for block in &self.blocks {
-            subtrees.carry_out(block);
+            let (from, to) = (&block.from.value, &block.to.value);
+            if block.is_single() {
+                subtrees.move_one(from, to);
+            } else {
+                subtrees.move_all(from.directory(), to.directory());
+            }
         }
         subtrees.moved()
     }

@@ -9,7 +9,7 @@ use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
-use crate::project::stack::Stacks;
+use crate::project::stack::{Stack, Stacks};
 use crate::source::{Span, Spanned};
 
 /// The block in it.
@@ -99,13 +99,18 @@ impl RemovedBlocks {
 }
 
 impl RemovedBlock {
+    /// Returns those of some stacks that the block says are gone.
+    pub fn in_tree<'s>(&'s self, stacks: &'s Stacks) -> impl Iterator<Item = &'s Stack> {
+        let from = &self.from.value;
+        let below = stacks.at_or_below(from.directory());
+        let below = below.map(|stack| &stacks[stack]);
+        below.filter(move |stack| covers(from, &stack.path))
+    }
+
     /// Reports the stacks of the project that the block says are gone.
     fn contradicted(&self, stacks: &Stacks) -> Option<Diagnostic> {
-        let from = &self.from.value;
-        let mut here = stacks
-            .at_or_below(from.directory())
-            .filter(|stack| covers(from, &stacks[*stack].path));
-        let first = &stacks[here.next()?];
+        let mut here = self.in_tree(stacks);
+        let first = here.next()?;
         let message = format!("`{}` is removed and in the tree", first.path);
         let diagnostic = Diagnostic::error(Code::Conflict, message)
             .label(self.from.span, "all at and below this is removed")

@@ -1,8 +1,7 @@
 //! Stacks on record as a tree of directories, of which whole subtrees change places.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::moved::MovedBlock;
 use crate::path::{InstanceKey, ProjectPath, StackPath};
 
 /// The place of a directory in [`Subtrees`].
@@ -17,7 +16,7 @@ pub(super) struct Subtrees<'a> {
 
 #[derive(Default)]
 struct Directory<'a> {
-    below: HashMap<&'a str, Node>,
+    below: BTreeMap<&'a str, Node>,
     /// The stacks in it, each with its key now and its place in what was recorded.
     stacks: Vec<(Option<&'a InstanceKey>, usize)>,
 }
@@ -37,25 +36,24 @@ impl<'a> Subtrees<'a> {
         subtrees
     }
 
-    /// Moves what a block is about. What already lies where a directory leads that is moved into itself stays.
-    pub(super) fn carry_out(&mut self, block: &'a MovedBlock) {
-        let (from, to) = (&block.from.value, &block.to.value);
-        if block.is_single() {
-            let Some(node) = self.find(from.directory()) else {
-                return;
-            };
-            let stacks = std::mem::take(&mut self.directories[node].stacks);
-            let (taken, left): (Vec<_>, Vec<_>) =
-                stacks.into_iter().partition(|(key, _)| *key == from.key());
-            self.directories[node].stacks = left;
-            if !taken.is_empty() {
-                let taken = taken.into_iter().map(|(_, at)| (to.key(), at));
-                let node = self.made(to.directory());
-                self.directories[node].stacks.extend(taken);
-            }
+    /// Moves one stack.
+    pub(super) fn move_one(&mut self, from: &'a StackPath, to: &'a StackPath) {
+        let Some(node) = self.find(from.directory()) else {
             return;
+        };
+        let stacks = std::mem::take(&mut self.directories[node].stacks);
+        let (taken, left): (Vec<_>, Vec<_>) =
+            stacks.into_iter().partition(|(key, _)| *key == from.key());
+        self.directories[node].stacks = left;
+        if !taken.is_empty() {
+            let taken = taken.into_iter().map(|(_, at)| (to.key(), at));
+            let node = self.made(to.directory());
+            self.directories[node].stacks.extend(taken);
         }
-        let (from, to) = (from.directory(), to.directory());
+    }
+
+    /// Moves all at and below a directory. If it is moved into itself, what is there already stays.
+    pub(super) fn move_all(&mut self, from: &'a ProjectPath, to: &'a ProjectPath) {
         let is_inside = to.is_at_or_below(from);
         let staying = is_inside.then(|| self.detach(to)).flatten();
         if let Some(taken) = self.detach(from) {

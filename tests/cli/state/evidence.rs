@@ -363,7 +363,7 @@ fn a_directory_that_was_moved_removes_nothing() {
     assert_eq!(evidence(&repository), "/a absent looks-moved");
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: it looks moved to `/z`
-    way out  if it was moved, run `orch state move` to `/z`; if not, apply the stack there first
+    way out  if it was moved, add this to an `.orch.hcl` file:
     ");
     // Even if it is changed a little, and below another stack.
     let repository = adopted("a\nb");

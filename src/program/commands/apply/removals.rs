@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use orch::path::StackPath;
 use orch::plan::backends::Place;
 use orch::plan::entry::Action;
 use orch::plan::stale::Stale;
@@ -22,7 +23,13 @@ impl Now {
             return Removals::default();
         };
         let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
-        Removals::to_destroy(document, &standings.missing, stacks).forgetting(&to_do.forgotten)
+        // What stays of a stack that is forgotten needs what it ran after.
+        let leaves = |stack: &&StackPath| {
+            let missing = standings.missing.get(stack.as_str());
+            missing.is_some_and(|missing| missing.leaving().is_some())
+        };
+        let gone = to_do.forgotten.iter().filter(|stack| !leaves(stack));
+        Removals::to_destroy(document, &standings.missing, stacks).forgetting(gone)
     }
 }
 

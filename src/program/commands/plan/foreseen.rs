@@ -28,7 +28,12 @@ impl Loaded {
         standings: &Standings,
         keys: &[&str],
     ) -> Vec<Foreseen> {
-        let is_forgotten = |key: &str| document.stacks.get(key).is_none_or(is_only_forgotten);
+        let is_left = |key: &str| {
+            let missing = standings.missing.get(key);
+            missing.is_some_and(|missing| missing.leaving().is_some())
+        };
+        let is_forgotten =
+            |key: &str| is_left(key) || document.stacks.get(key).is_none_or(is_only_forgotten);
         let missing = standings.missing.keys().filter(|key| !is_forgotten(key));
         let paths = missing.filter_map(|key| StackPath::parse(key));
         // A stack of the tree at the path of another one comes first.
@@ -52,6 +57,7 @@ impl Loaded {
         let drivers = Drivers::new(self, Some(document));
         let fate = |node: usize| match node.checked_sub(n_in_tree) {
             Some(position) if goes.contains(record.gone[position]) => Fate::Goes,
+            Some(position) if is_left(record.gone[position]) => Fate::Stays,
             Some(position) if is_forgotten(record.gone[position]) => Fate::Nothing,
             Some(_) => Fate::Stays,
             None if project.stacks[stacks[node]].mode == StackMode::Read => Fate::Nothing,

@@ -24,6 +24,9 @@ const ASK_IT: &str = "`orch plan --full` asks the tools of all selected stacks, 
 /// The way out where a stack outside of the plan may be concerned.
 const PLAN_IT: &str = "plan that stack as well";
 
+/// The way out where a stack is only forgotten.
+const LEFT: &str = "its `removed` block says that what it has made stays: if that needs nothing of what is kept here, take it off the record with an apply, and plan again";
+
 impl Loaded {
     /// Returns the stacks of the tree whose backends are not known: nobody has asked their tools, and what is on
     /// record may not hold any more. Each comes with its driver.
@@ -126,11 +129,14 @@ impl Loaded {
         let n_in_tree = stacks.len();
         let drivers = Drivers::new(self, Some(document));
         let moved: BTreeSet<&str> = removals.moved.values().map(String::as_str).collect();
+        let left = removals.all.iter().filter(|removal| removal.is_left());
+        let left: BTreeSet<String> = left.map(|removal| removal.path.to_string()).collect();
         let part = |node: usize| {
             if let Some(position) = node.checked_sub(n_in_tree) {
                 let key = record.gone[position];
                 return match actions.get(key) {
                     Some(Action::Delete) => Part::Goes,
+                    Some(_) if left.contains(key) => Part::Holds,
                     Some(_) => Part::Nothing,
                     None if moved.contains(key) => Part::MovesAway,
                     None if is_only_forgotten(&document.stacks[key]) => Part::Nothing,
@@ -168,7 +174,9 @@ impl Loaded {
             let key = record.gone[position];
             let name = u32::try_from(holder).map(|holder| record.name(&self.project, holder));
             let name = name.unwrap_or_default();
-            let way_out = if is_kept(removals, holder) {
+            let way_out = if left.contains(&name) {
+                LEFT.to_owned()
+            } else if is_kept(removals, holder) {
                 let word = command_line(&[name.as_str().into()]);
                 format!("mend what keeps that stack: `orch why {word}` says more")
             } else {

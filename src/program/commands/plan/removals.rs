@@ -87,8 +87,13 @@ impl<'d> Removal<'d> {
                 let removed = match &removal.by {
                     RemovedBy::Commit(commit) => Removed::Commit(commit.to_string()),
                     RemovedBy::Key => Removed::Key,
+                    RemovedBy::Block(block) => Removed::Block {
+                        file: block.file.clone(),
+                        line: block.line,
+                        destroys: block.destroys,
+                    },
                 };
-                (removed, Some(removal.seen.clone()), None)
+                (removed, removal.seen.clone(), None)
             }
             Err(none) => {
                 let blocked = Blocked {
@@ -100,6 +105,7 @@ impl<'d> Removal<'d> {
         };
         // Who knows where the tool keeps its state finds out whether that has changed.
         if let (Some(seen), None) = (&seen, &entry.backend)
+            && !removed.leaves()
             && let Some(commit) = failed_since(entry, seen)
         {
             blocked = Some(Blocked {
@@ -154,6 +160,11 @@ impl<'d> Removal<'d> {
     pub(super) fn because(&self) -> String {
         let decided = self.decided.as_ref();
         decided.map_or_else(String::new, |decided| decided.reason.text.clone())
+    }
+
+    /// Returns whether it is only forgotten, and what it has made stays.
+    pub(super) fn is_left(&self) -> bool {
+        self.blocked.is_none() && self.removed.leaves()
     }
 
     /// Returns what is done with it, unless it is blocked.
@@ -241,8 +252,11 @@ impl<'d> Removals<'d> {
 
     /// Adds stacks that the same plan only takes off the record.
     #[must_use]
-    pub(in crate::program::commands) fn forgetting(mut self, stacks: &[StackPath]) -> Self {
-        let keys = stacks.iter().map(StackPath::to_string);
+    pub(in crate::program::commands) fn forgetting<'s>(
+        mut self,
+        stacks: impl Iterator<Item = &'s StackPath>,
+    ) -> Self {
+        let keys = stacks.map(StackPath::to_string);
         self.forgotten.extend(keys);
         self
     }
@@ -298,7 +312,7 @@ impl<'d> Removals<'d> {
                 printable(why)
             ));
             if !way_out.is_empty() {
-                console::help(&printable(way_out));
+                console::help(way_out);
             }
         }
         if let Some(more @ 1..) = blocked.len().checked_sub(MAX_WARNINGS) {

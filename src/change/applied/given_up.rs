@@ -1,0 +1,100 @@
+//! Which stacks on record the `moved` and `removed` blocks of HEAD say are elsewhere or gone.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::evidence::{NoEvidence, RemovedBy, RemovingBlock};
+use crate::change::error::ChangeError;
+use crate::change::present::Present;
+use crate::git::{CommitId, CommitTree, Repository};
+use crate::path::StackPath;
+use crate::project::relocation::RemovedBlock;
+use crate::project::{Problems, Project};
+
+/// What blocks say of stacks that are not here.
+pub(super) struct GivenUp<'p> {
+    project: &'p Project,
+    /// Where the stacks would be now that a block moves.
+    destinations: BTreeMap<&'p StackPath, StackPath>,
+    /// The texts of `from` of the `removed` blocks that HEAD has too.
+    committed: HashSet<String>,
+}
+
+impl<'p> GivenUp<'p> {
+    /// Finds the blocks that are about some stacks.
+    pub(super) fn read(
+        present: Present<'p>,
+        head: &CommitId,
+        stacks: impl Iterator<Item = &'p StackPath> + Clone,
+    ) -> Result<Self, ChangeError> {
+        let project = present.project;
+        let mut given_up = GivenUp {
+            project,
+            destinations: project.moves.destinations(stacks.clone()),
+            committed: HashSet::new(),
+        };
+        let blocks: Vec<&RemovedBlock> = stacks.filter_map(|it| given_up.written(it)).collect();
+        if blocks.is_empty() {
+            return Ok(given_up);
+        }
+        // Whatever imports the file, or leaves its directory out, must be committed as well.
+        let repository = Repository::open(&project.root)?;
+        let tree = CommitTree::new(repository, head.clone());
+        let at_head = Project::load_tree(&project.root, &tree, &mut Problems::default())?;
+        let committed = blocks.into_iter().filter(|block| {
+            let there = at_head.removed.of(&block.from.value);
+            there.is_some_and(|there| there.says_the_same(block))
+                && block.in_tree(&at_head.stacks).next().is_none()
+        });
+        given_up.committed = committed
+            .map(|block| block.from.value.to_string())
+            .collect();
+        Ok(given_up)
+    }
+
+    /// Returns the path of a stack on record, and where it would be now, if that is another one.
+    pub(super) fn places<'a>(
+        &'a self,
+        stack: &'a StackPath,
+    ) -> impl Iterator<Item = &'a StackPath> {
+        std::iter::once(stack).chain(self.destinations.get(stack))
+    }
+
+    /// Returns the `removed` block that is about a stack, whether it is committed or not.
+    fn written(&self, stack: &StackPath) -> Option<&'p RemovedBlock> {
+        // What is known to be elsewhere was not removed here.
+        let now = self.destinations.get(stack).unwrap_or(stack);
+        self.project.removed.of(now)
+    }
+
+    /// Returns whether a `removed` block leaves what a stack has made.
+    pub(super) fn leaves(&self, stack: &StackPath) -> bool {
+        self.written(stack).is_some_and(|block| !block.destroy)
+    }
+
+    /// Returns what removed a stack, if a block did.
+    ///
+    /// # Errors
+    ///
+    /// If a block says something about the stack that keeps it from counting as removed.
+    pub(super) fn block(&self, stack: &StackPath) -> Result<Option<RemovedBy>, NoEvidence> {
+        let sources = &self.project.sources;
+        let Some(block) = self.written(stack) else {
+            let moved = self.project.moves.from(stack);
+            return match (self.destinations.get(stack), moved) {
+                (Some(now), Some(moved)) => {
+                    Err(NoEvidence::MovedAway(now.clone(), sources.line(moved.span)))
+                }
+                _ => Ok(None),
+            };
+        };
+        if !self.committed.contains(block.from.value.as_str()) {
+            return Err(NoEvidence::BlockNotCommitted(sources.line(block.span)));
+        }
+        let (file, line) = sources.file_and_line(block.span);
+        Ok(Some(RemovedBy::Block(RemovingBlock {
+            file: file.to_owned(),
+            line,
+            destroys: block.destroy,
+        })))
+    }
+}
