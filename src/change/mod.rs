@@ -28,9 +28,9 @@ mod triggers;
 mod uncounted;
 
 pub use applied::{
-    Deletion, Difference, Gone, MissingStack, NoEvidence, Pairs, Pending, Range, RangeCommit,
-    Removal, RemovedBy, RemovingBlock, Standing, Standings, Status, deletions, had_stack_on_record,
-    standings,
+    Clash, Deletion, Difference, Gone, MissingStack, NoEvidence, Pairs, Pending, Range,
+    RangeCommit, Removal, RemovedBy, RemovingBlock, Standing, Standings, Status, deletions,
+    had_stack_on_record, relocate, standings,
 };
 pub use cause::{
     ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::path::StackPath;
+use crate::printable::command_line;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, StackMode};
 
@@ -13,6 +14,8 @@ pub struct Place {
     pub recorded: Option<(String, String)>,
     /// What the driver says now; none if it was not asked or does not know.
     pub now: Option<String>,
+    /// The path that the stack has on record and the program of its tool, if a `moved` block has moved it.
+    pub moved: Option<(String, Option<&'static str>)>,
 }
 
 impl Place {
@@ -50,7 +53,24 @@ pub fn blocked(
         let (Some((key, recorded)), Some(now)) = (&place.recorded, &place.now) else {
             continue;
         };
-        if now != recorded && planned.contains(&stack) {
+        if now == recorded || !planned.contains(&stack) {
+            continue;
+        }
+        if let Some((before, program)) = &place.moved {
+            // Until then, nobody else may use it.
+            by_place.entry(recorded).or_default().push(stack);
+            let why = format!("moved from {before}, and its backend has not moved along");
+            blocked.stacks.insert(stack, why);
+            let init = match program {
+                Some(program) => format!(" with `{program} init -migrate-state` in its directory"),
+                None => String::new(),
+            };
+            let path = path(stack);
+            let word = command_line(&[path.as_str().into()]);
+            blocked.warnings.push(format!(
+                "the state of {path} was in `{recorded}` when it was {before}, and would be in `{now}` now; move it there{init}, then run `orch state adopt --match {word}`"
+            ));
+        } else {
             let why = "another backend than recorded".to_owned();
             blocked.stacks.insert(stack, why);
             blocked.warnings.push(format!(

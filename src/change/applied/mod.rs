@@ -12,6 +12,7 @@ mod given_up;
 mod pairs;
 mod past;
 mod range;
+mod relocate;
 mod removed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ pub use self::deletions::{Deletion, Gone, Range, RangeCommit, deletions};
 pub use self::evidence::{NoEvidence, Removal, RemovedBy, RemovingBlock};
 pub use self::pairs::Pairs;
 pub use self::past::had_stack_on_record;
+pub use self::relocate::{Clash, relocate};
 use super::cause::ChangeCause;
 use super::digest::InputDigest;
 use super::since::AppliedBase;

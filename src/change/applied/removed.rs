@@ -57,76 +57,29 @@ pub(super) fn evidence<'e>(
     });
     let seens = Seens::new(present, &head, known)?;
     let since = Since::read(repository, &head, &seens.in_head, &directories)?;
-    let place = |path: &StackPath| {
-        let found = directories.binary_search(path.directory());
-        found.expect("it is the directory of a stack that is missing")
-    };
     let there = directories.iter().zip(since.head.iter());
     let there = there.filter(|(_, holds)| **holds != Holds::NoDirectory);
     let there: Vec<ProjectPath> = there.map(|(directory, _)| directory.clone()).collect();
     let at_head = AtHead::read(present, &head, there)?;
 
     // What needs no history, by the place of the stack.
-    let mut decided: Vec<Option<Result<Removal, NoEvidence>>> = Vec::new();
-    for (_, entry, path) in &stacks {
-        let block = match given_up.block(path) {
-            Ok(block) => block,
-            Err(why) => {
-                decided.push(Some(Err(why)));
-                continue;
-            }
-        };
-        let leaves = given_up.leaves(path);
-        let mut checks = given_up
-            .places(path)
-            .map(|path| match since.head[place(path)] {
-                // The files may be somebody else's now.
-                Holds::Nothing if leaves => Ok(false),
-                holds => at_head.check(path, holds),
-            });
-        let by_key = match checks.try_fold(false, |any, by_key| Ok(by_key? || any)) {
-            Ok(by_key) => by_key,
-            Err(why) => {
-                decided.push(Some(Err(why)));
-                continue;
-            }
-        };
-        if leaves && let Some(by) = block {
-            let known = last_commit(entry).map(|commit| seens.in_head(commit));
-            let evidence = known.transpose().map(|known| Removal {
-                // It may be older than what is known of it.
-                seen: seen(entry).filter(|seen| known == Some(seen)),
-                by,
-            });
-            decided.push(Some(evidence));
-            continue;
-        }
-        decided.push(match seens.of(entry) {
-            Err(why) => Some(Err(why)),
-            Ok(seen) if since.seen[seen][place(path)] != Holds::Wanted => {
-                Some(Err(NoEvidence::NotInSeen(seen.clone())))
-            }
-            Ok(seen) if by_key => {
-                let evidence = at_head.key_at(path, seen)?;
-                Some(evidence.map(|removal| match block {
-                    Some(by) => Removal { by, ..removal },
-                    None => removal,
-                }))
-            }
-            Ok(seen) => block.map(|by| {
-                Ok(Removal {
-                    seen: Some(seen.clone()),
-                    by,
-                })
-            }),
-        });
-    }
+    let known = Known {
+        given_up: &given_up,
+        at_head: &at_head,
+        seens: &seens,
+        since: &since,
+        directories: &directories,
+    };
+    let decided = stacks
+        .iter()
+        .map(|(_, entry, path)| known.decide(entry, path));
+    let mut decided: Vec<Option<Decided>> = decided.collect::<Result<_, ChangeError>>()?;
     let undecided = || (0..stacks.len()).filter(|&at| decided[at].is_none());
     let gone = undecided().map(|at| {
         let (_, entry, path) = &stacks[at];
         let seen = seens.of(entry).ok();
         Gone {
-            directory: place(path),
+            directory: known.place(path),
             seen: seen.and_then(|seen| since.places.get(seen).copied()),
         }
     });
@@ -158,6 +111,77 @@ pub(super) fn evidence<'e>(
     let paths = stacks.iter().map(|(key, _, path)| (*key, path)).collect();
     block_moved(repository, &head, &paths, new, &mut evidence)?;
     Ok(evidence)
+}
+
+/// What git proves about a stack, or why it proves nothing.
+type Decided = Result<Removal, NoEvidence>;
+
+/// What is known of the stacks that are not here, apart from the history.
+struct Known<'k, 'p> {
+    given_up: &'k GivenUp<'p>,
+    at_head: &'k AtHead<'p>,
+    seens: &'k Seens,
+    since: &'k Since,
+    /// The directories of the stacks, in order.
+    directories: &'k [ProjectPath],
+}
+
+impl Known<'_, '_> {
+    /// Returns the place of a stack's directory among those that were looked at.
+    fn place(&self, path: &StackPath) -> usize {
+        let found = self.directories.binary_search(path.directory());
+        found.expect("it is the directory of a stack that is missing")
+    }
+
+    /// Returns what git proves about a stack; `None` if the history since it was applied has to tell.
+    fn decide(&self, entry: &Entry, path: &StackPath) -> Result<Option<Decided>, ChangeError> {
+        let leaves = self.given_up.leaves(path);
+        let mut places = self.given_up.places(path);
+        let by_key = places.try_fold(false, |any, path| {
+            match self.since.head[self.place(path)] {
+                // The files may be somebody else's now.
+                Holds::Nothing if leaves => Ok(any),
+                holds => Ok(self.at_head.check(path, holds)? || any),
+            }
+        });
+        let said = self.given_up.block(path);
+        let (block, by_key) = match said.and_then(|block| Ok((block, by_key?))) {
+            Ok(known) => known,
+            Err(why) => return Ok(Some(Err(why))),
+        };
+        if leaves && let Some(by) = block {
+            return Ok(Some(self.left(entry, by)));
+        }
+        let seen = match self.seens.of(entry) {
+            Ok(seen) if self.since.seen[seen][self.place(path)] == Holds::Wanted => seen,
+            Ok(seen) => return Ok(Some(Err(NoEvidence::NotInSeen(seen.clone())))),
+            Err(why) => return Ok(Some(Err(why))),
+        };
+        let by_key = if by_key {
+            Some(self.at_head.key_at(path, seen)?)
+        } else {
+            None
+        };
+        Ok(match (by_key, block) {
+            (Some(Err(why)), _) => Some(Err(why)),
+            (_, Some(by)) => Some(Ok(Removal {
+                seen: Some(seen.clone()),
+                by,
+            })),
+            (by_key, None) => by_key,
+        })
+    }
+
+    /// Returns what git proves about a stack that a block only forgets. That needs no code, but it must not
+    /// undo what came later.
+    fn left(&self, entry: &Entry, by: RemovedBy) -> Decided {
+        let last = last_commit(entry).map(|commit| self.seens.in_head(commit));
+        let last = last.transpose()?;
+        Ok(Removal {
+            seen: seen(entry).filter(|seen| last == Some(seen)),
+            by,
+        })
+    }
 }
 
 /// Returns a configuration file that cannot be parsed, here or as HEAD has it. What differs from HEAD has

@@ -38,6 +38,7 @@ mod version;
 mod why;
 mod why_missing;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -268,6 +269,8 @@ struct Loaded {
     listing: Listing,
     /// The state, once it has been opened.
     state: Option<Opened>,
+    /// The keys on record of the stacks that `moved` blocks move, by their keys now.
+    relocated: BTreeMap<String, String>,
     /// The digests of all stacks, once they have been made.
     digested: Option<Digested>,
     /// Whether to fetch the commits that were applied and are not in this clone, once they are missed.
@@ -327,6 +330,7 @@ impl Loaded {
             read: None,
             listing,
             state: None,
+            relocated: BTreeMap::new(),
             digested: None,
             fetches_seen: false,
             grounds: None,

@@ -141,8 +141,8 @@ impl Loaded {
             Err(panic) => std::panic::resume_unwind(panic),
         };
         let opened = self.state.insert(opened);
-        let document = document?;
-        opened.check(&self.project, &document)?;
+        let mut document = document?;
+        self.relocated = opened.check(&self.project, &mut document)?;
         digested?;
         Ok(document)
     }

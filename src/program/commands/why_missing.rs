@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use orch::change::{Counted, MissingStack};
 use orch::path::{KeyFilter, StackPath};
+use orch::printable::printable;
 use orch::report::{MissingStory, write_missing, write_missing_json};
 use orch::state::document::Entry;
 
@@ -51,6 +52,16 @@ impl Loaded {
             })
         };
         if !document.stacks.keys().any(|key| is_meant(key)) {
+            let mut moved = self.relocated.iter();
+            if let Some((now, before)) = moved.find(|(_, before)| is_meant(before)) {
+                let block = StackPath::parse(before);
+                let block = block.and_then(|path| self.project.moves.from(&path));
+                let place = block.map(|block| self.project.sources.line(block.span));
+                console::note(&printable(&format!(
+                    "`{before}` is on record and was moved to `{now}`, as {} says",
+                    place.unwrap_or_default()
+                )));
+            }
             return Ok(None);
         }
         let address = self.opened()?.backend.address();

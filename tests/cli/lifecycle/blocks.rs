@@ -180,6 +180,10 @@ fn what_is_missing_or_unknown_is_reported() {
       |
       = help: did you mean `lifecycle`?
     "#);
+}
+
+#[test]
+fn rules_that_mean_nothing_for_what_is_gone_are_reported() {
     assert_snapshot!(
         problems("removed {\n  from = \"/x\"\n  lifecycle \"y\" {\n    prevent_destry = false\n    precondition {\n    }\n  }\n  lifecycle {\n  }\n}\n"),
         @r#"

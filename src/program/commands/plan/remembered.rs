@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::change::{Pairs, Standing};
+use orch::driver::Tool;
 use orch::path::StackPath;
 use orch::plan::backends::{Blocked, Place, blocked};
 use orch::plan::entry::PlanMode;
@@ -237,6 +238,20 @@ impl Loaded {
         places: &BTreeMap<StackIndex, Place>,
     ) -> Blocked {
         let planned = subjects.all.iter().map(|subject| subject.stack).collect();
-        blocked(&self.project, places, &planned)
+        let mut places = places.clone();
+        for subject in subjects.all.iter().filter(|_| !self.relocated.is_empty()) {
+            let path = self.project.stacks[subject.stack].path.as_str();
+            let before = self.relocated.get(path).cloned();
+            if let (Some(before), Some(place)) = (before, places.get_mut(&subject.stack)) {
+                let program = match subject.driver.tool {
+                    Some(Tool::Terraform) => Some("terraform"),
+                    Some(Tool::OpenTofu) => Some("tofu"),
+                    Some(Tool::Terragrunt) => Some("terragrunt"),
+                    None => None,
+                };
+                place.moved = Some((before, program));
+            }
+        }
+        blocked(&self.project, &places, &planned)
     }
 }

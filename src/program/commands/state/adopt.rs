@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::change::digests;
 use orch::change::trigger;
+use orch::change::{digests, relocate};
 use orch::project::Problems;
 use orch::project::stack::StackIndex;
 use orch::state::document::{Action, Applied, Attempt, Entry, Outcome, UNMERGED};
 use serde_json::Map;
 
+use super::errors::clashing;
 use super::evidence::{Published, declared, inputs};
 use super::{State, WriteArgs};
 use crate::program::commands::changed::exact_status;
@@ -57,6 +58,7 @@ pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
         args.write.format,
         super::write::each("adopted"),
         |document, now| {
+            relocate(&state.loaded.project, document).map_err(|clashes| clashing(&clashes))?;
             let adopted = entries.iter().map(|(key, entry)| {
                 let mut entry = entry.clone();
                 if let Some(earlier) = document.stacks.get(key) {

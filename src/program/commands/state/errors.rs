@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use orch::printable::printable;
+use orch::change::Clash;
+use orch::printable::{command_line, printable};
 use orch::report::holder_text;
 use orch::state::backend::ReadError;
 use orch::state::document::Lock;
@@ -100,6 +101,30 @@ pub(in crate::program::commands) fn missing(address: &str) -> ProgramError {
     ProgramError::refused(format!("there is no document at `{address}`"))
         .hint("check the namespace and the key for a typing error, and whether somebody has removed the document (`git clean -fdx` removes `.orch`)")
         .hint("`orch state init` creates a new document")
+}
+
+/// Explains that `moved` blocks contradict what is on record.
+pub(in crate::program::commands) fn clashing(clashes: &[Clash]) -> ProgramError {
+    /// How many are told.
+    const MOST: usize = 10;
+    let told = clashes.iter().take(MOST);
+    let told = told.map(|clash| printable(&clash.to_string()).into_owned());
+    let mut text = told.collect::<Vec<_>>().join("\n  ");
+    if let Some(more @ 1..) = clashes.len().checked_sub(MOST) {
+        text += &format!("\n  and {more} more");
+    }
+    let error = ProgramError::refused(text);
+    match clashes.first() {
+        Some(Clash::Both(from, other, _) | Clash::Same(from, other, _)) => {
+            let [from, other] = [from, other].map(|key| command_line(&[key.into()]));
+            error
+                .hint(format!(
+                    "if one of them does not exist any more, take it off the record: `orch state forget {from}` or `orch state forget {other}`"
+                ))
+                .hint("if they are two stacks, remove the block")
+        }
+        _ => error.hint("remove the block, or correct the ids"),
+    }
 }
 
 /// Explains that another run holds the lock.

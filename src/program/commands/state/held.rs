@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use orch::change::{InputDigests, Pairs, trigger};
+use orch::change::{InputDigests, Pairs, relocate, trigger};
 use orch::folder::GuardedFolder;
 use orch::git::CommitId;
 use orch::path::StackPath;
@@ -121,6 +121,8 @@ impl Lockable {
             moves,
         } = self;
         let amend = |document: &mut Document| {
+            // If that is impossible, it still is below.
+            _ = relocate(project, document);
             follow_all(&project.stacks, &moves, document);
             evidence.move_seen(&project.stacks, document);
         };
@@ -145,7 +147,7 @@ impl Lockable {
                 dead.run
             ));
         }
-        let checked = opened.check(project, &locked.document);
+        let checked = opened.check(project, &mut locked.document.clone());
         let lock = StateLock {
             held: Some(HeldLock {
                 pauses: match opened.config.backend {
@@ -158,7 +160,7 @@ impl Lockable {
             evidence,
             inbox: Some(inbox),
         };
-        checked.map(|()| lock)
+        checked.map(|_| lock)
     }
 }
 

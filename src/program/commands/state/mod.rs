@@ -9,13 +9,14 @@ mod read;
 mod recover;
 mod write;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use orch::author::Author;
-use orch::change::{Pairs, had_stack_on_record};
+use orch::change::{Pairs, had_stack_on_record, relocate};
 use orch::git::{GitError, Repository};
 use orch::path::{KeyFilter, StackPath};
 use orch::project::Project;
@@ -27,7 +28,7 @@ use orch::state::document;
 use orch::state::edit::Binding;
 use orch::state::open::open;
 
-use self::errors::{foreign, from_read, from_store};
+use self::errors::{clashing, foreign, from_read, from_store};
 use super::format::Format;
 use super::{Loaded, MARK_ROOT, Reads, find_project};
 use crate::program::console;
@@ -246,12 +247,20 @@ impl State {
 
     /// Checks that the document has something in common with this tree.
     fn check_stacks(&self, document: &document::Document) -> Result<()> {
+        let mut document = document.clone();
+        self.relocate(&mut document);
         check_stacks(
             &self.backend,
             &self.loaded.project,
             self.repository.as_ref(),
-            document,
+            &document,
         )
+    }
+
+    /// Moves the entries of a document to where `moved` blocks say that they are. Returns the keys on record by
+    /// the new keys; nothing if that is impossible, since these commands mend it.
+    fn relocate(&self, document: &mut document::Document) -> BTreeMap<String, String> {
+        relocate(&self.loaded.project, document).unwrap_or_default()
     }
 
     /// Returns the key that the user means, which need not be on record.
@@ -281,6 +290,10 @@ impl State {
         let key = self.key(document, written)?;
         if document.stacks.contains_key(&key) {
             return Ok(key);
+        }
+        // The commands that read show it under the path that a `moved` block gives it.
+        if let Some(before) = self.relocate(&mut document.clone()).remove(&key) {
+            return Ok(before);
         }
         let mut error = ProgramError::refused(format!("no stack `{key}` is on record"));
         let known = document.stacks.keys().map(String::as_str);
@@ -332,10 +345,17 @@ impl Opened {
         read(&self.backend)
     }
 
-    /// Checks that a document is about a project.
-    pub(super) fn check(&self, project: &Project, document: &document::Document) -> Result<()> {
+    /// Checks that a document is about a project, and moves its entries to where the `moved` blocks of that say
+    /// that they are. Returns the keys on record by the new keys.
+    pub(super) fn check(
+        &self,
+        project: &Project,
+        document: &mut document::Document,
+    ) -> Result<BTreeMap<String, String>> {
         check_binding(&self.backend, &self.binding, document)?;
-        check_stacks(&self.backend, project, self.repository.as_ref(), document)
+        let before = relocate(project, document).map_err(|clashes| clashing(&clashes))?;
+        check_stacks(&self.backend, project, self.repository.as_ref(), document)?;
+        Ok(before)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::change::{Pairs, Present, Standing, UncommittedChanges, digests, standings};
+use orch::change::{Pairs, Present, Standing, UncommittedChanges, digests, relocate, standings};
 use orch::project::Problems;
 use orch::report::{
     ShownState, write_backups_json, write_entry, write_entry_json, write_history,
@@ -14,7 +14,7 @@ use orch::report::{
 use orch::state::backend::ReadError;
 use orch::state::document::Document;
 
-use super::errors::{from_read, from_store};
+use super::errors::{clashing, from_read, from_store};
 use super::{Format, State};
 use crate::program::commands::changed::exact_status;
 use crate::program::commands::{Loaded, host_environment};
@@ -68,7 +68,11 @@ pub(crate) struct BackupsArgs {
 }
 
 pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
-    let document = state.read()?;
+    let mut document = state.read()?;
+    if let Err(clashes) = relocate(&state.loaded.project, &mut document) {
+        let error = clashing(&clashes);
+        console::warning(&error.message());
+    }
     state.check_stacks(&document)?;
     if document.stacks.is_empty() {
         console::note("no stack is on record");
@@ -132,6 +136,8 @@ pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {
     let document = state.read()?;
     let mut out = console::stdout();
     if let Some(written) = &args.stack {
+        let mut document = document;
+        state.relocate(&mut document);
         let key = state.recorded(&document, written)?;
         let entry = &document.stacks[&key];
         match args.format {

@@ -1,0 +1,192 @@
+//! What is on record, where the `moved` blocks of the project say that it is now.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use crate::path::StackPath;
+use crate::project::Project;
+use crate::project::stack::StackIndex;
+use crate::state::document::Document;
+
+/// What a `moved` block says that cannot be: the place of the block comes last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Clash {
+    /// The first is now the second, and both are on record.
+    Both(String, String, String),
+    /// Both are now the same stack.
+    Same(String, String, String),
+    /// The first is now the second, and its id is that of the third.
+    OtherId(String, String, String, String),
+}
+
+impl fmt::Display for Clash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Clash::Both(from, to, place) => write!(
+                f,
+                "{place} says that `{from}` is `{to}` now, and both are on record"
+            ),
+            Clash::Same(first, second, place) => write!(
+                f,
+                "{place} and others say that `{first}` and `{second}` are the same stack now, and both are on record"
+            ),
+            Clash::OtherId(from, to, owner, place) => write!(
+                f,
+                "{place} says that `{from}` is `{to}` now, and the id on record says that it is `{owner}`"
+            ),
+        }
+    }
+}
+
+impl Clash {
+    /// Returns the stack that is on record and moved.
+    pub fn from(&self) -> &str {
+        match self {
+            Clash::Both(from, ..) | Clash::Same(from, ..) | Clash::OtherId(from, ..) => from,
+        }
+    }
+}
+
+/// Moves entries to where `moved` blocks say that their stacks are, together with what other entries say of
+/// them. Returns the keys on record by the new keys.
+///
+/// An entry moves only to the path of a stack of the project. It stays if a stack of the project is at its own
+/// path and the new one is on record: then the block has done its work, and that stack is a new one.
+///
+/// # Errors
+///
+/// If blocks contradict what is on record. Then nothing is changed.
+pub fn relocate(
+    project: &Project,
+    document: &mut Document,
+) -> Result<BTreeMap<String, String>, Vec<Clash>> {
+    if project.moves.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let moves = Relocation::new(project, document).found()?;
+    let mut keys = BTreeMap::new();
+    let mut before = BTreeMap::new();
+    for (old, (new, stack)) in moves {
+        // Whatever id it had, it is this stack now.
+        let id = project.stacks[stack].id.as_ref();
+        if let (Some(id), Some(entry)) = (id, document.stacks.get_mut(&old)) {
+            entry.id = Some(id.value.clone());
+        }
+        before.insert(new.clone(), old.clone());
+        keys.insert(old, new);
+    }
+    document.rename(keys);
+    Ok(before)
+}
+
+/// The entries that may have to move.
+struct Relocation<'a> {
+    project: &'a Project,
+    document: &'a Document,
+    /// The stack of the project with each id.
+    by_id: HashMap<String, StackIndex>,
+    /// The key of the entry with each id.
+    recorded_ids: HashMap<String, &'a str>,
+}
+
+/// Where entries go, by key: the new key, and the stack there.
+type Found = BTreeMap<String, (String, StackIndex)>;
+
+impl<'a> Relocation<'a> {
+    fn new(project: &'a Project, document: &'a Document) -> Self {
+        let with_id = project.stacks.iter().filter_map(|(index, stack)| {
+            let id = stack.id.as_ref()?;
+            Some((id.value.to_ascii_lowercase(), index))
+        });
+        let mut recorded_ids: HashMap<String, &str> = HashMap::new();
+        for (key, entry) in &document.stacks {
+            if let Some(id) = &entry.id {
+                recorded_ids.entry(id.to_ascii_lowercase()).or_insert(key);
+            }
+        }
+        Relocation {
+            project,
+            document,
+            by_id: with_id.collect(),
+            recorded_ids,
+        }
+    }
+
+    fn found(&self) -> Result<Found, Vec<Clash>> {
+        let stacks = &self.project.stacks;
+        let recorded = self.document.stacks.keys();
+        let recorded: Vec<StackPath> = recorded.filter_map(|key| StackPath::parse(key)).collect();
+        let mut found: Found = BTreeMap::new();
+        let mut clashes = Vec::new();
+        let mut by_target: HashMap<String, String> = HashMap::new();
+        for (old, new) in self.project.moves.destinations(&recorded) {
+            let Some(target) = stacks.find(&new) else {
+                continue;
+            };
+            match self.owner(old.as_str()) {
+                // Its id moves it.
+                Some(owner) if owner == target => {}
+                Some(owner) => {
+                    let owner = stacks[owner].path.to_string();
+                    let (old, new) = (old.to_string(), new.to_string());
+                    let place = self.place(&old);
+                    clashes.push(Clash::OtherId(old, new, owner, place));
+                    continue;
+                }
+                None => {}
+            }
+            if let Some(other) = self.entry_of(target).filter(|other| *other != old.as_str()) {
+                let (old, other) = (old.to_string(), other.to_owned());
+                let place = self.place(&old);
+                clashes.push(Clash::Both(old, other, place));
+                continue;
+            }
+            if let Some(first) = by_target.insert(new.to_string(), old.to_string()) {
+                let place = self.place(&first);
+                clashes.push(Clash::Same(first, old.to_string(), place));
+            }
+            found.insert(old.to_string(), (new.to_string(), target));
+        }
+        // Whatever stays may keep another from moving, which stays then as well.
+        let is_taken = |new: &String, found: &Found| {
+            self.document.stacks.contains_key(new) && !found.contains_key(new)
+        };
+        let taken = found.iter().filter(|(_, (new, _))| is_taken(new, &found));
+        let mut open: Vec<String> = taken.map(|(old, _)| old.clone()).collect();
+        while let Some(old) = open.pop() {
+            let Some((new, _)) = found.remove(&old) else {
+                continue;
+            };
+            let path = StackPath::parse(&old);
+            if path.is_none_or(|path| stacks.find(&path).is_none()) {
+                clashes.push(Clash::Both(old.clone(), new, self.place(&old)));
+            }
+            open.extend(by_target.get(&old).cloned());
+        }
+        if clashes.is_empty() {
+            return Ok(found);
+        }
+        clashes.sort_by(|a, b| a.from().cmp(b.from()));
+        Err(clashes)
+    }
+
+    /// Returns the stack of the project with the id of an entry.
+    fn owner(&self, key: &str) -> Option<StackIndex> {
+        let id = self.document.stacks.get(key)?.id.as_ref()?;
+        self.by_id.get(&id.to_ascii_lowercase()).copied()
+    }
+
+    /// Returns the key of the entry with the id of a stack.
+    fn entry_of(&self, stack: StackIndex) -> Option<&'a str> {
+        let id = self.project.stacks[stack].id.as_ref()?;
+        let id = id.value.to_ascii_lowercase();
+        self.recorded_ids.get(&id).copied()
+    }
+
+    /// Returns the place of the block that moves an entry away.
+    fn place(&self, key: &str) -> String {
+        let path = StackPath::parse(key);
+        let block = path.and_then(|path| self.project.moves.from(&path));
+        block.map_or_else(String::new, |block| self.project.sources.line(block.span))
+    }
+}
