@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use orch::change::relocate;
 use orch::plan::entry::Action;
 use orch::plan::order::Record;
 use orch::plan::{Fate, PlannedOrder, conditions, left_behind};
@@ -44,7 +45,56 @@ pub(crate) fn tables() -> Result<()> {
         table(&project)?;
         println!();
     }
-    Ok(())
+    println!("{N_MOVED} `moved` blocks in one chain, {N_MOVED} stacks on record");
+    moves()
+}
+
+/// How many stacks are moved, and by how many blocks.
+const N_MOVED: usize = 10_000;
+
+/// Measures what is on record following a long chain of blocks.
+fn moves() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let root = directory.path().canonicalize()?;
+    let block = |at: usize| {
+        let next = at + 1;
+        format!("moved {{\n  from = \"/s{at}\"\n  to   = \"/s{next}\"\n}}\n")
+    };
+    let blocks: String = (0..N_MOVED).map(block).collect();
+    std::fs::write(root.join("root.orch.hcl"), "orch { root = true }\n")?;
+    std::fs::write(root.join("moves.orch.hcl"), blocks)?;
+    for number in 0..N_MOVED {
+        let stack = root.join(format!("s{N_MOVED}/x{number}"));
+        std::fs::create_dir_all(&stack)?;
+        std::fs::write(stack.join("stack.orch.hcl"), "stack {\n}\n")?;
+    }
+    let mut problems = Problems::default();
+    let project = Project::load(&root, &mut problems)?;
+    ensure!(!problems.has_errors(), "the blocks are wrong");
+    for (name, below) in [("from the first place", 0), ("from everywhere", 1)] {
+        let stacks = (0..N_MOVED).map(|number| {
+            let after = format!("/s{}/x{number}", below * number);
+            (after.clone(), json!({ "after": [after, "/s0"] }))
+        });
+        let document: Document = serde_json::from_value(json!({
+            "format": 1, "project": "p", "namespace": "n", "root": "", "lineage": "l",
+            "serial": 1, "lock": null, "stacks": stacks.collect::<Map<String, Value>>(),
+        }))?;
+        print(&format!("{name}, wanted 100 ms"), &|| {
+            let mut document = document.clone();
+            let moved = relocate(&project, &mut document);
+            let count = moved.map_or(0, |moved| moved.len());
+            ensure!(count == N_MOVED, "not all have moved");
+            Ok(())
+        })?;
+    }
+    print(
+        "the blocks alone, read and checked with the project",
+        &|| {
+            Project::load(&root, &mut Problems::default())?;
+            Ok(())
+        },
+    )
 }
 
 fn table(project: &Project) -> Result<()> {

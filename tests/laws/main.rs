@@ -29,6 +29,7 @@ mod killed;
 mod loaded;
 mod loading;
 mod model;
+mod moves;
 mod operations;
 mod order;
 mod planned;

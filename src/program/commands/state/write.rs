@@ -29,6 +29,8 @@ pub(crate) struct InitArgs {
 }
 
 /// Remove stacks from the record, without destroying anything
+///
+/// A `removed` block with `destroy = false` does the same, and can be reviewed: see `orch help removal`.
 #[derive(Debug, Args)]
 pub(crate) struct ForgetArgs {
     /// The stacks
@@ -40,6 +42,8 @@ pub(crate) struct ForgetArgs {
 }
 
 /// Move what is on record of a stack to another path
+///
+/// A `moved` block does the same for all namespaces, and can be reviewed: see `orch help removal`.
 #[derive(Debug, Args)]
 pub(crate) struct MoveArgs {
     /// The stack on record
@@ -56,7 +60,8 @@ pub(crate) struct MoveArgs {
 
 /// Mark stacks as failed, for instance after changes by hand
 ///
-/// The mark stays until an apply succeeds, or until `orch state untaint`.
+/// The mark stays until an apply succeeds, or until `orch state untaint`. `orch plan --replace` replaces a
+/// stack without it, and shows that beforehand.
 #[derive(Debug, Args)]
 pub(crate) struct TaintArgs {
     /// The stacks
