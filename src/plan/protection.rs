@@ -1,7 +1,7 @@
 //! `prevent_destroy`: which rule protects what a stack has built, and the refusal to destroy it.
 //!
-//! For a stack of the tree the rule of the tree counts, for one that is gone the rule on record. This module
-//! does not know what would be destroyed.
+//! For a stack of the tree the rule of the tree counts; for one that is gone that of a `removed` block, else the
+//! one on record. This module does not know what would be destroyed.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::CommitId;
@@ -48,7 +48,20 @@ impl Protection {
         })
     }
 
-    /// Returns the rule on record that protects a stack which is gone, if one does.
+    /// Returns the rule that protects a stack which is gone, if one does: that of the `removed` block which is
+    /// about it, else the one on record. Whether the block is committed is a question of evidence.
+    pub fn of_gone(project: &Project, stack: &StackPath, entry: &Entry) -> Option<Self> {
+        let block = project.removed.of(stack);
+        match block.and_then(|block| block.prevent_destroy.as_ref()) {
+            Some(rule) => rule.value.then(|| Protection {
+                place: Some(project.sources.line(rule.span)),
+                by: ProtectedBy::Tree,
+            }),
+            None => Self::on_record(entry),
+        }
+    }
+
+    /// Returns the rule on record that protects a stack, if one does.
     pub fn on_record(entry: &Entry) -> Option<Self> {
         let rule = entry.lifecycle.prevent_destroy.as_ref()?;
         let file = rule.file.as_deref();

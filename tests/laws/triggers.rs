@@ -75,10 +75,9 @@ fn node() -> impl Strategy<Value = Node> {
 /// The stacks of a project. What comes later is left out of what a stack names.
 fn nodes() -> impl Strategy<Value = Vec<Node>> {
     prop::collection::vec(node(), 1..12).prop_map(|mut nodes| {
-        for number in 0..nodes.len() {
+        for (number, node) in nodes.iter_mut().enumerate() {
             let directory = number / IN_DIRECTORY;
             let is_last = number % IN_DIRECTORY == IN_DIRECTORY - 1;
-            let node = &mut nodes[number];
             node.after.retain(|&other| other < number);
             node.triggers.retain(|named| match *named {
                 Named::One(other) | Named::Output(other) => other < number,

@@ -101,10 +101,12 @@ impl Loaded {
         let protections = Protections::new(self);
         let recorded = |path: &StackPath| document?.stacks.get(path.as_str());
         let protected = entries.filter_map(|entry| {
-            let protection = match self.project.stacks.find(&entry.stack) {
-                Some(stack) => protections.of(stack),
-                None => Protection::on_record(recorded(&entry.stack)?),
+            let of_gone = || {
+                let recorded = recorded(&entry.stack)?;
+                Protection::of_gone(&self.project, &entry.stack, recorded)
             };
+            let here = self.project.stacks.find(&entry.stack);
+            let protection = here.map_or_else(of_gone, |stack| protections.of(stack));
             Some(Protected {
                 stack: entry.stack.clone(),
                 because: entry.reason.text.clone(),

@@ -241,6 +241,38 @@ fn what_was_lifted_and_applied_goes_with_its_code() {
 }
 
 #[test]
+fn a_removed_block_lifts_what_is_recorded_once_it_is_committed() {
+    let repository = applied(&[("/db", PROTECTED), ("/app", PROTECTED)]);
+    remove(&repository, "db app");
+    let block = |stack: &str, rule: &str| {
+        format!("removed {{\n  from = \"{stack}\"\n  lifecycle {{\n    {rule}\n  }}\n}}\n")
+    };
+    repository.write("/db.orch.hcl", block("/db", "prevent_destroy = false"));
+    let told = fails(&repository, "plan", 4, "`/app`, which is protected");
+    assert!(!told.contains("would destroy `/db`"), "{told}");
+    assert!(planned(&repository, "--match db")[0].starts_with("/db blocked: "));
+    repository.commit();
+    assert_eq!(planned(&repository, "--match db"), ["/db delete"]);
+    // A block without the rule lifts nothing, and one may protect.
+    repository.write("/app.orch.hcl", block("/app", ""));
+    repository.commit();
+    fails(
+        &repository,
+        "plan",
+        4,
+        "protected by app/stack.orch.hcl:3, recorded from",
+    );
+    repository.write("/app.orch.hcl", block("/app", "prevent_destroy = true"));
+    repository.commit();
+    fails(&repository, "plan", 4, "protected by app.orch.hcl:4");
+    repository.write("/app.orch.hcl", block("/app", "destroy = false"));
+    repository.commit();
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(acts(&repository), ["destroy /db"]);
+    assert_eq!(keys(&repository), [""; 0]);
+}
+
+#[test]
 fn a_plan_that_was_made_before_the_rule_is_refused() {
     let repository = applied(&[("/db", ""), ("/app", "")]);
     done(&repository, "plan --replace /db -o plan.file");

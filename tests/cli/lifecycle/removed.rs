@@ -141,7 +141,7 @@ fn the_nearest_block_counts() {
     remove(&repository, "legacy");
     repository.commit();
     assert_snapshot!(repository.orch("plan").stdout, @"
-      - /legacy/a       delete  removed by gone/blocks.orch.hcl:1                              +0 ~0 -1
+      - /legacy/a       delete  removed by gone/blocks.orch.hcl:1  +0 ~0 -1
       x /legacy/kept/b  forget  removed by gone/blocks.orch.hcl:4, and what it has made stays
 
     Plan: 0 to create, 0 to update, 0 to replace, 1 to delete, 1 to take off the record; 1 unchanged.
@@ -242,7 +242,7 @@ fn what_stays_keeps_what_it_ran_after() {
     repository.commit();
     let plan = repository.orch("plan");
     assert_snapshot!(plan, @"
-      x /app  forget                                           removed by gone/blocks.orch.hcl:1, and what it has made stays
+      x /app  forget  removed by gone/blocks.orch.hcl:1, and what it has made stays
       ! /net  blocked: /app runs after it, and stays as it is
 
     Plan: 0 to create, 0 to update, 0 to replace, 0 to delete, 1 to take off the record; 1 blocked, 1 unchanged.
@@ -478,7 +478,7 @@ fn what_looks_moved_names_both_blocks() {
     let plan = repository.orch("plan");
     assert_snapshot!(plan, @r#"
       ! /a${x}  blocked: it looks moved to `/c`
-      + /c      create                           not recorded  +1 ~0 -0
+      + /c      create  not recorded  +1 ~0 -0
 
     Plan: 1 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
     [stderr]

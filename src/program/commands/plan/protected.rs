@@ -34,7 +34,8 @@ impl Loaded {
         });
         let mut protected: Vec<Protected> = here.collect();
         for removal in &removals.all {
-            let Some(protection) = Protection::on_record(removal.entry) else {
+            let protection = Protection::of_gone(&self.project, &removal.path, removal.entry);
+            let Some(protection) = protection else {
                 continue;
             };
             match removal.action() {
