@@ -51,7 +51,7 @@ impl Protection {
     /// Returns the rule that protects a stack which is gone, if one does: that of the `removed` block which is
     /// about it, else the one on record. Whether the block is committed is a question of evidence.
     pub fn of_gone(project: &Project, stack: &StackPath, entry: &Entry) -> Option<Self> {
-        let block = project.removed.of(stack);
+        let block = project.removed_block(stack);
         match block.and_then(|block| block.prevent_destroy.as_ref()) {
             Some(rule) => rule.value.then(|| Protection {
                 place: Some(project.sources.line(rule.span)),

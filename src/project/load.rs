@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::language::syntax::{Block, Body};
-use crate::path::ProjectPath;
+use crate::path::{ProjectPath, StackPath};
 use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, EnvDefinition, LetDefinition, ProjectSettings};
@@ -325,6 +325,13 @@ impl Project {
         std::iter::once(path.as_str())
             .chain(path.ancestors())
             .filter_map(|directory| self.scopes.get(directory))
+    }
+
+    /// Returns the `removed` block that is about a stack on record: of one that `moved` blocks move, that of the
+    /// path to which they do.
+    pub fn removed_block(&self, recorded: &StackPath) -> Option<&RemovedBlock> {
+        let moved = self.moves.destinations([recorded]);
+        self.removed.of(moved.get(recorded).unwrap_or(recorded))
     }
 
     /// Returns the name of the driver that the configuration chooses for a stack: its own, or that of the

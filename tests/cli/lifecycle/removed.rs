@@ -513,3 +513,55 @@ fn what_looks_moved_names_both_blocks() {
     repository.commit();
     assert_eq!(planned(&repository, ""), ["/a${x} delete", "/c create"]);
 }
+
+#[test]
+fn a_block_lifts_what_protects_a_stack_that_is_gone() {
+    let protected = "lifecycle {\n    prevent_destroy = true\n  }";
+    let repository = applied(&[("/a", protected), ("/b", "")]);
+    give_up(&repository, "/a", "");
+    remove(&repository, "a");
+    repository.commit();
+    fails(
+        &repository,
+        "plan",
+        4,
+        "would destroy `/a`, which is protected",
+    );
+    give_up(&repository, "/a", "prevent_destroy = true");
+    repository.commit();
+    fails(
+        &repository,
+        "plan",
+        4,
+        "would destroy `/a`, which is protected",
+    );
+    // An author who has not committed it lifts nothing.
+    give_up(&repository, "/a", "prevent_destroy = false");
+    still_blocked(&repository, "", "is not committed");
+    repository.commit();
+    assert_eq!(planned(&repository, ""), ["/a delete"]);
+    done(&repository, "plan -o ../plan --allow-destroy 1");
+    give_up(&repository, "/a", "");
+    repository.commit();
+    fails(
+        &repository,
+        "apply ../plan --auto-approve",
+        4,
+        "would destroy `/a`, which is protected",
+    );
+    assert_eq!(acts(&repository), [""; 0]);
+    give_up(&repository, "/a", "prevent_destroy = false");
+    repository.commit();
+    done(&repository, "apply ../plan --auto-approve");
+    assert_eq!(acts(&repository), ["destroy /a"]);
+    // After a move, the block of the new path counts.
+    let repository = applied(&[("/a", protected), ("/b", "")]);
+    repository.write(
+        "/moves.orch.hcl",
+        "moved {\n  from = \"/a\"\n  to   = \"/c\"\n}\n",
+    );
+    give_up(&repository, "/c", "prevent_destroy = false");
+    remove(&repository, "a");
+    repository.commit();
+    assert_eq!(planned(&repository, ""), ["/a delete"]);
+}
