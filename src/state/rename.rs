@@ -1,5 +1,6 @@
 //! Entries that get other keys, and what others say of them.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 use super::document::{Document, Entry};
@@ -13,6 +14,8 @@ struct Renamed {
     to: HashMap<String, usize>,
     /// How many entries that are called as before lie in or below each directory.
     staying: HashMap<String, usize>,
+    /// What references have to be now, once anybody has asked: many stacks have the same ones.
+    known: RefCell<HashMap<String, Option<Vec<String>>>>,
 }
 
 impl Document {
@@ -49,6 +52,7 @@ impl Renamed {
             from: HashMap::new(),
             to: HashMap::new(),
             staying: HashMap::new(),
+            known: RefCell::default(),
         };
         for old in stacks.keys() {
             // No reference names what is not the path of a stack.
@@ -89,6 +93,16 @@ impl Renamed {
 
     /// Returns what a reference has to be now; `None` if that is what it is.
     fn now(&self, written: &str) -> Option<Vec<String>> {
+        if let Some(known) = self.known.borrow().get(written) {
+            return known.clone();
+        }
+        let found = self.found(written);
+        let mut known = self.known.borrow_mut();
+        known.insert(written.to_owned(), found.clone());
+        found
+    }
+
+    fn found(&self, written: &str) -> Option<Vec<String>> {
         let (place, filter) = KeyFilter::split(written);
         let below = self.from.get(place)?.iter();
         let is_named = |path: &StackPath| match &filter {
