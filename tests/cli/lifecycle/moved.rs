@@ -313,7 +313,6 @@ fn a_backend_that_follows_the_path_has_to_be_migrated() {
     Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
     [stderr]
     warning: the state of /platform/net was in `place net` when it was /net, and would be in `place platform` now; move it there, then run `orch state adopt --match /platform/net`
-    warning: the state of /platform/net was in `place net` when it was /net, and would be in `place platform` now; move it there, then run `orch state adopt --match /platform/net`
     ");
     done(&repository, "apply --auto-approve");
     assert_eq!(acts(&repository), [""; 0]);
