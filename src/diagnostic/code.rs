@@ -87,6 +87,7 @@ codes! {
     OrphanedTrigger, "orphaned-trigger", "A trigger is for a path that is not a stack.";
     IgnoredTrigger, "ignored-trigger", "git ignores a trigger, so the trigger has no effect.";
     Protected, "protected", "A stack that is protected would be destroyed.";
+    Unsupported, "unsupported", "A rule says something that `orch` cannot do yet.";
     Unprotected, "unprotected", "A run has no record or no lock.";
 }
 

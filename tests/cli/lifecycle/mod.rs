@@ -6,3 +6,4 @@ mod moved; // what is on record follows its stacks
 mod protected; // what is protected is not destroyed, whoever tries
 mod removed; // stacks that were given up: destroyed or left, with evidence
 mod triggers; // what replaces a stack when others change
+mod unkept; // rules that are not carried out yet

@@ -76,6 +76,9 @@ pub(in crate::program::commands) fn planned(
     }
     let allows = request.planning.allow_rollback;
     let mut subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
+    if let Some(status) = loaded.refuse_conditions(&subjects, request.options.mode) {
+        return Ok(ControlFlow::Break(status));
+    }
     if let Some(status) = loaded.add_backends(&mut subjects) {
         return Ok(ControlFlow::Break(status));
     }
@@ -167,6 +170,9 @@ impl Loaded {
         let protected = self.protected(&settled, removals);
         if !protected.is_empty() && !request.planning.skip_protected {
             return Ok(Err(refuse(self, Destroyer::Plan, &protected)));
+        }
+        if let Some(status) = self.refuse_destroy_first(&settled) {
+            return Ok(Err(status));
         }
         self.skip_protected(&protected, &mut settled, removals, document, &mut blocked);
         let planned = settled.actions();

@@ -16,6 +16,7 @@ pub(super) mod removals;
 mod starts;
 pub(super) mod subjects;
 mod triggers;
+mod unkept;
 
 use std::ffi::OsString;
 use std::io::Write as _;

@@ -1,0 +1,70 @@
+//! Rules that are not carried out yet: no plan is made that they are about.
+
+use insta::assert_snapshot;
+
+use crate::removals::{acts, applied, done, fails, operations, planned, prepared};
+use crate::support::Repository;
+
+#[test]
+fn stacks_with_conditions_are_not_planned() {
+    let condition = "lifecycle {\n    precondition {\n      condition = true\n      error_message = \"m\"\n    }\n  }";
+    let sandbox = Repository::of(prepared(&[("/app", condition), ("/net", "")]));
+    done(&sandbox, "state init");
+    assert_snapshot!(fails(&sandbox, "plan", 4, "cannot be checked"), @"
+    [stderr]
+    error: the `precondition` of `/app` cannot be checked
+     --> app/stack.orch.hcl:3:5
+      |
+    3 |     precondition {
+      |     ^^^^^^^^^^^^ this version of orch does not check conditions yet
+      |
+      = help: leave the stack out with `--exclude`, or take the condition out
+
+    [exit status 4]
+    ");
+    fails(
+        &sandbox,
+        "apply --auto-approve",
+        4,
+        "the `precondition` of `/app` cannot be checked",
+    );
+    assert_eq!(acts(&sandbox), [""; 0]);
+    assert_eq!(planned(&sandbox, "--exclude app"), ["/net create"]);
+    // Nothing is checked of what is destroyed.
+    assert_eq!(
+        planned(&sandbox, "--destroy"),
+        ["/app delete", "/net delete"]
+    );
+}
+
+#[test]
+fn what_is_to_be_made_first_is_not_destroyed_first() {
+    let rule = "lifecycle {\n    create_before_destroy = true\n  }";
+    let repository = applied(&[
+        ("/net", ""),
+        ("/app", &format!("after = [\"/net\"]\n  {rule}")),
+        ("/other", ""),
+    ]);
+    assert_snapshot!(fails(&repository, "plan --replace /net", 4, "made anew"), @"
+    [stderr]
+    error: `/net` would be destroyed before it is made anew
+     --> app/stack.orch.hcl:4:5
+      |
+    4 |     create_before_destroy = true
+      |     ^^^^^^^^^^^^^^^^^^^^^ `/app` says that it is made first, which this version of orch cannot do yet
+      |
+      = help: leave the stack out with `--exclude`, or take the rule out
+
+    [exit status 4]
+    ");
+    fails(
+        &repository,
+        "plan --replace /app",
+        4,
+        "`/app` would be destroyed before it is made anew",
+    );
+    assert_eq!(
+        operations(&repository, "--replace /other"),
+        ["-/other", "~/other"]
+    );
+}
