@@ -16,6 +16,7 @@ mod files;
 mod find;
 #[cfg(test)]
 mod fixtures;
+mod ignored;
 mod inputs;
 mod listed;
 mod named;

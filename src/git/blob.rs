@@ -29,6 +29,11 @@ pub fn blob_id(place: &Path) -> Option<String> {
     id.ok().map(|id| id.to_string())
 }
 
+/// Returns whether this is the id of the blob that git would store for these bytes, without filters.
+pub fn is_blob(id: &str, bytes: &[u8]) -> bool {
+    Oid::hash_object(ObjectType::Blob, bytes).is_ok_and(|own| own.to_string() == id)
+}
+
 /// Returns whether git would record the file at a place as executable. Returns `None` if nothing is
 /// there, for anything but a regular file, and on systems without such a bit.
 pub fn is_executable(place: &Path) -> Option<bool> {

@@ -28,7 +28,7 @@ use std::path::Path;
 
 use tracing::debug;
 
-pub use self::blob::{blob_id, is_executable};
+pub use self::blob::{blob_id, is_blob, is_executable};
 use self::error::instead_of;
 pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};

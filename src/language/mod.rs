@@ -4,6 +4,7 @@
 //! This module knows neither files nor stacks: the caller defines what the names in an expression
 //! mean, and what functions may read.
 
+pub mod canonical;
 pub mod evaluate;
 pub mod function;
 mod no_namespaces;

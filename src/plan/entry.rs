@@ -3,8 +3,11 @@
 //! What is on record decides first whether the tools have to be asked; their answers decide the rest. This
 //! module asks nobody and knows no order.
 
+mod ignored;
+
 use serde::{Deserialize, Serialize};
 
+pub use self::ignored::IgnoredInputs;
 use crate::change::{Pending, Standing};
 use crate::driver::{Answer, AnswerAction, Counts, Driver, PlanKind, ResourceChange};
 use crate::path::StackPath;
@@ -240,6 +243,8 @@ pub struct Known<'a> {
     pub is_moved: bool,
     /// Which outputs differ from those that it was applied with, if any do: in words.
     pub outputs_differ: Option<&'a str>,
+    /// What its `ignore_changes` leaves out, if it has one.
+    pub ignored: Option<IgnoredInputs<'a>>,
 }
 
 /// What has to be found out about a stack.
@@ -344,8 +349,8 @@ impl Known<'_> {
                 return Need::Settled(Action::Replace, reason);
             }
         }
-        if self.is_as_applied() && !options.is_full {
-            return Need::Settled(Action::NoOp, unchanged());
+        if self.is_as_applied() && (!options.is_full || self.is_never_updated()) {
+            return Need::Settled(Action::NoOp, self.unchanged());
         }
         if asks(PlanKind::Normal) {
             return Need::Ask(PlanKind::Normal, asked);
@@ -365,7 +370,20 @@ impl Known<'_> {
 
     /// Returns whether it is as it was applied, and so are the outputs that it was applied with.
     fn is_as_applied(&self) -> bool {
-        self.standing == Some(&Standing::Applied) && self.outputs_differ.is_none()
+        self.standing == Some(&Standing::Applied)
+            && (self.outputs_differ.is_none() || self.is_never_updated())
+    }
+
+    /// Returns whether nothing is done with it as long as it is as it was left.
+    fn is_never_updated(&self) -> bool {
+        let ignores_all = self.ignored.is_some_and(|ignored| ignored.is_all);
+        ignores_all && self.standing == Some(&Standing::Applied)
+    }
+
+    /// Returns why nothing is done with it: nothing differs, or only what is ignored.
+    fn unchanged(&self) -> Reason {
+        let ignored = self.ignored.and_then(|ignored| ignored.reason());
+        ignored.unwrap_or_else(|| Reason::new(ReasonSource::State, "unchanged"))
     }
 
     /// Returns why the stack is to be replaced, if it is.
@@ -401,6 +419,9 @@ impl Known<'_> {
                     Reason::new(Config, format!("{what} differs")).said_in(file, None)
                 }
                 Pending::OtherRules => Reason::new(State, "what counts as an input has changed"),
+                Pending::OtherIgnored => {
+                    Reason::new(State, "its inputs differ, and `ignore_changes` has changed")
+                }
                 Pending::Triggered(file) => {
                     let file = file.relative();
                     Reason::new(Config, format!("triggered by {file}")).said_in(Some(file), None)
@@ -410,7 +431,7 @@ impl Known<'_> {
             Some(Standing::Running) => Reason::new(State, "a run is working on it"),
             Some(Standing::Applied | Standing::Removed | Standing::Absent) => {
                 let differ = self.outputs_differ.map(|text| Reason::new(State, text));
-                differ.unwrap_or_else(unchanged)
+                differ.unwrap_or_else(|| self.unchanged())
             }
         }
     }
@@ -468,7 +489,7 @@ impl Known<'_> {
                     (Action::Update, Reason::new(ReasonSource::Driver, text))
                 }
                 (_, true) => (Action::Update, because),
-                (_, false) if self.is_as_applied() => (Action::NoOp, unchanged()),
+                (_, false) if self.is_as_applied() => (Action::NoOp, self.unchanged()),
                 (_, false) if matches!(self.standing, Some(Standing::Failed(_))) => {
                     (Action::NoOp, because)
                 }
@@ -508,10 +529,6 @@ pub fn allowed(driver: &Driver<'_>, asked: Asked, answer: &Answer) -> Result<(),
         asked: asked.word(),
         hint,
     })
-}
-
-fn unchanged() -> Reason {
-    Reason::new(ReasonSource::State, "unchanged")
 }
 
 #[cfg(test)]

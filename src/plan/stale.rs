@@ -277,12 +277,7 @@ impl<'a> Grounds<'a> {
     pub fn inputs(&self, stack: StackIndex) -> Option<Inputs> {
         let digests = self.present.digests?;
         let digest = digests.stacks.get(&stack)?;
-        Some(Inputs {
-            rules: digests.rules.clone(),
-            digest: digest.digest.clone(),
-            parts: digest.parts.clone(),
-            other: serde_json::Map::new(),
-        })
+        Some(digest.recorded(&digests.rules))
     }
 
     fn entry(&self, stack: StackIndex) -> Option<&'a Entry> {

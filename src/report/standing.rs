@@ -28,6 +28,10 @@ pub(super) fn why_text(standing: &Standing) -> Option<String> {
             Pending::OtherRules => {
                 "what counts as an input has changed since it was applied".to_owned()
             }
+            Pending::OtherIgnored => {
+                "its inputs differ, and `ignore_changes` has changed since it was applied"
+                    .to_owned()
+            }
             Pending::Triggered(file) => format!("triggered ({})", file.relative()),
         }),
         Standing::Running | Standing::Applied | Standing::Removed | Standing::Absent => None,

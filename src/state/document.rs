@@ -202,6 +202,21 @@ pub struct Inputs {
     /// Digests of its parts, which only explain.
     #[serde(default)]
     pub parts: BTreeMap<String, String>,
+    /// What was left without what `ignore_changes` left out, if that left out anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CountedInputs>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What is left of the inputs of a stack without those that its `ignore_changes` leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedInputs {
+    /// The entries of the list, sorted.
+    pub ignored: Vec<String>,
+    /// The digest of what is left.
+    pub digest: String,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,

@@ -6,6 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// What `ignore_changes` has on record for every input.
+const ALL: &str = "all";
+
 /// The rules of a stack, each only if it is stated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedRules {
@@ -52,6 +55,12 @@ impl RecordedRules {
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         *self == RecordedRules::default()
+    }
+
+    /// Returns whether every input is ignored.
+    pub fn ignores_all(&self) -> bool {
+        let ignored = self.ignore_changes.as_ref();
+        ignored.is_some_and(|rule| rule.value == [ALL])
     }
 
     /// Returns whether other rules say the same in the same places. The commits do not matter.

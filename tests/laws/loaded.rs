@@ -226,6 +226,7 @@ impl Loaded {
                     .enumerate()
                     .map(standing)
                     .collect(),
+                ignored: BTreeMap::new(),
                 missing: BTreeMap::new(),
             },
             changed: standings.changed,

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::ignored::{Since, Verdict};
 use super::pairs::Pairs;
 use super::removed::evidence;
-use super::{Difference, MissingStack, NoEvidence, Pending, Standing, Standings, clean_commit};
+use super::{
+    Difference, MissingStack, NoEvidence, Pending, Standing, Standings, clean_commit, differs,
+};
 use crate::change::digest::InputDigests;
 use crate::change::error::ChangeError;
 use crate::change::find::causes_since;
+use crate::change::ignored::{IgnoreList, IgnoreLists};
 use crate::change::present::Present;
 use crate::change::since::AppliedBase;
 use crate::change::trigger::{self, AskingTrigger};
@@ -40,12 +44,56 @@ pub fn standings(
     let pairs = Pairs::new(&project.stacks, document);
     let triggers = Triggers::read(project);
     let entry = |stack: StackIndex| pairs.key(stack).map(|key| &document.stacks[key]);
+    let lists = IgnoreLists::of(project);
     let mut stacks: BTreeMap<StackIndex, Standing> = BTreeMap::new();
     for (stack, digest) in &digests.stacks {
         let asking = triggers.of(project, *stack);
         let lock = document.lock.as_ref();
-        let standing = Standing::new(entry(*stack), lock, &digests.rules, digest, &asking);
+        let ignores_all = lists.get(*stack).is_some_and(IgnoreList::is_all);
+        let rules = (&*digests.rules, ignores_all);
+        let standing = Standing::new(entry(*stack), lock, rules, digest, &asking);
         stacks.insert(*stack, standing);
+    }
+    let mut ignored = BTreeMap::new();
+    let mut since = Since::new(present);
+    if !lists.is_empty() {
+        for (&stack, standing) in &mut stacks {
+            let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
+            let (Some(list), Some(applied)) = (lists.get(stack), applied) else {
+                continue;
+            };
+            let now = &digests.stacks[&stack];
+            let commit = clean_commit(applied);
+            let applied_at = (applied, commit.as_ref());
+            match standing {
+                Standing::Pending(Pending::OtherIgnored) => {
+                    match since.decide(stack, list, applied_at, now)? {
+                        Verdict::Ignored(names) => {
+                            ignored.insert(stack, names);
+                            *standing =
+                                Standing::of_triggers(applied, &triggers.of(project, stack));
+                        }
+                        Verdict::Differs => {
+                            *standing = Standing::Pending(differs(applied, now));
+                        }
+                        Verdict::Unknown => {}
+                    }
+                }
+                Standing::Applied
+                    if explains
+                        && applied
+                            .inputs
+                            .as_ref()
+                            .is_none_or(|it| it.digest != now.digest) =>
+                {
+                    let names = since.named(stack, list, applied_at, now)?;
+                    if !names.is_empty() {
+                        ignored.insert(stack, names);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
     // By the commit that was applied.
     let mut asked: BTreeMap<CommitId, Vec<StackIndex>> = BTreeMap::new();
@@ -72,7 +120,12 @@ pub fn standings(
             };
             let cause = causes.remove(&stack);
             match standing {
-                Standing::Pending(Pending::Differs(difference)) => difference.cause = cause,
+                Standing::Pending(Pending::Differs(difference)) => {
+                    difference.cause = match cause {
+                        Some(cause) => since.reason(stack, lists.get(stack), &commit, cause)?,
+                        None => None,
+                    };
+                }
                 _ if cause.is_some() => {
                     *standing = Standing::Pending(Pending::Differs(Difference {
                         since: Some(commit.clone()),
@@ -92,6 +145,7 @@ pub fn standings(
             serial: document.serial,
         },
         stacks,
+        ignored,
     })
 }
 

@@ -9,6 +9,7 @@ mod compare;
 mod deletions;
 mod evidence;
 mod given_up;
+mod ignored;
 mod pairs;
 mod past;
 mod range;
@@ -38,6 +39,9 @@ pub struct Standings {
     pub base: AppliedBase,
     /// The stacks of the project.
     pub stacks: BTreeMap<StackIndex, Standing>,
+    /// What differs of stacks that are as they were applied, because `ignore_changes` leaves it out: files and
+    /// other inputs by name. Only where it was wanted to explain how stacks stand.
+    pub ignored: BTreeMap<StackIndex, Vec<String>>,
     /// What is on record and not here, by key: removed or absent.
     pub missing: BTreeMap<String, MissingStack>,
 }
@@ -126,6 +130,9 @@ pub enum Pending {
     /// It was recorded by other rules of what counts, so that digests cannot be compared, and what was
     /// applied is not a commit in this clone.
     OtherRules,
+    /// Another `ignore_changes` was in force when it was applied, and nobody can tell whether what differs is
+    /// what is ignored now.
+    OtherIgnored,
     /// This trigger asks for it.
     Triggered(ProjectPath),
 }
@@ -168,12 +175,12 @@ impl Standing {
         }
     }
 
-    /// Returns the standing of a stack: what is on record of it, the lock of the document, the rules and the
-    /// digest of its inputs now, and the triggers that ask for it.
+    /// Returns the standing of a stack: what is on record of it, the lock of the document, the rules and whether
+    /// it ignores all inputs, the digest of them now, and the triggers that ask for it.
     fn new(
         entry: Option<&Entry>,
         lock: Option<&Lock>,
-        rules: &str,
+        (rules, ignores_all): (&str, bool),
         now: &InputDigest,
         triggers: &[ProjectPath],
     ) -> Self {
@@ -183,6 +190,10 @@ impl Standing {
         let Some(applied) = entry.and_then(|entry| entry.applied.as_ref()) else {
             return Standing::Pending(Pending::NeverApplied);
         };
+        // It is never brought forward, so nobody is asked.
+        if ignores_all {
+            return Standing::Applied;
+        }
         match difference(applied, rules, now) {
             Some(pending) => Standing::Pending(pending),
             None => Self::of_triggers(applied, triggers),
@@ -235,15 +246,25 @@ fn difference(applied: &Applied, rules: &str, now: &InputDigest) -> Option<Pendi
     if inputs.digest == now.digest {
         return None;
     }
-    let names: BTreeSet<&String> = inputs.parts.keys().chain(now.parts.keys()).collect();
-    let differing = names
-        .into_iter()
-        .filter(|name| inputs.parts.get(*name) != now.parts.get(*name));
-    Some(Pending::Differs(Difference {
+    match (&inputs.counted, &now.counted) {
+        (Some(was), Some(now)) if was.ignored == now.ignored => {
+            if was.digest == now.digest {
+                return None;
+            }
+        }
+        (_, Some(_)) => return Some(Pending::OtherIgnored),
+        (_, None) => {}
+    }
+    Some(differs(applied, now))
+}
+
+/// Returns the difference from what was applied, by the parts on record.
+fn differs(applied: &Applied, now: &InputDigest) -> Pending {
+    Pending::Differs(Difference {
         since: clean_commit(applied),
-        parts: differing.cloned().collect(),
+        parts: ignored::differing(applied.inputs.as_ref(), now),
         cause: None,
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -259,6 +280,7 @@ mod tests {
             digest: format!("sha256:{parts:?}"),
             parts,
             is_dirty: false,
+            counted: None,
         }
     }
 
@@ -319,10 +341,14 @@ mod tests {
         ];
         for (text, expected) in table {
             let entry = entry(text);
-            let standing = Standing::new(Some(&entry), Some(&lock), "1:a", &now, &[]);
+            let standing = Standing::new(Some(&entry), Some(&lock), ("1:a", false), &now, &[]);
             assert_eq!(standing.status().word(), expected, "{entry:?}");
+            // Whatever differs, only what was never applied and what went wrong is work.
+            let other = digest(&[("own", "2")]);
+            let all = Standing::new(Some(&entry), Some(&lock), ("1:b", true), &other, &[]);
+            assert_eq!(all, standing, "{entry:?}");
         }
-        let never = Standing::new(None, None, "1:a", &now, &[]);
+        let never = Standing::new(None, None, ("1:a", false), &now, &[]);
         assert_eq!(never, Standing::Pending(Pending::NeverApplied));
     }
 
@@ -335,7 +361,13 @@ mod tests {
                 .iter()
                 .map(|trigger| ProjectPath::root().resolve(trigger).unwrap())
                 .collect();
-            Standing::new(Some(&entry), None, rules, &digest(parts), &triggers)
+            Standing::new(
+                Some(&entry),
+                None,
+                (rules, false),
+                &digest(parts),
+                &triggers,
+            )
         };
         let same = [("own", "1"), ("watch /x", "2")];
         assert_eq!(

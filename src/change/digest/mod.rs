@@ -4,43 +4,49 @@
 //! computes for it. Unlike a comparison with a commit, that needs no history: what was applied from a
 //! commit that no longer exists can still be told to be what is here.
 //!
+//! Order, tags and lifecycle rules are no inputs: a configuration file counts by what else it says.
+//!
 //! The digest of a module is made once for all stacks that use it, and modules that use each other share
 //! one. This module does not know with what digests are compared.
 
+mod configuration;
+mod environment;
+mod own;
 mod places;
 mod present;
+mod sieve;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rayon::prelude::*;
+use serde_json::Map;
 
+pub(super) use self::configuration::said;
+use self::configuration::{Configuration, is_no_input, texts};
 use self::places::{PartDigest, PartHasher, Places};
 use self::present::PresentFiles;
+use self::sieve::{Sieve, Whole};
 use super::cause::{InputLocation, Use, UseKind};
 use super::error::ChangeError;
 use super::files::ChangedFiles;
-use super::inputs::{
-    InputGraph, InputNode, InputProblems, Tree, each_root_read, links_in, owners, place_read,
-};
+use super::ignored::IgnoreLists;
+use super::inputs::{InputGraph, InputNode, InputProblems, Tree, each_root_read, place_read};
 use super::named::named;
 use crate::git::{ChangedFile, Repository};
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
-use crate::project::environment::{Environments, Variable};
 use crate::project::function_files::FileRead;
-use crate::project::namespaces::{ProjectNamespaces, Used};
 use crate::project::stack::{StackIndex, Watch};
 use crate::project::{self, Problems, Project};
-use crate::source::Span;
-use crate::state::document::Inputs;
+use crate::state::document::{CountedInputs, Inputs};
 
 /// The version of the rules by which digests are made. Digests by different rules cannot be compared.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a stack depends on, as one digest and by part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +55,38 @@ pub struct InputDigest {
     pub digest: String,
     /// By name of the part, the beginning of its digest. Explains which parts differ, and proves nothing.
     pub parts: BTreeMap<String, String>,
-    /// Whether an input is not committed.
+    /// Whether an input is not committed, be it ignored or not: what is applied has all of them.
     pub is_dirty: bool,
+    /// What is left of it without what `ignore_changes` leaves out; `None` where that leaves out nothing, or
+    /// everything.
+    pub counted: Option<CountedDigest>,
+}
+
+impl InputDigest {
+    /// Returns it as it is put on record, with the rules by which it was made.
+    pub fn recorded(&self, rules: &str) -> Inputs {
+        let counted = self.counted.as_ref().map(|counted| CountedInputs {
+            ignored: counted.ignored.clone(),
+            digest: counted.digest.clone(),
+            other: Map::new(),
+        });
+        Inputs {
+            rules: rules.to_owned(),
+            digest: self.digest.clone(),
+            parts: self.parts.clone(),
+            counted,
+            other: Map::new(),
+        }
+    }
+}
+
+/// What is left of the inputs of a stack without those that its `ignore_changes` leaves out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedDigest {
+    /// The entries of the list, sorted.
+    pub ignored: Vec<String>,
+    /// The digest of what is left.
+    pub digest: String,
 }
 
 /// The digests of stacks.
@@ -86,6 +122,7 @@ pub fn digests(
     let head = repository.commit("HEAD")?;
     let files = PresentFiles::read(project, repository, head.as_ref(), status)?;
     let input_problems = InputProblems::default();
+    let texts = texts(project, repository, head.as_ref(), &files)?;
     let stacks = {
         let nothing = ChangedFiles::default();
         let tree = Tree::new(&project.root, listing, &nothing, &input_problems).recording();
@@ -95,7 +132,8 @@ pub fn digests(
                 project,
                 tree: &tree,
                 files: &files,
-                places: Places::new(&tree, &files),
+                places: Places::new(&tree, &files, Configuration::new(&texts)),
+                lists: IgnoreLists::of(project),
             };
             digester.digest(&stacks)
         })
@@ -146,9 +184,10 @@ struct Digester<'a> {
     tree: &'a Tree<'a>,
     files: &'a PresentFiles,
     places: Places<'a>,
+    lists: IgnoreLists,
 }
 
-impl Digester<'_> {
+impl<'a> Digester<'a> {
     fn digest(&self, stacks: &[StackIndex]) -> BTreeMap<StackIndex, InputDigest> {
         let all = &self.project.stacks;
         let directory = |stack: &StackIndex| all[*stack].path.directory();
@@ -160,111 +199,70 @@ impl Digester<'_> {
         let own = self.own(&directories.iter().collect());
         let terragrunt = self.project.settings.terragrunt;
         let graph = InputGraph::new(self.tree, &directories, terragrunt);
-        let nodes: Vec<PartDigest> = graph.nodes.par_iter().map(|node| self.node(node)).collect();
+        let nodes = graph.nodes.par_iter();
+        let nodes: Vec<PartDigest> = nodes.map(|node| self.node(node, None)).collect();
         let uses = |node: usize| graph.nodes[node].edges.iter().map(|edge| edge.target);
         let modules = modules(&nodes, uses);
         let shared = (0..groups.len()).into_par_iter().map(|candidate| {
             let mut parts = Parts::new();
             if let Some(own) = own.get(&directories[candidate]) {
-                parts.entry("own".to_owned()).or_default().part(own);
+                let own = self.own_part(own, None);
+                parts.entry("own".to_owned()).or_default().part(&own);
             }
-            self.add_inputs(&graph, candidate, &modules, &mut parts);
+            let module = |node: usize| modules[node];
+            self.add_inputs(&graph, candidate, &module, None, &mut parts);
             finished(parts)
         });
         let shared: Vec<BTreeMap<String, PartDigest>> = shared.collect();
-        let mut variables = self.variables(stacks).into_iter();
-        let mut digests = BTreeMap::new();
-        for (group, shared) in groups.iter().zip(&shared) {
-            for &stack in *group {
-                let mut parts = Parts::new();
-                self.add_named(stack, &mut parts);
-                for (name, part) in variables.next().unwrap_or_default() {
-                    parts.entry(name).or_default().part(&part);
-                }
-                let mut parts = finished(parts);
-                for (name, part) in shared {
-                    let merged = parts.remove(name).map_or(*part, |other| {
-                        let mut hasher = PartHasher::default();
-                        hasher.part(&other);
-                        hasher.part(part);
-                        hasher.finish()
-                    });
-                    parts.insert(name.clone(), merged);
-                }
-                digests.insert(stack, input_digest(&parts));
+        let whole = Whole {
+            graph: &graph,
+            nodes: &nodes,
+            modules: &modules,
+            reached: if self.lists.is_empty() {
+                HashSet::new()
+            } else {
+                self.reached(&graph)
+            },
+        };
+        let views = self.views(&whole);
+        let sieves = stacks.par_iter().map(|&stack| {
+            let list = self.lists.get(stack).filter(|list| !list.is_all())?;
+            self.sieve(stack, list, &views)
+        });
+        let sieves: Vec<Option<Sieve<'_>>> = sieves.collect();
+        let environments = self.environments(stacks, &sieves);
+        let groups = groups.iter().enumerate();
+        let candidates = groups.flat_map(|(candidate, group)| group.iter().map(move |_| candidate));
+        let candidates: Vec<usize> = candidates.collect();
+        let digests = stacks.par_iter().enumerate().map(|(at, &stack)| {
+            let (candidate, environment) = (candidates[at], &environments[at]);
+            let mut parts = Parts::new();
+            self.add_named(stack, None, &mut parts);
+            for (name, part) in &environment.all {
+                parts.entry(name.clone()).or_default().part(part);
             }
-        }
-        digests
-    }
-
-    /// Returns the digest of the files of each of some directories of stacks, without those of the stacks
-    /// nested there, and of what the links there lead to.
-    fn own(&self, wanted: &HashSet<&ProjectPath>) -> HashMap<ProjectPath, PartDigest> {
-        let stacks = &self.project.stacks;
-        let mut hashers: HashMap<ProjectPath, PartHasher> = HashMap::new();
-        // By the directory of a file.
-        let mut nearest: HashMap<ProjectPath, Option<ProjectPath>> = HashMap::new();
-        for file in self.files.iter() {
-            if file.is_repository() {
-                let mut inside: Vec<&ProjectPath> = stacks
-                    .at_or_below(&file.path)
-                    .map(|stack| stacks[stack].path.directory())
-                    .collect();
-                inside.dedup();
-                for directory in inside.into_iter().filter(|it| wanted.contains(it)) {
-                    hashers.entry(directory.clone()).or_default().file(file);
-                }
-            }
-            let Some(parent) = file.path.parent() else {
-                continue;
-            };
-            let owner = nearest.entry(parent).or_insert_with_key(|parent| {
-                let owner = owners(stacks, parent).first()?;
-                let owner = stacks[owner].path.directory();
-                wanted.contains(owner).then(|| owner.clone())
+            let mut digest = input_digest(&merged(finished(parts), &shared[candidate]));
+            digest.counted = sieves[at].as_ref().map(|sieve| {
+                let own = own.get(&directories[candidate]);
+                let left = (&*digest.digest, &environment.counted);
+                self.counted((stack, candidate), sieve, &whole, own, left)
             });
-            if let Some(owner) = owner {
-                hashers.entry(owner.clone()).or_default().file(file);
-            }
-        }
-        let links = self.tree.links();
-        let listed = links.listed.iter();
-        let listed = listed.flat_map(|&(directory, listed)| {
-            let found: Vec<ProjectPath> = links_in(directory, listed).collect();
-            found.into_iter().map(move |link| (directory, link))
+            (stack, digest)
         });
-        let left_out = self.tree.listing().left_out().iter();
-        let left_out = left_out.flat_map(|directory| {
-            let found = links.links_on_disk(directory).to_vec();
-            found.into_iter().map(move |link| (directory, link))
-        });
-        let mut led: Vec<(&ProjectPath, ProjectPath)> = listed.chain(left_out).collect();
-        led.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
-        for (directory, link) in led {
-            let owner = owners(stacks, directory).first();
-            let owner = owner.map(|owner| stacks[owner].path.directory());
-            if let Some(owner) = owner.filter(|owner| wanted.contains(owner)) {
-                let part = self.places.digest(&InputLocation::Path(link));
-                hashers.entry(owner.clone()).or_default().part(&part);
-            }
-        }
-        let finished = hashers.into_iter();
-        finished
-            .map(|(directory, hasher)| (directory, hasher.finish()))
-            .collect()
+        digests.collect()
     }
 
     /// Returns the digest of what a directory uses, without the modules behind its modules.
-    fn node(&self, node: &InputNode<'_>) -> PartDigest {
-        let places: BTreeMap<String, &InputLocation> = node
-            .recorded()
-            .iter()
+    fn node(&self, node: &InputNode<'_>, sieve: Option<&Sieve<'_>>) -> PartDigest {
+        let found = node.recorded().iter();
+        let found = found.filter(|found| !sieve.is_some_and(|sieve| sieve.drops_way(&found.steps)));
+        let places: BTreeMap<String, &InputLocation> = found
             .map(|found| (found.location.to_string(), &found.location))
             .collect();
         let mut hasher = PartHasher::default();
         for (name, place) in places {
             hasher.text(&name);
-            hasher.part(&self.places.digest(place));
+            hasher.part(&self.places.part(place, sieve));
         }
         hasher.finish()
     }
@@ -272,134 +270,68 @@ impl Digester<'_> {
     /// Adds what the Terraform and Terragrunt files of a candidate use.
     fn add_inputs(
         &self,
-        graph: &InputGraph<'_>,
+        graph: &InputGraph<'a>,
         candidate: usize,
-        modules: &[PartDigest],
+        module: &dyn Fn(usize) -> PartDigest,
+        sieve: Option<&Sieve<'_>>,
         parts: &mut Parts,
     ) {
+        let drops = |steps: &[Use]| sieve.is_some_and(|sieve| sieve.drops_way(steps));
         let unit = graph.units.get(&candidate).copied();
         for node in std::iter::once(candidate).chain(unit) {
             let node = &graph.nodes[node];
-            for found in node.recorded() {
+            for found in node.recorded().iter().filter(|it| !drops(&it.steps)) {
                 let name = part_name(found.steps.last(), &found.location);
-                let part = self.places.digest(&found.location);
+                let part = self.places.part(&found.location, sieve);
                 parts.entry(name).or_default().part(&part);
             }
-            for edge in &node.edges {
+            for edge in node.edges.iter().filter(|it| !drops(&it.steps)) {
                 let name = format!("module {}", edge.directory);
-                parts.entry(name).or_default().part(&modules[edge.target]);
+                parts.entry(name).or_default().part(&module(edge.target));
             }
         }
         each_root_read(self.tree, graph, candidate, |place, step| {
+            if drops(std::slice::from_ref(step)) {
+                return;
+            }
             let name = part_name(Some(step), &place);
-            let part = self.places.digest(&place);
+            let part = self.places.part(&place, sieve);
             parts.entry(name).or_default().part(&part);
         });
     }
 
     /// Adds what the configuration of a stack names, and what functions in its block read.
-    fn add_named(&self, stack: StackIndex, parts: &mut Parts) {
+    fn add_named(&self, stack: StackIndex, sieve: Option<&Sieve<'_>>, parts: &mut Parts) {
         for (kind, entry) in named(self.project, stack) {
             let place = match &entry.value {
                 Watch::File(path) => InputLocation::Path(path.clone()),
                 Watch::Pattern(pattern) => InputLocation::Matching(pattern.clone()),
             };
-            let word = match kind {
-                UseKind::Import => "import",
-                _ => "watch",
+            let (word, part) = match kind {
+                UseKind::Import => ("import", self.places.said(&place, sieve)),
+                _ => ("watch", self.places.part(&place, sieve)),
             };
-            let part = self.places.digest(&place);
             let name = format!("{word} {place}");
             parts.entry(name).or_default().part(&part);
         }
         for read in &self.project.stacks[stack].reads {
-            self.add_read(&read.read, parts);
+            if !is_no_input(&read.attribute.text) {
+                self.add_read(&read.read, sieve, parts);
+            }
         }
     }
 
-    fn add_read(&self, read: &FileRead, parts: &mut Parts) {
+    fn add_read(&self, read: &FileRead, sieve: Option<&Sieve<'_>>, parts: &mut Parts) {
         let place = match read {
             FileRead::Path(path) => place_read(path.clone(), None),
             FileRead::Matching(directory, pattern) => place_read(directory.clone(), Some(pattern)),
         };
         if let Some(place) = place {
-            let part = self.places.digest(&place);
+            let part = self.places.part(&place, sieve);
             parts
                 .entry(format!("read {place}"))
                 .or_default()
                 .part(&part);
-        }
-    }
-
-    /// Returns the parts of each stack that its environment makes: the values, and the files that functions
-    /// read for them.
-    fn variables(&self, stacks: &[StackIndex]) -> Vec<BTreeMap<String, PartDigest>> {
-        let has_any = self
-            .project
-            .scopes
-            .values()
-            .any(|scope| !scope.env.is_empty());
-        if !self.project.settings.environment || !has_any {
-            return vec![BTreeMap::new(); stacks.len()];
-        }
-        let namespaces = ProjectNamespaces::new(self.project, std::iter::empty()).portable();
-        let basis = namespaces.basis();
-        let size = stacks.len().div_ceil(rayon::current_num_threads()).max(1);
-        let of_part = |stacks: &[StackIndex]| -> Vec<BTreeMap<String, PartDigest>> {
-            let environments = Environments::of(basis.clone().into());
-            let of_stack = |&stack: &StackIndex| {
-                let mut parts = Parts::new();
-                for variable in environments.variables(stack) {
-                    self.add_variable(&variable, &mut parts);
-                }
-                finished(parts)
-            };
-            stacks.iter().map(of_stack).collect()
-        };
-        stacks.par_chunks(size).flat_map_iter(of_part).collect()
-    }
-
-    fn add_variable(&self, variable: &Variable<'_>, parts: &mut Parts) {
-        let name = format!("environment {}", variable.definition.name.text);
-        let hasher = parts.entry(name).or_default();
-        match &variable.value {
-            Ok(Some(value)) => {
-                hasher.text("value");
-                hasher.text(&self.without_root(value));
-            }
-            Ok(None) => hasher.text("removed"),
-            Err(diagnostic) => {
-                hasher.text("error");
-                hasher.text(&diagnostic.code.to_string());
-                hasher.text(&self.without_root(&diagnostic.message));
-            }
-        }
-        let mut reads = Vec::new();
-        files_read(&variable.uses, &mut HashSet::new(), &mut reads);
-        for read in reads {
-            self.add_read(read, parts);
-        }
-    }
-
-    /// Replaces the place of the project on this machine.
-    fn without_root(&self, text: &str) -> String {
-        match self.project.root.to_str() {
-            Some(root) if root.len() > 1 => text.replace(root, "${root}"),
-            _ => text.to_owned(),
-        }
-    }
-}
-
-/// Collects the files that functions have read for a value, directly or for what it is computed from.
-fn files_read<'u>(uses: &'u [Used<'_>], seen: &mut HashSet<Span>, reads: &mut Vec<&'u FileRead>) {
-    for used in uses {
-        match used {
-            Used::Value(definition, inner) => {
-                if seen.insert(definition.span()) {
-                    files_read(inner, seen, reads);
-                }
-            }
-            Used::File(read, _) => reads.push(read),
         }
     }
 }
@@ -463,6 +395,23 @@ fn finished(parts: Parts) -> BTreeMap<String, PartDigest> {
         .collect()
 }
 
+/// Returns the parts of a stack together with those that it shares with others.
+fn merged(
+    mut parts: BTreeMap<String, PartDigest>,
+    shared: &BTreeMap<String, PartDigest>,
+) -> BTreeMap<String, PartDigest> {
+    for (name, part) in shared {
+        let merged = parts.remove(name).map_or(*part, |other| {
+            let mut hasher = PartHasher::default();
+            hasher.part(&other);
+            hasher.part(part);
+            hasher.finish()
+        });
+        parts.insert(name.clone(), merged);
+    }
+    parts
+}
+
 fn input_digest(parts: &BTreeMap<String, PartDigest>) -> InputDigest {
     let mut hasher = PartHasher::default();
     for (name, part) in parts {
@@ -475,6 +424,7 @@ fn input_digest(parts: &BTreeMap<String, PartDigest>) -> InputDigest {
         digest: format!("sha256:{}", hexadecimal(&all.hash)),
         parts: shown.collect(),
         is_dirty: all.is_dirty,
+        counted: None,
     }
 }
 

@@ -4,12 +4,14 @@
 //! A place has the same digest twice if nothing has changed there that [`Tree`] would find among changed
 //! files.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::RwLock;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, RwLock};
 
 use sha2::{Digest as _, Sha256};
 
+use super::configuration::Configuration;
 use super::present::{PresentFile, PresentFiles};
+use super::sieve::Sieve;
 use crate::change::cause::InputLocation;
 use crate::change::inputs::{Tree, moved};
 use crate::path::ProjectPath;
@@ -43,6 +45,14 @@ impl PartHasher {
         }
     }
 
+    /// Adds a file that says this; one that says nothing does not count.
+    pub(super) fn saying(&mut self, file: &PresentFile, said: &str) {
+        self.is_dirty |= !file.is_committed;
+        if let Some(line) = file.line_saying(said).filter(|_| !said.is_empty()) {
+            self.text(&line);
+        }
+    }
+
     pub(super) fn part(&mut self, part: &PartDigest) {
         self.is_dirty |= part.is_dirty;
         self.hasher.update(part.hash);
@@ -60,78 +70,175 @@ impl PartHasher {
 pub(super) struct Places<'a> {
     tree: &'a Tree<'a>,
     files: &'a PresentFiles,
-    known: RwLock<HashMap<InputLocation, PartDigest>>,
+    configuration: Configuration<'a>,
+    known: Known,
+    /// What places reach, where something is left out somewhere.
+    reached: RwLock<HashMap<InputLocation, Arc<[&'a PresentFile]>>>,
 }
 
+/// Digests of places, as they become known.
+pub(super) type Known = RwLock<HashMap<InputLocation, PartDigest>>;
+
 impl<'a> Places<'a> {
-    pub(super) fn new(tree: &'a Tree<'a>, files: &'a PresentFiles) -> Self {
+    pub(super) fn new(
+        tree: &'a Tree<'a>,
+        files: &'a PresentFiles,
+        configuration: Configuration<'a>,
+    ) -> Self {
         Places {
             tree,
             files,
+            configuration,
             known: RwLock::default(),
+            reached: RwLock::default(),
         }
     }
 
     /// Returns the digest of a place.
     pub(super) fn digest(&self, place: &InputLocation) -> PartDigest {
-        let known = self.known.read().expect("no task panics");
-        if let Some(part) = known.get(place) {
+        self.once(&self.known, place, || {
+            let mut hasher = PartHasher::default();
+            for file in self.found_at(place) {
+                hasher.file(file);
+            }
+            hasher.finish()
+        })
+    }
+
+    /// Returns the digest of a place without what is left out.
+    pub(super) fn part(&self, place: &InputLocation, sieve: Option<&Sieve<'_>>) -> PartDigest {
+        let Some(sieve) = sieve else {
+            return self.digest(place);
+        };
+        let make = || {
+            let mut hasher = PartHasher::default();
+            for file in self.files_at(place).iter() {
+                if !sieve.drops(&file.path) {
+                    hasher.file(file);
+                }
+            }
+            hasher.finish()
+        };
+        if self.reaches(place, sieve) {
+            make()
+        } else {
+            self.once(&sieve.view.places, place, make)
+        }
+    }
+
+    fn once(
+        &self,
+        known: &Known,
+        place: &InputLocation,
+        make: impl FnOnce() -> PartDigest,
+    ) -> PartDigest {
+        if let Some(part) = known.read().expect("no task panics").get(place) {
             return *part;
         }
-        drop(known);
-        let mut hasher = PartHasher::default();
-        match place {
-            InputLocation::Path(path) => self.path(path, &mut hasher),
-            InputLocation::Matching(pattern) => self.matching(pattern, &mut hasher),
-        }
-        let part = hasher.finish();
-        let mut known = self.known.write().expect("no task panics");
+        let part = make();
+        let mut known = known.write().expect("no task panics");
         known.insert(place.clone(), part);
         part
     }
 
+    /// Returns whether a place reaches a file of the directory of a stack that is left out.
+    pub(super) fn reaches(&self, place: &InputLocation, sieve: &Sieve<'_>) -> bool {
+        let files = self.files_at(place);
+        files.iter().any(|file| sieve.is_inside(&file.path))
+    }
+
+    /// Returns the digest of what the configuration files at a place say, without what is left out.
+    pub(super) fn said(&self, place: &InputLocation, sieve: Option<&Sieve<'_>>) -> PartDigest {
+        let mut hasher = PartHasher::default();
+        let nothing = BTreeSet::new();
+        let variables = sieve.map_or(&nothing, |sieve| sieve.list.variables());
+        for file in self.found_at(place) {
+            if !sieve.is_some_and(|sieve| sieve.drops(&file.path)) {
+                self.add_said(file, variables, &mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Adds a file: if it is one of configuration, what it says that counts, without some variables.
+    pub(super) fn add_said(
+        &self,
+        file: &PresentFile,
+        variables: &BTreeSet<String>,
+        hasher: &mut PartHasher,
+    ) {
+        match self.configuration.of(&file.path, variables) {
+            Some(said) => hasher.saying(file, &said),
+            None => hasher.file(file),
+        }
+    }
+
+    /// Returns what a place reaches, which is looked for once.
+    pub(super) fn files_at(&self, place: &InputLocation) -> Arc<[&'a PresentFile]> {
+        let known = self.reached.read().expect("no task panics");
+        if let Some(files) = known.get(place) {
+            return Arc::clone(files);
+        }
+        drop(known);
+        let files: Arc<[&PresentFile]> = self.found_at(place).into();
+        let mut known = self.reached.write().expect("no task panics");
+        known.insert(place.clone(), Arc::clone(&files));
+        files
+    }
+
+    /// Returns the files that a place stands for, and the links that lead to them, as they are met; one may
+    /// be met twice.
+    fn found_at(&self, place: &InputLocation) -> Vec<&'a PresentFile> {
+        let mut found = Vec::new();
+        match place {
+            InputLocation::Path(path) => self.path(path, &mut found),
+            InputLocation::Matching(pattern) => self.matching(pattern, &mut found),
+        }
+        found
+    }
+
     /// Adds what lies at a path or below it, and where links on the way and below lead.
-    fn path(&self, path: &ProjectPath, hasher: &mut PartHasher) {
+    fn path(&self, path: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
         let way = self.tree.links().follow(path);
-        self.at(&way.links, hasher);
+        self.at(&way.links, found);
         let Some(end) = way.end else {
             return;
         };
-        self.around(&end, hasher);
+        self.around(&end, found);
         // A link to a directory that contains it does not say what of that directory is used.
         if !way.links.is_empty() && path.is_at_or_below(&end) {
             return;
         }
-        self.whole(&end, hasher);
-        self.behind_links(&end, hasher);
+        self.whole(&end, found);
+        self.behind_links(&end, found);
     }
 
-    fn at(&self, paths: &[ProjectPath], hasher: &mut PartHasher) {
+    fn at(&self, paths: &[ProjectPath], found: &mut Vec<&'a PresentFile>) {
         for path in paths {
             if let Some(file) = self.files.at(path.as_str()) {
-                hasher.file(file);
+                found.push(file);
             }
         }
     }
 
     /// Adds what should be a directory above a path but is a submodule.
-    fn around(&self, path: &ProjectPath, hasher: &mut PartHasher) {
+    fn around(&self, path: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
         let above = path.ancestors().find_map(|above| self.files.at(above));
         if let Some(file) = above {
-            hasher.file(file);
+            found.push(file);
         }
     }
 
-    fn whole(&self, path: &ProjectPath, hasher: &mut PartHasher) {
-        self.at(std::slice::from_ref(path), hasher);
+    fn whole(&self, path: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
+        self.at(std::slice::from_ref(path), found);
         for file in self.files.below(path) {
-            hasher.file(file);
+            found.push(file);
         }
     }
 
     /// Adds where links in a directory lead, directly or through further links; each link once, so that
     /// circles end.
-    fn behind_links(&self, directory: &ProjectPath, hasher: &mut PartHasher) {
+    fn behind_links(&self, directory: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
         let mut seen = HashSet::new();
         let mut open = vec![directory.clone()];
         while let Some(directory) = open.pop() {
@@ -140,13 +247,13 @@ impl<'a> Places<'a> {
                     continue;
                 }
                 let way = self.tree.links().follow(&link);
-                self.at(&way.links, hasher);
+                self.at(&way.links, found);
                 let Some(end) = way.end else {
                     continue;
                 };
-                self.around(&end, hasher);
+                self.around(&end, found);
                 if !link.is_at_or_below(&end) {
-                    self.whole(&end, hasher);
+                    self.whole(&end, found);
                     open.push(end);
                 }
             }
@@ -155,10 +262,10 @@ impl<'a> Places<'a> {
 
     /// Adds what a pattern matches, where links on the way to its directory lead, and what it matches
     /// behind links.
-    fn matching(&self, pattern: &Pattern, hasher: &mut PartHasher) {
-        self.at(&[ProjectPath::from_normal(&pattern.to_string())], hasher);
+    fn matching(&self, pattern: &Pattern, found: &mut Vec<&'a PresentFile>) {
+        self.at(&[ProjectPath::from_normal(&pattern.to_string())], found);
         let way = self.tree.links().follow(pattern.directory());
-        self.at(&way.links, hasher);
+        self.at(&way.links, found);
         let Some(end) = way.end else {
             return;
         };
@@ -168,11 +275,11 @@ impl<'a> Places<'a> {
             Pattern::new(&end, pattern.rest()).ok()
         };
         let pattern = moved_pattern.as_ref().unwrap_or(pattern);
-        self.around(&end, hasher);
-        self.at(std::slice::from_ref(&end), hasher);
+        self.around(&end, found);
+        self.at(std::slice::from_ref(&end), found);
         for file in self.files.below(&end) {
             if is_match(pattern, &file.path, file) {
-                hasher.file(file);
+                found.push(file);
             }
         }
         // Each directory with the path that the pattern sees.
@@ -187,17 +294,17 @@ impl<'a> Places<'a> {
                     continue;
                 }
                 let way = self.tree.links().follow(&link);
-                self.at(&way.links, hasher);
+                self.at(&way.links, found);
                 let Some(end) = way.end else {
                     continue;
                 };
-                self.around(&end, hasher);
+                self.around(&end, found);
                 let own = self.files.at(end.as_str()).into_iter();
                 let is_around = link.is_at_or_below(&end);
                 let below = self.files.below(&end).filter(|_| !is_around);
                 for file in own.chain(below) {
                     if is_match(pattern, &moved(&file.path, &end, &name), file) {
-                        hasher.file(file);
+                        found.push(file);
                     }
                 }
                 if !is_around {

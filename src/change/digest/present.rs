@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::change::trigger;
 use crate::change::uncounted::Ignores;
 use crate::git::{
-    ChangedFile, CommitId, GitError, RecordedFile, RecordedMode, Repository, blob_id, is_executable,
+    ChangedFile, CommitId, GitError, RecordedFile, RecordedMode, Repository, blob_id, is_blob,
+    is_executable,
 };
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -32,6 +33,25 @@ impl PresentFile {
         let (mode, id) = self.recorded.as_ref()?;
         let (path, mode) = (self.path.as_str(), mode.as_str());
         Some(format!("{path}\0{mode} {id}\n"))
+    }
+
+    /// Returns what is digested of it if it says this.
+    pub(super) fn line_saying(&self, said: &str) -> Option<String> {
+        let (mode, _) = self.recorded.as_ref()?;
+        let (path, mode) = (self.path.as_str(), mode.as_str());
+        Some(format!("{path}\0{mode} says\n{said}"))
+    }
+
+    /// Returns whether it is a regular file that exists.
+    pub(super) fn is_plain(&self) -> bool {
+        let mode = self.recorded.as_ref().map(|(mode, _)| mode);
+        matches!(mode, Some(RecordedMode::File | RecordedMode::Executable))
+    }
+
+    /// Returns whether its content is this.
+    pub(super) fn has_content(&self, bytes: &[u8]) -> bool {
+        let id = self.recorded.as_ref().map(|(_, id)| id);
+        id.is_some_and(|id| is_blob(id, bytes))
     }
 
     pub(super) fn is_repository(&self) -> bool {

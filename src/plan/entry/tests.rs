@@ -23,6 +23,7 @@ fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> Known<'
         trigger: None,
         is_moved: false,
         outputs_differ: differ,
+        ignored: None,
     }
 }
 

@@ -100,7 +100,7 @@ fn a_stack_is_gone() {
     repository.commit();
     refused(
         &repository,
-        &["/a: it is gone", "/b: b/stack.orch.hcl differs"],
+        &["/a: it is gone", "/b: it runs after other stacks"],
     );
 }
 

@@ -2,6 +2,7 @@
 
 mod blocks; // what `moved` and `removed` blocks may say
 mod declared; // what `lifecycle` blocks may say, and where
+mod ignored; // inputs whose changes bring about nothing, and what is no input
 mod moved; // what is on record follows its stacks
 mod protected; // what is protected is not destroyed, whoever tries
 mod removed; // stacks that were given up: destroyed or left, with evidence

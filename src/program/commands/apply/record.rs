@@ -17,7 +17,7 @@ use orch::selection::graph::Graph;
 use orch::state::document::{Action, Document};
 use orch::state::writer::Change;
 
-use super::turns::Todo;
+use super::turns::{Todo, follows_other_rules};
 use crate::program::commands::state::evidence::declared;
 use crate::program::commands::state::held::StateLock;
 
@@ -181,9 +181,10 @@ impl Recording<'_, '_> {
         entry.before = now.before;
         entry.lifecycle = now.lifecycle;
         let inputs = self.lock.inputs(stack)?;
-        // The same inputs, after the rules that hold now.
+        // The same inputs, after the rules that hold now. What is ignored and differs was not applied.
         if let Some(recorded) = entry.applied.as_mut().and_then(|it| it.inputs.as_mut())
-            && recorded.rules != inputs.rules
+            && (recorded.digest == inputs.digest
+                || follows_other_rules(&entry.lifecycle, recorded, &inputs.rules))
         {
             *recorded = inputs;
         }

@@ -14,7 +14,8 @@ use orch::plan::upstream::Upstream;
 use orch::plan::{SavedPlan, SavedStack};
 use orch::project::Project;
 use orch::project::stack::{StackIndex, StackMode};
-use orch::state::document::{Document, Entry};
+use orch::state::document::{Document, Entry, Inputs};
+use orch::state::rules::RecordedRules;
 
 use super::check::Now;
 use crate::program::commands::state::evidence::declared;
@@ -200,8 +201,9 @@ impl Now {
             entry.is_some_and(|entry| {
                 let applied = entry.applied.as_ref();
                 let inputs = applied.and_then(|applied| applied.inputs.as_ref());
-                !is_declared(entry, &declared(&self.loaded.project, stack, None))
-                    || inputs.is_some_and(|inputs| inputs.rules != *rules)
+                let now = declared(&self.loaded.project, stack, None);
+                let other = |inputs| follows_other_rules(&now.lifecycle, inputs, rules);
+                !is_declared(entry, &now) || inputs.is_some_and(other)
             })
         };
         let found = unchanged.filter_map(|entry| stacks.find(&entry.stack));
@@ -315,6 +317,16 @@ fn todo<'p>(
         });
     }
     todo
+}
+
+/// Returns whether the inputs on record are those that are here, after other rules of what counts. Of a stack
+/// that ignores every input, nobody knows.
+pub(super) fn follows_other_rules(
+    lifecycle: &RecordedRules,
+    recorded: &Inputs,
+    rules: &str,
+) -> bool {
+    recorded.rules != rules && !lifecycle.ignores_all()
 }
 
 /// Returns whether what is on record is what a stack declares.

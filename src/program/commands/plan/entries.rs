@@ -10,6 +10,7 @@ use orch::project::Project;
 use orch::project::driver::DriverStep;
 use orch::project::stack::StackIndex;
 
+use super::ignored::ignored;
 use super::{OnRecord, Subject, Subjects};
 use crate::program::commands::Loaded;
 
@@ -42,6 +43,7 @@ fn known<'a>(
         trigger: subject.trigger.as_ref(),
         is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
+        ignored: recorded.and_then(|recorded| ignored(loaded, subject.stack, recorded)),
     }
 }
 

@@ -5,6 +5,7 @@ pub(super) mod ask;
 mod entries;
 mod foreseen;
 mod grounds;
+mod ignored;
 mod kept;
 pub(super) mod left_behind;
 mod make;

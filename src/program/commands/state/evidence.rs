@@ -58,12 +58,7 @@ impl Published {
 
 /// Returns the inputs of a stack as they are on record.
 pub(in crate::program::commands) fn inputs(rules: &str, digest: &InputDigest) -> Inputs {
-    Inputs {
-        rules: rules.to_owned(),
-        digest: digest.digest.clone(),
-        parts: digest.parts.clone(),
-        other: Map::new(),
-    }
+    digest.recorded(rules)
 }
 
 /// Returns what a stack declares and which rules are in force for it, as it is on record at this commit: with

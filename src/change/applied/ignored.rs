@@ -1,0 +1,261 @@
+//! What differs from what was applied, and which of that `ignore_changes` leaves out.
+//!
+//! Digests tell that something differs, and git which files have changed since the commit that was applied.
+//! A list that has changed since cannot be compared by digests, so then git decides, as far as it can.
+
+use std::collections::{BTreeSet, HashMap};
+use std::str;
+
+use crate::change::cause::ChangeCause;
+use crate::change::digest::{InputDigest, said};
+use crate::change::error::ChangeError;
+use crate::change::files::ChangedFiles;
+use crate::change::ignored::IgnoreList;
+use crate::change::inputs::{InputProblems, Tree, owners};
+use crate::change::present::Present;
+use crate::change::trigger;
+use crate::change::uncounted::Ignores;
+use crate::git::{ChangedFile, CommitId, FileChange};
+use crate::path::ProjectPath;
+use crate::project::discover::is_configuration;
+use crate::project::stack::StackIndex;
+use crate::state::document::{Applied, Inputs};
+
+/// The part of what lies in the directory of a stack.
+const OWN: &str = "own";
+
+/// The beginning of the names of parts that variables make.
+const ENVIRONMENT: &str = "environment ";
+
+/// What is known of the differences of a stack.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// All that differs is ignored.
+    Ignored(Vec<String>),
+    /// Something else differs.
+    Differs,
+    /// Nobody can tell.
+    Unknown,
+}
+
+/// The files that have changed since commits.
+pub(super) struct Since<'a> {
+    present: Present<'a>,
+    files: HashMap<CommitId, Option<Vec<ChangedFile>>>,
+}
+
+impl<'a> Since<'a> {
+    /// Starts without having asked git anything.
+    pub(super) fn new(present: Present<'a>) -> Self {
+        Since {
+            present,
+            files: HashMap::new(),
+        }
+    }
+
+    /// Returns the files that have changed since a commit, as far as they count; `None` if the commit is not in
+    /// this clone.
+    fn files(&mut self, commit: &CommitId) -> Result<Option<&[ChangedFile]>, ChangeError> {
+        if !self.files.contains_key(commit) {
+            let files = self.ask(commit)?;
+            self.files.insert(commit.clone(), files);
+        }
+        Ok(self.files[commit].as_deref())
+    }
+
+    fn ask(&self, commit: &CommitId) -> Result<Option<Vec<ChangedFile>>, ChangeError> {
+        let Present {
+            project,
+            repository,
+            uncommitted,
+            ..
+        } = self.present;
+        if repository.commit(commit.as_str())?.as_ref() != Some(commit) {
+            return Ok(None);
+        }
+        let head = repository.commit("HEAD")?;
+        let mut files = match &head {
+            Some(head) => repository.differences(commit, head)?,
+            None => Vec::new(),
+        };
+        let counted = uncommitted.counted;
+        let status = uncommitted.status.iter();
+        files.extend(status.filter(|it| counted.off(it.state).is_none()).cloned());
+        let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
+        let (files, _) = Ignores::of(project).split(files);
+        Ok(Some(files.iter().cloned().collect()))
+    }
+
+    /// Returns the names of what differs from what was applied, given that all of it is ignored: files where git
+    /// knows them, else parts.
+    pub(super) fn named(
+        &mut self,
+        stack: StackIndex,
+        list: &IgnoreList,
+        (applied, commit): (&Applied, Option<&CommitId>),
+        now: &InputDigest,
+    ) -> Result<Vec<String>, ChangeError> {
+        let mut names = Vec::new();
+        let present = self.present;
+        let stacks = &present.project.stacks;
+        for part in differing(applied.inputs.as_ref(), now) {
+            if let Some(variable) = part.strip_prefix(ENVIRONMENT) {
+                names.push(format!("env.{variable}"));
+                continue;
+            }
+            let files = match commit.filter(|_| part == OWN) {
+                Some(commit) => self.files(commit)?.unwrap_or_default(),
+                None => &[],
+            };
+            let before = names.len();
+            for file in files {
+                let is_own = owners(stacks, &file.path).first() == Some(stack);
+                let counts = || match list.is_all() {
+                    true => says_the_same(present, commit, file, list.variables()).map(|it| !it),
+                    false => Ok(is_ignored(list, file)),
+                };
+                if is_own && counts()? {
+                    names.push(file.path.relative().to_owned());
+                }
+            }
+            if names.len() == before {
+                names.push(part);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Returns the change that makes a stack differ, given one that `--changed` names: that may be ignored, or
+    /// no input. Then it is another one in the directory of the stack, if there is one.
+    pub(super) fn reason(
+        &mut self,
+        stack: StackIndex,
+        list: Option<&IgnoreList>,
+        commit: &CommitId,
+        cause: ChangeCause,
+    ) -> Result<Option<ChangeCause>, ChangeError> {
+        let present = self.present;
+        let stacks = &present.project.stacks;
+        let nothing = BTreeSet::new();
+        let variables = list.map_or(&nothing, IgnoreList::variables);
+        let counts = |file: &ChangedFile| -> Result<bool, ChangeError> {
+            let is_ignored = list.is_some_and(|list| is_ignored(list, file));
+            Ok(!is_ignored && !says_the_same(present, Some(commit), file, variables)?)
+        };
+        if !cause.chain.is_empty() && list.is_none() || counts(&cause.file)? {
+            return Ok(Some(cause));
+        }
+        for file in self.files(commit)?.unwrap_or_default() {
+            if owners(stacks, &file.path).first() == Some(stack) && counts(file)? {
+                let file = file.clone();
+                let chain = Vec::new();
+                return Ok(Some(ChangeCause { file, chain }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Decides whether all that differs from what was applied is ignored, where another list was in force then.
+    pub(super) fn decide(
+        &mut self,
+        stack: StackIndex,
+        list: &IgnoreList,
+        (applied, commit): (&Applied, Option<&CommitId>),
+        now: &InputDigest,
+    ) -> Result<Verdict, ChangeError> {
+        let present = self.present;
+        let stacks = &present.project.stacks;
+        let mut names = Vec::new();
+        for part in differing(applied.inputs.as_ref(), now) {
+            if let Some(variable) = part.strip_prefix(ENVIRONMENT) {
+                if !list.variables().contains(variable) {
+                    return Ok(Verdict::Differs);
+                }
+                names.push(format!("env.{variable}"));
+                continue;
+            }
+            let Some(commit) = commit else {
+                return Ok(Verdict::Unknown);
+            };
+            let Some(files) = self.files(commit)? else {
+                return Ok(Verdict::Unknown);
+            };
+            let mut is_elsewhere = false;
+            for file in files {
+                if is_ignored(list, file) {
+                    names.push(file.path.relative().to_owned());
+                } else if !says_the_same(present, Some(commit), file, list.variables())? {
+                    if part == OWN && owners(stacks, &file.path).first() == Some(stack) {
+                        return Ok(Verdict::Differs);
+                    }
+                    is_elsewhere = true;
+                }
+            }
+            // What else has changed may be what the part reaches, and for its directory what links lead to.
+            if is_elsewhere && (part != OWN || has_links(present, stack)) {
+                return Ok(Verdict::Unknown);
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(Verdict::Ignored(names))
+    }
+}
+
+fn is_ignored(list: &IgnoreList, file: &ChangedFile) -> bool {
+    list.ignores(&file.path, file.change == FileChange::Repository)
+}
+
+/// Returns the names of the parts that differ from those on record.
+pub(super) fn differing(recorded: Option<&Inputs>, now: &InputDigest) -> Vec<String> {
+    let Some(recorded) = recorded else {
+        return Vec::new();
+    };
+    let names: BTreeSet<&String> = recorded.parts.keys().chain(now.parts.keys()).collect();
+    let differing = names.into_iter();
+    let differing = differing.filter(|it| recorded.parts.get(*it) != now.parts.get(*it));
+    differing.cloned().collect()
+}
+
+/// Returns whether a configuration file says the same as in a commit, apart from what is no input.
+fn says_the_same(
+    present: Present<'_>,
+    commit: Option<&CommitId>,
+    file: &ChangedFile,
+    variables: &BTreeSet<String>,
+) -> Result<bool, ChangeError> {
+    let name = file.path.as_str().rsplit('/').next().unwrap_or_default();
+    let Some(commit) = commit.filter(|_| is_configuration(name.as_ref())) else {
+        return Ok(false);
+    };
+    let was = match file.change {
+        FileChange::Added => Some(String::new()),
+        FileChange::Modified | FileChange::Deleted => {
+            let read = present
+                .repository
+                .read(commit, std::slice::from_ref(&file.path));
+            let bytes = read?.into_iter().next().unwrap_or_default();
+            str::from_utf8(&bytes)
+                .ok()
+                .and_then(|text| said(text, variables))
+        }
+        _ => return Ok(false),
+    };
+    let mut sources = present.project.sources.files();
+    let is = match file.change {
+        FileChange::Deleted => Some(String::new()),
+        _ => sources
+            .find(|source| source.path == file.path)
+            .and_then(|source| said(&source.text, variables)),
+    };
+    Ok(was.is_some() && was == is)
+}
+
+/// Returns whether links lie in the directory of a stack.
+fn has_links(present: Present<'_>, stack: StackIndex) -> bool {
+    let problems = InputProblems::default();
+    let nothing = ChangedFiles::default();
+    let tree = Tree::new(&present.project.root, present.listing, &nothing, &problems);
+    let directory: &ProjectPath = present.project.stacks[stack].path.directory();
+    tree.links().links_below(directory).next().is_some()
+}

@@ -1,0 +1,208 @@
+//! What configuration files say, without what is no input of any stack: order, tags, descriptions, lifecycle
+//! rules, and what was moved or removed. Comments and white space are none either.
+//!
+//! `id` and `name` reach the tool of every stack in its environment, and count; so does everything else. A file
+//! that cannot be parsed counts by its bytes. This module does not know which file is whose.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+use rayon::prelude::*;
+
+use super::present::PresentFiles;
+use crate::git::{CommitId, GitError, Repository};
+use crate::language::canonical::{Item, canonical};
+use crate::language::parse::parse_whole;
+use crate::path::ProjectPath;
+use crate::project::Project;
+use crate::source::FileId;
+
+/// Attributes of `stack` that are no inputs.
+const NO_INPUTS: [&str; 6] = [
+    "after",
+    "before",
+    "description",
+    "tags",
+    "wanted_by",
+    "wants",
+];
+
+/// Returns whether an attribute of `stack` is no input.
+pub(super) fn is_no_input(attribute: &str) -> bool {
+    NO_INPUTS.contains(&attribute)
+}
+
+/// The texts of the configuration files that count, by file.
+pub(super) type Texts<'a> = HashMap<&'a ProjectPath, Cow<'a, str>>;
+
+/// Returns the texts of the configuration files among these.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub(super) fn texts<'a>(
+    project: &'a Project,
+    repository: &Repository,
+    head: Option<&CommitId>,
+    files: &'a PresentFiles,
+) -> Result<Texts<'a>, GitError> {
+    let sources = project.sources.files();
+    let sources: HashMap<&ProjectPath, &str> =
+        sources.map(|file| (&file.path, &*file.text)).collect();
+    let mut texts = Texts::new();
+    let mut converted: Vec<&ProjectPath> = Vec::new();
+    for file in files.iter().filter(|file| file.is_plain()) {
+        // What the project does not read is no configuration.
+        let Some(text) = sources.get(&file.path) else {
+            continue;
+        };
+        if !file.is_committed || file.has_content(text.as_bytes()) {
+            texts.insert(&file.path, Cow::Borrowed(text));
+        } else {
+            // Its changes are switched off, or git converts the ends of its lines.
+            converted.push(&file.path);
+        }
+    }
+    if let Some(head) = head.filter(|_| !converted.is_empty()) {
+        let paths: Vec<ProjectPath> = converted.iter().map(|&path| path.clone()).collect();
+        for (path, bytes) in converted.into_iter().zip(repository.read(head, &paths)?) {
+            if let Some(text) = text(bytes) {
+                texts.insert(path, Cow::Owned(text));
+            }
+        }
+    }
+    Ok(texts)
+}
+
+/// What the configuration files say.
+pub(super) struct Configuration<'a> {
+    texts: &'a Texts<'a>,
+    /// By file; nothing for one that cannot be parsed.
+    said: HashMap<&'a ProjectPath, String>,
+}
+
+impl<'a> Configuration<'a> {
+    /// Parses the files, on the pool of threads that this is called on.
+    pub(super) fn new(texts: &'a Texts<'a>) -> Self {
+        let all = BTreeSet::new();
+        let parsed = texts.par_iter();
+        let parsed = parsed.filter_map(|(path, text)| Some((*path, said(text, &all)?)));
+        Configuration {
+            texts,
+            said: parsed.collect(),
+        }
+    }
+
+    /// Returns what a file says; `None` if it counts by its bytes. Nothing is said of the variables of
+    /// `run.env` that are left out.
+    pub(super) fn of(
+        &self,
+        path: &ProjectPath,
+        left_out: &BTreeSet<String>,
+    ) -> Option<Cow<'_, str>> {
+        let plain = self.said.get(path)?;
+        let text = self.texts.get(path)?;
+        if left_out.is_empty() || !text.contains("env") {
+            return Some(Cow::Borrowed(plain));
+        }
+        said(text, left_out).map(Cow::Owned)
+    }
+}
+
+/// Returns bytes as the text that is parsed.
+fn text(bytes: Vec<u8>) -> Option<String> {
+    let text = String::from_utf8(bytes).ok()?;
+    Some(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    })
+}
+
+/// Returns what a file says, without some variables of `run.env`; `None` if it cannot be parsed.
+pub(in crate::change) fn said(text: &str, left_out: &BTreeSet<String>) -> Option<String> {
+    let body = parse_whole(FileId::UNPLACED, text).ok()?;
+    let is_tool = |kind: &str| matches!(kind, "orch" | "terramate");
+    let matters = |around: &[&str], item: Item<'_>| match (around, item) {
+        (["stack"], Item::Attribute(name)) => !is_no_input(name),
+        (["stack"] | [_, "config"], Item::Block("lifecycle"))
+        | ([], Item::Block("moved" | "removed")) => false,
+        ([_, "config", "run", "env"], Item::Attribute(name)) => !left_out.contains(name),
+        _ => true,
+    };
+    let may_vanish = |around: &[&str], kind: &str| match (around, kind) {
+        ([], tool) => is_tool(tool),
+        ([tool], "config") | ([tool, "config"], "run") | ([tool, "config", "run"], "env") => {
+            is_tool(tool)
+        }
+        _ => false,
+    };
+    Some(canonical(&body, &matters, &may_vanish))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        said(text, &BTreeSet::new()).unwrap()
+    }
+
+    #[test]
+    fn order_tags_and_rules_are_no_inputs() {
+        let none = plain("stack {\n}\n");
+        let same = [
+            "stack { tags = [\"a\"] }",
+            "stack { description = \"d\" }",
+            "stack {\n  after = [\"/a\"]\n  before = [\"/b\"]\n  wants = [\"/c\"]\n  wanted_by = [\"/d\"]\n}",
+            "stack {\n  lifecycle {\n    prevent_destroy = true\n  }\n}",
+            "stack {}\norch {\n  config {\n    lifecycle {\n      ignore_changes = all\n    }\n  }\n}",
+            "stack {}\nterramate {\n  config {\n    run {\n      env {\n      }\n    }\n  }\n}",
+            "stack {}\nremoved {\n  from = \"/a\"\n}\nmoved {\n  from = \"/a\"\n  to = \"/b\"\n}",
+            "# why\nstack {\n\n}\n",
+        ];
+        for text in same {
+            assert_eq!(plain(text), none, "{text}");
+        }
+        let other = [
+            "",
+            "stack { id = \"a\" }",
+            "stack { name = \"a\" }",
+            "stack { watch = [\"/a\"] }",
+            "stack { mode = \"read\" }",
+            "stack { driver = \"none\" }",
+            "stack { for_each = [\"a\"] }",
+            "stack {\n  run {\n    timeout = \"1m\"\n  }\n}",
+            "stack {}\nglobals {\n  tags = 1\n}",
+            "stack {}\nlifecycle {\n}",
+            "stack {}\ngenerate_hcl \"a\" {\n  content {\n    lifecycle {\n    }\n  }\n}",
+            "stack {}\norch {\n  config {\n    run {\n      env {\n        A = \"1\"\n      }\n    }\n  }\n}",
+        ];
+        for text in other {
+            assert_ne!(plain(text), none, "{text}");
+        }
+        assert_eq!(plain("orch {\n config {\n lifecycle {}\n }\n}\n"), "");
+    }
+
+    #[test]
+    fn variables_are_left_out_where_they_are_set() {
+        let env = |set: &str| {
+            format!(
+                "orch {{\n  config {{\n    run {{\n      env {{\n{set}\n      }}\n    }}\n  }}\n}}\nglobals {{\n  A = 1\n}}\n"
+            )
+        };
+        let left_out = BTreeSet::from(["A".to_owned()]);
+        let without = |set: &str| said(&env(set), &left_out).unwrap();
+        assert_eq!(without("A = 1"), without("A = 2"));
+        assert_eq!(
+            without("A = 1"),
+            said("globals {\n  A = 1\n}\n", &left_out).unwrap()
+        );
+        assert_ne!(without("A = 1\nB = 1"), without("A = 1\nB = 2"));
+        assert_ne!(plain(&env("A = 1")), plain(&env("A = 2")));
+    }
+
+    #[test]
+    fn what_cannot_be_parsed_says_nothing() {
+        assert_eq!(said("stack {", &BTreeSet::new()), None);
+    }
+}

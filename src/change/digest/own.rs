@@ -1,0 +1,91 @@
+//! What lies in the directories of stacks.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::Digester;
+use super::places::{PartDigest, PartHasher};
+use super::present::PresentFile;
+use super::sieve::Sieve;
+use crate::change::cause::InputLocation;
+use crate::change::inputs::{links_in, owners};
+use crate::path::ProjectPath;
+
+/// What lies in a directory, without what lies in the stacks nested there.
+#[derive(Default)]
+pub(super) struct Own<'a> {
+    /// The files, by path.
+    pub(super) files: Vec<&'a PresentFile>,
+    /// The links, by path: where they lead counts.
+    links: Vec<InputLocation>,
+}
+
+impl<'a> Digester<'a> {
+    /// Returns what lies in some directories of stacks.
+    pub(super) fn own(&self, wanted: &HashSet<&ProjectPath>) -> HashMap<ProjectPath, Own<'a>> {
+        let stacks = &self.project.stacks;
+        let mut own: HashMap<ProjectPath, Own<'a>> = HashMap::new();
+        // By the directory of a file.
+        let mut nearest: HashMap<ProjectPath, Option<ProjectPath>> = HashMap::new();
+        for file in self.files.iter() {
+            if file.is_repository() {
+                let mut inside: Vec<&ProjectPath> = stacks
+                    .at_or_below(&file.path)
+                    .map(|stack| stacks[stack].path.directory())
+                    .collect();
+                inside.dedup();
+                for directory in inside.into_iter().filter(|it| wanted.contains(it)) {
+                    own.entry(directory.clone()).or_default().files.push(file);
+                }
+            }
+            let Some(parent) = file.path.parent() else {
+                continue;
+            };
+            let owner = nearest.entry(parent).or_insert_with_key(|parent| {
+                let owner = owners(stacks, parent).first()?;
+                let owner = stacks[owner].path.directory();
+                wanted.contains(owner).then(|| owner.clone())
+            });
+            if let Some(owner) = owner {
+                own.entry(owner.clone()).or_default().files.push(file);
+            }
+        }
+        let links = self.tree.links();
+        let listed = links.listed.iter();
+        let listed = listed.flat_map(|&(directory, listed)| {
+            let found: Vec<ProjectPath> = links_in(directory, listed).collect();
+            found.into_iter().map(move |link| (directory, link))
+        });
+        let left_out = self.tree.listing().left_out().iter();
+        let left_out = left_out.flat_map(|directory| {
+            let found = links.links_on_disk(directory).to_vec();
+            found.into_iter().map(move |link| (directory, link))
+        });
+        let mut led: Vec<(&ProjectPath, ProjectPath)> = listed.chain(left_out).collect();
+        led.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
+        for (directory, link) in led {
+            let owner = owners(stacks, directory).first();
+            let owner = owner.map(|owner| stacks[owner].path.directory());
+            if let Some(owner) = owner.filter(|owner| wanted.contains(owner)) {
+                let links = &mut own.entry(owner.clone()).or_default().links;
+                links.push(InputLocation::Path(link));
+            }
+        }
+        own
+    }
+
+    /// Returns the digest of what lies in a directory, without what is left out.
+    pub(super) fn own_part(&self, own: &Own<'a>, sieve: Option<&Sieve<'_>>) -> PartDigest {
+        let mut hasher = PartHasher::default();
+        let nothing = BTreeSet::new();
+        let variables = sieve.map_or(&nothing, |sieve| sieve.list.variables());
+        for file in &own.files {
+            if !sieve.is_some_and(|sieve| sieve.drops(&file.path)) {
+                self.places.add_said(file, variables, &mut hasher);
+            }
+        }
+        for link in &own.links {
+            hasher.part(&self.places.part(link, sieve));
+        }
+        hasher.finish()
+    }
+}

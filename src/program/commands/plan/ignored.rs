@@ -1,0 +1,54 @@
+//! What `ignore_changes` leaves out of the stacks of a plan.
+
+use orch::change::Standing;
+use orch::plan::entry::IgnoredInputs;
+use orch::project::lifecycle::IgnoredChanges;
+use orch::project::stack::StackIndex;
+
+use super::{OnRecord, Subjects};
+use crate::program::commands::Loaded;
+use crate::program::console;
+
+/// Returns what `ignore_changes` leaves out of a stack, if it leaves out anything.
+pub(super) fn ignored<'a>(
+    loaded: &'a Loaded,
+    stack: StackIndex,
+    recorded: &'a OnRecord,
+) -> Option<IgnoredInputs<'a>> {
+    let rule = loaded.project.rules_of(stack).ignore_changes?;
+    let (file, line) = loaded.project.sources.file_and_line(rule.span);
+    let names = recorded.standings.ignored.get(&stack);
+    Some(IgnoredInputs {
+        names: names.map_or(&[], Vec::as_slice),
+        is_all: rule.value == IgnoredChanges::All,
+        file,
+        line,
+    })
+}
+
+/// Returns whether nothing is done with a stack, whatever is done with those that it runs after: it ignores
+/// everything, and is as it was left.
+pub(super) fn is_never_updated(
+    loaded: &Loaded,
+    stack: StackIndex,
+    recorded: Option<&OnRecord>,
+) -> bool {
+    let standing = recorded.and_then(|recorded| recorded.standings.stacks.get(&stack));
+    let rule = loaded.project.rules_of(stack).ignore_changes;
+    standing == Some(&Standing::Applied)
+        && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
+}
+
+/// Notes that `ignore_changes` of stacks has no effect without a state, if any of them has it.
+pub(super) fn note_without_state(loaded: &Loaded, subjects: &Subjects<'_>) {
+    let mut rules = subjects
+        .all
+        .iter()
+        .filter_map(|subject| loaded.project.rules_of(subject.stack).ignore_changes);
+    if let Some(first) = rules.next() {
+        let place = loaded.project.sources.line(first.span);
+        console::note(&format!(
+            "`ignore_changes` does nothing without a state ({place}); see `orch help state`"
+        ));
+    }
+}
