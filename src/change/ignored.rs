@@ -63,13 +63,11 @@ impl Rule {
                     rule.variables.insert(name.clone());
                 }
                 // What is wrong with a glob has been told where it is written.
-                IgnoredInput::Files(glob) => {
-                    match Pattern::new(&ProjectPath::root(), glob) {
-                        Ok(pattern) if glob.starts_with('/') => rule.anywhere.push(pattern),
-                        Ok(pattern) => rule.inside.push(pattern),
-                        Err(_) => rule.climbing.push(glob.clone()),
-                    };
-                }
+                IgnoredInput::Files(glob) => match Pattern::new(&ProjectPath::root(), glob) {
+                    Ok(pattern) if glob.starts_with('/') => rule.anywhere.push(pattern),
+                    Ok(pattern) => rule.inside.push(pattern),
+                    Err(_) => rule.climbing.push(glob.clone()),
+                },
             }
         }
         rule

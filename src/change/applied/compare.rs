@@ -8,7 +8,7 @@ use super::removed::evidence;
 use super::{
     Difference, MissingStack, NoEvidence, Pending, Standing, Standings, clean_commit, differs,
 };
-use crate::change::digest::InputDigests;
+use crate::change::digest::{InputDigest, InputDigests};
 use crate::change::error::ChangeError;
 use crate::change::find::causes_since;
 use crate::change::ignored::{IgnoreList, IgnoreLists};
@@ -19,7 +19,7 @@ use crate::git::CommitId;
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
-use crate::state::document::{Document, Entry};
+use crate::state::document::{Applied, Document, Entry};
 
 /// Returns how the stacks stand, given the digests of all stacks and the document at an address.
 ///
@@ -54,45 +54,26 @@ pub fn standings(
         let standing = Standing::new(entry(*stack), lock, rules, digest, &asking);
         stacks.insert(*stack, standing);
     }
-    let mut ignored = BTreeMap::new();
     let mut since = Since::new(present);
-    if !lists.is_empty() {
-        for (&stack, standing) in &mut stacks {
-            let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
-            let (Some(list), Some(applied)) = (lists.get(stack), applied) else {
-                continue;
-            };
-            let now = &digests.stacks[&stack];
-            let commit = clean_commit(applied);
-            let applied_at = (applied, commit.as_ref());
-            match standing {
-                Standing::Pending(Pending::OtherIgnored) => {
-                    match since.decide(stack, list, applied_at, now)? {
-                        Verdict::Ignored(names) => {
-                            ignored.insert(stack, names);
-                            *standing =
-                                Standing::of_triggers(applied, &triggers.of(project, stack));
-                        }
-                        Verdict::Differs => {
-                            *standing = Standing::Pending(differs(applied, now));
-                        }
-                        Verdict::Unknown => {}
-                    }
-                }
-                Standing::Applied
-                    if explains
-                        && applied
-                            .inputs
-                            .as_ref()
-                            .is_none_or(|it| it.digest != now.digest) =>
-                {
-                    let names = since.named(stack, list, applied_at, now)?;
-                    if !names.is_empty() {
-                        ignored.insert(stack, names);
-                    }
-                }
-                _ => {}
-            }
+    let mut ignored = BTreeMap::new();
+    for (&stack, standing) in &mut stacks {
+        let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
+        let (Some(list), Some(applied)) = (lists.get(stack), applied) else {
+            continue;
+        };
+        let now = &digests.stacks[&stack];
+        let asking = || triggers.of(project, stack);
+        let names = leave_out(
+            &mut since,
+            (stack, list),
+            applied,
+            now,
+            standing,
+            explains,
+            &asking,
+        )?;
+        if !names.is_empty() {
+            ignored.insert(stack, names);
         }
     }
     // By the commit that was applied.
@@ -147,6 +128,44 @@ pub fn standings(
         stacks,
         ignored,
     })
+}
+
+/// Leaves out of how a stack stands what it ignores, where digests do not tell; returns what differs and is
+/// ignored, by name.
+fn leave_out(
+    since: &mut Since<'_>,
+    (stack, list): (StackIndex, &IgnoreList),
+    applied: &Applied,
+    now: &InputDigest,
+    standing: &mut Standing,
+    explains: bool,
+    asking: &dyn Fn() -> Vec<ProjectPath>,
+) -> Result<Vec<String>, ChangeError> {
+    let commit = clean_commit(applied);
+    let applied_at = (applied, commit.as_ref());
+    let differs_at_all = || {
+        applied
+            .inputs
+            .as_ref()
+            .is_none_or(|it| it.digest != now.digest)
+    };
+    match standing {
+        Standing::Pending(Pending::OtherIgnored) => {
+            match since.decide(stack, list, applied_at, now)? {
+                Verdict::Ignored(names) => {
+                    *standing = Standing::of_triggers(applied, &asking());
+                    return Ok(names);
+                }
+                Verdict::Differs => *standing = Standing::Pending(differs(applied, now)),
+                Verdict::Unknown => {}
+            }
+            Ok(Vec::new())
+        }
+        Standing::Applied if explains && differs_at_all() => {
+            since.named(stack, list, applied_at, now)
+        }
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Returns the entries that belong to no stack.

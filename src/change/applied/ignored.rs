@@ -110,11 +110,15 @@ impl<'a> Since<'a> {
             let before = names.len();
             for file in files {
                 let is_own = owners(stacks, &file.path).first() == Some(stack);
-                let counts = || match list.is_all() {
-                    true => says_the_same(present, commit, file, list.variables()).map(|it| !it),
-                    false => Ok(is_ignored(list, file)),
+                if !is_own {
+                    continue;
+                }
+                let is_named = if list.is_all() {
+                    !says_the_same(present, commit, file, list.variables())?
+                } else {
+                    is_ignored(list, file)
                 };
-                if is_own && counts()? {
+                if is_named {
                     names.push(file.path.relative().to_owned());
                 }
             }

@@ -96,7 +96,7 @@ impl<'a> Places<'a> {
 
     /// Returns the digest of a place.
     pub(super) fn digest(&self, place: &InputLocation) -> PartDigest {
-        self.once(&self.known, place, || {
+        Self::once(&self.known, place, || {
             let mut hasher = PartHasher::default();
             for file in self.found_at(place) {
                 hasher.file(file);
@@ -122,16 +122,11 @@ impl<'a> Places<'a> {
         if self.reaches(place, sieve) {
             make()
         } else {
-            self.once(&sieve.view.places, place, make)
+            Self::once(&sieve.view.places, place, make)
         }
     }
 
-    fn once(
-        &self,
-        known: &Known,
-        place: &InputLocation,
-        make: impl FnOnce() -> PartDigest,
-    ) -> PartDigest {
+    fn once(known: &Known, place: &InputLocation, make: impl FnOnce() -> PartDigest) -> PartDigest {
         if let Some(part) = known.read().expect("no task panics").get(place) {
             return *part;
         }

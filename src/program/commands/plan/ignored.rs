@@ -1,5 +1,7 @@
 //! What `ignore_changes` leaves out of the stacks of a plan.
 
+use std::collections::BTreeSet;
+
 use orch::change::Standing;
 use orch::plan::entry::IgnoredInputs;
 use orch::project::lifecycle::IgnoredChanges;
@@ -26,21 +28,35 @@ pub(super) fn ignored<'a>(
     })
 }
 
-/// Returns whether nothing is done with a stack, whatever is done with those that it runs after: it ignores
-/// everything, and is as it was left.
-pub(super) fn is_never_updated(
+/// Returns the stacks with which something may be done, depending on those that they run after: not those that
+/// ignore everything and are as they were left.
+pub(super) fn may_change(
     loaded: &Loaded,
-    stack: StackIndex,
+    subjects: &Subjects<'_>,
     recorded: Option<&OnRecord>,
-) -> bool {
-    let standing = recorded.and_then(|recorded| recorded.standings.stacks.get(&stack));
-    let rule = loaded.project.rules_of(stack).ignore_changes;
-    standing == Some(&Standing::Applied)
-        && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
+    working: &BTreeSet<StackIndex>,
+) -> Vec<StackIndex> {
+    let stays = |stack: &StackIndex| {
+        let standing = recorded.and_then(|recorded| recorded.standings.stacks.get(stack));
+        let rule = loaded.project.rules_of(*stack).ignore_changes;
+        standing == Some(&Standing::Applied)
+            && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
+    };
+    let stacks = subjects.all.iter().map(|subject| subject.stack);
+    stacks
+        .filter(|stack| working.contains(stack) || !stays(stack))
+        .collect()
 }
 
 /// Notes that `ignore_changes` of stacks has no effect without a state, if any of them has it.
-pub(super) fn note_without_state(loaded: &Loaded, subjects: &Subjects<'_>) {
+pub(super) fn note_without_state(
+    loaded: &Loaded,
+    subjects: &Subjects<'_>,
+    recorded: Option<&OnRecord>,
+) {
+    if recorded.is_some() {
+        return;
+    }
     let mut rules = subjects
         .all
         .iter()

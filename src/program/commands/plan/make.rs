@@ -18,7 +18,7 @@ use orch::state::document::Document;
 
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::entries;
-use super::ignored::{is_never_updated, note_without_state};
+use super::ignored::{may_change, note_without_state};
 use super::removals::Removals;
 use super::subjects::{OnRecord, Subjects};
 use super::{PlanRequest, Planned};
@@ -148,9 +148,7 @@ impl Loaded {
         let Planning {
             request, recorded, ..
         } = planning;
-        if recorded.is_none() {
-            note_without_state(self, subjects);
-        }
+        note_without_state(self, subjects, recorded);
         let answers = match self.ask_all(planning, subjects, removals)? {
             Ok(answers) => answers,
             Err(status) => return Ok(Err(status)),
@@ -186,11 +184,7 @@ impl Loaded {
             .filter(|(stack, _)| !blocked.contains_key(stack) && !of_subjects.contains(stack));
         self.keep_what_is_used(removals, document, &planned.collect());
         let working: BTreeSet<StackIndex> = settled.working();
-        let stacks = subjects.all.iter().map(|it| it.stack);
-        let may_change = |stack: &StackIndex| {
-            working.contains(stack) || !is_never_updated(self, *stack, recorded)
-        };
-        let stacks: Vec<StackIndex> = stacks.filter(may_change).collect();
+        let stacks = may_change(self, subjects, recorded, &working);
         let after = match request.options.mode {
             PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
