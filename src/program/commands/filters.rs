@@ -131,9 +131,12 @@ impl Filters {
             Some(status) if self.missing == Missing::Refused => {
                 let word = status.word();
                 let message = format!(
-                    "a stack whose status is `{word}` is not here: only `orch list --status {word}` shows it"
+                    "a stack whose status is `{word}` is not in the tree, and this command acts only on stacks that are"
                 );
-                Err(ProgramError::usage(message))
+                let hint = format!(
+                    "`orch list --status {word}` lists such stacks; `plan`, `apply` and `destroy` take the status, too"
+                );
+                Err(ProgramError::usage(message).hint(hint))
             }
             _ => Ok(()),
         }

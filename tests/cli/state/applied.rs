@@ -541,7 +541,8 @@ fn only_list_shows_what_is_on_record_and_not_here() {
     }
     assert_snapshot!(repository.orch("run --status absent true"), @"
     [stderr]
-    error: a stack whose status is `absent` is not here: only `orch list --status absent` shows it
+    error: a stack whose status is `absent` is not in the tree, and this command acts only on stacks that are
+      = help: `orch list --status absent` lists such stacks; `plan`, `apply` and `destroy` take the status, too
     [exit status 64]
     ");
     // Whether or not there is one.
