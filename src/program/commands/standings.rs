@@ -142,7 +142,17 @@ impl Loaded {
         };
         let opened = self.state.insert(opened);
         let mut document = document?;
-        self.relocated = opened.check(&self.project, &mut document)?;
+        self.relocated = opened.relocate(&self.project, &mut document)?;
+        let mut checked = opened.check_stacks(&self.project, &document);
+        if checked.is_err() && self.fetches_seen && digested.is_ok() {
+            // What is fetched may show that the stacks on record were here.
+            let address = opened.backend.address();
+            self.standings_in(&document, address, counted, false)?;
+            let opened = self.state.as_mut().context("it has been opened")?;
+            opened.reopen_repository(&self.project)?;
+            checked = opened.check_stacks(&self.project, &document);
+        }
+        checked?;
         digested?;
         Ok(document)
     }

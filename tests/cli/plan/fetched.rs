@@ -25,13 +25,18 @@ driver "fake" {
 
 /// A shallow clone in which `/a` is gone, which is on record, and why that is unknown.
 fn shallow() -> Repository {
+    shallow_without("a")
+}
+
+/// A shallow clone in which some of the stacks `/a` and `/b` are gone, which are on record, and why that is unknown.
+fn shallow_without(removed: &str) -> Repository {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/root.orch.hcl", ROOT);
     let origin = Repository::of(sandbox);
     for command in ["state init", "state adopt"] {
         assert_eq!(origin.orch(command).code(), 0);
     }
-    origin.git("rm -q -r a");
+    origin.git(&format!("rm -q -r {removed}"));
     origin.commit();
     // The clone outlives what it is made of.
     let place = Sandbox::new("");
@@ -84,6 +89,32 @@ fn an_apply_fetches_the_code_that_destroys() {
     let list = clone.orch("state list --format json").json();
     let stacks = list["stacks"].as_array().unwrap();
     assert!(stacks.iter().all(|stack| stack["path"] != "/a"), "{list}");
+}
+
+#[test]
+fn what_is_fetched_shows_that_the_last_stacks_were_here() {
+    let clone = shallow_without("a b");
+    let refused = clone.orch("plan");
+    assert_eq!(refused.code(), 4, "{refused}");
+    let way_out = "in a shallow clone, run `git fetch --unshallow`";
+    assert!(refused.stderr.contains(way_out), "{refused}");
+    let plan = clone.orch("plan --fetch");
+    let head = clone.git("rev-parse --short=7 HEAD");
+    assert_snapshot!(plan.without_git().replace(head.trim(), "[head]"), @"
+      - /a  delete  removed in [head]
+      - /b  delete  removed in [head]
+
+    Plan: 0 to create, 0 to update, 0 to replace, 2 to delete; 0 unchanged.
+    [stderr]
+    note: running `git fetch --unshallow origin`
+    ");
+    // Nothing is fetched for the document of another project.
+    let clone = shallow_without("a b");
+    let root = ROOT.replace("\"acme\"", "\"other\"");
+    clone.write("/root.orch.hcl", root);
+    let refused = clone.orch("plan --fetch");
+    assert_eq!(refused.code(), 4, "{refused}");
+    assert!(!refused.stderr.contains("git fetch"), "{refused}");
 }
 
 #[test]

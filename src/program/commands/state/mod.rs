@@ -318,14 +318,7 @@ impl Opened {
     /// Opens the backend; nothing is read, and nobody asked.
     pub(super) fn new(project: &Project, config: StateConfig) -> Result<Self> {
         let root = &project.root;
-        let repository = match Repository::open(root) {
-            Ok(repository) => Some(repository),
-            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
-            Err(error) => {
-                let error = anyhow::Error::new(error);
-                return Err(error.context("failed to open the git repository").into());
-            }
-        };
+        let repository = repository_of(project)?;
         let prefix = repository.as_ref().map_or("", Repository::prefix);
         Ok(Opened {
             backend: open(&config, root).map_err(from_store)?,
@@ -340,6 +333,12 @@ impl Opened {
         })
     }
 
+    /// Opens the git repository again, into which something was fetched.
+    pub(super) fn reopen_repository(&mut self, project: &Project) -> Result<()> {
+        self.repository = repository_of(project)?;
+        Ok(())
+    }
+
     /// Reads the document, whatever project it is about.
     pub(super) fn read(&self) -> Result<document::Document> {
         read(&self.backend)
@@ -352,10 +351,40 @@ impl Opened {
         project: &Project,
         document: &mut document::Document,
     ) -> Result<BTreeMap<String, String>> {
-        check_binding(&self.backend, &self.binding, document)?;
-        let before = relocate(project, document).map_err(|clashes| clashing(&clashes))?;
-        check_stacks(&self.backend, project, self.repository.as_ref(), document)?;
+        let before = self.relocate(project, document)?;
+        self.check_stacks(project, document)?;
         Ok(before)
+    }
+
+    /// Does the same without asking whether the project has, or had, any of the stacks.
+    pub(super) fn relocate(
+        &self,
+        project: &Project,
+        document: &mut document::Document,
+    ) -> Result<BTreeMap<String, String>> {
+        check_binding(&self.backend, &self.binding, document)?;
+        relocate(project, document).map_err(|clashes| clashing(&clashes))
+    }
+
+    /// Checks that a project has, or had, a stack of a document.
+    pub(super) fn check_stacks(
+        &self,
+        project: &Project,
+        document: &document::Document,
+    ) -> Result<()> {
+        check_stacks(&self.backend, project, self.repository.as_ref(), document)
+    }
+}
+
+/// Opens the git repository of a project, if there is one.
+fn repository_of(project: &Project) -> Result<Option<Repository>> {
+    match Repository::open(&project.root) {
+        Ok(repository) => Ok(Some(repository)),
+        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(None),
+        Err(error) => {
+            let error = anyhow::Error::new(error);
+            Err(error.context("failed to open the git repository").into())
+        }
     }
 }
 
