@@ -342,6 +342,10 @@ impl Known<'_> {
         };
         if let Some(reason) = self.replaces() {
             let is_there = asked != Asked::Create;
+            if is_there && self.driver.is_none() && !self.is_replaced {
+                // No tool has made anything, so nothing is destroyed: the stack is put on record again.
+                return Need::Settled(Action::NoOp, reason);
+            }
             if is_there && asks(PlanKind::Destroy) {
                 return Need::Ask(PlanKind::Destroy, Asked::Replace);
             }

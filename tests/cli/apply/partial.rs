@@ -116,3 +116,32 @@ fn a_destroy_takes_off_the_record_only_what_does_not_exist() {
         assert_eq!(!entry(&repository, stack).is_null(), is_there, "{stack}");
     }
 }
+
+#[test]
+fn what_has_no_tool_is_put_on_record_again_when_it_is_tainted() {
+    let triggered = "lifecycle {\n    replace_triggered_by = [\"/value\"]\n  }";
+    let repository = applied(&[
+        ("/value", "driver = \"none\""),
+        ("/app", triggered),
+        ("/c", ""),
+    ]);
+    done(&repository, "state taint value");
+    // There is nothing to destroy, so nothing blocks it; what is replaced with it is replaced.
+    let plan = done(&repository, "plan");
+    assert!(!plan.contains("blocked"), "{plan}");
+    assert!(plan.contains("/app  replace"), "{plan}");
+    assert!(!plan.contains("/value  "), "{plan}");
+    done(&repository, "apply --auto-approve --allow-destroy=1");
+    assert_eq!(
+        acts(&repository),
+        ["destroy delete app", "apply create app"]
+    );
+    let tainted = &entry(&repository, "/value")["tainted"];
+    assert_eq!(*tainted, serde_json::Value::Null);
+    let plan = done(&repository, "plan --detailed-exitcode");
+    assert!(!plan.contains("/app"), "{plan}");
+    // Whoever asks for it by name is told that it cannot be done.
+    let plan = done(&repository, "plan --replace value");
+    let why = "its driver `none` has no `destroy`";
+    assert!(plan.contains(why), "{plan}");
+}

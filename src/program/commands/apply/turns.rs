@@ -346,5 +346,6 @@ fn is_settled(recorded: &Entry, of_stack: &SavedStack) -> bool {
     let is_same = inputs
         .zip(of_stack.inputs.as_ref())
         .is_some_and(|(a, b)| a.rules == b.rules && a.digest == b.digest);
-    is_same && recorded.has_succeeded() && recorded.intent.is_none()
+    let is_marked = recorded.intent.is_some() || recorded.tainted.is_some();
+    is_same && recorded.has_succeeded() && !is_marked
 }

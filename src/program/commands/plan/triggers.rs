@@ -1,4 +1,4 @@
-//! Stacks that are replaced since others change, by `replace_triggered_by`.
+//! Stacks that `replace_triggered_by` replaces because others change.
 
 use std::collections::BTreeMap;
 
@@ -58,8 +58,8 @@ impl Known for Planned<'_> {
 }
 
 impl Loaded {
-    /// Finds the stacks that are replaced since others change, and says so of them; returns which these are. `settled`
-    /// is what is done apart from that.
+    /// Finds the stacks that are replaced because others change, and notes the reason on each. Returns those that
+    /// would not be replaced otherwise. `settled` is what is done apart from that.
     pub(super) fn find_triggered(
         &self,
         subjects: &mut Subjects<'_>,
@@ -71,23 +71,34 @@ impl Loaded {
             return Vec::new();
         };
         let actions: BTreeMap<StackIndex, Action> = settled.actions().collect();
+        let drivers = Drivers::new(self, Some(document));
+        let is_tainted = |stack: StackIndex| {
+            let entry = drivers.entry(stack);
+            entry.is_some_and(|(_, entry)| entry.tainted.is_some())
+        };
         let courses = subjects.all.iter().map(|subject| {
             let action = actions.get(&subject.stack);
             let course = match action {
                 _ if subject.blocked.is_some() => Course::Still,
                 Some(Action::Update | Action::Replace) => Course::Changes,
                 Some(Action::Create | Action::Delete) => Course::Work,
-                // What has no tool changes with its inputs.
-                _ if subject.driver.is_none() && settled.differs(subject.stack) => Course::Changes,
-                _ if subject.driver.is_none() => Course::Still,
+                // What has no tool changes with its inputs, or because somebody says so.
+                _ if subject.driver.is_none() => {
+                    if settled.differs(subject.stack) || is_tainted(subject.stack) {
+                        Course::Changes
+                    } else {
+                        Course::Still
+                    }
+                }
                 _ => Course::Open,
             };
             (subject.stack, course)
         });
+        let courses = courses.collect();
         let known = Planned {
             loaded: self,
-            drivers: Drivers::new(self, Some(document)),
-            courses: courses.collect(),
+            drivers,
+            courses,
         };
         let stacks = &self.project.stacks;
         let found = triggered(stacks, &self.graph, &self.references, &known);
