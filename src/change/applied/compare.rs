@@ -182,7 +182,8 @@ fn missing(
         return Ok(BTreeMap::new());
     }
     let new = present.project.stacks.iter();
-    let new = new.filter(|(stack, _)| pairs.key(*stack).is_none());
+    let is_applied = |key: &str| document.stacks[key].applied.is_some();
+    let new = new.filter(|(stack, _)| !pairs.key(*stack).is_some_and(is_applied));
     let new = new.map(|(_, stack)| stack.path.directory().clone());
     let mut evidence = evidence(present, &missing, &new.collect())?;
     let stack = |(key, entry): (&str, &Entry)| {

@@ -19,7 +19,7 @@ use crate::state::document::Entry;
 pub(super) type Evidence<'e> = BTreeMap<&'e str, Result<Removal, NoEvidence>>;
 
 /// Returns what git proves about some stacks on record, none of which is here. `new` are the directories of
-/// the stacks that are here and not on record.
+/// the stacks that are here and were never applied.
 ///
 /// # Errors
 ///
@@ -205,21 +205,28 @@ fn block_moved(
     if new.is_empty() {
         return Ok(());
     }
-    let mut by_seen: BTreeMap<CommitId, BTreeMap<ProjectPath, Vec<&str>>> = BTreeMap::new();
+    type Compared = (CommitId, CommitId);
+    let mut by_commits: BTreeMap<Compared, BTreeMap<ProjectPath, Vec<&str>>> = BTreeMap::new();
     for (key, found) in evidence.iter() {
         if let Ok(Removal {
             seen: Some(seen),
-            by: RemovedBy::Commit(_),
+            by: RemovedBy::Commit(deletion),
         }) = found
         {
-            let directories = by_seen.entry(seen.clone()).or_default();
-            let directory = paths[key].directory().clone();
-            directories.entry(directory).or_default().push(key);
+            // What was moved may have been changed since.
+            let parent = repository.commit(&format!("{deletion}^"))?;
+            let by_deletion = parent.map(|parent| (parent, deletion.clone()));
+            for commits in [Some((seen.clone(), head.clone())), by_deletion] {
+                let Some(commits) = commits else { continue };
+                let directories = by_commits.entry(commits).or_default();
+                let directory = paths[key].directory().clone();
+                directories.entry(directory).or_default().push(key);
+            }
         }
     }
-    for (seen, gone) in by_seen {
+    for ((old, later), gone) in by_commits {
         let places: Vec<ProjectPath> = gone.keys().chain(new).cloned().collect();
-        for rename in repository.renames(&seen, head, &places)? {
+        for rename in repository.renames(&old, &later, &places)? {
             let from = nearest(&rename.from, |directory| gone.contains_key(directory));
             let to = nearest(&rename.to, |directory| new.contains(directory));
             let Some((from, to)) = from.zip(to) else {

@@ -140,6 +140,76 @@ fn nothing_is_destroyed_by_apply(repository: &Repository, accident: &str) {
 }
 
 #[test]
+fn a_branch_that_was_squashed_or_rebased_destroys_nothing() {
+    for (how, merge) in [
+        (
+            "squash",
+            &["merge -q --squash feature", "commit -q -m squashed"][..],
+        ),
+        ("rebase", &["cherry-pick main..feature"]),
+    ] {
+        let repository = three();
+        repository.git("checkout -q -b feature");
+        want(&repository, "/a", "2");
+        repository.commit();
+        super::done(&repository, "apply --auto-approve");
+        repository.git("checkout -q main");
+        want(&repository, "/b", "meanwhile");
+        repository.commit();
+        for step in merge {
+            repository.git(step);
+        }
+        // No run of the branch has noted yet that it has what was applied.
+        remove(&repository, "a");
+        nothing_is_destroyed(&repository, how);
+        let plan = super::planned(&repository, "--match a");
+        assert!(plan[0].starts_with("/a blocked: HEAD lacks "), "{plan:?}");
+    }
+}
+
+#[test]
+fn a_commit_from_before_a_stack_destroys_nothing() {
+    let repository = three();
+    declare(&repository, "/new", "");
+    want(&repository, "/new", "1");
+    repository.commit();
+    super::done(&repository, "apply --auto-approve");
+    repository.git("checkout -q --detach HEAD~1");
+    nothing_is_destroyed_by_apply(&repository, "detached head");
+    assert!(world(&repository).contains(&"new".to_owned()));
+    let plan = super::planned(&repository, "--match new");
+    assert!(plan[0].starts_with("/new blocked: HEAD lacks "), "{plan:?}");
+}
+
+#[test]
+fn a_move_destroys_nothing_whatever_comes_after_it() {
+    // It is changed from the first line to the last.
+    let repository = three();
+    repository.git("mv b elsewhere");
+    repository.commit();
+    let other: String = (0..40)
+        .map(|line| format!("# {line} of another\n"))
+        .collect();
+    repository.write(
+        "/elsewhere/stack.orch.hcl",
+        format!("{other}stack {{\n}}\n"),
+    );
+    want(&repository, "/elsewhere", &other);
+    repository.commit();
+    nothing_is_destroyed_by_apply(&repository, "moved and changed");
+    // The first apply at the new path fails, and so nothing is known to be there.
+    let repository = three();
+    repository.git("mv b elsewhere");
+    repository.commit();
+    super::hook(&repository, "apply", "elsewhere", "exit 1");
+    for _ in 0..2 {
+        let output = repository.orch(&format!("apply {APPROVED}"));
+        assert_eq!(output.code(), 1, "{output}");
+    }
+    nothing_is_destroyed_by_apply(&repository, "moved and failed");
+}
+
+#[test]
 fn clones_that_lack_something_destroy_nothing() {
     // A sparse checkout.
     let repository = three();
@@ -185,6 +255,49 @@ fn a_wrong_place_destroys_nothing() {
     repository.write("/state.orch.hcl", state);
     repository.commit();
     nothing_is_destroyed(&repository, "document of another project");
+
+    // A directory is no project, and what is elsewhere is out of scope.
+    let repository = three();
+    remove(&repository, "a");
+    nothing_is_destroyed_in(&repository, "wrong directory", "/", "-C b");
+}
+
+#[test]
+fn a_document_of_others_destroys_nothing() {
+    // That of another namespace.
+    let repository = three();
+    remove(&repository, "a");
+    let document = repository.read(super::DOCUMENT);
+    repository.write("/.orch/state/dev.json", document);
+    forget_log(&repository);
+    let output = repository.orch_with(&format!("apply {APPROVED}"), |orch| {
+        orch.env("ORCH_NAMESPACE", "dev");
+    });
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(
+        output.stderr.contains("belongs to another namespace"),
+        "{output}"
+    );
+    assert_eq!(log(&repository), [""; 0]);
+
+    // Two repositories keep one document, and have a path in common.
+    let repository = three();
+    remove(&repository, "a");
+    let other = applied(&[("/b", ""), ("/x", "")]);
+    other.write(super::DOCUMENT, repository.read(super::DOCUMENT));
+    forget_log(&other);
+    let output = other.orch(&format!("apply {APPROVED} --disable-safeguards=all"));
+    let steps = log(&other);
+    let destroys = steps.iter().any(|step| step.starts_with("destroy"));
+    assert!(!destroys, "{steps:?}\n{output}");
+    for path in ["/a", "/c/d"] {
+        let blocked = format!("! {path}  blocked: ");
+        let is_blocked = output.stdout.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            blocked.split_whitespace().eq(words.iter().copied().take(3))
+        });
+        assert!(is_blocked, "{path}: {output}");
+    }
 }
 
 #[test]

@@ -385,6 +385,42 @@ fn a_directory_that_was_moved_removes_nothing() {
 }
 
 #[test]
+fn a_directory_that_was_moved_and_then_changed_removes_nothing() {
+    let repository = adopted("a\nb");
+    repository.git("mv a z");
+    commit(&repository, "moved");
+    let other: String = (0..40).map(|line| format!("# {line} of z\n")).collect();
+    repository.write("/z/main.tf", &other);
+    repository.write(
+        "/z/stack.tm",
+        format!("stack {{\n  name = \"z\"\n}}\n{other}"),
+    );
+    commit(&repository, "nothing is left as it was");
+    assert_eq!(evidence(&repository), "/a absent looks-moved");
+    // So does a directory that moves into itself.
+    let repository = adopted("a\nb");
+    repository.mkdir("z");
+    repository.git("mv a z/inner");
+    repository.git("mv z a");
+    commit(&repository, "moved");
+    assert_eq!(evidence(&repository), "/a absent looks-moved");
+}
+
+#[test]
+fn a_directory_that_was_moved_to_a_stack_that_was_never_applied_removes_nothing() {
+    let repository = adopted("a\nb");
+    repository.git("mv a z");
+    commit(&repository, "moved");
+    assert_eq!(repository.orch("state adopt --match z").code(), 0);
+    // An apply of it has failed: nothing is known to have been made.
+    change_document(&repository, |document| {
+        document["stacks"]["/z"]["applied"] = Value::Null;
+        document["stacks"]["/z"]["last"]["outcome"] = json!("failed");
+    });
+    assert_eq!(evidence(&repository), "/a absent looks-moved");
+}
+
+#[test]
 fn an_id_that_moves_takes_the_record_along() {
     let repository = adopted("b");
     repository.write("/a/stack.tm", "stack {\n  id = \"one\"\n}\n");

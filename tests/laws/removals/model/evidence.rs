@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::repository::{LOST, files, files_of};
-use super::super::scene::{Content, Entry, PATHS, Seen, ancestors, is_at_or_below};
-use super::{Evidence, Model, Why, why};
+use super::super::scene::{Content, Entry, PATHS, Seen, Snapshot, ancestors, is_at_or_below};
+use super::{Ambiguous, Evidence, Model, Why, why};
 
 impl Model<'_> {
     /// What the history proves about a stack on record.
@@ -130,50 +130,79 @@ impl Model<'_> {
         }
     }
 
-    /// Takes the evidence back where files lie in the directory of a stack that is not on record now.
-    pub(super) fn block_moved(&mut self) {
-        let new: Vec<usize> = self
-            .tree()
-            .into_iter()
-            .filter(|it| !self.keys.contains_key(it))
-            .collect();
-        let nearest = |path: usize, all: &[usize]| {
-            all.iter()
-                .copied()
-                .filter(|&above| is_at_or_below(path, above))
-                .max()
-        };
-        let after = files(&self.head);
-        let mut moved: BTreeMap<usize, Why> = BTreeMap::new();
-        let removed = self
-            .evidence
-            .iter()
-            .filter_map(|(key, evidence)| match evidence {
-                Evidence::Removed(_, seen) => Some((*key, *seen)),
-                Evidence::None(_) => None,
-            });
-        let removed: Vec<(usize, usize)> = removed.collect();
-        for &(_, seen) in &removed {
-            let same = removed.iter().filter(|(_, other)| *other == seen);
-            let gone: Vec<usize> = same.map(|(key, _)| *key).collect();
-            let before = files(self.snapshot(seen));
-            for (name, (path, file)) in &before {
-                let (Some(from), false) = (nearest(*path, &gone), after.contains_key(name)) else {
-                    continue;
-                };
-                for (now, (to, other)) in &after {
-                    let (Some(to), false) = (nearest(*to, &new), before.contains_key(now)) else {
-                        continue;
-                    };
-                    if file.alike == other.alike {
-                        let text = format!("it looks moved to `{}`", PATHS[to]);
-                        moved.entry(from).or_default().insert(text);
-                    }
+    /// Takes the evidence back where files lie in the directory of a stack that was never applied: at HEAD, or
+    /// as the commit has it that deletes the stack.
+    pub(super) fn block_moved(&mut self) -> Result<(), Ambiguous> {
+        let is_applied = |path: usize| self.entry(path).is_some_and(|it| it.applied.is_some());
+        let tree = self.tree().into_iter();
+        let new: Vec<usize> = tree.filter(|&path| !is_applied(path)).collect();
+        let mut by_seen: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut by_deletion: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut unclear = BTreeSet::new();
+        for (&key, evidence) in &self.evidence {
+            if let Evidence::Removed(deletions, seen) = evidence {
+                by_seen.entry(*seen).or_default().push(key);
+                for &deletion in deletions {
+                    by_deletion.entry(deletion).or_default().push(key);
                 }
+                if deletions.len() > 1 {
+                    unclear.insert(key);
+                }
+            }
+        }
+        let mut moved: BTreeMap<usize, Why> = BTreeMap::new();
+        for (seen, gone) in by_seen {
+            for (from, to) in moves(self.snapshot(seen), &self.head, &gone, &new) {
+                moved.entry(from).or_default().insert(looks_moved(to));
+            }
+        }
+        for (deletion, gone) in by_deletion {
+            let parent = self.scene.commits[deletion].parents[0];
+            let (before, after) = (self.snapshot(parent), self.snapshot(deletion));
+            for (from, to) in moves(before, after, &gone, &new) {
+                // Any of its deletions may be the one that counts.
+                if gone.iter().any(|key| unclear.contains(key)) {
+                    return Err(Ambiguous);
+                }
+                moved.entry(from).or_default().insert(looks_moved(to));
             }
         }
         for (key, why) in moved {
             self.evidence.insert(key, Evidence::None(why));
         }
+        Ok(())
     }
+}
+
+fn looks_moved(to: usize) -> String {
+    format!("it looks moved to `{}`", PATHS[to])
+}
+
+/// The stacks that are gone and those that are new between which files have moved.
+fn moves(
+    before: &Snapshot,
+    after: &Snapshot,
+    gone: &[usize],
+    new: &[usize],
+) -> BTreeSet<(usize, usize)> {
+    let nearest = |path: usize, all: &[usize]| {
+        let above = all.iter().filter(|&&above| is_at_or_below(path, above));
+        above.copied().max()
+    };
+    let (before, after) = (files(before), files(after));
+    let mut moves = BTreeSet::new();
+    for (name, (path, file)) in &before {
+        let (Some(from), false) = (nearest(*path, gone), after.contains_key(name)) else {
+            continue;
+        };
+        for (now, (to, other)) in &after {
+            let (Some(to), false) = (nearest(*to, new), before.contains_key(now)) else {
+                continue;
+            };
+            if file.alike == other.alike {
+                moves.insert((from, to));
+            }
+        }
+    }
+    moves
 }

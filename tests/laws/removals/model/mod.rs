@@ -146,7 +146,7 @@ impl<'s> Model<'s> {
                 model.evidence.insert(key, evidence);
             }
         }
-        model.block_moved();
+        model.block_moved()?;
         Ok(Some(model))
     }
 
