@@ -14,7 +14,7 @@ pub struct HistoryCommit {
 }
 
 impl Repository {
-    /// Returns those of some commits, all of which are present, that the history of `tip` lacks.
+    /// Returns which of these commits the history of `tip` lacks. All of them must be present.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! Files that git takes for renamed.
+//! Files that git considers renamed.
 
 use super::{CommitId, GitError, Repository};
 use crate::path::ProjectPath;
 
-/// How many files on each side are compared with each other. With more, only files that are the same count.
+/// How many files on each side are compared with each other. Above that, only identical files are paired.
 pub(super) const RENAME_LIMIT: usize = 4000;
 
 /// A file that lies elsewhere in a later commit.

@@ -22,7 +22,7 @@ const ALONE: [&str; 6] = [
 /// The mode of an entry of the index that is a submodule.
 const SUBMODULE: &[u8] = b"160000 ";
 
-/// A commit that is checked out in a directory of its own. The directory goes when this is dropped.
+/// A commit that is checked out in a directory of its own. The directory is removed when this is dropped.
 pub struct Worktree {
     path: PathBuf,
     /// The files that git knows, from the top.

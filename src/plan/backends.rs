@@ -29,7 +29,7 @@ impl Place {
 /// Stacks with which nothing may be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blocked {
-    /// These, each with why.
+    /// The stacks, each with the reason.
     pub stacks: BTreeMap<StackIndex, String>,
     /// What is wrong, with the ways out.
     pub warnings: Vec<String>,

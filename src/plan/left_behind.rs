@@ -1,4 +1,4 @@
-//! What stays although what it runs after goes.
+//! Stacks that stay although a stack that they run after is destroyed.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ pub enum Fate {
     Nothing,
 }
 
-/// A stack that stays although one goes that it runs after. It can do without it no more than it could be
-/// made without it.
+/// A stack that stays although one that it runs after is destroyed. It needs that stack now as much as it did
+/// when it was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftBehind {
     /// The stack that stays, as `orch list` prints it. It may be gone from the tree.

@@ -17,7 +17,7 @@ use crate::state::document::Document;
 /// What an apply would do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Its id: that of the run that has made it.
+    /// Its id: that of the run that made it.
     pub id: String,
     /// What it was made for.
     pub mode: PlanMode,
@@ -31,14 +31,14 @@ pub struct Plan {
     pub entries: Vec<PlanEntry>,
     /// What an apply would do, in the sequence of a serial run; what is undecided is missing.
     pub operations: Vec<PlannedOperation>,
-    /// What the operations do not keep to, since newer declarations contradict it.
+    /// The constraints on record that the operations do not keep to, each with the effect.
     #[serde(default)]
     pub relaxed: Vec<RelaxedConstraint>,
     /// The stacks whose tools failed.
     pub failed: Vec<FailedAsk>,
     /// How many selected stacks have no driver.
     pub without_driver: usize,
-    /// What it says nothing about although it is on record and not in the tree.
+    /// The stacks on record that are neither in the tree nor in the plan.
     #[serde(default)]
     pub removals: UnplannedRemovals,
 }

@@ -18,8 +18,8 @@ pub struct RemovedStack<'a> {
     pub removed: &'a Removed,
 }
 
-/// Returns whether what a stack on record stands for is destroyed by nobody: it belongs to others, or nothing
-/// was ever made.
+/// Returns whether a stack is only taken off the record: what it stands for belongs to others, or was never
+/// created.
 pub fn is_only_forgotten(entry: &Entry) -> bool {
     entry.mode.as_deref() == Some(READ) || entry.driver.as_deref() == Some(NONE)
 }
@@ -75,7 +75,7 @@ impl RemovedStack<'_> {
         })
     }
 
-    /// Returns whether a destroy has begun that is not known to have succeeded: it may have done all of it.
+    /// Returns whether a destroy was started and is not known to have succeeded. It may have destroyed everything.
     fn may_be_destroyed(&self) -> bool {
         let intent = self.entry.intent.as_ref();
         let last = self.entry.last.as_ref();
@@ -95,7 +95,7 @@ impl RemovedStack<'_> {
     ///
     /// # Errors
     ///
-    /// If the driver answers what it may not.
+    /// If the driver gives an answer that is not allowed.
     pub fn decide(
         &self,
         driver: &Driver<'_>,
@@ -116,17 +116,17 @@ impl RemovedStack<'_> {
 pub enum Part {
     /// It is to be destroyed.
     Goes,
-    /// It exists, and the plan does nothing with it: what it runs after has to stay.
+    /// It exists, and the plan leaves it alone: what it runs after has to stay.
     Holds,
-    /// It stays and is planned: it moves away from what goes before that is destroyed.
+    /// It stays and is part of the plan: it lets go of what is destroyed before that happens.
     MovesAway,
     /// Nothing exists of it.
     Nothing,
 }
 
-/// Returns which of the stacks that are to be destroyed have to stay, since something runs after them that
-/// does: for each the lowest such stack that is met first. What has to stay holds others in turn. Stacks are
-/// numbered as on record; it takes time linear in the size of the record, where that is without cycles.
+/// Returns which of the stacks to be destroyed have to stay, because a stack that stays runs after them. Each
+/// comes with one such stack: the first that is met, starting from the lowest. What has to stay holds others in
+/// turn. Stacks are numbered as on record. This takes linear time in the size of the record.
 pub fn held(recorded: &Recorded, part: impl Fn(usize) -> Part) -> BTreeMap<usize, usize> {
     let back = recorded.precedence().reversed();
     let n_stacks = recorded.n_stacks;

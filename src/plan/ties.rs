@@ -1,4 +1,4 @@
-//! What a stack that is to be destroyed is tied to on record.
+//! The stacks that a stack to be destroyed is tied to on record.
 
 use super::left_behind::Fate;
 use super::order::Recorded;

@@ -1,4 +1,4 @@
-//! `replace_triggered_by`: which stacks are replaced since others have changed, or are about to.
+//! `replace_triggered_by`: which stacks are replaced because others have changed, or are about to.
 //!
 //! A trigger is something to run after, so one pass along the graph finds chains too. This module does not
 //! know how stacks stand, or what is on record: that is asked for.

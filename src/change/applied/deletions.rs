@@ -1,4 +1,4 @@
-//! Which commit deletes what a directory holds, decided by the shape of the history alone.
+//! Which commit deletes what a directory holds, as the shape of the history alone decides.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

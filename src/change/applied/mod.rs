@@ -1,8 +1,8 @@
 //! How what is on record of a stack compares with what is here.
 //!
-//! Digests decide, so no history is asked: the answer is the same in a shallow clone, after a squash, and
-//! when what was applied is committed later. Only where digests cannot be compared, git is asked what has
-//! changed since the commit that was applied.
+//! Digests decide, so no history is needed: the answer is the same in a shallow clone, after a squash, and
+//! when what was applied is committed later. Where digests cannot be compared, git says what has changed since
+//! the commit that was applied.
 
 mod at_head;
 mod compare;
@@ -127,8 +127,8 @@ pub enum Pending {
     NeverApplied,
     /// Its inputs differ.
     Differs(Difference),
-    /// It was recorded by other rules of what counts, so that digests cannot be compared, and what was
-    /// applied is not a commit in this clone.
+    /// It was recorded under other rules about what counts, so digests cannot be compared, and what was applied
+    /// is not a commit in this clone.
     OtherRules,
     /// Another `ignore_changes` was in force when it was applied, and nobody can tell whether what differs is
     /// what is ignored now.

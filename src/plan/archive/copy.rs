@@ -1,4 +1,4 @@
-//! Bytes that are digested on their way.
+//! Copies bytes and digests them on the way.
 
 use std::io::{self, ErrorKind, Read, Write};
 

@@ -1,4 +1,4 @@
-//! Archives that somebody has made or changed to harm.
+//! Archives that were made or changed to do harm.
 
 use rawzip::CompressionMethod;
 

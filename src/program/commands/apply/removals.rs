@@ -1,5 +1,5 @@
-//! Stacks that were removed, when a plan that destroys them is carried out: what kept them from being destroyed
-//! when it was made is looked at again.
+//! Removed stacks, when a plan that destroys them is carried out: everything that could have kept them when the
+//! plan was made is checked again.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Stacks to which a commit was applied that HEAD lacks: a plan would put it back.
+//! Stacks to which a commit was applied that HEAD lacks: a plan would roll it back.
 
 use std::collections::{BTreeMap, BTreeSet};
 

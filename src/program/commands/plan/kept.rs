@@ -110,7 +110,7 @@ impl Loaded {
         }
     }
 
-    /// Keeps the stacks that something runs after which stays, and with which the plan does nothing: `planned`
+    /// Keeps the stacks that another stack runs after, if that one stays and the plan does nothing with it. `planned`
     /// are the stacks of the tree that are part of it and not blocked.
     pub(in crate::program::commands) fn keep_what_is_used(
         &self,
@@ -203,7 +203,7 @@ fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
 }
 
 impl Subjects<'_> {
-    /// Makes stacks of the tree those that they were on record: from the stack to the key.
+    /// Gives stacks of the tree the entries that they have on record under other keys: from the stack to the key.
     pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
         for subject in &mut self.all {
             if let Some(key) = moves.get(&subject.stack) {

@@ -1,4 +1,4 @@
-//! What stays although what it runs after is destroyed.
+//! Stacks that stay although a stack that they run after is destroyed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -180,8 +180,8 @@ impl Loaded {
         places
     }
 
-    /// Returns the stacks of the tree that are not on record and whose tools keep their states where that of a
-    /// stack is which is on record and not in the tree, each with the key of that: it has been moved.
+    /// Returns the stacks that were moved, each with its key on record. Such a stack is in the tree and not on
+    /// record, and its state is where the record has the state of a stack that is not in the tree.
     pub(super) fn moved_by_backend(
         &self,
         places: &BTreeMap<StackIndex, Place>,
@@ -231,7 +231,7 @@ impl Loaded {
         stacks
     }
 
-    /// Returns the same without a word.
+    /// Does the same without printing anything.
     pub(super) fn find_blocked(
         &self,
         subjects: &Subjects<'_>,

@@ -1,4 +1,4 @@
-//! The code that destroys stacks which were removed: that of the commits that were applied to them.
+//! The code that destroys removed stacks: that of the commits that were applied to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -195,7 +195,7 @@ impl Removals<'_> {
                     if recorded.is_some() && now != recorded && (is_tool || now.is_some()) {
                         removal.block("another backend than recorded", BRING_BACK);
                     } else if is_tool && recorded.is_none() && action == Action::Forget {
-                        // Its tool may have looked at another state than the one that has it.
+                        // Its tool may have looked at a state other than the one that has its resources.
                         removal.block(
                             "its tool finds nothing, but where its state is kept is not on record",
                             "if nothing of it is left, run `orch state forget`",
