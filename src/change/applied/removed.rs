@@ -194,6 +194,9 @@ fn broken(present: Present<'_>, head: &CommitId) -> Result<Option<NoEvidence>, C
     Ok(broken.map(|file| NoEvidence::Broken(Some(head.clone()), file)))
 }
 
+/// A commit and a later one.
+type Compared = (CommitId, CommitId);
+
 /// Takes back the evidence of stacks of which a file looks renamed into the directory of a new stack.
 fn block_moved(
     repository: &Repository,
@@ -205,7 +208,6 @@ fn block_moved(
     if new.is_empty() {
         return Ok(());
     }
-    type Compared = (CommitId, CommitId);
     let mut by_commits: BTreeMap<Compared, BTreeMap<ProjectPath, Vec<&str>>> = BTreeMap::new();
     for (key, found) in evidence.iter() {
         if let Ok(Removal {
