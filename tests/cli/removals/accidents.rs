@@ -187,9 +187,8 @@ fn a_move_destroys_nothing_whatever_comes_after_it() {
     let repository = three();
     repository.git("mv b elsewhere");
     repository.commit();
-    let other: String = (0..40)
-        .map(|line| format!("# {line} of another\n"))
-        .collect();
+    let other: Vec<String> = (0..40).map(|line| format!("# {line} of another")).collect();
+    let other = other.join("\n");
     repository.write(
         "/elsewhere/stack.orch.hcl",
         format!("{other}stack {{\n}}\n"),

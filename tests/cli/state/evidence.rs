@@ -389,7 +389,8 @@ fn a_directory_that_was_moved_and_then_changed_removes_nothing() {
     let repository = adopted("a\nb");
     repository.git("mv a z");
     commit(&repository, "moved");
-    let other: String = (0..40).map(|line| format!("# {line} of z\n")).collect();
+    let other: Vec<String> = (0..40).map(|line| format!("# {line} of z")).collect();
+    let other = other.join("\n");
     repository.write("/z/main.tf", &other);
     repository.write(
         "/z/stack.tm",
