@@ -86,6 +86,7 @@ codes! {
     InvalidTrigger, "invalid-trigger", "A file among the triggers cannot be a trigger.";
     OrphanedTrigger, "orphaned-trigger", "A trigger is for a path that is not a stack.";
     IgnoredTrigger, "ignored-trigger", "git ignores a trigger, so the trigger has no effect.";
+    FailedCondition, "failed-condition", "A condition of a stack does not hold.";
     Protected, "protected", "A stack that is protected would be destroyed.";
     Unsupported, "unsupported", "A rule says something that `orch` cannot do yet.";
     Unprotected, "unprotected", "A run has no record or no lock.";

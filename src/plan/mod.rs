@@ -5,6 +5,7 @@ pub mod archive;
 pub mod ask;
 pub mod backends;
 mod begin;
+pub mod checks;
 pub mod code;
 mod commands;
 pub mod commit_code;

@@ -102,9 +102,14 @@ impl<'p> ApplyDirector<'p> {
         &self.unread
     }
 
-    /// Checks that nothing has been updated on the way that replaces a stack: only a plan decides to destroy.
-    fn check_triggers(&self, number: usize) -> Result<(), Failure> {
+    /// Checks that its precondition holds, and that nothing has been updated on the way that replaces it: only
+    /// a plan decides to destroy.
+    fn check_rules(&self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
+        // What is replaced is not destroyed either.
+        if let Some(failed) = &turn.stack.failed_check {
+            return Err(Failure::Refused(failed.clone()));
+        }
         let is_replaced = turn.stack.shown.action == Some(Action::Replace);
         let Some(here) = turn.stack.stack.here().filter(|_| !is_replaced) else {
             return Ok(());
@@ -248,7 +253,7 @@ impl Director for ApplyDirector<'_> {
     fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
         let number = step.index.get();
         if self.turns[number].attempt.number != step.attempt {
-            self.check_triggers(number)?;
+            self.check_rules(number)?;
             let course = self.course(number, step.attempt);
             self.turns[number].attempt = Attempted {
                 number: step.attempt,

@@ -72,6 +72,8 @@ pub struct ApplyStack<'p> {
     pub recorded: Option<BTreeMap<String, String>>,
     /// Whether it goes on record although nothing is to be done.
     pub is_recorded: bool,
+    /// Why its precondition does not hold, if it does not.
+    pub failed_check: Option<String>,
     /// The outputs that it was applied with, by what names them in `replace_triggered_by`: their digests.
     pub triggered_by: BTreeMap<String, String>,
 }

@@ -247,6 +247,11 @@ impl<'p> StackNamespaces<'_, 'p> {
         self.names(Place::Command).evaluate(expr)
     }
 
+    /// Returns the names that conditions of this stack have: those of a variable without `let`.
+    pub fn of_conditions(&self) -> impl Namespaces {
+        self.names(Place::Environment(&[]))
+    }
+
     /// Evaluates the expression of a variable for this stack, with these definitions as `let`.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Lifecycle rules, and blocks that give stacks up or move them.
 
 mod blocks; // what `moved` and `removed` blocks may say
+mod conditions; // what must hold before something is done
 mod declared; // what `lifecycle` blocks may say, and where
 mod ignored; // inputs whose changes bring about nothing, and what is no input
 mod moved; // what is on record follows its stacks

@@ -330,6 +330,9 @@ impl Repository {
         if entry.is_interrupted {
             value["intent"] = json!({"action": "apply", "run": "r", "since": TIME});
         }
+        if entry.is_protected {
+            value["lifecycle"] = json!({"prevent_destroy": {"value": true}});
+        }
         if entry.is_tainted {
             value["tainted"] = json!({"by": "b", "at": TIME, "reason": null});
         }

@@ -102,6 +102,8 @@ pub(super) struct Entry {
     pub(super) last: Option<(bool, usize)>,
     pub(super) is_tainted: bool,
     pub(super) is_interrupted: bool,
+    /// Whether a rule on record protects it.
+    pub(super) is_protected: bool,
 }
 
 pub(super) type Record = BTreeMap<usize, Entry>;
@@ -520,6 +522,7 @@ impl Making<'_, '_> {
             applied,
             is_tainted: self.oddly(15),
             is_interrupted: self.oddly(20),
+            is_protected: self.oddly(8),
         })
     }
 }

@@ -120,6 +120,7 @@ impl Carrying<'_> {
         let mut to_do = now.to_do(self.saved);
         let mut known = upstream(&loaded.project, &loaded.graph, document, &to_do, run);
         to_do.leave_out_what_is_on_record(&loaded.project, document, &mut known);
+        self.check_conditions(loaded, &mut to_do)?;
         if let Some(document) = document {
             let stacks: Vec<StackIndex> = to_do.recorded().collect();
             check_keys(&loaded.project.stacks, document, &stacks)?;
@@ -173,6 +174,24 @@ impl Carrying<'_> {
             Ok(applying) => self.run(now, run, applying, &to_do, lock),
             Err(cannot) => cannot_ask(loaded, cannot),
         }
+    }
+
+    /// Notes the stacks whose preconditions do not hold, and shows these. Nothing is checked of what is destroyed.
+    fn check_conditions(&self, loaded: &Loaded, to_do: &mut Todo<'_>) -> Result<()> {
+        if self.saved.plan.mode != PlanMode::Normal {
+            return Ok(());
+        }
+        let stacks = to_do.stacks.iter().filter_map(|it| it.stack.here());
+        let failed = loaded.failed_preconditions(&stacks.collect::<Vec<_>>())?;
+        loaded.show_failed(&failed);
+        for stack in &mut to_do.stacks {
+            let failed = stack
+                .stack
+                .here()
+                .and_then(|here| failed.get(&here)?.first());
+            stack.failed_check = failed.map(|check| check.text.clone());
+        }
+        Ok(())
     }
 
     /// Locks the state; may wait for the lock.

@@ -71,6 +71,7 @@ impl ToDestroy<'_> {
             outputs: None,
             recorded: None,
             is_recorded: true,
+            failed_check: None,
             triggered_by: BTreeMap::new(),
         }
     }
@@ -310,6 +311,7 @@ fn todo<'p>(
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
             is_recorded: is_read || recorded.is_none_or(|recorded| !is_settled(recorded, of_stack)),
+            failed_check: None,
             triggered_by: recorded
                 .and_then(|recorded| recorded.applied.as_ref())
                 .map(|applied| applied.triggered_by.clone())

@@ -17,7 +17,7 @@ use orch::selection::select::Query;
 use orch::state::document::Document;
 
 use super::ask::{self, AskedTools, RemovedQuestions};
-use super::entries;
+use super::entries::{self, Settled};
 use super::ignored::{may_change, note_without_state};
 use super::removals::Removals;
 use super::subjects::{OnRecord, Subjects};
@@ -80,6 +80,7 @@ pub(in crate::program::commands) fn planned(
     if let Some(status) = loaded.refuse_conditions(&subjects, request.options.mode) {
         return Ok(ControlFlow::Break(status));
     }
+    let unchecked = loaded.leave_out_failed(&mut subjects, request.options.mode)?;
     if let Some(status) = loaded.add_backends(&mut subjects) {
         return Ok(ControlFlow::Break(status));
     }
@@ -90,10 +91,12 @@ pub(in crate::program::commands) fn planned(
         recorded: recorded.as_ref(),
         commits: &mut commits,
     };
-    let (plan, asked) = match loaded.plan(planning, &mut subjects, &mut removals, head)? {
+    let (mut plan, asked) = match loaded.plan(planning, &mut subjects, &mut removals, head)? {
         Ok(planned) => planned,
         Err(status) => return Ok(ControlFlow::Break(status)),
     };
+    plan.failed.extend(unchecked);
+    plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     removals.warn();
     let document = recorded.as_ref().map(|recorded| &recorded.document);
     let left_behind = match plan.mode {
@@ -126,6 +129,14 @@ struct Planning<'a, 'd> {
     query: &'a Query,
     recorded: Option<&'d OnRecord>,
     commits: &'a mut Commits,
+}
+
+/// What decides about what has to stay.
+struct Kept<'a, 'p> {
+    subjects: &'a Subjects<'p>,
+    document: Option<&'a Document>,
+    /// Why stacks of the tree are blocked.
+    blocked: &'a mut BTreeMap<StackIndex, String>,
 }
 
 /// What the tools have answered.
@@ -169,20 +180,14 @@ impl Loaded {
         let mut blocked = self.blocked_by_backends(subjects, &places);
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
-        let protected = self.protected(&settled, removals);
-        if !protected.is_empty() && !request.planning.skip_protected {
-            return Ok(Err(refuse(self, Destroyer::Plan, &protected)));
-        }
-        if let Some(status) = self.refuse_destroy_first(&settled) {
+        let kept = Kept {
+            subjects,
+            document,
+            blocked: &mut blocked,
+        };
+        if let Some(status) = self.keep(request, kept, &mut settled, removals) {
             return Ok(Err(status));
         }
-        self.skip_protected(&protected, &mut settled, removals, document, &mut blocked);
-        let planned = settled.actions();
-        let of_subjects = subjects.all.iter().filter(|it| it.blocked.is_some());
-        let of_subjects: BTreeSet<StackIndex> = of_subjects.map(|it| it.stack).collect();
-        let planned = planned
-            .filter(|(stack, _)| !blocked.contains_key(stack) && !of_subjects.contains(stack));
-        self.keep_what_is_used(removals, document, &planned.collect());
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks = may_change(self, subjects, recorded, &working);
         let after = match request.options.mode {
@@ -217,6 +222,42 @@ impl Loaded {
             removals: removals.unplanned,
         };
         Ok(Ok((plan, asked)))
+    }
+
+    /// Keeps what has to stay; returns the exit status if the plan would destroy what may not be destroyed.
+    fn keep(
+        &self,
+        request: &PlanRequest<'_>,
+        kept: Kept<'_, '_>,
+        settled: &mut Settled,
+        removals: &mut Removals<'_>,
+    ) -> Option<ExitStatus> {
+        let Kept {
+            subjects,
+            document,
+            blocked,
+        } = kept;
+        let of_subjects = subjects.all.iter().filter(|it| it.blocked.is_some());
+        let of_subjects: BTreeSet<StackIndex> = of_subjects.map(|it| it.stack).collect();
+        let planned = |settled: &Settled, blocked: &BTreeMap<StackIndex, String>| {
+            let actions = settled.actions();
+            let is_free = |it: &StackIndex| !blocked.contains_key(it) && !of_subjects.contains(it);
+            actions.filter(|(stack, _)| is_free(stack)).collect()
+        };
+        self.keep_what_is_used(removals, document, &planned(settled, blocked));
+        let protected = self.protected(settled, removals);
+        if !protected.is_empty() && !request.planning.skip_protected {
+            return Some(refuse(self, Destroyer::Plan, &protected));
+        }
+        if let Some(status) = self.refuse_destroy_first(settled) {
+            return Some(status);
+        }
+        if !protected.is_empty() {
+            self.skip_protected(&protected, settled, removals, document, blocked);
+            // What stays in turn keeps others.
+            self.keep_what_is_used(removals, document, &planned(settled, blocked));
+        }
+        None
     }
 
     /// Asks the tools of all stacks that have to be asked; the exit status if that was not possible.

@@ -2,6 +2,7 @@
 
 mod ahead;
 pub(super) mod ask;
+mod checks;
 mod entries;
 mod foreseen;
 mod grounds;

@@ -66,9 +66,6 @@ impl Loaded {
         document: Option<&Document>,
         blocked: &mut BTreeMap<StackIndex, String>,
     ) {
-        if protected.is_empty() {
-            return;
-        }
         let record = Record::new(&self.project, &self.graph, document);
         let stacks = self.project.stacks.iter();
         let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();

@@ -2,6 +2,7 @@
 //! do something else than they say.
 
 use orch::diagnostic::{Code, Diagnostic};
+use orch::plan::checks::is_checkable;
 use orch::plan::entry::{Action, PlanMode};
 use orch::project::stack::StackIndex;
 use orch::selection::graph::Precedence;
@@ -17,8 +18,8 @@ use crate::program::exit::ExitStatus;
 const MAX_TOLD: usize = 10;
 
 impl Loaded {
-    /// Refuses to plan stacks with conditions; returns the exit status if there are any. Nothing is checked of
-    /// what is destroyed, or only looked at.
+    /// Refuses to plan stacks with conditions that cannot be checked; returns the exit status if there are any.
+    /// Nothing is checked of what is destroyed, or only looked at.
     pub(super) fn refuse_conditions(
         &self,
         subjects: &Subjects<'_>,
@@ -29,7 +30,8 @@ impl Loaded {
         }
         let with_conditions = subjects.all.iter().filter_map(|subject| {
             let rules = self.project.rules_of(subject.stack);
-            let condition = rules.conditions.first()?;
+            let mut conditions = rules.conditions.into_iter();
+            let condition = conditions.find(|it| !is_checkable(it))?;
             Some((subject.stack, condition.kind.word(), condition.span))
         });
         let refusals = with_conditions.map(|(stack, word, span)| {
@@ -37,7 +39,7 @@ impl Loaded {
             refusal(
                 format!("the `{word}` of `{path}` cannot be checked"),
                 span,
-                "this version of orch does not check conditions yet",
+                "this version of orch checks only preconditions, and without outputs",
                 "leave the stack out with `--exclude`, or take the condition out",
             )
         });

@@ -359,6 +359,14 @@ impl<'s> Model<'s> {
         for (&key, removal) in &removals {
             entries.insert(key, removal.entry(self.repository));
         }
+        // For a stack that is gone, the rule on record counts.
+        let is_protected = |key: &usize| removals.contains_key(key) && record[key].is_protected;
+        let mut destroyed = entries.iter().filter(|(key, entry)| {
+            is_protected(key) && entry.blocked.is_none() && entry.action == "delete"
+        });
+        if destroyed.next().is_some() {
+            return Err(4);
+        }
         let works = works(&entries);
         Ok(Answer {
             entries,
