@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use rayon::prelude::*;
 
-use super::places::PartDigest;
+use super::part::PartDigest;
 use super::sieve::Sieve;
 use super::{Digester, Parts, finished};
 use crate::project::environment::{Environments, Variable};

@@ -10,8 +10,10 @@
 //! one. This module does not know with what digests are compared.
 
 mod configuration;
+mod counted;
 mod environment;
 mod own;
+mod part;
 mod places;
 mod present;
 mod sieve;
@@ -28,9 +30,11 @@ use serde_json::Map;
 
 pub(super) use self::configuration::said;
 use self::configuration::{Configuration, is_no_input, texts};
-use self::places::{PartDigest, PartHasher, Places};
+use self::counted::Whole;
+use self::part::{PartDigest, PartHasher};
+use self::places::Places;
 use self::present::PresentFiles;
-use self::sieve::{Sieve, Whole};
+use self::sieve::Sieve;
 use super::cause::{InputLocation, Use, UseKind};
 use super::error::ChangeError;
 use super::files::ChangedFiles;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Digester;
-use super::places::{PartDigest, PartHasher};
+use super::part::{PartDigest, PartHasher};
 use super::present::PresentFile;
 use super::sieve::Sieve;
 use crate::change::cause::InputLocation;

@@ -7,64 +7,14 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 
-use sha2::{Digest as _, Sha256};
-
 use super::configuration::Configuration;
+use super::part::{Known, PartDigest, PartHasher};
 use super::present::{PresentFile, PresentFiles};
 use super::sieve::Sieve;
 use crate::change::cause::InputLocation;
 use crate::change::inputs::{Tree, moved};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
-
-/// The digest of a part of what a stack depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PartDigest {
-    pub(super) hash: [u8; 32],
-    /// Whether something there is not committed.
-    pub(super) is_dirty: bool,
-}
-
-/// A digest in the making.
-#[derive(Default)]
-pub(super) struct PartHasher {
-    hasher: Sha256,
-    is_dirty: bool,
-}
-
-impl PartHasher {
-    pub(super) fn text(&mut self, text: &str) {
-        self.hasher.update(text.len().to_le_bytes());
-        self.hasher.update(text.as_bytes());
-    }
-
-    pub(super) fn file(&mut self, file: &PresentFile) {
-        self.is_dirty |= !file.is_committed;
-        if let Some(line) = file.line() {
-            self.text(&line);
-        }
-    }
-
-    /// Adds a file that says this; one that says nothing does not count.
-    pub(super) fn saying(&mut self, file: &PresentFile, said: &str) {
-        self.is_dirty |= !file.is_committed;
-        if let Some(line) = file.line_saying(said).filter(|_| !said.is_empty()) {
-            self.text(&line);
-        }
-    }
-
-    pub(super) fn part(&mut self, part: &PartDigest) {
-        self.is_dirty |= part.is_dirty;
-        self.hasher.update(part.hash);
-    }
-
-    pub(super) fn finish(self) -> PartDigest {
-        PartDigest {
-            hash: self.hasher.finalize().into(),
-            is_dirty: self.is_dirty,
-        }
-    }
-}
 
 /// Digests places, each once; shared by all threads.
 pub(super) struct Places<'a> {
@@ -75,9 +25,6 @@ pub(super) struct Places<'a> {
     /// What places reach, where something is left out somewhere.
     reached: RwLock<HashMap<InputLocation, Arc<[&'a PresentFile]>>>,
 }
-
-/// Digests of places, as they become known.
-pub(super) type Known = RwLock<HashMap<InputLocation, PartDigest>>;
 
 impl<'a> Places<'a> {
     pub(super) fn new(

@@ -65,7 +65,7 @@ fn a_plan_tells_of_all_conditions_that_fail_and_writes_no_file() {
     8 |       condition = false
       |                   ^^^^^ this is false
 
-    note: a tool failed, so no file was written
+    note: a stack failed, so no file was written
     [exit status 1]
     "#);
     assert!(!repository.path("/plan.file").exists());
@@ -73,7 +73,8 @@ fn a_plan_tells_of_all_conditions_that_fail_and_writes_no_file() {
     assert_eq!(log(&repository), ["plan /net"]);
     assert_eq!(repository.orch("apply --auto-approve").code(), 1);
     assert_eq!(acts(&repository), [""; 0]);
-    let json = repository.orch("plan --format json").json();
+    let output = repository.orch("plan --format json");
+    let json: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(json["failed"][0]["path"], "/app");
     assert_eq!(
         json["failed"][0]["why"],

@@ -284,7 +284,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     markdown::append_to_step_summary(plan, asked, typed);
     if !plan.failed.is_empty() {
         if file.is_some() {
-            console::note("a tool failed, so no file was written");
+            console::note("a stack failed, so no file was written");
         }
         return Ok(ExitStatus::Run(1));
     }
