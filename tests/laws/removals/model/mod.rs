@@ -489,6 +489,8 @@ impl<'s> Model<'s> {
         if standing == Standing::Tainted && is_on_record {
             return match block.driver {
                 Driver::Empty | Driver::Vacant => "create",
+                // No tool has made anything.
+                Driver::None => "no-op",
                 _ => "replace",
             };
         }
