@@ -207,6 +207,30 @@ fn a_destroy_that_was_killed_is_done_again() {
 }
 
 #[test]
+fn an_apply_that_was_killed_keeps_a_stack_whose_backend_is_not_on_record() {
+    for (kind, is_kept) in [("", true), ("driver = \"placed\"\n  name = \"one\"", false)] {
+        let repository = applied(&[("/a", kind), ("/b", "")]);
+        want(&repository, "/a", "2");
+        repository.commit();
+        let (orch, tool) = held_up(&repository, "apply", "a", "apply --auto-approve");
+        orch.kill();
+        signal::kill(tool, Signal::SIGKILL).unwrap();
+        remove(&repository, "a");
+        // The code that was applied last does not know what the other commit may have made.
+        let expected = if is_kept {
+            "/a blocked: its last apply was interrupted"
+        } else {
+            "/a delete"
+        };
+        assert_eq!(planned(&repository, ""), [expected], "{kind}");
+        forget_log(&repository);
+        done(&repository, &format!("apply {APPROVED}"));
+        assert_eq!(acts(&repository).is_empty(), is_kept, "{kind}");
+        assert_eq!(world(&repository).len(), if is_kept { 2 } else { 1 });
+    }
+}
+
+#[test]
 fn the_reason_says_that_nobody_knows_what_a_destroy_has_left() {
     let repository = applied(&[("/a", "driver = \"unasked\""), ("/b", "")]);
     remove(&repository, "a b");

@@ -28,7 +28,7 @@ const ENOUGH: u32 = 2000;
 
 /// What has to come about, or the scenes say little: how stacks that are gone from the tree are told of, or how
 /// that begins.
-const COMES_ABOUT: [&str; 24] = [
+const COMES_ABOUT: [&str; 25] = [
     "delete",
     "forget",
     "HEAD is behind … it lacks commit … which was applied",
@@ -43,6 +43,7 @@ const COMES_ABOUT: [&str; 24] = [
     "its code is still there: HEAD has …",
     "its deletion is not committed",
     "its driver … has no …",
+    "its last apply was interrupted",
     "its last apply, of commit … failed",
     "no apply of it has succeeded, so nothing tells whose code made it",
     "no commit since … deletes it, at most a merge loses it",

@@ -70,13 +70,23 @@ pub(in crate::program::commands) struct Removals<'d> {
     forgotten: BTreeSet<String>,
 }
 
-/// Returns the commit of an apply that failed after what was applied, if it was another one.
-fn failed_since(entry: &Entry, seen: &CommitId) -> Option<CommitId> {
+/// Returns how an apply ended that came after what was applied, if it did not succeed and may have been of another
+/// commit.
+fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
+    let intent = entry.intent.as_ref();
+    if intent.is_some_and(|intent| intent.action == Written::Apply) {
+        return Some("its last apply was interrupted".to_owned());
+    }
     let last = entry.last.as_ref()?;
     let has_failed = last.action == Written::Apply && last.outcome != Outcome::Succeeded;
     let commit = last.commit.as_deref().and_then(CommitId::new);
     let applied = entry.applied.as_ref()?.commit.as_deref();
-    commit.filter(|commit| has_failed && commit != seen && applied != Some(commit.as_str()))
+    let commit =
+        commit.filter(|commit| has_failed && commit != seen && applied != Some(commit.as_str()))?;
+    Some(format!(
+        "its last apply, of commit {}, failed",
+        commit.short()
+    ))
 }
 
 impl<'d> Removal<'d> {
@@ -106,10 +116,10 @@ impl<'d> Removal<'d> {
         // Who knows where the tool keeps its state finds out whether that has changed.
         if let (Some(seen), None) = (&seen, &entry.backend)
             && !removed.leaves()
-            && let Some(commit) = failed_since(entry, seen)
+            && let Some(why) = failed_since(entry, seen)
         {
             blocked = Some(Blocked {
-                why: format!("its last apply, of commit {}, failed", commit.short()),
+                why,
                 way_out: "bring it back, run `orch destroy` on it, and delete it again".to_owned(),
             });
         }

@@ -70,6 +70,9 @@ impl Model<'_> {
                 )));
             }
         }
+        if seen.is_some() && entry.backend.is_none() && entry.is_interrupted {
+            blocked = Some(why("its last apply was interrupted"));
+        }
         let is_only_forgotten = entry.is_read || entry.driver == Some(Driver::None);
         let action = (is_only_forgotten && blocked.is_none()).then_some("forget");
         Removal {
