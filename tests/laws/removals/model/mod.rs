@@ -282,11 +282,26 @@ impl<'s> Model<'s> {
         self.tree().into_iter().map(place).collect()
     }
 
+    /// Whether the history of HEAD has a commit that was applied to a stack on record, with the stack.
+    fn had_any(&self) -> bool {
+        let had = |key: usize, commit: Seen| match commit {
+            Seen::At(commit) => {
+                self.in_head.contains(&commit) && self.snapshot(commit)[key].block().is_some()
+            }
+            Seen::None | Seen::Lost => false,
+        };
+        let mut record = self.scene.record.iter();
+        record.any(|(&key, entry)| {
+            let applied = entry.applied.as_ref();
+            applied.is_some_and(|it| had(key, it.seen) || had(key, it.commit))
+        })
+    }
+
     /// Returns what a plan has to say; else the exit status.
     pub(super) fn answer(&self, request: &Request) -> Result<Answer, i32> {
         let record = &self.scene.record;
         // It may be the record of another project.
-        if !record.is_empty() && self.keys.is_empty() {
+        if !record.is_empty() && self.keys.is_empty() && !self.had_any() {
             return Err(4);
         }
         if let Some(named) = &request.named {
