@@ -23,7 +23,7 @@ struct PlanJson<'a> {
     applyable: bool,
     /// Whether nothing failed, is blocked or was left out.
     complete: bool,
-    /// Whether a tool failed.
+    /// Whether a tool failed, or a precondition does not hold.
     errored: bool,
     stacks: Vec<EntryJson<'a>>,
     /// In the sequence of a serial run, along the constraints of the tree and against those on record.

@@ -263,7 +263,7 @@ fn plan_and_apply(
     };
     show(&planned.saved)?;
     if !planned.saved.plan.failed.is_empty() {
-        console::note("a tool failed while the plan was made, so nothing was applied");
+        console::note("a stack failed while the plan was made, so nothing was applied");
         return Ok(ExitStatus::Run(1));
     }
     let mut planned = planned;
