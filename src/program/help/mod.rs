@@ -40,7 +40,7 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 31] = topics! {
+pub(crate) const TOPICS: [Topic; 32] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -60,6 +60,7 @@ pub(crate) const TOPICS: [Topic; 31] = topics! {
     "plan": "What an apply would do, and the plan in a file",
     "apply": "Carrying a plan out, and destroying what exists",
     "removal": "Destroying stacks that were removed from the tree",
+    "lifecycle": "Rules that protect stacks, ignore changes, replace",
     "drivers": "How a kind of stack is planned and applied",
     "pipelines": "Plan on a pull request, apply after the merge",
     "safeguards": "States of the repository in which nothing runs",
