@@ -1,19 +1,20 @@
 //! Stacks that may not be destroyed: which of those that a plan or a command would destroy are protected.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
+use orch::change::Pairs;
 use orch::git::{CommitTree, Repository};
 use orch::path::StackPath;
 use orch::plan::SavedPlan;
 use orch::plan::entry::Action as Planned;
 use orch::plan::protection::{Destroyer, Protected, Protection};
 use orch::project::config::RecordPatterns;
-use orch::project::discover::is_configuration;
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
-use orch::state::document::Document;
+use orch::state::document::{Document, Entry};
 
 use super::Loaded;
 use crate::program::console;
@@ -23,55 +24,84 @@ use crate::program::exit::ExitStatus;
 /// The rules that protect stacks of the tree.
 pub(super) struct Protections<'l> {
     loaded: &'l Loaded,
-    /// Whether the configuration has changes that are not committed, as far as git tells.
-    is_dirty: bool,
     /// The project as HEAD has it, once somebody has asked.
-    head: OnceCell<Option<Project>>,
+    head: OnceCell<Option<Head>>,
+}
+
+/// The project as HEAD has it.
+struct Head {
+    project: Project,
+    /// Its stacks by where the `moved` blocks of the tree say that they are now.
+    by_destination: BTreeMap<StackPath, Vec<StackIndex>>,
+    /// By id, in lower case.
+    by_id: BTreeMap<String, StackIndex>,
 }
 
 impl<'l> Protections<'l> {
     pub(super) fn new(loaded: &'l Loaded) -> Self {
-        let status = loaded.read.as_ref().map(|read| read.status.as_ref());
-        let is_dirty = match status {
-            Some(Ok(files)) => files
-                .iter()
-                .any(|file| is_configuration(file.path.basename().as_ref())),
-            Some(Err(_)) => true,
-            None => false,
-        };
         Protections {
             loaded,
-            is_dirty,
             head: OnceCell::new(),
         }
     }
 
     /// Returns the rule that protects a stack of the tree, if one does. A change that lifts the protection
-    /// counts once it is committed.
-    pub(super) fn of(&self, stack: StackIndex) -> Option<Protection> {
+    /// counts once it is committed: HEAD decides too, wherever the stack is there; if it is not, what is on
+    /// record of the stack does.
+    pub(super) fn of(&self, stack: StackIndex, recorded: Option<&Entry>) -> Option<Protection> {
         let project = &self.loaded.project;
         let of_tree = Protection::of_tree(project, stack);
-        of_tree.or_else(|| self.of_head(stack))
+        of_tree.or_else(|| {
+            let head = self.head.get_or_init(|| self.load_head()).as_ref();
+            let there = head.map(|head| head.stacks(project, stack));
+            match there.as_deref() {
+                None | Some([]) => Protection::on_record(recorded?),
+                Some(there) => {
+                    let head = &head?.project;
+                    there.iter().find_map(|&it| Protection::of_head(head, it))
+                }
+            }
+        })
     }
 
-    fn of_head(&self, stack: StackIndex) -> Option<Protection> {
-        let project = &self.loaded.project;
-        // What lifts it may stand in a file that git ignores.
-        let is_lifted = project.rules_of(stack).prevent_destroy.is_some();
-        if !self.is_dirty && !is_lifted {
-            return None;
-        }
-        let head = self.head.get_or_init(|| self.load_head()).as_ref()?;
-        let stack = head.stacks.find(&project.stacks[stack].path)?;
-        Protection::of_head(head, stack)
-    }
-
-    fn load_head(&self) -> Option<Project> {
+    /// Returns the project of HEAD; none if there is no HEAD, or if it cannot be read.
+    fn load_head(&self) -> Option<Head> {
         let root = &self.loaded.project.root;
         let repository = Repository::open(root).ok()?;
         let head = repository.commit("HEAD").ok()??;
         let tree = CommitTree::new(repository, head);
-        Project::load_tree(root, &tree, &mut Problems::default()).ok()
+        let project = Project::load_tree(root, &tree, &mut Problems::default()).ok()?;
+        let moves = &self.loaded.project.moves;
+        let paths = project.stacks.iter().map(|(_, stack)| &stack.path);
+        let mut by_destination: BTreeMap<StackPath, Vec<StackIndex>> = BTreeMap::new();
+        for (from, to) in moves.destinations(paths) {
+            if let Some(stack) = project.stacks.find(from) {
+                by_destination.entry(to).or_default().push(stack);
+            }
+        }
+        let ids = project.stacks.iter();
+        let ids = ids.filter_map(|(stack, it)| Some((it.id.as_ref()?.value.to_lowercase(), stack)));
+        Some(Head {
+            by_id: ids.collect(),
+            by_destination,
+            project,
+        })
+    }
+}
+
+impl Head {
+    /// Returns the stacks of HEAD that a stack of the tree may be: at its path, with its id, or moved to it.
+    fn stacks(&self, project: &Project, stack: StackIndex) -> Vec<StackIndex> {
+        let stack = &project.stacks[stack];
+        let id = stack.id.as_ref().map(|id| id.value.to_lowercase());
+        let by_id = id.and_then(|id| self.by_id.get(&id).copied());
+        let moved = self.by_destination.get(&stack.path).into_iter().flatten();
+        let at_path = self.project.stacks.find(&stack.path);
+        at_path
+            .into_iter()
+            .chain(by_id)
+            .chain(moved.copied())
+            .collect()
     }
 }
 
@@ -100,13 +130,18 @@ impl Loaded {
         }
         let protections = Protections::new(self);
         let recorded = |path: &StackPath| document?.stacks.get(path.as_str());
+        let pairs = document.map(|document| Pairs::new(&self.project.stacks, document));
         let protected = entries.filter_map(|entry| {
             let of_gone = || {
                 let recorded = recorded(&entry.stack)?;
                 Protection::of_gone(&self.project, &entry.stack, recorded)
             };
+            let of_tree = |stack: StackIndex| {
+                let key = pairs.as_ref().and_then(|pairs| pairs.key(stack));
+                protections.of(stack, key.and_then(|key| document?.stacks.get(key)))
+            };
             let here = self.project.stacks.find(&entry.stack);
-            let protection = here.map_or_else(of_gone, |stack| protections.of(stack));
+            let protection = here.map_or_else(of_gone, of_tree);
             Some(Protected {
                 stack: entry.stack.clone(),
                 because: entry.reason.text.clone(),
@@ -123,7 +158,7 @@ impl Loaded {
     ///
     /// If the patterns of such commands are wrong.
     pub(super) fn protected_in_run(
-        &mut self,
+        &self,
         run: &PreparedRun,
         command: &RunCommand,
         is_destroy: bool,
@@ -153,14 +188,12 @@ impl Loaded {
         if destroying.is_empty() {
             return Ok(Vec::new());
         }
-        // Outside of git nothing is committed.
-        self.read = self.read().ok();
         let protections = Protections::new(self);
         let protected = destroying.into_iter().filter_map(|(stack, because)| {
             Some(Protected {
                 stack: self.project.stacks[stack].path.clone(),
                 because,
-                protection: protections.of(stack)?,
+                protection: protections.of(stack, None)?,
             })
         });
         Ok(protected.collect())

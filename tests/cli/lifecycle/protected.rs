@@ -222,6 +222,116 @@ fn only_a_committed_change_lifts_the_protection() {
 }
 
 #[test]
+fn a_rename_that_is_not_committed_lifts_nothing() {
+    let object = |repository: &Repository| repository.write("/db/object", "db");
+    // By id.
+    let repository = applied(&[
+        ("/db", &format!("id = \"the-db\"\n  {PROTECTED}")),
+        ("/app", ""),
+    ]);
+    object(&repository);
+    repository.commit();
+    std::fs::rename(repository.path("/db"), repository.path("/database")).unwrap();
+    declare(&repository, "/database", "id = \"THE-db\"");
+    fails(
+        &repository,
+        "plan --destroy",
+        4,
+        "`/database`, which is protected",
+    );
+    fails(
+        &repository,
+        &format!("destroy {APPROVED} -X"),
+        4,
+        "protected by db/stack.orch.hcl:4 in HEAD",
+    );
+    fails(
+        &repository,
+        "run -X --record=destroy --match database -- true",
+        4,
+        "in HEAD",
+    );
+    // By a `moved` block.
+    let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
+    object(&repository);
+    repository.commit();
+    std::fs::rename(repository.path("/db"), repository.path("/database")).unwrap();
+    declare(&repository, "/database", "");
+    repository.write(
+        "/moved.orch.hcl",
+        "moved {\n  from = \"/db\"\n  to   = \"/database\"\n}\n",
+    );
+    fails(
+        &repository,
+        "plan --destroy",
+        4,
+        "`/database`, which is protected",
+    );
+    fails(
+        &repository,
+        "run -X --record=destroy --match database -- true",
+        4,
+        "in HEAD",
+    );
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn files_that_are_no_configuration_lift_nothing_before_they_are_committed() {
+    let sandbox = prepared(&[("/db", ""), ("/app", "")]);
+    sandbox.write("/lib/rules.txt", config("prevent_destroy = true"));
+    sandbox.write(
+        "/db/import.orch.hcl",
+        "import {\n  source = \"/lib/rules.txt\"\n}\n",
+    );
+    let repository = applied_of(sandbox);
+    repository.write("/lib/rules.txt", "");
+    fails(
+        &repository,
+        "plan --destroy",
+        4,
+        "protected by lib/rules.txt:4 in HEAD",
+    );
+    repository.git("checkout -q lib");
+    declare(
+        &repository,
+        "/app",
+        "lifecycle {\n    prevent_destroy = tm_fileexists(\"lift\") ? null : true\n  }",
+    );
+    repository.commit();
+    repository.write("/app/lift", "");
+    fails(
+        &repository,
+        "plan --destroy --match app",
+        4,
+        "protected by app/stack.orch.hcl:3 in HEAD",
+    );
+    repository.commit();
+    assert_eq!(
+        planned(&repository, "--destroy --match app"),
+        ["/app delete"]
+    );
+}
+
+#[test]
+fn what_is_on_record_protects_where_head_knows_nothing() {
+    let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
+    repository.git("update-ref -d HEAD");
+    declare(&repository, "/db", "");
+    let told = fails(
+        &repository,
+        &format!("destroy {APPROVED} -X"),
+        4,
+        "`/db`, which is protected",
+    );
+    assert!(
+        told.contains("protected by db/stack.orch.hcl:3, recorded from"),
+        "{told}"
+    );
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
 fn what_was_lifted_and_applied_goes_with_its_code() {
     let repository = applied(&[("/db", PROTECTED)]);
     // Lifted, but never applied.
@@ -471,6 +581,15 @@ fn the_refusal_of_a_command_says_the_way_out() {
         4,
         "the command is `terraform apply -destroy`",
     );
+    for command in [
+        "run --all apply",
+        "run-all apply",
+        "run -- apply",
+        "apply-all",
+    ] {
+        let command = format!("run ./terragrunt {command}");
+        fails(&repository, &command, 4, "`/db`, which is protected");
+    }
     // Not committed.
     repository.write("/db/stack.orch.hcl", "stack {\n}\n");
     fails(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use orch::change::Pairs;
 use orch::plan::entry::Action;
 use orch::plan::order::Record;
 use orch::plan::protection::{Protected, Protection};
@@ -22,14 +23,24 @@ const WAY_OUT: &str = "`orch plan` without `--skip-protected` says what protects
 
 impl Loaded {
     /// Returns the protected stacks that a plan would destroy, by path. Notes those that only go off the record.
-    pub(super) fn protected(&self, settled: &Settled, removals: &Removals<'_>) -> Vec<Protected> {
+    pub(super) fn protected(
+        &self,
+        settled: &Settled,
+        removals: &Removals<'_>,
+        document: Option<&Document>,
+    ) -> Vec<Protected> {
         let stacks = &self.project.stacks;
+        let pairs = document.map(|document| Pairs::new(stacks, document));
+        let recorded = |stack: StackIndex| {
+            let key = pairs.as_ref()?.key(stack)?;
+            document?.stacks.get(key)
+        };
         let protections = Protections::new(self);
         let here = settled.destroyed().filter_map(|(stack, reason)| {
             Some(Protected {
                 stack: stacks[stack].path.clone(),
                 because: reason.text.clone(),
-                protection: protections.of(stack)?,
+                protection: protections.of(stack, recorded(stack))?,
             })
         });
         let mut protected: Vec<Protected> = here.collect();

@@ -108,7 +108,8 @@ impl Loaded {
                 continue;
             }
             if let Some(trigger) = found.fired.get(&subject.stack) {
-                subject.trigger = Some(self.trigger_reason(trigger, &actions));
+                let is_replaced = found.fired.contains_key(&trigger.stack);
+                subject.trigger = Some(self.trigger_reason(trigger, is_replaced, &actions));
                 if !subject.is_replaced {
                     replaced.push(subject.stack);
                 }
@@ -130,12 +131,13 @@ impl Loaded {
     fn trigger_reason(
         &self,
         trigger: &Trigger<'_>,
+        is_replaced: bool,
         actions: &BTreeMap<StackIndex, Action>,
     ) -> Reason {
         let name = self.trigger_name(trigger);
         let text = match actions.get(&trigger.stack) {
             _ if trigger.is_past => format!("{name} has changed since it was applied"),
-            Some(Action::Update | Action::NoOp) => format!("{name} is updated"),
+            Some(Action::Update | Action::NoOp) if !is_replaced => format!("{name} is updated"),
             _ => format!("{name} is replaced"),
         };
         let (file, line) = self.project.sources.file_and_line(trigger.span);

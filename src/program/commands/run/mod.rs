@@ -93,7 +93,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     };
     let Ready { run, command } = &ready;
     let how = How::new(args, run.jobs(), &run.attempts)?;
-    if !ready.spares_protected(&mut loaded, args.dry_run)? {
+    if !ready.spares_protected(&loaded, args.dry_run)? {
         return Ok(ExitStatus::Refused);
     }
     if args.dry_run {
@@ -210,7 +210,7 @@ impl Ready {
 
     /// Returns whether the run destroys nothing that is protected, or only shows what it would run; says what it
     /// would destroy.
-    fn spares_protected(&self, loaded: &mut Loaded, is_only_shown: bool) -> Result<bool> {
+    fn spares_protected(&self, loaded: &Loaded, is_only_shown: bool) -> Result<bool> {
         let is_destroy = self.run.recording() == Some(Recorded::Destroy);
         let protected = loaded.protected_in_run(&self.run, &self.command, is_destroy)?;
         if protected.is_empty() {

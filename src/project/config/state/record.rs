@@ -38,6 +38,9 @@ const TERRAFORM: [&str; 3] = ["terraform", "tofu", TERRAGRUNT];
 
 const TERRAGRUNT: &str = "terragrunt";
 
+/// How many words of Terragrunt's may be the subcommand.
+const MAX_SUBCOMMANDS: usize = 4;
+
 /// Options with which an apply is done by halves.
 const PARTIAL: [&str; 3] = ["-target", "-exclude", "-refresh-only"];
 
@@ -127,7 +130,8 @@ impl RecordPatterns {
         }
         // `run --all destroy`, `run-all destroy`, `destroy-all`, `stack run destroy`, `run -- apply -destroy`
         let is = |word: &str| arguments.iter().any(|argument| argument == word);
-        let is_applied = is("apply") && arguments.iter().any(|it| bare(it) == "destroy");
+        let is_applied =
+            (is("apply") || is("apply-all")) && arguments.iter().any(|it| bare(it) == "destroy");
         (program == TERRAGRUNT && (is("destroy") || is("destroy-all") || is_applied))
             .then(|| format!("{TERRAGRUNT} destroy"))
     }
@@ -163,18 +167,34 @@ fn words(
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
     if TERRAFORM.contains(&program.as_str()) {
-        arguments.extend(further(&arguments, environment));
+        let n_words = if program == TERRAGRUNT {
+            MAX_SUBCOMMANDS
+        } else {
+            1
+        };
+        arguments.extend(further(&arguments, n_words, environment));
     }
     Some((program, arguments))
 }
 
 /// Returns the options that variables add to a command line of Terraform.
-fn further(arguments: &[String], environment: impl Fn(&str) -> Option<String>) -> Vec<String> {
-    let subcommand = arguments.iter().find(|argument| !argument.starts_with('-'));
-    let of_subcommand = subcommand.map(|name| format!("TF_CLI_ARGS_{name}"));
-    let names = ["TF_CLI_ARGS".to_owned()].into_iter().chain(of_subcommand);
+fn further(
+    arguments: &[String],
+    n_words: usize,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Vec<String> {
+    // Terragrunt has words of its own before the subcommand: `run --all apply`.
+    let words = arguments.iter().filter(|word| !word.starts_with('-'));
+    let words = words.take(n_words);
+    let subcommand = |word: &String| word.strip_suffix("-all").unwrap_or(word).to_owned();
+    let of_subcommands = words.map(|word| format!("TF_CLI_ARGS_{}", subcommand(word)));
+    let names = ["TF_CLI_ARGS".to_owned()].into_iter().chain(of_subcommands);
     let texts = names.filter_map(|name| environment(&name));
-    let words = texts.flat_map(|text| shell_words::split(&text).unwrap_or_default());
+    let words = texts.flat_map(|text| {
+        let split = shell_words::split(&text);
+        // What is not quoted well may still mean something.
+        split.unwrap_or_else(|_| text.split_whitespace().map(str::to_owned).collect())
+    });
     words.filter(|word| word.starts_with('-')).collect()
 }
 
