@@ -164,13 +164,20 @@ impl Loaded {
         is_destroy: bool,
     ) -> Result<Vec<Protected>> {
         let host = |name: &str| std::env::var(name).ok();
+        let is_protected =
+            |&stack: &StackIndex| Protection::of_tree(&self.project, stack).is_some();
         let patterns = match &self.project.settings.state {
             None => RecordPatterns::built_in(),
-            Some(block) => block.patterns(&host).map_err(|problems| {
-                console::diagnostics(problems.iter(), &self.project.sources);
-                let error = anyhow::anyhow!("the configuration of the state is wrong");
-                ProgramError::new(ErrorKind::Configuration, error)
-            })?,
+            Some(block) => match block.patterns(&host) {
+                Ok(patterns) => patterns,
+                Err(problems) if run.sequence.iter().any(is_protected) => {
+                    console::diagnostics(problems.iter(), &self.project.sources);
+                    let error = anyhow::anyhow!("the configuration of the state is wrong");
+                    return Err(ProgramError::new(ErrorKind::Configuration, error));
+                }
+                // A run without a record needs none of them.
+                Err(_) => RecordPatterns::built_in(),
+            },
         };
         let turns = run.sequence.iter().zip(&run.tasks);
         let destroying = turns.filter_map(|(&stack, task)| {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::RECORD;
 use super::values::Values;
@@ -110,7 +111,7 @@ fn bare(option: &str) -> &str {
 impl RecordPatterns {
     /// Returns the patterns of a project that configures none.
     pub fn built_in() -> Self {
-        RecordPatterns(built_in())
+        RecordPatterns(BUILT_IN.clone())
     }
 
     /// Returns the pattern by which a command destroys what a stack has built, also in part; `None` if it does
@@ -121,8 +122,7 @@ impl RecordPatterns {
         environment: impl Fn(&str) -> Option<String>,
     ) -> Option<String> {
         let (program, arguments) = words(command, environment)?;
-        let built_in = built_in();
-        let patterns = self.0.iter().chain(&built_in);
+        let patterns = self.0.iter().chain(BUILT_IN.iter());
         let mut destroying = patterns.filter(|(_, recorded)| *recorded == Recorded::Destroy);
         let found = destroying.find(|(pattern, _)| pattern.matches(&program, &arguments));
         if let Some((pattern, _)) = found {
@@ -198,7 +198,9 @@ fn further(
     words.filter(|word| word.starts_with('-')).collect()
 }
 
-/// Returns the built-in patterns.
+/// The built-in patterns.
+static BUILT_IN: LazyLock<Vec<(Pattern, Recorded)>> = LazyLock::new(built_in);
+
 fn built_in() -> Vec<(Pattern, Recorded)> {
     let mut patterns = Vec::new();
     for program in TERRAFORM {
@@ -255,7 +257,7 @@ pub(super) fn patterns(values: &mut Values<'_>) -> RecordPatterns {
         }
     }
     // What is configured replaces what is built in.
-    let mut all = built_in();
+    let mut all = BUILT_IN.clone();
     all.retain(|(pattern, _)| {
         own.iter()
             .all(|(other, ..)| other.meaning() != pattern.meaning())
