@@ -78,7 +78,7 @@ impl StackRecord {
             Some(earlier) => earlier.clone(),
             None => self.declared.clone(),
         };
-        // Should it never end, it has been replaced all the same.
+        // Even if this never ends, the stack has been replaced.
         if self.is_made_anew {
             entry.changed = Some(UNMERGED);
         }

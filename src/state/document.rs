@@ -378,31 +378,6 @@ impl Document {
         }
     }
 
-    /// Notes the outputs on record that a stack was applied with, as far as they replace it when they change.
-    /// An output that is not known leaves what was noted of it.
-    fn note_triggers(&mut self, key: &str) {
-        let entry = self.stacks.get(key);
-        let rule = entry.and_then(|entry| entry.lifecycle.replace_triggered_by.as_ref());
-        let Some(rule) = rule else { return };
-        let outputs = rule.value.iter().filter_map(|trigger| {
-            let (stack, output) = trigger.rsplit_once('#')?;
-            let outputs = self.stacks.get(stack)?.outputs.as_ref()?;
-            let digest = outputs.get(output).map_or("", String::as_str);
-            Some((trigger.clone(), digest.to_owned()))
-        });
-        let outputs: Vec<(String, String)> = outputs.collect();
-        let serial = self.serial;
-        let applied = self.stacks.get_mut(key).and_then(|it| it.applied.as_mut());
-        let Some(applied) = applied else { return };
-        for (trigger, digest) in outputs {
-            if applied.serial == serial {
-                applied.triggered_by.insert(trigger, digest);
-            } else {
-                applied.triggered_by.entry(trigger).or_insert(digest);
-            }
-        }
-    }
-
     /// Ends every intent that a run has left open: nobody has seen how it ended.
     pub fn interrupt(&mut self, run: &str, at: Timestamp) {
         for entry in self.stacks.values_mut() {

@@ -21,4 +21,5 @@ pub mod rules;
 pub mod run_record;
 pub mod salvage;
 pub mod store;
+mod triggered;
 pub mod writer;

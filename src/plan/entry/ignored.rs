@@ -1,6 +1,6 @@
 //! What `ignore_changes` leaves out of a stack that is to be planned.
 
-use super::{Reason, ReasonSource};
+use super::reason::{Reason, ReasonSource};
 
 /// How many ignored inputs a reason names.
 const MAX_NAMED: usize = 5;

@@ -56,7 +56,7 @@ pub(super) const RUN: &str = "config.run";
 /// The block whose content is checked where it is read.
 pub(super) const RUN_RETRY: &str = "config.run.retry";
 
-/// Others such blocks.
+/// Other such blocks.
 pub(super) const LIFECYCLE: &str = "config.lifecycle";
 
 pub(super) const STATE: &str = "config.state";

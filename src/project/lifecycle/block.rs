@@ -1,11 +1,11 @@
 //! Reads `lifecycle` blocks.
 //!
-//! Of conditions only the shape is checked here: what they say is evaluated when it is needed. This module
-//! does not know what is inherited from where.
+//! This module does not know what is inherited from where.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::condition::{condition, no_labels};
 use super::{Condition, ConditionKind, IgnoredChanges, IgnoredInput, Lifecycle, ReplaceTrigger};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Namespaces, evaluate};
@@ -33,10 +33,6 @@ const ATTRIBUTES: [&str; 4] = [
 
 const CONDITION_BLOCKS: [ConditionKind; 2] =
     [ConditionKind::Precondition, ConditionKind::Postcondition];
-
-/// The attributes of a condition, both required.
-const CONDITION: &str = "condition";
-const ERROR_MESSAGE: &str = "error_message";
 
 /// The word that stands for every input.
 pub(super) const ALL: &str = "all";
@@ -406,71 +402,6 @@ fn variable(expr: &Expr) -> Option<String> {
             _ => None,
         },
         _ => None,
-    }
-}
-
-/// Reads a `precondition` or `postcondition` block.
-fn condition(
-    block: &Block,
-    kind: ConditionKind,
-    problems: &mut Vec<Diagnostic>,
-) -> Option<Condition> {
-    let before = problems.len();
-    no_labels(block, problems);
-    for inner in &block.body.blocks {
-        let message = format!("unknown block `{}` in `{}`", inner.kind.text, kind.word());
-        problems.push(
-            Diagnostic::error(Code::UnknownBlock, message)
-                .label(inner.kind.span, "a condition has no blocks")
-                .label(block.kind.span, "in this block"),
-        );
-    }
-    for attribute in &block.body.attributes {
-        let name = &*attribute.name.text;
-        if ![CONDITION, ERROR_MESSAGE].contains(&name) {
-            let message = format!("unknown attribute `{name}` in `{}`", kind.word());
-            problems.push(
-                Diagnostic::error(Code::UnknownAttribute, message)
-                    .label(attribute.name.span, "not an attribute of a condition")
-                    .label(block.kind.span, "in this block")
-                    .did_you_mean(name, [CONDITION, ERROR_MESSAGE]),
-            );
-        }
-    }
-    let mut required = |name: &str| {
-        let attribute = block.body.attribute(name);
-        if attribute.is_none() {
-            let message = format!("this `{}` has no `{name}`", kind.word());
-            let help = match name {
-                CONDITION => "write `condition = …` with what must be true",
-                _ => {
-                    "write `error_message = \"…\"` with what is said if the condition does not hold"
-                }
-            };
-            problems.push(
-                Diagnostic::error(Code::MissingAttribute, message)
-                    .label(block.kind.span, format!("`{name}` is missing"))
-                    .help(help),
-            );
-        }
-        attribute.map(|attribute| attribute.value.clone())
-    };
-    let (condition, error_message) = (required(CONDITION), required(ERROR_MESSAGE));
-    let (condition, error_message) = (condition?, error_message?);
-    (problems.len() == before).then_some(Condition {
-        kind,
-        condition,
-        error_message,
-        span: block.kind.span,
-    })
-}
-
-fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
-    for label in &block.labels {
-        let message = format!("a `{}` block has no labels", block.kind.text);
-        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message);
-        let diagnostic = diagnostic.label(label.span, "unexpected label");
-        problems.push(diagnostic.help("remove the label"));
     }
 }
 

@@ -5,6 +5,7 @@
 //! nothing.
 
 pub(crate) mod block;
+mod condition;
 
 use std::fmt;
 use std::sync::Arc;

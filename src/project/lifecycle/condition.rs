@@ -1,0 +1,75 @@
+//! Reads `precondition` and `postcondition` blocks. Only their shape is checked here: what they say is evaluated
+//! when it is needed.
+
+use super::{Condition, ConditionKind};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::syntax::Block;
+
+/// The attributes of a condition, both required.
+const CONDITION: &str = "condition";
+const ERROR_MESSAGE: &str = "error_message";
+
+/// Reads a `precondition` or `postcondition` block.
+pub(super) fn condition(
+    block: &Block,
+    kind: ConditionKind,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Condition> {
+    let before = problems.len();
+    no_labels(block, problems);
+    for inner in &block.body.blocks {
+        let message = format!("unknown block `{}` in `{}`", inner.kind.text, kind.word());
+        problems.push(
+            Diagnostic::error(Code::UnknownBlock, message)
+                .label(inner.kind.span, "a condition has no blocks")
+                .label(block.kind.span, "in this block"),
+        );
+    }
+    for attribute in &block.body.attributes {
+        let name = &*attribute.name.text;
+        if ![CONDITION, ERROR_MESSAGE].contains(&name) {
+            let message = format!("unknown attribute `{name}` in `{}`", kind.word());
+            problems.push(
+                Diagnostic::error(Code::UnknownAttribute, message)
+                    .label(attribute.name.span, "not an attribute of a condition")
+                    .label(block.kind.span, "in this block")
+                    .did_you_mean(name, [CONDITION, ERROR_MESSAGE]),
+            );
+        }
+    }
+    let mut required = |name: &str| {
+        let attribute = block.body.attribute(name);
+        if attribute.is_none() {
+            let message = format!("this `{}` has no `{name}`", kind.word());
+            let help = match name {
+                CONDITION => "write `condition = …` with what must be true",
+                _ => {
+                    "write `error_message = \"…\"` with what is said if the condition does not hold"
+                }
+            };
+            problems.push(
+                Diagnostic::error(Code::MissingAttribute, message)
+                    .label(block.kind.span, format!("`{name}` is missing"))
+                    .help(help),
+            );
+        }
+        attribute.map(|attribute| attribute.value.clone())
+    };
+    let (condition, error_message) = (required(CONDITION), required(ERROR_MESSAGE));
+    let (condition, error_message) = (condition?, error_message?);
+    (problems.len() == before).then_some(Condition {
+        kind,
+        condition,
+        error_message,
+        span: block.kind.span,
+    })
+}
+
+pub(super) fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
+    for label in &block.labels {
+        let message = format!("a `{}` block has no labels", block.kind.text);
+        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message);
+        let diagnostic = diagnostic.label(label.span, "unexpected label");
+        problems.push(diagnostic.help("remove the label"));
+    }
+}
