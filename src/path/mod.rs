@@ -2,11 +2,13 @@
 //!
 //! A [`ProjectPath`] is what the user sees: absolute inside the project, `/`-separated on every platform,
 //! free of `.` and `..`. A [`StackPath`] names a stack: the path of its directory and, for an
-//! instance, its key.
+//! instance, its key. A [`Generation`] tells apart what has been made of one stack.
 //! This module does not know whether anything exists at a path.
 
+mod generation;
 mod stack;
 
+pub use self::generation::Generation;
 pub use self::stack::{BadKey, InstanceKey, KeyFilter, StackPath};
 
 use std::fmt;

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::ProjectPath;
+use super::{Generation, ProjectPath};
 use crate::printable::needs_escape;
 
 /// The longest key, in characters.
 const MAX_KEY: usize = 64;
+
+/// What comes before the number of a generation.
+const GENERATION: &str = "[generation ";
 
 /// The key of an instance, which distinguishes it from the others in its directory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,14 +74,16 @@ impl fmt::Debug for InstanceKey {
     }
 }
 
-/// The name of a stack: `/net`, or `/net["dev"]` for an instance.
+/// The name of a stack: `/net`, or `/net["dev"]` for an instance. Of a stack that exists more than once, it names
+/// what is current, or what is not: `/net[generation 1]`.
 ///
-/// Ordered by directory, then by key, each byte by byte.
+/// Ordered by directory, then by key, each byte by byte; what is current comes first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackPath {
     directory: ProjectPath,
     key: Option<InstanceKey>,
-    /// The two together, as shown.
+    generation: Option<Generation>,
+    /// All of it together, as shown.
     text: Arc<str>,
 }
 
@@ -90,18 +95,44 @@ impl StackPath {
         StackPath {
             directory,
             key,
+            generation: None,
             text,
+        }
+    }
+
+    /// Returns the path of one generation of this stack, which is not the current one.
+    #[must_use]
+    pub fn of_generation(&self, generation: Generation) -> Self {
+        let current = self.current();
+        StackPath {
+            text: format!("{current}{GENERATION}{generation}]").into(),
+            generation: Some(generation),
+            ..current
+        }
+    }
+
+    /// Returns the path of what is current of this stack.
+    #[must_use]
+    pub fn current(&self) -> Self {
+        match &self.key {
+            Some(key) => StackPath::instance(self.directory.clone(), key.clone()),
+            None => self.directory.clone().into(),
         }
     }
 
     /// Parses the text of a path, as [`Self::as_str`] returns it; `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
-        let (directory, key) = KeyFilter::split(text);
+        let (rest, generation) = split_generation(text);
+        let (directory, key) = KeyFilter::split(rest);
         let directory = ProjectPath::root().resolve(directory).ok()?;
         let path = match key {
             Some(KeyFilter::One(key)) => StackPath::instance(directory, key),
             Some(KeyFilter::Any) => return None,
             None => directory.into(),
+        };
+        let path = match generation {
+            Some(generation) => path.of_generation(generation),
+            None => path,
         };
         (path.as_str() == text).then_some(path)
     }
@@ -116,6 +147,11 @@ impl StackPath {
         self.key.as_ref()
     }
 
+    /// Returns which generation of the stack it is, if that is not the current one.
+    pub fn generation(&self) -> Option<Generation> {
+        self.generation
+    }
+
     /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -125,10 +161,26 @@ impl StackPath {
     /// `.["dev"]` for an instance there.
     pub fn relative_to(&self, from: &ProjectPath) -> String {
         let directory = self.directory.relative_to(from);
-        match &self.key {
+        let shown = match &self.key {
             Some(key) => format!("{directory}[\"{key}\"]"),
             None => directory,
+        };
+        match self.generation {
+            Some(generation) => format!("{shown}{GENERATION}{generation}]"),
+            None => shown,
         }
+    }
+}
+
+/// Splits the number of a generation off the end of a path, if there is one.
+fn split_generation(text: &str) -> (&str, Option<Generation>) {
+    let split = || {
+        let (rest, number) = text.strip_suffix(']')?.rsplit_once(GENERATION)?;
+        Some((rest, Generation::parse(number)?))
+    };
+    match split() {
+        Some((rest, generation)) => (rest, Some(generation)),
+        None => (text, None),
     }
 }
 
@@ -139,6 +191,7 @@ impl From<ProjectPath> for StackPath {
         StackPath {
             directory,
             key: None,
+            generation: None,
             text,
         }
     }
@@ -279,6 +332,25 @@ mod tests {
             r#"/net["dev"]/x"#,
         ] {
             assert_eq!(split(path), (path.to_owned(), None));
+        }
+    }
+
+    #[test]
+    fn a_path_may_name_a_generation() {
+        for text in ["/net[generation 1]", r#"/net["dev"][generation 12]"#] {
+            let path = StackPath::parse(text).unwrap();
+            assert_eq!(path.as_str(), text);
+            assert!(path.generation().is_some());
+            assert!(path.current() < path);
+            assert_eq!(path.current().generation(), None);
+        }
+        for text in [
+            "/net[generation 0]",
+            "/net[generation 01]",
+            "/net[generation x]",
+            "/net[generation 1]/x",
+        ] {
+            assert_eq!(StackPath::parse(text).unwrap().generation(), None, "{text}");
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Place {
     pub now: Option<String>,
     /// The path that the stack has on record and the program of its tool, if a `moved` block has moved it.
     pub moved: Option<(String, Option<&'static str>)>,
+    /// Whether `now` is about another generation than what is on record.
+    pub is_anew: bool,
 }
 
 impl Place {
@@ -53,7 +55,7 @@ pub fn blocked(
         let (Some((key, recorded)), Some(now)) = (&place.recorded, &place.now) else {
             continue;
         };
-        if now == recorded || !planned.contains(&stack) {
+        if now == recorded || place.is_anew || !planned.contains(&stack) {
             continue;
         }
         if let Some((before, program)) = &place.moved {

@@ -34,13 +34,15 @@ pub struct Code<'a, 'p> {
     pub environments: &'a Environments<'p>,
 }
 
-/// A stack that was removed.
+/// A stack that was removed, or a generation of a stack that is not current.
 #[derive(Debug, Clone, Copy)]
 pub struct RemovedCode<'a, 'p> {
     /// The project in which it still is.
     pub code: Code<'a, 'p>,
     /// The stack there.
     pub stack: StackIndex,
+    /// What is destroyed: the stack, or a generation of it.
+    pub path: &'a StackPath,
     /// The workspace that its tool used, if that is on record and not the usual one.
     pub workspace: Option<&'a str>,
 }
@@ -81,7 +83,13 @@ impl<'a, 'p> Codes<'a, 'p> {
     }
 
     /// Returns the path of a stack.
-    pub fn path(&self, stack: PlanStack) -> &'p StackPath {
-        &self.stack(stack).path
+    pub fn path(&self, stack: PlanStack) -> &'a StackPath
+    where
+        'p: 'a,
+    {
+        match stack {
+            PlanStack::Here(stack) => &self.tree.project.stacks[stack].path,
+            PlanStack::Removed(position) => self.removed[position].path,
+        }
     }
 }

@@ -211,6 +211,9 @@ impl<'a, 'p> Preparation<'a, 'p> {
         };
         set("ORCH_RUN_ID", Some(self.run.to_owned()));
         set("ORCH_ACTION", Some(asked.word().to_owned()));
+        let (code, index) = self.codes.of(stack);
+        let generation = code.environments.namespaces().generation_of(index);
+        set("ORCH_GENERATION", Some(generation.to_string()));
         set("ORCH_PLAN_FILE", text(folder.join(PLAN_FILE)));
         set("ORCH_ANSWER", text(folder.join(ANSWER_FILE)));
         driver.tool?;

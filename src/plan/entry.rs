@@ -5,14 +5,16 @@
 
 mod ignored;
 mod reason;
+mod removed;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::ignored::IgnoredInputs;
 pub use self::reason::{Reason, ReasonSource};
+pub use self::removed::Removed;
 use crate::change::{Pending, Standing};
 use crate::driver::{Answer, AnswerAction, Counts, Driver, PlanKind, ResourceChange};
-use crate::path::StackPath;
+use crate::path::{Generation, StackPath};
 use crate::plan::conditions::Condition;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
@@ -87,40 +89,6 @@ impl Action {
     }
 }
 
-/// How it is known that a stack was removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Removed {
-    /// This commit deletes its block.
-    Commit(String),
-    /// Its key is not in `for_each` any more.
-    Key,
-    /// A `removed` block says so.
-    Block {
-        /// The file of the block, relative to the project root.
-        file: String,
-        /// The line in it, from 1.
-        line: usize,
-        /// Whether what the stack has made is destroyed; else it stays.
-        destroys: bool,
-    },
-    /// It is not known: it is on record, and not in the tree.
-    Unproven,
-}
-
-impl Removed {
-    /// Returns whether what the stack has made stays as it is.
-    pub fn leaves(&self) -> bool {
-        matches!(
-            self,
-            Removed::Block {
-                destroys: false,
-                ..
-            }
-        )
-    }
-}
-
 /// What is to be done with a stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanEntry {
@@ -149,6 +117,9 @@ pub struct PlanEntry {
     pub replaced_if: Vec<String>,
     /// The path that it has on record, if that is another one.
     pub previous_path: Option<String>,
+    /// The generation that a replace makes before the old one is destroyed, which has an entry of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<Generation>,
     /// The commit that was applied to it according to the record. A stack that was removed is destroyed with
     /// the code of this commit.
     pub source_commit: Option<String>,
@@ -158,6 +129,15 @@ pub struct PlanEntry {
 }
 
 impl PlanEntry {
+    /// Returns whether it destroys what exists: what is made anew first, an entry of its own destroys.
+    pub fn destroys(&self) -> bool {
+        match self.action {
+            Action::Delete => true,
+            Action::Replace => self.generation.is_none(),
+            _ => false,
+        }
+    }
+
     /// Returns whether it is decided only during the apply: it has no work of its own yet, and runs after
     /// stacks that have.
     pub fn is_undecided(&self) -> bool {
@@ -176,6 +156,8 @@ pub struct Known<'a> {
     pub mode: StackMode,
     /// Whether `--replace` names it.
     pub is_replaced: bool,
+    /// Whether it is made anew before the old one is destroyed, if it is replaced.
+    pub is_made_first: bool,
     /// Why `replace_triggered_by` replaces it, if it does.
     pub trigger: Option<&'a Reason>,
     /// Whether it is not on record, and known to be another stack on record that was moved.
@@ -206,6 +188,8 @@ pub enum Asked {
     Delete,
     /// It is to go, and to be made anew.
     Replace,
+    /// It is to be made anew, beside what is there.
+    Anew,
     /// It is looked at for drift.
     Refresh,
     /// It is read for others.
@@ -216,7 +200,7 @@ impl Asked {
     /// Returns the word that the driver gets.
     pub fn word(self) -> &'static str {
         match self {
-            Asked::Create => "create",
+            Asked::Create | Asked::Anew => "create",
             Asked::Update => "update",
             // What is made anew is planned once the old one is gone.
             Asked::Delete | Asked::Replace => "delete",
@@ -285,7 +269,10 @@ impl Known<'_> {
                 // No tool has made anything, so nothing is destroyed: the stack is put on record again.
                 return Need::Settled(Action::NoOp, reason);
             }
-            if is_there && asks(PlanKind::Destroy) {
+            if is_there && self.is_made_first && asks(PlanKind::Normal) {
+                return Need::Ask(PlanKind::Normal, Asked::Anew);
+            }
+            if is_there && !self.is_made_first && asks(PlanKind::Destroy) {
                 return Need::Ask(PlanKind::Destroy, Asked::Replace);
             }
             if is_there {
@@ -407,6 +394,7 @@ impl Known<'_> {
                     (Action::Create, reason)
                 }
             }
+            Asked::Anew => (Action::Replace, self.replaces().unwrap_or(because)),
             Asked::Delete if answer.is_there(self.is_on_record()) => (
                 Action::Delete,
                 Reason::new(ReasonSource::Option, "--destroy"),
@@ -453,9 +441,8 @@ pub fn allowed(driver: &Driver<'_>, asked: Asked, answer: &Answer) -> Result<(),
     };
     let may_replace = driver.block.is_some_and(|block| block.may_replace);
     let (is_allowed, hint) = match (asked, action) {
-        (_, AnswerAction::NoOp) | (Asked::Create | Asked::Update, AnswerAction::Update) => {
-            (true, "")
-        }
+        (_, AnswerAction::NoOp)
+        | (Asked::Create | Asked::Anew | Asked::Update, AnswerAction::Update) => (true, ""),
         (Asked::Update, AnswerAction::Replace) => {
             (may_replace, "it may do so only with `may_replace = true`")
         }

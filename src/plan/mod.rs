@@ -12,6 +12,7 @@ pub mod commit_code;
 mod conditions;
 pub mod entry;
 mod left_behind;
+pub mod made_first;
 pub mod order;
 mod planned;
 pub mod protection;

@@ -172,7 +172,8 @@ impl PlannedOrder {
         let gone: Vec<StackPath> = paths.collect();
         let places = places_by_path(project, &gone);
         let recorded = record.recorded.between(&works);
-        let order = Order::with_ties(&works, &tree, &recorded, |stack| places[stack]);
+        let made_first = made_first(project, document, &works, &gone);
+        let order = Order::with_ties(&works, &tree, &recorded, &made_first, |it| places[it]);
         let name = |node| record.name(project, node);
         let relaxed = order.relaxed.iter().map(|relaxed| match *relaxed {
             Relaxed::Recorded(edge) => RelaxedConstraint {
@@ -208,6 +209,25 @@ impl PlannedOrder {
         });
         planned.collect()
     }
+}
+
+/// Returns the stacks that are made anew before the old ones are destroyed, given the stacks after those of the
+/// project: the number of each, and that of the old one, which is current on record.
+fn made_first(
+    project: &Project,
+    document: Option<&Document>,
+    works: &[Work],
+    gone: &[StackPath],
+) -> Vec<(usize, usize)> {
+    let pair = |(old, path): (usize, &StackPath)| {
+        let generation = path.generation()?;
+        let made = project.stacks.find(&path.current())?.get();
+        let entry = document?.stacks.get(path.current().as_str())?;
+        let is_current = entry.generation == generation && works[made].apply;
+        is_current.then_some((made, old))
+    };
+    let old = (project.stacks.len()..).zip(gone);
+    old.filter_map(pair).collect()
 }
 
 /// Returns the place of each stack by path, given those that come after the stacks of the project.

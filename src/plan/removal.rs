@@ -47,6 +47,8 @@ impl RemovedStack<'_> {
                 format!("removed in {commit}")
             }
             Removed::Key => "its key was removed".to_owned(),
+            Removed::Replaced { by } => format!("replaced by generation {by}"),
+            Removed::Unfinished => "it was never finished".to_owned(),
             Removed::Unproven => "not in the tree".to_owned(),
         };
         Reason::new(ReasonSource::Config, text)

@@ -200,6 +200,14 @@ pub fn record_of(entry: &Entry) -> String {
     mark(entry)
 }
 
+/// Returns what is on record of a generation of a stack, as far as a plan rests on it. It stays the same when
+/// another generation takes its place.
+pub fn record_of_generation(entry: &Entry) -> String {
+    let applied = entry.applied.as_ref();
+    let commit = applied.and_then(|applied| applied.commit.as_deref());
+    format!("{} {commit:?} {:?}", entry.generation, entry.backend)
+}
+
 /// Returns whether a mark is of a stack that was tainted.
 fn shows_taint(mark: &str) -> bool {
     mark.ends_with(" true")

@@ -5,6 +5,7 @@
 //! variable, the host's own included.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use memchr::memmem;
 use rayon::prelude::*;
@@ -17,7 +18,9 @@ use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::config::{EnvDefinition, LetDefinition, STACK_KEY};
 use crate::project::globals::is_unset;
-use crate::project::namespaces::{Definition, ProjectNamespaces, StackNamespaces, Used};
+use crate::project::namespaces::{
+    Definition, Generations, ProjectNamespaces, StackNamespaces, Used,
+};
 use crate::project::per_stack::{SharedProblem, for_each, needed_at};
 use crate::project::stack::StackIndex;
 use crate::source::Span;
@@ -62,6 +65,12 @@ impl<'p> Environments<'p> {
         host_environment: impl Iterator<Item = (String, String)>,
     ) -> Self {
         Environments::of(ProjectNamespaces::new(project, host_environment))
+    }
+
+    /// Makes `terramate.stack.generation` these numbers.
+    #[must_use]
+    pub fn in_generations(self, generations: Arc<Generations>) -> Self {
+        Environments::of(self.namespaces.in_generations(generations))
     }
 
     /// Makes environments whose expressions see these names.

@@ -68,8 +68,19 @@ pub struct Project {
     pub broken: Vec<ProjectPath>,
     /// Directories whose `for_each` is empty, so they have no stack.
     pub without_instances: Vec<EmptyForEach>,
+    /// The stacks to which `create_before_destroy` extends from others.
+    pub made_first: BTreeMap<StackIndex, MadeFirst>,
     /// The files, if they are not on disk.
     pub(crate) tree: Option<Arc<TreeIndex>>,
+}
+
+/// From where `create_before_destroy` extends to a stack: something that runs after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeFirst {
+    /// The stack that has the rule.
+    pub from: StackPath,
+    /// The place of the rule, if it is in the tree.
+    pub span: Option<Span>,
 }
 
 /// A `for_each` without keys.

@@ -29,7 +29,7 @@ pub mod tag;
 mod top_level;
 
 pub(crate) use self::load::pool;
-pub use self::load::{DirectoryScope, EmptyForEach, Ignore, LoadTreeError, Project};
+pub use self::load::{DirectoryScope, EmptyForEach, Ignore, LoadTreeError, MadeFirst, Project};
 pub use self::problems::{FileReadError, Problems};
-pub use self::rules::Rules;
+pub use self::rules::{CreateFirst, Rules};
 pub(crate) use self::stacks_of_tree::{StacksOfTree, has_stack_block, is_parsable, stacks_of_tree};

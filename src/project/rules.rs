@@ -2,24 +2,36 @@
 //!
 //! This module does not know what is on record, and enforces nothing.
 
-use super::lifecycle::{Condition, IgnoredChanges, ReplaceTrigger};
+use super::lifecycle::{Condition, IgnoredChanges, Lifecycle, ReplaceTrigger};
 use super::load::Project;
 use super::stack::{StackIndex, StackMode};
-use crate::source::Spanned;
+use crate::path::StackPath;
+use crate::source::{Span, Spanned};
 
 /// The rules in force for a stack.
 #[derive(Debug, Clone, Default)]
 pub struct Rules<'p> {
     /// `prevent_destroy`, if it is stated anywhere.
     pub prevent_destroy: Option<&'p Spanned<bool>>,
-    /// `create_before_destroy`, if it is stated anywhere.
-    pub create_before_destroy: Option<&'p Spanned<bool>>,
+    /// `create_before_destroy`, if it is stated anywhere, or extends to the stack from another one.
+    pub create_before_destroy: Option<CreateFirst<'p>>,
     /// `ignore_changes`, if it is stated anywhere.
     pub ignore_changes: Option<&'p Spanned<IgnoredChanges>>,
     /// `replace_triggered_by`.
     pub replace_triggered_by: &'p [Spanned<ReplaceTrigger>],
     /// The conditions, those of the outermost directory first.
     pub conditions: Vec<&'p Condition>,
+}
+
+/// `create_before_destroy`, as it is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CreateFirst<'p> {
+    /// Its value.
+    pub value: bool,
+    /// Its place, if it is in the tree.
+    pub span: Option<Span>,
+    /// The stack that it extends from, if that is another one.
+    pub from: Option<&'p StackPath>,
 }
 
 impl Rules<'_> {
@@ -36,8 +48,9 @@ impl Rules<'_> {
 impl Project {
     /// Returns the rules in force for a stack: of each rule the stack's own value, else that of the nearest
     /// directory; and the conditions of all of them. A stack that is only read inherits conditions alone.
-    pub fn rules_of(&self, stack: StackIndex) -> Rules<'_> {
-        let stack = &self.stacks[stack];
+    /// `create_before_destroy` extends from others as far as [`Self::made_first`] says.
+    pub fn rules_of(&self, index: StackIndex) -> Rules<'_> {
+        let stack = &self.stacks[index];
         let own = stack.lifecycle.as_deref();
         let scopes = self.scopes_of(stack.path.directory());
         let inherited = scopes.map(|scope| &scope.lifecycle);
@@ -58,11 +71,38 @@ impl Project {
                 ..
             } = &mut rules;
             *prevent_destroy = prevent_destroy.or(lifecycle.prevent_destroy.as_ref());
-            *create_before_destroy =
-                create_before_destroy.or(lifecycle.create_before_destroy.as_ref());
+            *create_before_destroy = create_before_destroy.or_else(|| {
+                let stated = lifecycle.create_before_destroy.as_ref()?;
+                Some(CreateFirst {
+                    value: stated.value,
+                    span: Some(stated.span),
+                    from: None,
+                })
+            });
             *ignore_changes = ignore_changes.or(lifecycle.ignore_changes.as_ref());
         }
         rules.conditions.reverse();
+        if let Some(extended) = self.made_first.get(&index)
+            && !rules.create_before_destroy.is_some_and(|rule| rule.value)
+        {
+            rules.create_before_destroy = Some(CreateFirst {
+                value: true,
+                span: extended.span,
+                from: Some(&extended.from),
+            });
+        }
         rules
+    }
+
+    /// Returns whether `create_before_destroy` is `true` anywhere.
+    pub fn states_create_before_destroy(&self) -> bool {
+        let is_stated = |lifecycle: &Lifecycle| {
+            let rule = lifecycle.create_before_destroy.as_ref();
+            rule.is_some_and(|rule| rule.value)
+        };
+        let mut scopes = self.scopes.values();
+        let mut stacks = self.stacks.iter();
+        scopes.any(|scope| is_stated(&scope.lifecycle))
+            || stacks.any(|(_, stack)| stack.lifecycle.as_deref().is_some_and(is_stated))
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::diagnostic::{Diagnostic, Label, Severity};
-use crate::path::{InstanceKey, ProjectPath, StackPath};
+use crate::path::{Generation, InstanceKey, ProjectPath, StackPath};
 use crate::project::{Problems, Project};
 use crate::source::Sources;
 
@@ -260,15 +260,20 @@ pub(super) struct PathJson<'a> {
     directory: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
+    /// Of a generation that is not current.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u32>,
 }
 
 impl<'a> PathJson<'a> {
     pub(super) fn new(path: &'a StackPath) -> Self {
-        let key = path.key();
+        let (key, generation) = (path.key(), path.generation());
+        let is_directory = key.is_none() && generation.is_none();
         PathJson {
             path: path.as_str(),
-            directory: key.map(|_| path.directory().as_str()),
+            directory: (!is_directory).then(|| path.directory().as_str()),
             key: key.map(InstanceKey::as_str),
+            generation: generation.map(Generation::get),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use crate::path::StackPath;
 use crate::project::lifecycle::ReplaceTrigger;
-use crate::project::{Project, Rules};
+use crate::project::{CreateFirst, Project, Rules};
 use crate::source::{Span, Spanned};
 
 /// The rules of a stack as JSON.
@@ -26,8 +27,14 @@ pub(super) struct RulesJson<'a> {
 #[derive(Serialize)]
 struct RuleJson<'a, T> {
     value: T,
-    file: &'a str,
-    line: usize,
+    /// None of a rule that is only on record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// The stack that it extends from, if that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -42,8 +49,23 @@ impl<'a> RulesJson<'a> {
     pub(super) fn new(rules: &Rules<'_>, project: &'a Project) -> Option<Self> {
         fn rule<T>(value: T, span: Span, project: &Project) -> RuleJson<'_, T> {
             let (file, line) = project.sources.file_and_line(span);
-            RuleJson { value, file, line }
+            RuleJson {
+                value,
+                file: Some(file),
+                line: Some(line),
+                from: None,
+            }
         }
+        let created_first = |it: CreateFirst<'_>| {
+            let place = it.span.map(|span| project.sources.file_and_line(span));
+            let (file, line) = place.unzip();
+            RuleJson {
+                value: it.value,
+                file,
+                line,
+                from: it.from.map(StackPath::to_string),
+            }
+        };
         if rules.is_empty() {
             return None;
         }
@@ -52,7 +74,7 @@ impl<'a> RulesJson<'a> {
         let conditions = rules.conditions.iter();
         Some(RulesJson {
             prevent_destroy: rules.prevent_destroy.map(of_bool),
-            create_before_destroy: rules.create_before_destroy.map(of_bool),
+            create_before_destroy: rules.create_before_destroy.map(created_first),
             ignore_changes: rules
                 .ignore_changes
                 .map(|it| rule(it.value.words(), it.span, project)),
@@ -79,13 +101,14 @@ fn trigger_text(trigger: &ReplaceTrigger) -> String {
 pub(super) fn rule_lines(rules: &Rules<'_>, project: &Project) -> Vec<String> {
     let place = |span: Span| project.sources.line(span);
     let mut lines = Vec::new();
-    let switches = [
-        ("prevent_destroy", rules.prevent_destroy),
-        ("create_before_destroy", rules.create_before_destroy),
-    ];
-    for (name, rule) in switches {
-        lines.extend(rule.map(|it| format!("{name} = {}, {}", it.value, place(it.span))));
-    }
+    let protected = rules.prevent_destroy;
+    lines.extend(protected.map(|it| format!("prevent_destroy = {}, {}", it.value, place(it.span))));
+    lines.extend(rules.create_before_destroy.map(|it| {
+        let from = it.from.map(|from| format!(", from {from}"));
+        let place = it.span.map(|span| format!(", {}", place(span)));
+        let (from, place) = (from.unwrap_or_default(), place.unwrap_or_default());
+        format!("create_before_destroy = {}{from}{place}", it.value)
+    }));
     lines.extend(rules.ignore_changes.map(|it| {
         let words = it.value.words().join(", ");
         format!("ignore_changes: {words}, {}", place(it.span))

@@ -18,6 +18,7 @@ pub mod run_command;
 pub mod safeguard;
 pub mod schedule;
 pub mod settings;
+mod stack_record;
 pub mod state;
 pub mod terraform;
 pub mod turn;

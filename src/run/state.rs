@@ -5,203 +5,17 @@
 //! that signals, time limits and other stacks do not wait for the network. This module does not know which
 //! commands are recorded, or where the document is.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use jiff::Timestamp;
-use serde_json::Map;
 
 use super::event::{Ending, Failure, Outcome, Reaction};
 use super::execute::{
     Commands, Control, End, Executor, Inbox, Running, Signal, Start, StateAlarm, StepEnd,
 };
+pub use super::stack_record::{Findings, Made, StackRecord};
 use super::turn::{Step, TurnIndex};
-use crate::state::clock::{Clock as _, SystemClock};
-use crate::state::document::{
-    Action, Applied, Attempt, Entry, Inputs, Intent, Outcome as RecordedOutcome, UNMERGED,
-};
 use crate::state::writer::{Change, Ended, Report, StateWriter};
-
-/// What is to be on record of a stack whose command is recorded.
-#[derive(Debug, Clone)]
-pub struct StackRecord {
-    /// The key in the document: the path of the stack.
-    pub key: String,
-    /// What the command does.
-    pub action: Action,
-    /// What it is recorded by.
-    pub command: String,
-    /// The commit of HEAD.
-    pub commit: Option<String>,
-    /// The commit to remember as the newest with these inputs, if it is published.
-    pub seen: Option<String>,
-    /// Whether an input is not committed.
-    pub is_dirty: bool,
-    /// The inputs.
-    pub inputs: Inputs,
-    /// The triggers that the run answers.
-    pub triggers: Vec<String>,
-    /// What the stack declares.
-    pub declared: Entry,
-    /// What is on record of it already.
-    pub earlier: Option<Entry>,
-    /// The plan that is carried out, if it is one.
-    pub plan: Option<String>,
-    /// Whether the command makes the stack anew, after it was destroyed.
-    pub is_made_anew: bool,
-}
-
-/// What a turn has found out that goes on record with its result.
-#[derive(Debug, Clone, Default)]
-pub struct Findings {
-    /// The driver.
-    pub driver: Option<String>,
-    /// Where its tool keeps its own state.
-    pub backend: Option<String>,
-    /// What is done with the stack, if it is not managed.
-    pub mode: Option<String>,
-    /// The digests of the outputs, if they are known.
-    pub outputs: Option<BTreeMap<String, String>>,
-    /// The digest of the outputs that the stack was applied with.
-    pub upstream: Option<String>,
-    /// Whether all of the stack is as its configuration says.
-    pub is_complete: bool,
-    /// Whether it was updated or replaced.
-    pub has_changed: bool,
-}
-
-impl StackRecord {
-    /// Returns the entry with the intent, before anything happens.
-    fn intended(&self, run: &str) -> Entry {
-        let mut entry = match &self.earlier {
-            Some(earlier) => earlier.clone(),
-            None => self.declared.clone(),
-        };
-        // Even if this never ends, the stack has been replaced.
-        if self.is_made_anew {
-            entry.changed = Some(UNMERGED);
-        }
-        entry.intent = Some(Intent {
-            action: self.action.clone(),
-            run: run.to_owned(),
-            since: SystemClock::default().now(),
-            plan: self.plan.clone(),
-            other: Map::new(),
-        });
-        entry
-    }
-
-    /// Returns what becomes of the entry of a stack with which nothing had to be done.
-    pub fn settled(&self, run: &str, findings: Findings) -> Change {
-        self.ended(run, None, Some(findings))
-    }
-
-    /// Returns what becomes of the entry after the last attempt.
-    fn ended(&self, run: &str, failure: Option<&Failure>, findings: Option<Findings>) -> Change {
-        if failure.is_none() && self.action == Action::Destroy {
-            return Change::Destroyed;
-        }
-        let at = SystemClock::default().now();
-        let earlier = self.earlier.as_ref();
-        let is_complete = findings
-            .as_ref()
-            .is_none_or(|findings| findings.is_complete);
-        let mut entry = if failure.is_none() && is_complete {
-            let upstream = findings.as_ref().and_then(|it| it.upstream.clone());
-            Entry {
-                changed: earlier.and_then(|it| it.changed),
-                other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
-                applied: Some(self.applied(run, at, upstream)),
-                driver: earlier.and_then(|it| it.driver.clone()),
-                backend: earlier.and_then(|it| it.backend.clone()),
-                mode: earlier.and_then(|it| it.mode.clone()),
-                ..self.declared.clone()
-            }
-        } else {
-            earlier.unwrap_or(&self.declared).clone()
-        };
-        if failure.is_none() {
-            entry.lifecycle = self.declared.lifecycle.clone();
-        }
-        let has_changed = match &findings {
-            Some(findings) => findings.has_changed,
-            // Nobody knows what a command has done; it has applied these inputs.
-            None => self.updates(),
-        };
-        if failure.is_none() && has_changed || self.is_made_anew {
-            entry.changed = Some(UNMERGED);
-        }
-        entry.outputs = None;
-        if let Some(findings) = findings {
-            entry.driver = findings.driver;
-            entry.backend = findings.backend.or(entry.backend);
-            entry.mode = findings.mode;
-            entry.outputs = findings.outputs;
-        }
-        entry.intent = None;
-        entry.last = Some(Attempt {
-            serial: UNMERGED,
-            action: self.action.clone(),
-            outcome: match failure {
-                None => RecordedOutcome::Succeeded,
-                Some(_) => RecordedOutcome::Failed,
-            },
-            failure: failure.map(|failure| kind(failure).to_owned()),
-            run: Some(run.to_owned()),
-            at,
-            commit: self.commit.clone(),
-            plan: self.plan.clone(),
-            other: Map::new(),
-        });
-        Change::Put(Box::new(entry))
-    }
-
-    /// Returns whether a command applies other inputs to a stack than those on record.
-    fn updates(&self) -> bool {
-        let applied = self.earlier.as_ref().and_then(|it| it.applied.as_ref());
-        applied.is_some_and(|applied| applied.inputs.as_ref() != Some(&self.inputs))
-    }
-
-    fn applied(&self, run: &str, at: Timestamp, upstream: Option<String>) -> Applied {
-        let earlier = self.earlier.as_ref();
-        let earlier = earlier.and_then(|entry| entry.applied.as_ref());
-        // Who has the same inputs has been seen where these were seen.
-        let same = earlier.filter(|applied| applied.inputs.as_ref() == Some(&self.inputs));
-        let seen_before = || same.and_then(|applied| applied.seen.clone());
-        Applied {
-            serial: UNMERGED,
-            run: Some(run.to_owned()),
-            at,
-            command: Some(self.command.clone()),
-            commit: self.commit.clone(),
-            dirty: self.is_dirty,
-            seen: self.seen.clone().or_else(seen_before),
-            inputs: Some(self.inputs.clone()),
-            triggers: self.triggers.clone(),
-            upstream,
-            triggered_by: earlier
-                .map(|it| it.triggered_by.clone())
-                .unwrap_or_default(),
-            plan: self.plan.clone(),
-            other: Map::new(),
-        }
-    }
-}
-
-/// Returns the word for how a command failed; never what it said.
-fn kind(failure: &Failure) -> &'static str {
-    match failure {
-        Failure::Exited(_) => "exited",
-        Failure::Signalled(_) => "signalled",
-        Failure::TimedOut(_) => "timed-out",
-        Failure::RunTimedOut(_) => "run-timed-out",
-        Failure::WantedTerminal => "wanted-terminal",
-        Failure::NotStarted(_) => "not-started",
-        Failure::Refused(_) => "refused",
-        Failure::Lost(_) => "lost",
-    }
-}
 
 /// The ticket of changes that nobody waits for.
 const NO_TICKET: u64 = u64::MAX;
@@ -337,7 +151,10 @@ impl RunState {
         match self.record(turn) {
             Some(record) if !is_confirmed => {
                 lock(&self.questions).open.insert(ticket, end);
-                let intent = Change::Put(Box::new(record.intended(&self.run)));
+                let intent = match record.destroyed {
+                    Some(_) => Change::Destroying,
+                    None => Change::Put(Box::new(record.intended(&self.run))),
+                };
                 self.writer.change(&record.key, intent, ticket);
             }
             _ => end.tell(answered(Ok(()))),

@@ -4,6 +4,7 @@
 
 mod dangling;
 pub mod graph;
+pub mod made_first;
 pub mod recorded;
 pub mod reference;
 pub mod select;

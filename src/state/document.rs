@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use super::deposed::Deposed;
+pub use super::inputs::{CountedInputs, Inputs};
 use super::rules::RecordedRules;
+use crate::path::Generation;
 
 /// The format that this program reads and writes.
 pub const FORMAT: u32 = 1;
@@ -147,6 +150,12 @@ pub struct Entry {
     /// The write that merged its last update or replacement, if there was any; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<u64>,
+    /// Which generation of it is current.
+    #[serde(default, skip_serializing_if = "Generation::is_first")]
+    pub generation: Generation,
+    /// What else has been made of it and not been destroyed, as far as is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deposed: Vec<Deposed>,
     /// The lifecycle rules that were in force when it was applied last.
     #[serde(default, skip_serializing_if = "RecordedRules::is_empty")]
     pub lifecycle: RecordedRules,
@@ -187,36 +196,6 @@ pub struct Applied {
     /// The id of the plan that was applied, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// What this program does not know.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
-}
-
-/// What a stack was made of.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inputs {
-    /// The version of the rules that decide what counts, and a digest of the settings behind them.
-    pub rules: String,
-    /// The digest of everything that counts.
-    pub digest: String,
-    /// Digests of its parts, which only explain.
-    #[serde(default)]
-    pub parts: BTreeMap<String, String>,
-    /// What was left without what `ignore_changes` left out, if that left out anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counted: Option<CountedInputs>,
-    /// What this program does not know.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
-}
-
-/// What is left of the inputs of a stack without those that its `ignore_changes` leaves out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CountedInputs {
-    /// The entries of the list, sorted.
-    pub ignored: Vec<String>,
-    /// The digest of what is left.
-    pub digest: String,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,

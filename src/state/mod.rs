@@ -11,8 +11,11 @@
 pub mod backend;
 pub mod cfngin;
 pub mod clock;
+mod deposed;
 pub mod document;
 pub mod edit;
+mod generations;
+mod inputs;
 pub mod lock;
 pub mod open;
 pub mod recover;

@@ -41,6 +41,8 @@ struct Case {
     n_tree_nodes: usize,
     /// The stacks that are on record and not in the tree: whether each is destroyed.
     gone: Vec<bool>,
+    /// For each of these, the stack of the tree that may take its place.
+    replaced: Vec<Option<Index>>,
     /// Which stack is nested in which on record, the lower number outside.
     nested: Vec<(usize, usize)>,
     groups: Vec<Group>,
@@ -64,7 +66,10 @@ fn case() -> impl Strategy<Value = Case> {
     let declaration = (any::<Index>(), any::<Index>(), any::<bool>(), 0..5_u64);
     (
         prop::collection::vec(work, 1..8),
-        (0..3_usize, prop::collection::vec(any::<bool>(), 0..4)),
+        (
+            0..3_usize,
+            prop::collection::vec((any::<bool>(), any::<Option<Index>>()), 0..4),
+        ),
         any::<u64>(),
         prop::collection::vec(tree_edge, 0..12),
         prop::collection::vec((any::<Index>(), any::<Index>()), 0..3),
@@ -74,6 +79,7 @@ fn case() -> impl Strategy<Value = Case> {
         .prop_map(
             |(in_tree, (n_tree_groups, gone), seed, edges, nested, groups, declarations)| {
                 let n_tree_nodes = in_tree.len() + n_tree_groups;
+                let (gone, replaced): (Vec<bool>, Vec<Option<Index>>) = gone.into_iter().unzip();
                 // Along a line through all nodes there are no cycles.
                 let mut line: Vec<usize> = (0..n_tree_nodes).collect();
                 line.sort_by_key(|&node| seed.wrapping_mul(2 * node as u64 + 1).rotate_left(17));
@@ -93,6 +99,7 @@ fn case() -> impl Strategy<Value = Case> {
                     in_tree,
                     n_tree_nodes,
                     gone,
+                    replaced,
                     groups,
                     declarations,
                 }
@@ -124,6 +131,40 @@ impl Case {
         });
         let gone = gone.filter(|_| self.gone.contains(&true));
         self.in_tree.iter().copied().chain(gone).collect()
+    }
+
+    /// The stacks that are made anew before the old ones go, each with the old one: what such a stack runs after
+    /// is not destroyed and made anew in the other order.
+    fn made_first(&self) -> Vec<(usize, usize)> {
+        let works = self.works();
+        let mut tree: Ways = vec![vec![None; self.n_tree_nodes]; self.n_tree_nodes];
+        for &(from, to, _) in &self.tree {
+            tree[from][to] = Some(true);
+        }
+        close(&mut tree);
+        let is_anew = |stack: usize| works[stack].destroy && works[stack].apply;
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        for (position, made) in self.replaced.iter().enumerate() {
+            let Some(made) = made.map(|made| made.index(self.in_tree.len())) else {
+                continue;
+            };
+            let old = self.in_tree.len() + position;
+            let mut used = (0..self.in_tree.len()).filter(|&it| tree[it][made].is_some());
+            if works.get(old).is_some_and(|work| work.destroy)
+                && works[made].apply
+                && !works[made].destroy
+                && !used.any(is_anew)
+            {
+                pairs.push((made, old));
+            }
+        }
+        pairs
+    }
+
+    fn order(&self) -> Order {
+        let made_first = self.made_first();
+        let tree = self.tree();
+        Order::with_ties(&self.works(), &tree, &self.recorded(), &made_first, |it| it)
     }
 
     /// The group that belongs to another one.
@@ -254,6 +295,7 @@ impl Case {
         let (mut recorded, _) = self.model_record();
         close(&mut recorded);
         let operations = self.operations();
+        let made_first = self.made_first();
         let rule =
             |first: &StackOperation, then: &StackOperation| match (first.operation, then.operation)
             {
@@ -262,6 +304,9 @@ impl Case {
                 (Operation::Destroy, Operation::Apply) => {
                     (first.stack == then.stack).then_some(true)
                 }
+                (Operation::Apply, Operation::Destroy) => made_first
+                    .contains(&(first.stack, then.stack))
+                    .then_some(true),
                 _ => None,
             };
         let row = |first| operations.iter().map(|then| rule(first, then)).collect();
@@ -274,6 +319,13 @@ impl Case {
         let works = self.works();
         let work = |stack: usize| works.get(stack).copied().unwrap_or_default();
         let (mut recorded, _) = self.model_record();
+        let made_first = self.made_first();
+        let is_made = |stack: usize| made_first.iter().any(|(made, _)| *made == stack);
+        // What is made anew first changes nothing, so it stands between others.
+        let mut of_changes = recorded.clone();
+        close_through(&mut of_changes, |stack| {
+            work(stack) == Work::default() || is_made(stack)
+        });
         close_through(&mut recorded, |stack| work(stack) == Work::default());
         let mut asked = BTreeSet::new();
         for (used, users) in recorded.iter().enumerate() {
@@ -281,7 +333,11 @@ impl Case {
                 if work(user).apply && work(used).destroy && !work(used).apply {
                     asked.insert((4, number(user), number(used)));
                 }
-                if work(user).destroy && work(used).apply {
+            }
+        }
+        for (used, users) in of_changes.iter().enumerate() {
+            for user in (0..users.len()).filter(|&user| users[user].is_some()) {
+                if work(user).destroy && work(used).apply && !is_made(used) {
                     asked.insert((5, number(user), number(used)));
                 }
             }
@@ -370,7 +426,7 @@ proptest! {
 
     #[test]
     fn operations_wait_for_what_the_rules_say_and_the_lowest_that_may_goes_first(case in case()) {
-        let order = Order::new(&case.works(), &case.tree(), &case.recorded());
+        let order = case.order();
         let (_, left_out) = case.model_record();
         let left_out: Vec<Relaxed> = left_out.into_iter().map(Relaxed::Recorded).collect();
         let (of_record, of_rules) = order.relaxed.split_at(left_out.len());
@@ -413,7 +469,7 @@ proptest! {
         at_a_time in 1..5_usize,
         endings in prop::collection::vec((any::<Index>(), prop::bool::weighted(0.75)), 16),
     ) {
-        let order = Order::new(&case.works(), &case.tree(), &case.recorded());
+        let order = case.order();
         let operations = case.operations();
         let waits = case.model(&order.relaxed)?;
         // The model's number of a turn.

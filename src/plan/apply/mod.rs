@@ -311,7 +311,7 @@ impl<'p> TurnState<'p> {
         TurnState {
             has_plan: stack.has_plan && is_shown,
             is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
-            path: of_stack.path.clone(),
+            path: codes.path(stack.stack).clone(),
             stack,
             operation,
             kind,

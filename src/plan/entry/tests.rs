@@ -20,6 +20,7 @@ fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> Known<'
         driver: TERRAFORM,
         mode: StackMode::Manage,
         is_replaced: false,
+        is_made_first: false,
         trigger: None,
         is_moved: false,
         outputs_differ: differ,

@@ -75,11 +75,13 @@ impl Order {
     ///
     /// If the constraints are not over these stacks.
     pub fn new(works: &[Work], tree: &Precedence, recorded: &Recorded) -> Self {
-        Order::with_ties(works, tree, recorded, |stack| stack)
+        Order::with_ties(works, tree, recorded, &[], |stack| stack)
     }
 
     /// Does what [`Self::new`] does for stacks that are not all numbered in path order: `ties` has the place
-    /// of each in that.
+    /// of each in that. `made_first` are the stacks that are made anew before the old ones are destroyed: the
+    /// number of each, and that of the old one, which is not in the tree. No other stack that one of them runs
+    /// after in the tree may be destroyed and brought forward.
     ///
     /// # Panics
     ///
@@ -88,6 +90,7 @@ impl Order {
         works: &[Work],
         tree: &Precedence,
         recorded: &Recorded,
+        made_first: &[(usize, usize)],
         ties: impl Fn(usize) -> usize,
     ) -> Self {
         let n_stacks = works.len();
@@ -100,8 +103,9 @@ impl Order {
         operations.apply_what_is_needed_first(tree);
         operations.destroy_users_first(&users);
         operations.destroy_before_the_replacement();
+        operations.apply_before_the_old_one_goes(made_first);
         operations.apply_users_before_what_goes(&users);
-        operations.destroy_users_before_a_change(&users);
+        operations.destroy_users_before_a_change(&users, made_first);
         let waits = operations.waits();
         relaxed.extend_from_slice(&waits.relaxed);
         Order::of(&operations.list, &waits, relaxed, ties)

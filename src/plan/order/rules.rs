@@ -131,6 +131,21 @@ impl Operations {
         }
     }
 
+    /// Rule 3, where it is the other way round: A(s) before D(o), where o is what s has been so far.
+    pub(super) fn apply_before_the_old_one_goes(&mut self, made_first: &[(usize, usize)]) {
+        let rule = Rule::strict(3);
+        for &(made, old) in made_first {
+            if let (Some(from), Some(to)) = (self.applies[made], self.destroys[old]) {
+                self.edges.push(Edge {
+                    from,
+                    to,
+                    spreads_failure: rule.spreads_failure,
+                    rule,
+                });
+            }
+        }
+    }
+
     /// Rule 4: A(s) before D(d), where s ran after d when it was recorded, and nothing replaces d. What stays
     /// has left before what it used goes. That includes an s that is replaced: if A(s) fails, what was there
     /// before can still be put back.
@@ -144,8 +159,12 @@ impl Operations {
 
     /// Rule 5: D(s) before A(d), where s ran after d when it was recorded: nothing is changed under what is
     /// about to be destroyed. A failure does not spread: else what cannot be destroyed would keep everybody
-    /// from changing what it used.
-    pub(super) fn destroy_users_before_a_change(&mut self, users: &Users) {
+    /// from changing what it used. What is made beside an old one changes nothing that anybody used.
+    pub(super) fn destroy_users_before_a_change(
+        &mut self,
+        users: &Users,
+        made_first: &[(usize, usize)],
+    ) {
         let rule = Rule {
             spreads_failure: false,
             ..Rule::relaxable(5)
@@ -153,7 +172,9 @@ impl Operations {
         let (applies, destroys) = (self.applies.clone(), self.destroys.clone());
         let apply = |node: usize| applies.get(node).copied().flatten();
         let destroy = |node: usize| destroys.get(node).copied().flatten();
-        self.add_of_users(rule, users, destroy, apply);
+        let made: HashSet<usize> = made_first.iter().map(|(made, _)| *made).collect();
+        let changes = |node: usize| apply(node).filter(|_| !made.contains(&node));
+        self.add_of_users(rule, users, destroy, changes);
     }
 
     /// Returns what waits for what, without what closes a cycle.

@@ -97,6 +97,17 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
 /// that nothing else is forgotten.
 fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     let (stack, action) = (name(&entry.stack), entry.action);
+    let is_generation = matches!(
+        entry.removed,
+        Some(Removed::Replaced { .. } | Removed::Unfinished)
+    );
+    let is_gone = matches!(entry.removed, Some(Removed::Block { .. }));
+    if is_generation && entry.stack.generation().is_none()
+        || entry.stack.generation().is_some() && !is_generation && !is_gone
+        || entry.generation.is_some() && action != Action::Replace
+    {
+        return Err(format!("the entry of {stack} is of another generation"));
+    }
     let fits = match (&entry.removed, action) {
         (None, _) => action != Action::Forget,
         (Some(Removed::Unproven), _) => entry.blocked.is_some(),
@@ -186,6 +197,7 @@ fn check_operations(entries: &[PlanEntry], operations: &[PlannedOperation]) -> R
     let of_entries = entries.iter().flat_map(|entry| {
         let kinds: &[bool] = match entry.action {
             Action::Delete => &[true],
+            Action::Replace if entry.generation.is_some() => &[false],
             Action::Replace => &[false, true],
             Action::Create | Action::Update => &[false],
             Action::NoOp | Action::Adopt | Action::Read | Action::Forget => &[],

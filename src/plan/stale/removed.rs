@@ -1,9 +1,45 @@
 //! Whether what a plan says of stacks still holds that were removed from the tree.
 
-use super::{Grounds, OperationKey, Progress, Stale, is_of_plan, last_of_plan, mark};
+use super::{
+    Grounds, OperationKey, Progress, Stale, is_of_plan, last_of_plan, mark, record_of_generation,
+};
 use crate::plan::saved::{SavedPlan, SavedStack};
 
 impl Grounds<'_> {
+    /// Checks the entry of a generation that is not current, or will not be any more, and adds what has been done
+    /// of it.
+    fn check_generation(
+        &self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        progress: &mut Progress,
+    ) -> Option<Stale> {
+        let path = of_stack.stack.clone();
+        let generation = path.generation()?;
+        let current = path.current();
+        let entry = self.present.document?.stacks.get(current.as_str());
+        let Some(entry) = entry else {
+            if self.is_destroyed(saved, of_stack, progress) {
+                progress.done.insert((path, OperationKey::Destroy));
+                return None;
+            }
+            return Some(Stale::Record(path));
+        };
+        let Some(old) = entry.of_generation(generation) else {
+            progress.done.insert((path, OperationKey::Destroy));
+            return None;
+        };
+        let is_replaced = saved
+            .plan
+            .entry(&current)
+            .is_some_and(|entry| entry.generation.is_some());
+        if entry.generation == generation && !is_replaced {
+            return Some(Stale::Back(path));
+        }
+        let is_same = of_stack.record.as_ref() == Some(&record_of_generation(&old));
+        (!is_same).then_some(Stale::Record(path))
+    }
+
     /// Checks the entry of a stack that was removed, and adds what has been done of it: only with evidence at
     /// HEAD it is destroyed.
     pub(super) fn check_removed(
@@ -20,6 +56,9 @@ impl Grounds<'_> {
         let Some(document) = self.present.document else {
             return Some(Stale::Record(path));
         };
+        if path.generation().is_some() {
+            return self.check_generation(saved, of_stack, progress);
+        }
         let Some(entry) = document.stacks.get(path.as_str()) else {
             return if self.is_destroyed(saved, of_stack, progress) {
                 progress.done.insert((path, OperationKey::Destroy));

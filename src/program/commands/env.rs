@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orch::printable::printable;
-use orch::project::environment::{EnvOrigin, Environments};
+use orch::project::environment::EnvOrigin;
 use orch::report::{Document, ShownEnvironment, write_environments};
 use orch::source::Sources;
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Filters, Loaded, Reads, host_environment};
+use super::{Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -43,12 +43,12 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     }
     let query = loaded.query(filters)?;
     let selection = loaded.select(&query);
-    let environments = loaded.environments(selection.stacks());
+    let environments = loaded.environments(selection.stacks())?;
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
     let project = &loaded.project;
-    let evaluator = Environments::new(project, host_environment());
+    let evaluator = loaded.evaluator();
     let shows_origins = args.why || args.format == Format::Json;
     let shown = environments.iter().map(|(stack, environment)| {
         let origins = shows_origins.then(|| evaluator.definitions_of(*stack));

@@ -90,7 +90,14 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
         .collect();
     // After a mistake in an override, the values would not be those that were asked for.
     let values = if problems.is_empty() || overrides.len() == args.global.len() {
-        loaded.values(stack, &overrides, &expressions, &mut problems)
+        let evaluated = loaded.in_generations(|loaded| {
+            let mut problems = Vec::new();
+            let values = loaded.values(stack, &overrides, &expressions, &mut problems);
+            (values, problems)
+        });
+        let (values, found) = evaluated?;
+        problems.extend(found);
+        values
     } else {
         vec![None; expressions.len()]
     };
@@ -137,7 +144,8 @@ impl Loaded {
         expressions: &[Option<Expr>],
         problems: &mut Vec<Diagnostic>,
     ) -> Vec<Option<Value>> {
-        let namespaces = ProjectNamespaces::new(&self.project, host_environment());
+        let namespaces = ProjectNamespaces::new(&self.project, host_environment())
+            .in_generations(self.generations.clone());
         let namespaces = namespaces.overriding(overrides);
         let namespaces: StackNamespaces = match stack {
             Some(stack) => namespaces.of_stack(stack),

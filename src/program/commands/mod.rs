@@ -11,6 +11,7 @@ mod env;
 mod eval;
 mod filters;
 mod format;
+mod generations;
 mod globals;
 mod graph;
 mod help;
@@ -43,6 +44,7 @@ use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Subcommand;
@@ -50,12 +52,14 @@ use orch::change::InputDigests;
 use orch::diagnostic::{self, Diagnostic, Severity};
 use orch::path::ProjectPath;
 use orch::project::discover::{self, Listing, RootRule};
-use orch::project::environment::{Environment, Environments};
+use orch::project::environment::Environment;
+use orch::project::namespaces::Generations;
 use orch::project::per_stack::SharedProblem;
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::report::{Document, Refusal, write_problems};
 use orch::selection::graph::Graph;
+use orch::selection::made_first;
 use orch::selection::reference::References;
 use orch::selection::select::Selection;
 use tracing::{debug, info};
@@ -271,6 +275,8 @@ struct Loaded {
     state: Option<Opened>,
     /// The keys on record of the stacks that `moved` blocks move, by their keys now.
     relocated: BTreeMap<String, String>,
+    /// The generations of the stacks, once they have been found.
+    generations: Arc<Generations>,
     /// The digests of all stacks, once they have been made.
     digested: Option<Digested>,
     /// Whether to fetch the commits that were applied and are not in this clone, once they are missed.
@@ -316,6 +322,8 @@ impl Loaded {
         };
         let references = References::resolve(&project, &mut problems.diagnostics);
         let graph = Graph::new(&project.stacks, &references);
+        let mut project = project;
+        made_first::extend(&mut project, &graph, &mut problems.diagnostics);
         debug!(
             files = project.sources.len(),
             stacks = project.stacks.len(),
@@ -331,6 +339,7 @@ impl Loaded {
             listing,
             state: None,
             relocated: BTreeMap::new(),
+            generations: Arc::default(),
             digested: None,
             fetches_seen: false,
             grounds: None,
@@ -410,14 +419,19 @@ impl Loaded {
     }
 
     /// Computes the environments of stacks, and adds what is wrong with them to the diagnostics.
+    ///
+    /// # Errors
+    ///
+    /// If they depend on what is on record, and that cannot be read.
     fn environments(
         &mut self,
         stacks: impl Iterator<Item = StackIndex>,
-    ) -> Vec<(StackIndex, Environment)> {
-        let environments = Environments::new(&self.project, host_environment());
-        let (known, problems) = environments.of_stacks(stacks);
+    ) -> Result<Vec<(StackIndex, Environment)>> {
+        let stacks: Vec<StackIndex> = stacks.collect();
+        let evaluated = |loaded: &Self| loaded.evaluator().of_stacks(stacks.iter().copied());
+        let (known, problems) = self.in_generations(evaluated)?;
         self.add_shared(problems);
-        known
+        Ok(known)
     }
 
     /// Adds the problems of stacks to the diagnostics, each with the stacks that have it.

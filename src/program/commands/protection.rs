@@ -129,7 +129,7 @@ impl Loaded {
             return Vec::new();
         }
         let protections = Protections::new(self);
-        let recorded = |path: &StackPath| document?.stacks.get(path.as_str());
+        let recorded = |path: &StackPath| document?.stacks.get(path.current().as_str());
         let pairs = document.map(|document| Pairs::new(&self.project.stacks, document));
         let protected = entries.filter_map(|entry| {
             let of_gone = || {
@@ -140,7 +140,7 @@ impl Loaded {
                 let key = pairs.as_ref().and_then(|pairs| pairs.key(stack));
                 protections.of(stack, key.and_then(|key| document?.stacks.get(key)))
             };
-            let here = self.project.stacks.find(&entry.stack);
+            let here = self.project.stacks.find(&entry.stack.current());
             let protection = here.map_or_else(of_gone, of_tree);
             Some(Protected {
                 stack: entry.stack.clone(),

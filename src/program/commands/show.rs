@@ -12,12 +12,11 @@ use orch::plan::archive::ReadError;
 use orch::plan::entry::{Action, PlanEntry};
 use orch::plan::{SavedPlan, SavedPlanError};
 use orch::printable::printable;
-use orch::project::environment::Environments;
 use orch::project::{Problems, Project};
 use orch::report::{ToolTexts, write_plan, write_plan_entry, write_plan_json, write_plan_markdown};
 
 use super::format::{PlanFormat, PlanFormatArgs};
-use super::{Loaded, Reads, host_environment, working_directory};
+use super::{Loaded, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -85,11 +84,11 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         return Ok(ExitStatus::Success);
     }
     let stack = loaded.stack(written)?;
-    let path: &StackPath = &loaded.project.stacks[stack].path;
+    let path: StackPath = loaded.project.stacks[stack].path.clone();
     let shown = printable(path.as_str());
     let refused = |what: String| ProgramError::refused(what);
     let of_stack = saved
-        .stack(path)
+        .stack(&path)
         .ok_or_else(|| refused(format!("the plan has no entry for `{shown}`")))?;
     let driver = Driver::named(&loaded.project, &of_stack.driver);
     let tool = driver.and_then(|driver| driver.tool);
@@ -104,8 +103,8 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     archive
         .extract(plan, &unpacked)
         .map_err(|error| unreadable(&args.file, error.into()))?;
-    let environments = Environments::new(&loaded.project, host_environment());
-    let environment = environments.of_stack(stack).map_err(|problems| {
+    let environment = loaded.in_generations(|loaded| loaded.evaluator().of_stack(stack))?;
+    let environment = environment.map_err(|problems| {
         console::diagnostics(&problems, &loaded.project.sources);
         let error = anyhow!("the environment of `{shown}` cannot be computed");
         ProgramError::new(ErrorKind::Configuration, error)

@@ -46,7 +46,9 @@ pub(super) fn validate(
         .iter()
         .map(|(stack, _)| stack)
         .collect();
-    loaded.environments(all.into_iter());
+    // What is on record does not matter: for any generation, the same is wrong.
+    let (_, problems) = loaded.evaluator().of_stacks(all);
+    loaded.add_shared(problems);
     let root = &loaded.project.root;
     let unmatched = stack::unmatched(&loaded.project.stacks, root);
     loaded.problems.diagnostics.extend(unmatched);

@@ -2,9 +2,12 @@
 //! anything.
 
 use crate::language::value::Value;
-use crate::path::ProjectPath;
+use crate::path::{Generation, ProjectPath};
 use crate::project::Project;
 use crate::project::stack::Stack;
+
+/// The entry of a stack for its generation.
+pub(super) const GENERATION: &str = "generation";
 
 /// The entry for the version of `orch`.
 pub(super) const VERSION: &str = "version";
@@ -35,7 +38,11 @@ pub(super) fn of_project(project: &Project, stack_list: Value) -> Vec<(&'static 
 pub(super) const OF_STACK: [&str; 4] = ["stack", "name", "path", "description"];
 
 /// Returns what is known about a stack.
-pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, Value)> {
+pub(super) fn of_stack(
+    project: &Project,
+    stack: &Stack,
+    generation: Generation,
+) -> Vec<(&'static str, Value)> {
     let directory = stack.path.directory();
     let path = directory.as_str();
     let description = stack.description.as_deref().unwrap_or_default();
@@ -48,6 +55,7 @@ pub(super) fn of_stack(project: &Project, stack: &Stack) -> Vec<(&'static str, V
         ("name", Value::string(&*stack.name)),
         ("description", Value::string(description)),
         ("tags", Value::list(stack.tags().map(Value::string))),
+        (GENERATION, Value::from(u64::from(generation.get()))),
         (
             "path",
             Value::object([

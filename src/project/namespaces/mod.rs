@@ -6,6 +6,7 @@
 //! be further cases of `Names`.
 
 mod definition;
+mod generations;
 mod global;
 mod lets;
 mod map;
@@ -16,8 +17,10 @@ mod scope;
 use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 pub use self::definition::Definition;
+pub use self::generations::Generations;
 use self::global::Lookup;
 pub use self::progress::Used;
 use self::progress::{Evaluated, Progress};
@@ -29,7 +32,7 @@ use crate::language::evaluate::{
 use crate::language::function::{self, Changing, Surroundings};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
-use crate::path::{ProjectPath, StackPath};
+use crate::path::{Generation, ProjectPath, StackPath};
 use crate::project::Project;
 use crate::project::config::LetDefinition;
 use crate::project::discover::FileTree;
@@ -55,6 +58,8 @@ pub(crate) struct Basis<'p> {
     /// The globals that apply after those of all directories.
     overrides: &'p [GlobalDefinition],
     changing: Changing,
+    /// The generations of stacks that are not the first.
+    generations: Arc<Generations>,
     /// Whether names that stand for the machine have values that are the same on every machine.
     is_portable: bool,
 }
@@ -87,6 +92,7 @@ impl<'p> ProjectNamespaces<'p> {
             stack_list: metadata::stack_list(project),
             overrides: &[],
             changing: Changing::Allowed,
+            generations: Arc::default(),
             is_portable: false,
         }
         .into()
@@ -113,6 +119,19 @@ impl<'p> ProjectNamespaces<'p> {
     pub fn overriding(mut self, overrides: &'p [GlobalDefinition]) -> Self {
         self.basis.overrides = overrides;
         self
+    }
+
+    /// Makes `terramate.stack.generation` these numbers. Without this, it is 1 for every stack.
+    #[must_use]
+    pub fn in_generations(mut self, generations: Arc<Generations>) -> Self {
+        self.basis.generations = generations;
+        self
+    }
+
+    /// Returns the generation that a stack is evaluated for.
+    pub fn generation_of(&self, stack: StackIndex) -> Generation {
+        let path = &self.basis.project.stacks[stack].path;
+        self.basis.generations.of(path)
     }
 
     /// Makes functions read the files of the tree from which the project was loaded.
@@ -352,11 +371,18 @@ impl<'p> Names<'_, 'p> {
         };
         let entry = path.rest.first().map(|(name, _)| *name);
         let needs_stack = entry.is_none_or(|name| metadata::OF_STACK.contains(&name));
+        let own = path.rest.get(1).map(|(name, _)| *name);
+        if entry.is_none_or(|name| name == "stack")
+            && own.is_none_or(|name| name == metadata::GENERATION)
+        {
+            basis.generations.ask();
+        }
         match self.subject {
             Subject::Stack(stack) => {
                 let all = || {
                     let mut all = of_project();
-                    all.extend(metadata::of_stack(project, stack));
+                    let generation = basis.generations.of(&stack.path);
+                    all.extend(metadata::of_stack(project, stack, generation));
                     Value::object(all)
                 };
                 Ok(self.metadata.get_or_init(all).clone())

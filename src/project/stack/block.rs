@@ -71,6 +71,15 @@ pub(crate) fn from_block(
     problems: &mut Vec<Diagnostic>,
 ) -> Declared {
     check_shape(block, problems);
+    if StackPath::parse(path.as_str()).is_some_and(|path| path.generation().is_some()) {
+        let message = format!("the directory `{path}` is called like an old generation of a stack");
+        let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+        problems.push(
+            diagnostic
+                .label(block.kind.span, "a stack cannot be called so")
+                .help("give the directory another name"),
+        );
+    }
     let Some(for_each) = block.body.attribute(FOR_EACH) else {
         let stack = one(block, path.clone().into(), None, files, problems);
         return Declared::Stack(Box::new(stack));

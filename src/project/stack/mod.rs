@@ -20,7 +20,7 @@ pub use watch::{Watch, unmatched};
 
 use crate::language::syntax::Name;
 use crate::language::value::Value;
-use crate::path::{InstanceKey, KeyFilter, LeavesProject, ProjectPath, StackPath};
+use crate::path::{Generation, InstanceKey, KeyFilter, LeavesProject, ProjectPath, StackPath};
 use crate::project::function_files::FileRead;
 use crate::project::lifecycle::Lifecycle;
 use crate::project::tag::TagFilter;
@@ -206,7 +206,8 @@ impl Stacks {
 
     /// Returns the stack with exactly this path.
     pub fn find(&self, path: &StackPath) -> Option<StackIndex> {
-        self.with_key(&self.at(path.directory().as_str()), path.key())
+        let here = self.at(path.directory().as_str());
+        self.among(&here, path.key(), path.generation())
     }
 
     /// Returns the stack whose path is exactly this text.
@@ -222,20 +223,33 @@ impl Stacks {
 
     /// Returns the stack with this key (or without a key, for `None`) among all stacks of one directory.
     pub fn with_key(&self, here: &StackRange, key: Option<&InstanceKey>) -> Option<StackIndex> {
+        self.among(here, key, None)
+    }
+
+    fn among(
+        &self,
+        here: &StackRange,
+        key: Option<&InstanceKey>,
+        generation: Option<Generation>,
+    ) -> Option<StackIndex> {
         let (first, last) = (here.0.start as usize, here.0.end as usize);
         let found = self.in_path_order[first..last]
-            .binary_search_by(|stack| stack.path.key().cmp(&key))
+            .binary_search_by(|it| (it.path.key(), it.path.generation()).cmp(&(key, generation)))
             .ok()?;
         Some(StackIndex::new(first + found))
     }
 
     /// Returns the instances that a filter chooses among all stacks of one directory.
     pub fn instances(&self, here: &StackRange, filter: &KeyFilter) -> StackRange {
-        let is_one = |index: StackIndex| StackRange(index.0..index.0 + 1);
         match filter {
-            KeyFilter::One(key) => self
-                .with_key(here, Some(key))
-                .map_or(StackRange::EMPTY, is_one),
+            KeyFilter::One(key) => {
+                let (first, last) = (here.0.start as usize, here.0.end as usize);
+                let stacks = &self.in_path_order[first..last];
+                // There may be several generations of it.
+                let start = first + stacks.partition_point(|it| it.path.key() < Some(key));
+                let end = first + stacks.partition_point(|it| it.path.key() <= Some(key));
+                StackRange(StackIndex::new(start).0..StackIndex::new(end).0)
+            }
             KeyFilter::Any => match here.first() {
                 Some(first) if self[first].path.key().is_some() => here.clone(),
                 _ => StackRange::EMPTY,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::is_shown;
-use crate::path::StackPath;
+use crate::path::{Generation, StackPath};
 use crate::plan::entry::{Action, PlanEntry, Removed};
 use crate::plan::{Plan, RelaxedConstraint, UnplannedRemovals};
 use crate::project::{Problems, Project};
@@ -81,6 +81,8 @@ struct EntryJson<'a> {
     changes: Option<CountsJson>,
     resources: Vec<ResourceJson<'a>>,
     source_commit: Option<&'a str>,
+    /// The generation that a replace makes before the old one is destroyed.
+    new_generation: Option<u32>,
     /// How it is known that the stack was removed; `null` for a stack of the tree.
     removed: Option<&'a Removed>,
 }
@@ -176,6 +178,7 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
         path: PathJson::new(&entry.stack),
         previous_path: entry.previous_path.as_deref(),
         actions: match entry.action {
+            Action::Replace if entry.generation.is_some() => vec!["create", "delete"],
             Action::Replace => vec!["delete", "create"],
             action => vec![action.word()],
         },
@@ -204,6 +207,7 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
             })
             .collect(),
         source_commit: entry.source_commit.as_deref(),
+        new_generation: entry.generation.map(Generation::get),
         removed: entry.removed.as_ref(),
     }
 }

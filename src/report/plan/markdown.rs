@@ -1,9 +1,10 @@
 //! A plan as Markdown, for the comment of a pull request or the summary of a CI job.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{counts_text, is_shown, named, replaced_if, sign, summary};
+use super::{action, counts_text, is_shown, named, replaced_if, sign, summary};
 use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
 use crate::plan::{FailedAsk, Plan, RelaxedEffect};
@@ -74,17 +75,17 @@ impl Row<'_> {
     }
 
     /// Returns what is done, and why.
-    fn action_and_reason(&self) -> (&'static str, String) {
+    fn action_and_reason(&self) -> (Cow<'static, str>, String) {
         match self {
-            Row::Failed(failed) => ("failed", failed.why.clone()),
+            Row::Failed(failed) => ("failed".into(), failed.why.clone()),
             Row::Entry(entry) => match &entry.blocked {
-                Some(why) => ("blocked", why.clone()),
+                Some(why) => ("blocked".into(), why.clone()),
                 None if entry.is_undecided() => {
                     let text = format!("decided after {}{}", named(entry), replaced_if(entry));
-                    ("", text)
+                    ("".into(), text)
                 }
                 None => (
-                    entry.action.word(),
+                    action(entry),
                     entry.reason.text.clone() + &replaced_if(entry),
                 ),
             },
@@ -249,7 +250,7 @@ impl Content for PlanPage<'_> {
         let (action, _) = row.action_and_reason();
         let what = match row.counts() {
             Some(counts) => format!("{action} {counts}"),
-            None => action.to_owned(),
+            None => action.into_owned(),
         };
         Some(folded(path, &what, &lines))
     }

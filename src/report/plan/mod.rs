@@ -9,8 +9,10 @@ pub use markdown::{ToolText, ToolTexts, write_plan_markdown};
 pub use text::{write_plan, write_plan_entry};
 
 use crate::driver::Counts;
+use std::borrow::Cow;
+
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::entry::{Action, PlanEntry, Removed};
 use crate::plan::{Condition, Plan};
 use crate::printable::printable;
 
@@ -30,6 +32,7 @@ fn sign(entry: &PlanEntry) -> &'static str {
         Action::Create => "+",
         Action::Adopt => "=",
         Action::Update => "~",
+        Action::Replace if entry.generation.is_some() => "+/-",
         Action::Replace => "-/+",
         Action::Delete => "-",
         Action::Read => "<",
@@ -39,10 +42,24 @@ fn sign(entry: &PlanEntry) -> &'static str {
 
 /// Returns the path of an entry's stack, with the one that it has on record if that is another one.
 fn moved(entry: &PlanEntry) -> String {
-    let path = printable(entry.stack.as_str());
+    let path = entry.stack.current();
+    let path = printable(path.as_str());
     match &entry.previous_path {
         Some(previous) => format!("{path} (was {})", printable(previous)),
         None => path.into_owned(),
+    }
+}
+
+/// Returns what is done, with the generation that it is done with, unless the stack has only one.
+fn action(entry: &PlanEntry) -> Cow<'static, str> {
+    let word = entry.action.word();
+    match (entry.stack.generation(), entry.generation, &entry.removed) {
+        (Some(generation), _, Some(Removed::Unfinished)) => {
+            format!("{word} (unfinished generation {generation})").into()
+        }
+        (Some(generation), ..) => format!("{word} (old generation {generation})").into(),
+        (None, Some(made), _) => format!("{word} (generation {made} first)").into(),
+        (None, None, _) => word.into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{counts_text, is_shown, moved, named, replaced_if, sign, summary};
+use super::{action, counts_text, is_shown, moved, named, replaced_if, sign, summary};
 use crate::plan::entry::PlanEntry;
 use crate::plan::{Plan, RelaxedEffect};
 use crate::printable::printable;
@@ -123,7 +123,7 @@ fn line(entry: &PlanEntry) -> [String; 5] {
     [
         sign(entry).to_owned(),
         path,
-        entry.action.word().to_owned(),
+        action(entry).into_owned(),
         reason(&(entry.reason.text.clone() + &replaced_if(entry))),
         entry.counts.as_ref().map(counts_text).unwrap_or_default(),
     ]

@@ -77,15 +77,19 @@ impl<'a> Builder<'a> {
                     break;
                 };
                 directory = self.stacks[first].path.directory();
-                let own = key.and_then(|_| self.stacks.with_key(&parents, key));
+                let own = key.map(|key| KeyFilter::One(key.clone()));
+                let own = own.map(|own| self.stacks.instances(&parents, &own));
+                let own: Vec<StackIndex> = own.into_iter().flatten().collect();
                 let is_plain = self.stacks[first].path.key().is_none();
-                let parent = match own {
-                    Some(parent) => Graph::node(parent),
-                    None => self.instances(directory, OriginKind::Nesting),
+                let parents = match own[..] {
+                    [] => vec![self.instances(directory, OriginKind::Nesting)],
+                    _ => own.iter().map(|&parent| Graph::node(parent)).collect(),
                 };
                 let kind = OriginKind::Nesting;
-                self.constrain(parent, Graph::node(index), kind, Some(origin));
-                if own.is_some() || is_plain {
+                for parent in parents {
+                    self.constrain(parent, Graph::node(index), kind, Some(origin));
+                }
+                if !own.is_empty() || is_plain {
                     break;
                 }
             }

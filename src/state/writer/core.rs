@@ -148,7 +148,17 @@ impl Core {
         let before = before.or_insert_with(|| document.stacks.get(&stack).cloned());
         let entry = match change {
             Change::Put(entry) => Some(*entry),
-            Change::Destroyed => None,
+            // What else has been made of it is still there.
+            Change::Destroyed => {
+                let current = self.wanted.get(&stack).unwrap_or(before).as_ref();
+                let at = self.clock.now();
+                current.and_then(|entry| entry.without_current(&self.lock.run, at))
+            }
+            Change::Destroying => self.wanted.get(&stack).unwrap_or(before).clone(),
+            Change::DestroyedGeneration(generation) => {
+                let current = self.wanted.get(&stack).unwrap_or(before).as_ref();
+                current.and_then(|entry| entry.without_generation(generation))
+            }
             Change::Withdrawn => self.settled.get(&stack).unwrap_or(before).clone(),
         };
         if entry.as_ref().is_none_or(|entry| entry.intent.is_none()) {

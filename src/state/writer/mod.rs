@@ -24,6 +24,7 @@ use super::clock::Clock;
 use super::document::Entry;
 use super::lock::Locked;
 use crate::folder::{GuardedFolder, Unusable};
+use crate::path::Generation;
 
 /// What a run does with a stack on record.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,10 @@ pub enum Change {
     Put(Box<Entry>),
     /// The stack has been destroyed, and its entry goes.
     Destroyed,
+    /// Nothing yet: a generation of the stack that is not the current one is about to be destroyed.
+    Destroying,
+    /// A generation of the stack has been destroyed that is not the current one.
+    DestroyedGeneration(Generation),
     /// The intent was given up before anything started: the entry becomes what it was before the intent.
     Withdrawn,
 }

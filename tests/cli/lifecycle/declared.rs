@@ -129,7 +129,7 @@ fn rules_are_shown_with_their_places() {
       ]
     }
     "#);
-    assert_snapshot!(stacks[1]["lifecycle"], @r#"{"conditions":[{"file":"prod/config.orch.hcl","kind":"precondition","line":6}],"ignore_changes":{"file":"prod/config.orch.hcl","line":5,"value":["**/*.md"]},"prevent_destroy":{"file":"prod/config.orch.hcl","line":4,"value":true}}"#);
+    assert_snapshot!(stacks[1]["lifecycle"], @r#"{"conditions":[{"file":"prod/config.orch.hcl","kind":"precondition","line":6}],"create_before_destroy":{"file":"prod/app/stack.orch.hcl","from":"/prod/app","line":4,"value":true},"ignore_changes":{"file":"prod/config.orch.hcl","line":5,"value":["**/*.md"]},"prevent_destroy":{"file":"prod/config.orch.hcl","line":4,"value":true}}"#);
     let json = sandbox.orch("why /prod/net --format json").json();
     assert_eq!(json["lifecycle"], stacks[1]["lifecycle"]);
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::removals::{acts, applied, done, fails, operations, planned, prepared};
+use crate::removals::{acts, done, fails, planned, prepared};
 use crate::support::Repository;
 
 #[test]
@@ -53,36 +53,4 @@ fn stacks_with_conditions_about_outputs_are_not_planned() {
     );
     // Nothing is checked of what is destroyed.
     done(&repository, "plan --destroy");
-}
-
-#[test]
-fn what_is_to_be_made_first_is_not_destroyed_first() {
-    let rule = "lifecycle {\n    create_before_destroy = true\n  }";
-    let repository = applied(&[
-        ("/net", ""),
-        ("/app", &format!("after = [\"/net\"]\n  {rule}")),
-        ("/other", ""),
-    ]);
-    assert_snapshot!(fails(&repository, "plan --replace /net", 4, "made anew"), @"
-    [stderr]
-    error: `/net` would be destroyed before it is made anew
-     --> app/stack.orch.hcl:4:5
-      |
-    4 |     create_before_destroy = true
-      |     ^^^^^^^^^^^^^^^^^^^^^ `/app` says that it is made first, which this version of orch cannot do yet
-      |
-      = help: leave the stack out with `--exclude`, or take the rule out
-
-    [exit status 4]
-    ");
-    fails(
-        &repository,
-        "plan --replace /app",
-        4,
-        "`/app` would be destroyed before it is made anew",
-    );
-    assert_eq!(
-        operations(&repository, "--replace /other"),
-        ["-/other", "~/other"]
-    );
 }

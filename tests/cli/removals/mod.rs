@@ -28,8 +28,10 @@ pub(crate) const TOOL: &str = r#"
 outside='OUTSIDE'
 plain() { printf %s "$1" | tr -c 'a-zA-Z0-9\n' _; }
 if [ -e object ]; then name=$(cat object); else name=$(plain "${ORCH_STACK_PATH#/}"); fi
-thing=$outside/world/$name
-echo "$1 $ORCH_STACK_PATH" >> "$outside/log"
+generation=
+[ "${ORCH_GENERATION:-1}" = 1 ] || generation=@$ORCH_GENERATION
+thing=$outside/world/$name$generation
+echo "$1 $ORCH_STACK_PATH$generation" >> "$outside/log"
 echo "$1 $ORCH_STACK_PATH action=$ORCH_ACTION root=$ORCH_ROOT in=$(pwd -P) want=$(cat want) greeting=$GREETING" >> "$outside/details"
 hook=$outside/hooks/$1-$(plain "${ORCH_STACK_PATH#/}")
 [ ! -e "$hook" ] || . "$hook"
@@ -53,7 +55,7 @@ outputs) printf '{"id":"%s"}' "$(cat "$thing")" ;;
 esac
 "#;
 
-/// The drivers: `placed` says where its state is, `unasked` cannot say what it would do, and `lasting` cannot
+/// The drivers: `placed` says where its state is, `many` has one for each generation of a stack, `unasked` cannot say what it would do, and `lasting` cannot
 /// destroy.
 pub(crate) const DRIVERS: &str = r#"
 orch {
@@ -81,6 +83,16 @@ driver "placed" {
   apply   = ["sh", "${terramate.root.path.fs.absolute}/tool", "apply"]
   destroy = ["sh", "${terramate.root.path.fs.absolute}/tool", "destroy"]
   backend = "place ${terramate.stack.name}"
+}
+
+driver "many" {
+  plan    = ["sh", "${terramate.root.path.fs.absolute}/tool", "plan"]
+  apply   = ["sh", "${terramate.root.path.fs.absolute}/tool", "apply"]
+  destroy = ["sh", "${terramate.root.path.fs.absolute}/tool", "destroy"]
+  outputs = ["sh", "${terramate.root.path.fs.absolute}/tool", "outputs"]
+  backend = "place ${terramate.stack.path.absolute} ${terramate.stack.generation}"
+
+  may_replace = true
 }
 
 driver "unasked" {

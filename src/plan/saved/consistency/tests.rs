@@ -21,6 +21,7 @@ fn entry(stack: &str, action: Action) -> PlanEntry {
         blocked: None,
         replaced_if: Vec::new(),
         previous_path: None,
+        generation: None,
         source_commit: None,
         removed: None,
     }

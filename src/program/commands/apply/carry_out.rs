@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use orch::path::StackPath;
@@ -12,7 +13,7 @@ use orch::plan::entry::PlanMode;
 use orch::plan::{DriverRun, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
-use orch::project::environment::Environments;
+use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
 use orch::run::begun::{BegunRun, Circumstances};
 use orch::run::event::{Ending, Failure, Outcome};
@@ -34,7 +35,7 @@ use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
 use crate::program::commands::run::{annotate, begin_error, holder};
 use crate::program::commands::state::held::{self, LockRequest, Lockable, StateLock, check_keys};
-use crate::program::commands::{Loaded, count, host_environment};
+use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -126,7 +127,8 @@ impl Carrying<'_> {
             check_keys(&loaded.project.stacks, document, &stacks)?;
         }
         let folder = PrivateFolder::of(loaded, FOLDER)?;
-        let environments = Environments::new(&loaded.project, host_environment());
+        let generations = Arc::new(self.generations(loaded));
+        let environments = loaded.evaluator().in_generations(generations);
         let extra: Vec<_> = self.saved.extra.iter().map(|word| word.0.clone()).collect();
         let mut removals = now.removals(&to_do);
         removals.check_out(loaded, &mut commits)?;
@@ -140,6 +142,7 @@ impl Carrying<'_> {
         let removed = codes.iter().zip(&to_do.removed).enumerate();
         let removed = removed.map(|(position, (code, it))| it.stack(position, code.driver));
         let stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
+        let with_generations = removals.with_generations(document);
         let options = ApplyOptions {
             run,
             folder: folder.path(),
@@ -163,7 +166,7 @@ impl Carrying<'_> {
                 },
                 graph: &loaded.graph,
                 references: &loaded.references,
-                document,
+                document: with_generations.as_ref().or(document),
             },
             &stacks,
             known,
@@ -174,6 +177,13 @@ impl Carrying<'_> {
             Ok(applying) => self.run(now, run, applying, &to_do, lock),
             Err(cannot) => cannot_ask(loaded, cannot),
         }
+    }
+
+    /// Returns the generations that the commands of stacks are for.
+    fn generations(&self, loaded: &Loaded) -> Generations {
+        let entries = self.saved.plan.entries.iter();
+        let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
+        loaded.generations.with(made)
     }
 
     /// Notes the stacks whose preconditions do not hold, and shows these. Nothing is checked of what is destroyed.

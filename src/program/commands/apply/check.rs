@@ -75,6 +75,9 @@ impl Carrying<'_> {
             // What is on record counts more than what happened on this machine.
             progress.told = std::mem::take(&mut progress.done);
         }
+        if let Some(document) = &document {
+            loaded.set_generations(document);
+        }
         loaded.sweep_checkouts();
         let standings = match &document {
             Some(document) if self.removes() => Some(self.standings(&mut loaded, document)?),

@@ -11,7 +11,7 @@ use orch::plan::entry::Action as Planned;
 use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Project;
 use orch::project::stack::{StackIndex, StackMode};
-use orch::run::state::{Findings, StackRecord, StatePlan};
+use orch::run::state::{Findings, Made, StackRecord, StatePlan};
 use orch::run::turn::Operation;
 use orch::selection::graph::Graph;
 use orch::state::document::{Action, Document};
@@ -99,7 +99,8 @@ impl Recording<'_, '_> {
     /// Returns what is put on record of a stack that was removed and is destroyed: nothing of what it declares
     /// changes.
     fn removed(&self, position: usize, driver: &str) -> Option<StackRecord> {
-        let key = self.removed.get(position)?.to_string();
+        let path = self.removed.get(position)?;
+        let key = path.current().to_string();
         let entry = self.lock.document().stacks.get(&key)?;
         let inputs = entry.applied.as_ref().and_then(|it| it.inputs.clone());
         Some(StackRecord {
@@ -114,6 +115,8 @@ impl Recording<'_, '_> {
             earlier: Some(entry.clone()),
             plan: Some(self.saved.plan.id.clone()),
             is_made_anew: false,
+            made: None,
+            destroyed: path.generation(),
             key,
         })
     }
@@ -124,7 +127,14 @@ impl Recording<'_, '_> {
         record.plan = Some(self.saved.plan.id.clone());
         let entry = self.saved.plan.entry(&self.project.stacks[stack].path);
         let is_replaced = entry.is_some_and(|entry| entry.action == Planned::Replace);
-        record.is_made_anew = is_replaced && record.action == Action::Apply;
+        let made = entry.and_then(|entry| entry.generation);
+        record.is_made_anew = is_replaced && made.is_none() && record.action == Action::Apply;
+        let rest = self.saved.stack(&self.project.stacks[stack].path);
+        record.made = made.map(|generation| Made {
+            generation,
+            backend: rest.and_then(|rest| rest.backend.clone()),
+            driver: driver.to_owned(),
+        });
         Some(record)
     }
 
@@ -161,9 +171,13 @@ impl Recording<'_, '_> {
             );
             changes.push((key, change));
         }
-        let forgotten = todo.forgotten.iter().map(StackPath::to_string);
-        let forgotten = forgotten.filter(|key| document.stacks.contains_key(key));
-        changes.extend(forgotten.map(|key| (key, Change::Destroyed)));
+        for path in &todo.forgotten {
+            let key = path.current().to_string();
+            if document.stacks.contains_key(&key) {
+                let destroyed = path.generation().map(Change::DestroyedGeneration);
+                changes.push((key, destroyed.unwrap_or(Change::Destroyed)));
+            }
+        }
         let declared = todo.declared.iter();
         changes.extend(declared.filter_map(|&stack| self.declaration(stack)));
         changes

@@ -76,10 +76,13 @@ impl Carrying<'_> {
         for of_stack in &self.saved.stacks {
             if let Some(stack) = stacks.find(&of_stack.stack) {
                 let now = of_stack.backend.clone();
+                let entry = self.saved.plan.entry(&of_stack.stack);
+                let is_anew = entry.is_some_and(|entry| entry.generation.is_some());
                 places.insert(
                     stack,
                     Place {
                         now,
+                        is_anew,
                         ..Place::default()
                     },
                 );
@@ -92,6 +95,8 @@ impl Carrying<'_> {
             }
         }
         loaded.block_by_backends(removals, &places, document, standings);
+        let with_generations = removals.with_generations(Some(document));
+        let document = with_generations.as_ref().unwrap_or(document);
         loaded.keep_what_is_used(removals, Some(document), &planned);
         let mut stale = removals.stale();
         for code in codes {

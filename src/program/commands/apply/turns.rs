@@ -249,7 +249,7 @@ fn todo<'p>(
         let is_conditional = !entry.after.is_empty();
         let (destroys, applies) = match entry.action {
             Action::Delete => (true, false),
-            Action::Replace => (true, true),
+            Action::Replace => (entry.destroys(), true),
             Action::Create | Action::Update => (false, true),
             Action::NoOp | Action::Adopt | Action::Read | Action::Forget => (false, is_conditional),
         };
@@ -288,7 +288,8 @@ fn todo<'p>(
         }
         let is_new = document.is_some() && of_stack.record.is_none();
         let is_made_anew = destroys && !work.destroy;
-        let is_new = is_new || is_made_anew || entry.action == Action::Create;
+        let is_new =
+            is_new || is_made_anew || entry.action == Action::Create || entry.generation.is_some();
         let is_read = project.stacks[stack].mode == StackMode::Read;
         todo.stacks.push(ApplyStack {
             stack: PlanStack::Here(stack),

@@ -13,7 +13,6 @@ use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
 use orch::plan::{CannotAsk, DriverRun, PLAN_FILE, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
-use orch::project::environment::Environments;
 use orch::record::logs::LogReader;
 use orch::report::failure_text;
 use orch::run::begun::Circumstances;
@@ -28,11 +27,11 @@ use orch::selection::select::Query;
 use super::PlanningArgs;
 use super::entries::Needed;
 use super::starts::PlanStarts;
+use crate::program::commands::Loaded;
 use crate::program::commands::private_folder::{PrivateFolder, sweep};
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
 use crate::program::commands::run::{base_record, begin_error, holder, show_missing};
-use crate::program::commands::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -167,7 +166,14 @@ pub(super) fn ask<'p>(
 ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
     let project = &loaded.project;
     let mut asked = earlier;
-    let environments = Environments::new(project, host_environment());
+    let paths = |it: &Needed<'_, '_>| {
+        Some((
+            project.stacks[it.subject.stack].path.clone(),
+            it.generation()?,
+        ))
+    };
+    let generations = loaded.generations.with(needs.iter().filter_map(paths));
+    let environments = loaded.evaluator().in_generations(Arc::new(generations));
     let codes = Codes {
         tree: Code {
             project,
@@ -183,7 +189,9 @@ pub(super) fn ask<'p>(
             kind,
             asked: about,
         };
-        Some((question, needed.subject.backend.clone()))
+        let made = needed.subject.made();
+        let backend = made.map_or(&needed.subject.backend, |next| &next.backend);
+        Some((question, backend.clone()))
     });
     let questions = of_tree.chain(removed.questions);
     let questions = questions.filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
@@ -221,8 +229,8 @@ pub(super) fn ask<'p>(
     for ending in &summary.endings {
         let number = ending.turn.get();
         let question = &questions[number];
-        let (code, stack) = codes.of(question.stack);
-        let path = &code.project.stacks[stack].path;
+        let (code, _) = codes.of(question.stack);
+        let path = codes.path(question.stack);
         let answer = if ending.outcome == Outcome::Succeeded {
             let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
             let folder = ask::folder_of(folder.path(), number);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::driver::{Answer, Driver, PlanKind};
-use orch::path::StackPath;
+use orch::path::{Generation, StackPath};
 use orch::plan::entry::{Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason, ReasonSource};
 use orch::plan::{Condition, FailedAsk};
 use orch::project::Project;
@@ -28,6 +28,36 @@ impl Needed<'_, '_> {
             Need::Settled(..) => None,
         }
     }
+
+    /// Returns the generation that its tool is asked about, if that is not the current one.
+    pub(super) fn generation(&self) -> Option<Generation> {
+        self.subject.made().map(|next| next.generation)
+    }
+}
+
+/// Finds the stacks that are made anew before the old ones are destroyed, as far as that is known.
+pub(super) fn find_made_first(
+    loaded: &Loaded,
+    subjects: &mut Subjects<'_>,
+    recorded: Option<&OnRecord>,
+    options: PlanOptions,
+) {
+    if subjects.all.iter().all(|subject| subject.next.is_none()) {
+        return;
+    }
+    let needs = needs(loaded, subjects, recorded, options).into_iter();
+    let is_made = needs.map(|needed| {
+        matches!(
+            needed.need,
+            Need::Ask(_, Asked::Anew) | Need::Settled(Action::Replace, _)
+        )
+    });
+    let is_made: Vec<bool> = is_made.collect();
+    for (subject, is_made) in subjects.all.iter_mut().zip(is_made) {
+        if let Some(next) = &mut subject.next {
+            next.is_made = is_made;
+        }
+    }
 }
 
 fn known<'a>(
@@ -40,6 +70,7 @@ fn known<'a>(
         driver: subject.driver,
         mode: loaded.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,
+        is_made_first: subject.next.is_some(),
         trigger: subject.trigger.as_ref(),
         is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
@@ -176,10 +207,36 @@ impl Settled {
         settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
     }
 
+    /// Returns what is done with each stack itself: of those that are made anew first, the old ones are destroyed
+    /// on their own.
+    pub(super) fn steps(
+        &self,
+        subjects: &Subjects<'_>,
+    ) -> impl Iterator<Item = (StackIndex, Action)> {
+        let made = subjects.all.iter().filter(|it| it.made().is_some());
+        let made: BTreeSet<StackIndex> = made.map(|it| it.stack).collect();
+        self.actions().map(move |(stack, action)| match action {
+            Action::Replace if made.contains(&stack) => (stack, Action::Create),
+            action => (stack, action),
+        })
+    }
+
     fn position(&self, stack: StackIndex) -> Option<usize> {
         self.0
             .binary_search_by_key(&stack, |(stack, _)| *stack)
             .ok()
+    }
+
+    /// Returns why something is done with a stack, if that is decided.
+    pub(super) fn reason(&self, stack: StackIndex) -> Option<&Reason> {
+        let (_, decided) = &self.0[self.position(stack)?];
+        Some(&decided.as_ref().ok()?.reason)
+    }
+
+    /// Returns what is done with a stack, if that is decided.
+    pub(super) fn action(&self, stack: StackIndex) -> Option<Action> {
+        let (_, decided) = &self.0[self.position(stack)?];
+        Some(decided.as_ref().ok()?.action)
     }
 
     /// Returns the stacks that are destroyed, also to be made anew, with why.
@@ -278,6 +335,7 @@ impl Settled {
                     blocked: None,
                     replaced_if: Vec::new(),
                     previous_path: None,
+                    generation: None,
                     source_commit: None,
                     removed: None,
                 }),
@@ -296,6 +354,7 @@ impl Settled {
                     blocked: None,
                     replaced_if: Vec::new(),
                     previous_path: None,
+                    generation: None,
                     source_commit: None,
                     removed: None,
                 }),
@@ -329,5 +388,9 @@ pub(super) fn add_known(
         entry.blocked = why.or_else(|| blocked.get(&subject.stack)).cloned();
         entry.previous_path.clone_from(&subject.previous_path);
         entry.source_commit.clone_from(&subject.source_commit);
+        let made = subject.made();
+        entry.generation = made
+            .map(|next| next.generation)
+            .filter(|_| entry.action == Action::Replace && entry.blocked.is_none());
     }
 }

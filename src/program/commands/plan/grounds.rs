@@ -83,8 +83,11 @@ impl Loaded {
                 order: grounds.order(stack),
                 record: grounds.record(stack),
                 records_before: grounds.records_before(stack),
-                backend: (subject.backend.clone())
-                    .or_else(|| answer.and_then(|answer| answer.backend.clone())),
+                backend: (subject
+                    .made()
+                    .map_or(&subject.backend, |next| &next.backend)
+                    .clone())
+                .or_else(|| answer.and_then(|answer| answer.backend.clone())),
                 outputs_before: answer.and_then(|answer| answer.outputs_before.clone()),
                 outputs: answer.and_then(|answer| answer.outputs.clone()),
                 changes: answer.and_then(|answer| answer.changes.clone()),

@@ -17,7 +17,7 @@ use orch::selection::select::Query;
 use orch::state::document::Document;
 
 use super::ask::{self, AskedTools, RemovedQuestions};
-use super::entries::{self, Settled};
+use super::entries::{self, Settled, find_made_first};
 use super::ignored::{may_change, note_without_state};
 use super::removals::Removals;
 use super::subjects::{OnRecord, Subjects};
@@ -80,6 +80,7 @@ pub(in crate::program::commands) fn planned(
     if let Some(status) = loaded.refuse_conditions(&subjects, request.options.mode) {
         return Ok(ControlFlow::Break(status));
     }
+    loaded.add_deposed(request, &subjects, recorded.as_ref(), &mut removals);
     let unchecked = loaded.leave_out_failed(&mut subjects, request.options.mode)?;
     if let Some(status) = loaded.add_backends(&mut subjects) {
         return Ok(ControlFlow::Break(status));
@@ -175,11 +176,17 @@ impl Loaded {
         if let Some(document) = document {
             subjects.block_taken(&self.project.stacks, document);
         }
+        let with_generations = removals.with_generations(document);
+        let document = with_generations.as_ref().or(document);
         let subjects = &*subjects;
         let needs = entries::needs(self, subjects, recorded, request.options);
         let mut blocked = self.blocked_by_backends(subjects, &places);
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
+        let shared = self.refuse_shared_generations(subjects, &settled, recorded, &places, &asked);
+        if let Some(status) = shared {
+            return Ok(Err(status));
+        }
         let kept = Kept {
             subjects,
             document,
@@ -188,13 +195,14 @@ impl Loaded {
         if let Some(status) = self.keep(request, kept, &mut settled, removals) {
             return Ok(Err(status));
         }
+        removals.keep_current(self, &settled);
         let working: BTreeSet<StackIndex> = settled.working();
         let stacks = may_change(self, subjects, recorded, &working);
         let after = match request.options.mode {
             PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
             PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
         };
-        let (actions, gone) = (settled.actions(), removals.actions());
+        let (actions, gone) = (settled.steps(subjects), removals.actions());
         let order = PlannedOrder::new(&self.project, &self.graph, document, actions, &gone);
         let (mut entries, mut failed) = settled.entries(&self.project, after);
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
@@ -249,9 +257,6 @@ impl Loaded {
         if !protected.is_empty() && !request.planning.skip_protected {
             return Some(refuse(self, Destroyer::Plan, &protected));
         }
-        if let Some(status) = self.refuse_destroy_first(settled) {
-            return Some(status);
-        }
         if !protected.is_empty() {
             self.skip_protected(&protected, settled, removals, document, blocked);
             // What stays in turn keeps others.
@@ -282,6 +287,7 @@ impl Loaded {
         // Where drivers name the places of their states, these tell before anybody is asked.
         let places = self.places(subjects, &on_record, &read);
         subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
+        find_made_first(self, subjects, recorded, request.options);
         let needs = entries::needs(self, subjects, recorded, request.options);
         let nothing = RemovedQuestions::default();
         let asked = match ask::ask(self, request.planning, query, &needs, nothing, read)? {
@@ -306,6 +312,8 @@ impl Loaded {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
+        let places = self.places(subjects, &on_record, &asked);
+        self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
         let asked = match self.ask_removed(request, query, removals, document, commits, asked)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
@@ -325,7 +333,8 @@ impl Loaded {
         }))
     }
 
-    /// Asks the tools of stacks that others replace; the exit status if that was not possible.
+    /// Asks the tools of stacks that others replace, and of those that their drivers replace in another order than
+    /// they were asked for; the exit status if that was not possible.
     fn ask_triggered(
         &self,
         request: &PlanRequest<'_>,
@@ -336,7 +345,9 @@ impl Loaded {
         mut asked: AskedTools,
     ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
         let is_trigger = |it: &Reference| it.kind == ReferenceKind::ReplaceTriggeredBy;
-        if !self.references.list.iter().any(is_trigger) {
+        if !self.references.list.iter().any(is_trigger)
+            && subjects.all.iter().all(|subject| subject.next.is_none())
+        {
             return Ok(Ok(asked));
         }
         let needs = entries::needs(self, subjects, recorded, request.options);
@@ -344,13 +355,16 @@ impl Loaded {
         let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         drop(needs);
         let document = recorded.map(|recorded| &recorded.document);
-        let replaced = self.find_triggered(subjects, &settled, document, request.options.mode);
+        let by_driver = subjects.find_made_by_driver(&settled);
+        let mut replaced = self.find_triggered(subjects, &settled, document, request.options.mode);
+        replaced.extend(by_driver);
         for &stack in &replaced {
             asked.forget(&self.project.stacks[stack].path);
         }
         if replaced.is_empty() {
             return Ok(Ok(asked));
         }
+        find_made_first(self, subjects, recorded, request.options);
         let needs = entries::needs(self, subjects, recorded, request.options);
         let nothing = RemovedQuestions::default();
         ask::ask(self, request.planning, query, &needs, nothing, asked)

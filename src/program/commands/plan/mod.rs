@@ -5,6 +5,7 @@ pub(super) mod ask;
 mod checks;
 mod entries;
 mod foreseen;
+mod generations;
 mod grounds;
 mod ignored;
 mod kept;

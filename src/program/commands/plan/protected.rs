@@ -45,7 +45,16 @@ impl Loaded {
         });
         let mut protected: Vec<Protected> = here.collect();
         for removal in &removals.all {
-            let protection = Protection::of_gone(&self.project, &removal.path, removal.entry);
+            let here = removal
+                .path
+                .generation()
+                .and_then(|_| stacks.find(&removal.path.current()));
+            let protection = match here {
+                // What is replaced is named already.
+                Some(_) if removal.is_planned => None,
+                Some(stack) => protections.of(stack, recorded(stack)),
+                None => Protection::of_gone(&self.project, &removal.path, &removal.entry),
+            };
             let Some(protection) = protection else {
                 continue;
             };

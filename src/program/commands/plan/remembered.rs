@@ -2,6 +2,7 @@
 //! tools keep their own states.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use orch::change::{Pairs, Standing};
 use orch::driver::Tool;
@@ -10,7 +11,6 @@ use orch::plan::backends::{Blocked, Place, blocked};
 use orch::plan::entry::PlanMode;
 use orch::plan::upstream::{Upstream, outputs_differ, outputs_digest};
 use orch::printable::printable;
-use orch::project::environment::Environments;
 use orch::project::per_stack::SharedProblems;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::selection::select::Query;
@@ -19,7 +19,7 @@ use orch::state::document::{Document, Entry};
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::entries::needs;
 use super::{OnRecord, PlanRequest, Subject, Subjects};
-use crate::program::commands::{Loaded, host_environment};
+use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -48,14 +48,28 @@ impl Loaded {
             let block = subject.driver.block;
             block.is_some_and(|block| block.backend.is_some())
         };
+        let next = subjects.all.iter().filter_map(|subject| {
+            let path = &self.project.stacks[subject.stack].path;
+            Some((path.clone(), subject.next.as_ref()?.generation))
+        });
+        let next = self.generations.with(next);
         let mut saying = subjects.all.iter_mut().filter(says).peekable();
         saying.peek()?;
-        let environments = Environments::new(&self.project, host_environment());
+        let environments = self.evaluator();
+        let of_next = self.evaluator().in_generations(Arc::new(next));
         let mut problems = SharedProblems::default();
         for subject in saying {
             let namespaces = environments.namespaces().of_stack(subject.stack);
             match subject.driver.backend(&namespaces) {
                 Ok(backend) => subject.backend = backend,
+                Err(found) => problems.add(subject.stack, found),
+            }
+            let Some(next) = &mut subject.next else {
+                continue;
+            };
+            let namespaces = of_next.namespaces().of_stack(subject.stack);
+            match subject.driver.backend(&namespaces) {
+                Ok(backend) => next.backend = backend,
                 Err(found) => problems.add(subject.stack, found),
             }
         }
@@ -173,9 +187,11 @@ impl Loaded {
             let answer = asked.answers.get(path);
             let answer = answer.and_then(|answer| answer.as_ref().ok());
             let of_tool = || answer.and_then(|answer| answer.backend.as_deref());
-            if let Some(now) = subject.backend.as_deref().or_else(of_tool) {
-                places.entry(subject.stack).or_default().now = Some(now.to_owned());
-            }
+            let made = subject.made();
+            let written = made.map_or(&subject.backend, |next| &next.backend);
+            let place = places.entry(subject.stack).or_default();
+            place.now = written.as_deref().or_else(of_tool).map(str::to_owned);
+            place.is_anew = made.is_some();
         }
         places
     }

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use orch::driver::{Answer, Driver, local_state, usual_local_state, workspace_of};
 use orch::git::CommitId;
-use orch::path::StackPath;
+use orch::path::{Generation, StackPath};
 use orch::plan::CannotAsk;
 use orch::plan::ask::{self, AskOptions, Question};
 use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
 use orch::plan::entry::{Action, Need};
 use orch::project::Project;
 use orch::project::environment::Environments;
+use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
 use orch::state::document::Document;
 
@@ -38,8 +40,9 @@ pub(in crate::program::commands) struct RemovalCode<'e, 'p> {
     need: Need,
 }
 
-/// The environments of the projects of commits.
-pub(in crate::program::commands) type CommitEnvironments<'p> = BTreeMap<CommitId, Environments<'p>>;
+/// The environments of the projects of commits, by commit and by the generation that all stacks have in them.
+pub(in crate::program::commands) type CommitEnvironments<'p> =
+    BTreeMap<(CommitId, Generation), Environments<'p>>;
 
 impl Removals<'_> {
     /// Checks out the commits that are needed.
@@ -59,13 +62,15 @@ impl Removals<'_> {
         commits: &'c Commits,
     ) -> CommitEnvironments<'c> {
         let seen = self.all.iter().filter(|removal| removal.needs_code());
-        let seen = seen.filter_map(|removal| removal.seen.as_ref());
-        let environment = |seen: &CommitId| {
-            let code = commits.code(seen).ok()?;
+        let seen = seen.filter_map(|it| Some((it.seen.clone()?, it.entry.generation)));
+        let seen: BTreeSet<(CommitId, Generation)> = seen.collect();
+        let environment = |(seen, generation): (CommitId, Generation)| {
+            let code = commits.code(&seen).ok()?;
             let environments = Environments::new(&code.project, host_environment());
-            Some((seen.clone(), environments))
+            let environments = environments.in_generations(Arc::new(Generations::all(generation)));
+            Some(((seen, generation), environments))
         };
-        seen.filter_map(environment).collect()
+        seen.into_iter().filter_map(environment).collect()
     }
 
     /// Returns the code of the stacks that were removed; blocks those whose code cannot be used.
@@ -83,7 +88,11 @@ impl Removals<'_> {
         let entries = document.into_iter().flat_map(|it| it.stacks.values());
         let backends = entries.filter_map(|entry| entry.backend.as_deref());
         let backends: BTreeSet<&str> = backends.filter(|it| local_state(it).is_some()).collect();
-        for code in environments.keys().filter_map(|it| commits.code(it).ok()) {
+        let checked_out: BTreeSet<&CommitId> = environments.keys().map(|(it, _)| it).collect();
+        for code in checked_out
+            .into_iter()
+            .filter_map(|it| commits.code(it).ok())
+        {
             for backend in &backends {
                 // The states of those that are destroyed have to be there, as is checked below.
                 _ = code.link_local_state(root, backend);
@@ -96,11 +105,12 @@ impl Removals<'_> {
             let found = || -> std::result::Result<RemovalCode<'e, 'p>, String> {
                 let code = commits.code(&seen)?;
                 let words = |no: orch::plan::commit_code::NoCode| no.to_string();
-                let stack = code.stack(&removal.path, removal.entry).map_err(words)?;
+                let path = removal.path.current();
+                let stack = code.stack(&path, &removal.entry).map_err(words)?;
                 let recorded = removal.entry.driver.as_deref();
                 let driver = code.driver(stack, recorded, on_path).map_err(words)?;
                 let need = removal.known().need(&driver)?;
-                let environments = &environments[&seen];
+                let environments = &environments[&(seen.clone(), removal.entry.generation)];
                 match &removal.entry.backend {
                     Some(backend) => code.link_local_state(root, backend).map_err(words)?,
                     // It may be where Terraform keeps it by itself.
@@ -218,7 +228,7 @@ impl<'p> RemovalCode<'_, 'p> {
     /// Returns the code as commands need it.
     pub(in crate::program::commands) fn code<'a>(
         &'a self,
-        removal: &Removal<'a>,
+        removal: &'a Removal<'_>,
     ) -> RemovedCode<'a, 'p> {
         let backend = removal.entry.backend.as_deref();
         RemovedCode {
@@ -227,6 +237,7 @@ impl<'p> RemovalCode<'_, 'p> {
                 environments: self.environments,
             },
             stack: self.stack,
+            path: &removal.path,
             workspace: backend.and_then(workspace_of),
         }
     }

@@ -1,6 +1,7 @@
 //! Stacks that are on record and not in the tree: those with evidence that they were removed are destroyed with
 //! the code of the commit that was applied to them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::entry::{Action, PlanEntry, PlanMode, Reason, ReasonSource, Removed};
 use orch::plan::removal::RemovedStack;
-use orch::plan::stale::{Stale, record_of};
+use orch::plan::stale::{Stale, record_of, record_of_generation};
 use orch::plan::{Condition, FailedAsk, SavedStack, UnplannedRemovals};
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
@@ -30,7 +31,7 @@ const MAX_WARNINGS: usize = 10;
 /// A stack that is on record, not in the tree, and in the scope of a plan.
 pub(in crate::program::commands) struct Removal<'d> {
     pub(in crate::program::commands) path: StackPath,
-    pub(in crate::program::commands) entry: &'d Entry,
+    pub(in crate::program::commands) entry: Cow<'d, Entry>,
     pub(in crate::program::commands) removed: Removed,
     /// The commit whose code destroys it, if it is known to have been removed.
     pub(in crate::program::commands) seen: Option<CommitId>,
@@ -38,6 +39,8 @@ pub(in crate::program::commands) struct Removal<'d> {
     pub(in crate::program::commands) blocked: Option<Blocked>,
     /// What is done, once that is known.
     pub(super) decided: Option<Decided>,
+    /// Whether it is a generation that is current as long as the plan is not carried out.
+    pub(super) is_planned: bool,
 }
 
 /// Why nothing may be done with a stack that is not in the tree.
@@ -125,17 +128,18 @@ impl<'d> Removal<'d> {
         }
         Removal {
             path,
-            entry,
+            entry: Cow::Borrowed(entry),
             removed,
             seen,
             blocked,
             decided: None,
+            is_planned: false,
         }
     }
 
     pub(super) fn known(&self) -> RemovedStack<'_> {
         RemovedStack {
-            entry: self.entry,
+            entry: &self.entry,
             removed: &self.removed,
         }
     }
@@ -220,7 +224,18 @@ impl Loaded {
             } else if request.planning.no_removals {
                 removals.unplanned.left_out += 1;
             } else {
-                removals.all.push(Removal::new(path, entry, missing));
+                let removal = Removal::new(path, entry, missing);
+                let deposed = Removal::deposed(&removal.path, entry).map(|mut deposed| {
+                    if let Some(blocked) = &removal.blocked {
+                        deposed.block(blocked.why.clone(), blocked.way_out.clone());
+                    }
+                    if removal.removed.leaves() {
+                        deposed.removed = removal.removed.clone();
+                    }
+                    deposed
+                });
+                removals.all.extend(deposed.collect::<Vec<_>>());
+                removals.all.push(removal);
             }
         }
         removals.all.sort_by(|a, b| a.path.cmp(&b.path));
@@ -248,6 +263,10 @@ impl<'d> Removals<'d> {
         stacks: impl Iterator<Item = &'s StackPath>,
     ) -> Self {
         let all = stacks.filter_map(|path| {
+            if path.generation().is_some() {
+                let entry = document.stacks.get(path.current().as_str())?;
+                return Removal::of_generation(path, entry, entry.next_generation());
+            }
             let key = path.as_str();
             let (entry, missing) = (document.stacks.get(key)?, missing.get(key)?);
             Some(Removal::new(path.clone(), entry, missing))
@@ -315,12 +334,14 @@ impl<'d> Removals<'d> {
         let blocked = self.all.iter();
         let blocked = blocked.filter_map(|it| Some((&it.path, it.blocked.as_ref()?)));
         let blocked: Vec<(&StackPath, &Blocked)> = blocked.collect();
-        for (path, Blocked { why, way_out }) in blocked.iter().take(MAX_WARNINGS) {
-            let path = printable(path.as_str());
-            console::warning(&format!(
-                "`{path}` is on record and not in the tree, and is not destroyed: {}",
-                printable(why)
-            ));
+        for (removal, Blocked { why, way_out }) in blocked.iter().take(MAX_WARNINGS) {
+            let path = printable(removal.as_str());
+            let why = printable(why);
+            console::warning(&if removal.generation().is_some() {
+                format!("`{path}` is not destroyed: {why}")
+            } else {
+                format!("`{path}` is on record and not in the tree, and is not destroyed: {why}")
+            });
             if !way_out.is_empty() {
                 console::help(way_out);
             }
@@ -363,6 +384,7 @@ impl<'d> Removals<'d> {
                 blocked,
                 replaced_if: Vec::new(),
                 previous_path: None,
+                generation: None,
                 source_commit: seen.or_else(|| applied?.commit.clone()),
                 removed: Some(removal.removed.clone()),
             });
@@ -396,7 +418,10 @@ impl<'d> Removals<'d> {
             driver: decided.driver.clone(),
             inputs: None,
             order: String::new(),
-            record: Some(record_of(removal.entry)),
+            record: Some(match entry.stack.generation() {
+                Some(_) => record_of_generation(&removal.entry),
+                None => record_of(&removal.entry),
+            }),
             records_before: None,
             backend: removal.backend().map(str::to_owned),
             outputs_before: None,

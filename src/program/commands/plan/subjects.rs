@@ -5,7 +5,9 @@ use std::path::Path;
 
 use orch::change::{Counted, Pairs, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
+use orch::path::Generation;
 use orch::plan::entry::Reason;
+use orch::plan::made_first::extend_as_recorded;
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, StackMode, Stacks};
 use orch::project::tag::TagFilter;
@@ -44,6 +46,24 @@ pub(super) struct Subject<'p> {
     pub(super) is_moved: bool,
     /// The commit that was applied to it according to the record.
     pub(super) source_commit: Option<String>,
+    /// What is made of it before the old one is destroyed, if it is replaced in that order.
+    pub(super) next: Option<Next>,
+}
+
+/// The generation that a stack gets if it is made anew before the old one is destroyed.
+pub(super) struct Next {
+    pub(super) generation: Generation,
+    /// Where its driver keeps its state, if the block of the driver says so.
+    pub(super) backend: Option<String>,
+    /// Whether it is made, as far as is known.
+    pub(super) is_made: bool,
+}
+
+impl Subject<'_> {
+    /// Returns the generation that is made of it before the old one is destroyed, if one is.
+    pub(super) fn made(&self) -> Option<&Next> {
+        self.next.as_ref().filter(|next| next.is_made)
+    }
 }
 
 impl Subjects<'_> {
@@ -176,10 +196,18 @@ impl Loaded {
         let document = self.refuse(document)?;
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, true)?;
+        self.set_generations(&document);
+        extend_as_recorded(&mut self.project, &self.graph, &document);
         Ok(Some(OnRecord {
             document,
             standings,
         }))
+    }
+
+    /// Returns whether a stack is made anew before the old one is destroyed, if it is replaced.
+    pub(super) fn is_made_first(&self, stack: StackIndex) -> bool {
+        let rule = self.project.rules_of(stack).create_before_destroy;
+        rule.is_some_and(|rule| rule.value)
     }
 
     /// Returns the selected stacks that have a driver.
@@ -232,6 +260,13 @@ impl Loaded {
                         .map(str::to_owned),
                     is_moved: false,
                     source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
+                    next: entry
+                        .filter(|_| self.is_made_first(stack))
+                        .map(|entry| Next {
+                            generation: entry.next_generation(),
+                            backend: None,
+                            is_made: false,
+                        }),
                 }),
                 None => subjects.without_driver += 1,
             }

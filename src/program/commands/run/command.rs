@@ -1,17 +1,15 @@
 //! The command of a run and the environments in which it runs, both evaluated for each stack.
 
-use std::ffi::OsString;
-
 use orch::printable::command_line;
 use orch::project::command::CommandTemplate;
-use orch::project::environment::{Environment, Environments};
+use orch::project::environment::Environment;
 use orch::project::stack::StackIndex;
 use orch::run::run_command::RunCommand;
 use orch::selection::select::Selection;
 
 use super::RunArgs;
 use super::resume::Resumed;
-use crate::program::commands::{Loaded, host_environment};
+use crate::program::commands::Loaded;
 use crate::program::error::{ProgramError, Result};
 
 /// Evaluates the environment of each selected stack and, with `--eval`, the command. Adds what is wrong
@@ -27,7 +25,7 @@ pub(super) fn prepared(
         None => (&args.command, args.eval),
     };
     if !is_eval {
-        let environments = loaded.environments(selection.stacks());
+        let environments = loaded.environments(selection.stacks())?;
         return Ok((environments, RunCommand::plain(words.clone())));
     }
     let mut problems = Vec::new();
@@ -37,16 +35,17 @@ pub(super) fn prepared(
     })?;
     let has_template = problems.is_empty();
     loaded.problems.diagnostics.append(&mut problems);
-    let environments = Environments::new(&loaded.project, host_environment());
-    let (known, mut shared) = environments.of_stacks(selection.stacks());
-    let commands: Vec<(StackIndex, Vec<OsString>)> = if has_template {
+    let evaluated = |loaded: &Loaded| {
+        let environments = loaded.evaluator();
+        let (known, shared) = environments.of_stacks(selection.stacks());
+        if !has_template {
+            return (known, Vec::new(), shared);
+        }
         let namespaces = environments.namespaces();
         let (commands, wrong) = template.of_stacks(namespaces, selection.stacks());
-        shared.extend(wrong);
-        commands
-    } else {
-        Vec::new()
+        (known, commands, [shared, wrong].concat())
     };
+    let (known, commands, shared) = loaded.in_generations(evaluated)?;
     loaded.add_shared(shared);
     Ok((known, RunCommand::evaluated(words.clone(), commands)))
 }

@@ -63,6 +63,8 @@ pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
                 let mut entry = entry.clone();
                 if let Some(earlier) = document.stacks.get(key) {
                     entry.other.clone_from(&earlier.other);
+                    entry.generation = earlier.generation;
+                    entry.deposed.clone_from(&earlier.deposed);
                 }
                 if let Some(applied) = &mut entry.applied {
                     applied.at = now;

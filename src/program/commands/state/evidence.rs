@@ -3,7 +3,7 @@
 use orch::change::InputDigest;
 use orch::change::base::{self, BaseQuery, BaseUnknown};
 use orch::git::{CommitId, GitError, Repository};
-use orch::path::{KeyFilter, ProjectPath};
+use orch::path::{KeyFilter, ProjectPath, StackPath};
 use orch::project::config::ProjectSettings;
 use orch::project::stack::StackIndex;
 use orch::project::{Project, Rules};
@@ -110,9 +110,17 @@ fn recorded_rules(
         prevent_destroy: rules
             .prevent_destroy
             .map(|rule| recorded(project, rule.span, rule.value, commit.as_ref())),
-        create_before_destroy: rules
-            .create_before_destroy
-            .map(|rule| recorded(project, rule.span, rule.value, commit.as_ref())),
+        create_before_destroy: rules.create_before_destroy.map(|rule| {
+            let place = rule.span.map(|span| project.sources.file_and_line(span));
+            RecordedRule {
+                value: rule.value,
+                file: place.map(|(file, _)| file.to_owned()),
+                line: place.map(|(_, line)| line),
+                commit: commit.clone(),
+                from: rule.from.map(StackPath::to_string),
+                other: Map::new(),
+            }
+        }),
         ignore_changes: rules
             .ignore_changes
             .map(|rule| recorded(project, rule.span, rule.value.words(), commit.as_ref())),

@@ -337,6 +337,8 @@ impl Evidence {
             earlier: document.stacks.get(&key).cloned(),
             plan: None,
             is_made_anew: false,
+            made: None,
+            destroyed: None,
             key,
         })
     }

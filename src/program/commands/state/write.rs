@@ -10,7 +10,7 @@ use orch::printable::{command_line, printable};
 use orch::project::config::BackendConfig;
 use orch::report::{Written, write_written_json};
 use orch::state::backend::ReadError;
-use orch::state::document::{Document, Taint};
+use orch::state::document::{Deposed, Document, Entry, Taint};
 use orch::state::edit::{self, Edit, InitError, RestoreError};
 
 use super::errors::{from_edit, from_lock, from_store};
@@ -226,18 +226,39 @@ pub(super) fn forget(state: &State, args: &ForgetArgs) -> Result<ExitStatus> {
     let edit = state.edit("forget", &args.write);
     // The change may be made several times.
     let protected = RefCell::new(Vec::new());
+    let deposed: RefCell<Vec<(String, Deposed)>> = RefCell::default();
     let status = state.change(&edit, args.write.format, each("forgot"), |document, _| {
         let keys = all_recorded(state, document, &args.stacks)?;
         let forgotten = keys.iter().filter_map(|key| {
             let entry = document.stacks.remove(key)?;
-            Some((key.clone(), Protection::on_record(&entry)?))
+            Some((key.clone(), entry))
         });
-        protected.replace(forgotten.collect());
+        let forgotten: Vec<(String, Entry)> = forgotten.collect();
+        let protections = forgotten
+            .iter()
+            .filter_map(|(key, entry)| Some((key.clone(), Protection::on_record(entry)?)));
+        protected.replace(protections.collect());
+        let old = forgotten.iter().flat_map(|(key, entry)| {
+            let deposed = entry.deposed.iter();
+            deposed.map(move |deposed| (key.clone(), deposed.clone()))
+        });
+        deposed.replace(old.collect());
         Ok(keys)
     })?;
     for (key, protection) in protected.take() {
         let (key, text) = (printable(&key), protection.text());
         console::note(&format!("`{key}` was {text}; nothing of it is destroyed"));
+    }
+    for (key, old) in deposed.take() {
+        let place = old
+            .backend
+            .map(|backend| format!(", whose state is in `{}`", printable(&backend)));
+        console::note(&format!(
+            "generation {} of `{}` is not destroyed either{}",
+            old.generation,
+            printable(&key),
+            place.unwrap_or_default()
+        ));
     }
     Ok(status)
 }

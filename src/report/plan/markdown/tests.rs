@@ -34,6 +34,7 @@ fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
         blocked: None,
         replaced_if: Vec::new(),
         previous_path: None,
+        generation: None,
         source_commit: None,
         removed: None,
     }

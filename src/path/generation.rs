@@ -1,0 +1,53 @@
+//! Generations: what has been made of a stack, one after the other.
+//!
+//! A stack that is made anew before the old one is destroyed exists twice for a while. This module does not know
+//! what a stack is.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+/// The number of a generation: 1 for the first, and 1 more for each that replaces another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Generation(NonZeroU32);
+
+impl Generation {
+    /// Every stack starts with it.
+    pub const FIRST: Self = Generation(NonZeroU32::MIN);
+
+    /// Returns the number, from 1.
+    pub fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    /// Returns whether it is the first one.
+    pub fn is_first(&self) -> bool {
+        *self == Self::FIRST
+    }
+
+    /// Returns the one that comes after it.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Generation(self.0.saturating_add(1))
+    }
+
+    /// Parses the number, as it is shown; `None` if it is another text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number: NonZeroU32 = text.parse().ok()?;
+        (number.to_string() == text).then_some(Generation(number))
+    }
+}
+
+impl Default for Generation {
+    fn default() -> Self {
+        Self::FIRST
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,55 @@
+//! How far `create_before_destroy` reaches according to the record: also to what stacks ran after when they were
+//! applied.
+
+use std::collections::BTreeMap;
+
+use crate::path::StackPath;
+use crate::plan::order::Record;
+use crate::project::stack::StackIndex;
+use crate::project::{MadeFirst, Project};
+use crate::selection::graph::Graph;
+use crate::selection::made_first::reached;
+use crate::source::Span;
+use crate::state::document::Document;
+
+/// Extends the rule to all stacks of the tree that others ran after which have it. What the tree says is known
+/// already.
+pub fn extend_as_recorded(project: &mut Project, graph: &Graph, document: &Document) {
+    let is_recorded = |key: &str| {
+        let entry = document.stacks.get(key);
+        let rule = entry.and_then(|entry| entry.lifecycle.create_before_destroy.as_ref());
+        rule.is_some_and(|rule| rule.value && rule.from.is_none())
+    };
+    if !project.states_create_before_destroy()
+        && !document.stacks.keys().any(|key| is_recorded(key))
+    {
+        return;
+    }
+    let record = Record::new(project, graph, Some(document));
+    let n_stacks = project.stacks.len();
+    let mut sources: BTreeMap<usize, (StackPath, Option<Span>)> = BTreeMap::new();
+    for (stack, of_stack) in project.stacks.iter() {
+        let rule = project.rules_of(stack).create_before_destroy;
+        if let Some(rule) = rule.filter(|rule| rule.value) {
+            let from = rule.from.unwrap_or(&of_stack.path).clone();
+            sources.insert(stack.get(), (from, rule.span));
+        }
+    }
+    for (position, key) in record.gone.iter().enumerate() {
+        let path = StackPath::parse(key).filter(|_| is_recorded(key));
+        sources.extend(path.map(|path| (n_stacks + position, (path, None))));
+    }
+    let back = record.recorded.precedence().reversed();
+    let nodes: Vec<usize> = sources.keys().copied().collect();
+    for (node, source) in reached(&back, &nodes) {
+        if node >= n_stacks {
+            continue;
+        }
+        let (from, span) = sources[&source].clone();
+        let extended = MadeFirst { from, span };
+        project
+            .made_first
+            .entry(StackIndex::new(node))
+            .or_insert(extended);
+    }
+}

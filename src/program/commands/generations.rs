@@ -1,0 +1,53 @@
+//! Which generation of each stack is current: commands see it, and so does their environment.
+
+use std::sync::Arc;
+
+use orch::project::environment::Environments;
+use orch::project::namespaces::Generations;
+use orch::state::document::Document;
+
+use super::{Loaded, host_environment};
+use crate::program::error::Result;
+
+impl Loaded {
+    /// Evaluates something for the generations that are current. What is on record is read only if a value
+    /// depends on that.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read: nothing is to be run for another generation.
+    pub(super) fn in_generations<T>(&mut self, evaluate: impl Fn(&Self) -> T) -> Result<T> {
+        let value = evaluate(self);
+        if !self.generations.were_asked() || self.project.settings.state.is_none() {
+            return Ok(value);
+        }
+        self.opened()?;
+        let opened = self.state.take().expect("it has just been opened");
+        let document = opened.read().and_then(|mut document| {
+            opened.relocate(&self.project, &mut document)?;
+            Ok(document)
+        });
+        self.state = Some(opened);
+        self.set_generations(&document?);
+        Ok(evaluate(self))
+    }
+
+    /// Takes the generations of stacks from what is on record.
+    pub(super) fn set_generations(&mut self, document: &Document) {
+        let entries = self.entries_of(document);
+        let others = entries
+            .iter()
+            .filter(|(_, (_, entry))| !entry.generation.is_first());
+        let stacks = &self.project.stacks;
+        let others =
+            others.map(|(stack, (_, entry))| (stacks[*stack].path.clone(), entry.generation));
+        self.generations = Arc::new(others.collect::<Generations>());
+    }
+
+    /// Returns what evaluates the environments of stacks, for the generations that are current as far as they
+    /// have been found.
+    pub(super) fn evaluator(&self) -> Environments<'_> {
+        Environments::new(&self.project, host_environment())
+            .in_generations(self.generations.clone())
+    }
+}

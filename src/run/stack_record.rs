@@ -1,0 +1,248 @@
+//! What a run puts on record of one stack: its intent, and what came of it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Map;
+
+use super::event::Failure;
+use crate::path::Generation;
+use crate::state::clock::{Clock as _, SystemClock};
+use crate::state::document::{
+    Action, Applied, Attempt, Deposed, Entry, Inputs, Intent, Outcome as RecordedOutcome, UNMERGED,
+};
+use crate::state::writer::Change;
+
+/// What is to be on record of a stack whose command is recorded.
+#[derive(Debug, Clone)]
+pub struct StackRecord {
+    /// The key in the document: the path of the stack.
+    pub key: String,
+    /// What the command does.
+    pub action: Action,
+    /// What it is recorded by.
+    pub command: String,
+    /// The commit of HEAD.
+    pub commit: Option<String>,
+    /// The commit to remember as the newest with these inputs, if it is published.
+    pub seen: Option<String>,
+    /// Whether an input is not committed.
+    pub is_dirty: bool,
+    /// The inputs.
+    pub inputs: Inputs,
+    /// The triggers that the run answers.
+    pub triggers: Vec<String>,
+    /// What the stack declares.
+    pub declared: Entry,
+    /// What is on record of it already.
+    pub earlier: Option<Entry>,
+    /// The plan that is carried out, if it is one.
+    pub plan: Option<String>,
+    /// Whether the command makes the stack anew, after it was destroyed.
+    pub is_made_anew: bool,
+    /// The generation that the command makes beside the current one, if it makes one.
+    pub made: Option<Made>,
+    /// The generation that the command destroys, if that is not the current one.
+    pub destroyed: Option<Generation>,
+}
+
+/// A generation that is made beside the current one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Which one.
+    pub generation: Generation,
+    /// Where its tool keeps its own state, if that is known.
+    pub backend: Option<String>,
+    /// The name of its driver.
+    pub driver: String,
+}
+
+/// What a turn has found out that goes on record with its result.
+#[derive(Debug, Clone, Default)]
+pub struct Findings {
+    /// The driver.
+    pub driver: Option<String>,
+    /// Where its tool keeps its own state.
+    pub backend: Option<String>,
+    /// What is done with the stack, if it is not managed.
+    pub mode: Option<String>,
+    /// The digests of the outputs, if they are known.
+    pub outputs: Option<BTreeMap<String, String>>,
+    /// The digest of the outputs that the stack was applied with.
+    pub upstream: Option<String>,
+    /// Whether all of the stack is as its configuration says.
+    pub is_complete: bool,
+    /// Whether it was updated or replaced.
+    pub has_changed: bool,
+}
+
+impl StackRecord {
+    /// Returns the entry with the intent, before anything happens.
+    pub(super) fn intended(&self, run: &str) -> Entry {
+        let mut entry = match &self.earlier {
+            Some(earlier) => earlier.clone(),
+            None => self.declared.clone(),
+        };
+        self.depose_unfinished(&mut entry);
+        // Even if this never ends, the stack has been replaced.
+        if self.is_made_anew {
+            entry.changed = Some(UNMERGED);
+        }
+        entry.intent = Some(Intent {
+            action: self.action.clone(),
+            run: run.to_owned(),
+            since: SystemClock::default().now(),
+            plan: self.plan.clone(),
+            other: Map::new(),
+        });
+        entry
+    }
+
+    /// Returns what becomes of the entry of a stack with which nothing had to be done.
+    pub fn settled(&self, run: &str, findings: Findings) -> Change {
+        self.ended(run, None, Some(findings))
+    }
+
+    /// Returns what becomes of the entry after the last attempt.
+    pub(super) fn ended(
+        &self,
+        run: &str,
+        failure: Option<&Failure>,
+        findings: Option<Findings>,
+    ) -> Change {
+        match (self.destroyed, failure) {
+            (Some(generation), None) => return Change::DestroyedGeneration(generation),
+            (Some(_), Some(_)) => return Change::Destroying,
+            (None, None) if self.action == Action::Destroy => return Change::Destroyed,
+            (None, _) => {}
+        }
+        let at = SystemClock::default().now();
+        let earlier = self.earlier.as_ref();
+        let is_complete = findings
+            .as_ref()
+            .is_none_or(|findings| findings.is_complete);
+        let mut entry = if failure.is_none() && is_complete {
+            let upstream = findings.as_ref().and_then(|it| it.upstream.clone());
+            Entry {
+                changed: earlier.and_then(|it| it.changed),
+                other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
+                applied: Some(self.applied(run, at, upstream)),
+                driver: earlier.and_then(|it| it.driver.clone()),
+                backend: earlier.and_then(|it| it.backend.clone()),
+                mode: earlier.and_then(|it| it.mode.clone()),
+                generation: earlier.map(|it| it.generation).unwrap_or_default(),
+                deposed: earlier.map(|it| it.deposed.clone()).unwrap_or_default(),
+                ..self.declared.clone()
+            }
+        } else {
+            earlier.unwrap_or(&self.declared).clone()
+        };
+        match (&self.made, earlier) {
+            (Some(made), Some(earlier)) if failure.is_none() => {
+                entry.generation = made.generation;
+                entry.forget_generation(made.generation);
+                entry.depose(earlier.as_deposed());
+            }
+            _ => self.depose_unfinished(&mut entry),
+        }
+        if failure.is_none() {
+            entry.lifecycle = self.declared.lifecycle.clone();
+        }
+        let has_changed = match &findings {
+            Some(findings) => findings.has_changed,
+            // Nobody knows what a command has done; it has applied these inputs.
+            None => self.updates(),
+        };
+        let has_changed = has_changed || self.made.is_some();
+        if failure.is_none() && has_changed || self.is_made_anew {
+            entry.changed = Some(UNMERGED);
+        }
+        // What is known of a generation that is not finished says nothing of the current one.
+        let is_about_current = self.made.is_none() || failure.is_none();
+        if is_about_current {
+            entry.outputs = None;
+        }
+        if let Some(findings) = findings.filter(|_| is_about_current) {
+            entry.driver = findings.driver;
+            entry.backend = findings.backend.or(entry.backend);
+            entry.mode = findings.mode;
+            entry.outputs = findings.outputs;
+        }
+        entry.intent = None;
+        entry.last = Some(Attempt {
+            serial: UNMERGED,
+            action: self.action.clone(),
+            outcome: match failure {
+                None => RecordedOutcome::Succeeded,
+                Some(_) => RecordedOutcome::Failed,
+            },
+            failure: failure.map(|failure| kind(failure).to_owned()),
+            run: Some(run.to_owned()),
+            at,
+            commit: self.commit.clone(),
+            plan: self.plan.clone(),
+            other: Map::new(),
+        });
+        Change::Put(Box::new(entry))
+    }
+
+    /// Notes the generation that is made: as long as it is not finished, the one before it is current.
+    fn depose_unfinished(&self, entry: &mut Entry) {
+        if let Some(made) = &self.made {
+            entry.depose(Deposed {
+                generation: made.generation,
+                commit: self.commit.clone(),
+                seen: self.seen.clone(),
+                backend: made.backend.clone(),
+                driver: Some(made.driver.clone()),
+                inputs: Some(self.inputs.clone()),
+                other: Map::new(),
+            });
+        }
+    }
+
+    /// Returns whether a command applies other inputs to a stack than those on record.
+    fn updates(&self) -> bool {
+        let applied = self.earlier.as_ref().and_then(|it| it.applied.as_ref());
+        applied.is_some_and(|applied| applied.inputs.as_ref() != Some(&self.inputs))
+    }
+
+    fn applied(&self, run: &str, at: Timestamp, upstream: Option<String>) -> Applied {
+        let earlier = self.earlier.as_ref();
+        let earlier = earlier.and_then(|entry| entry.applied.as_ref());
+        // Who has the same inputs has been seen where these were seen.
+        let same = earlier.filter(|applied| applied.inputs.as_ref() == Some(&self.inputs));
+        let seen_before = || same.and_then(|applied| applied.seen.clone());
+        Applied {
+            serial: UNMERGED,
+            run: Some(run.to_owned()),
+            at,
+            command: Some(self.command.clone()),
+            commit: self.commit.clone(),
+            dirty: self.is_dirty,
+            seen: self.seen.clone().or_else(seen_before),
+            inputs: Some(self.inputs.clone()),
+            triggers: self.triggers.clone(),
+            upstream,
+            triggered_by: earlier
+                .map(|it| it.triggered_by.clone())
+                .unwrap_or_default(),
+            plan: self.plan.clone(),
+            other: Map::new(),
+        }
+    }
+}
+
+/// Returns the word for how a command failed; never what it said.
+fn kind(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Exited(_) => "exited",
+        Failure::Signalled(_) => "signalled",
+        Failure::TimedOut(_) => "timed-out",
+        Failure::RunTimedOut(_) => "run-timed-out",
+        Failure::WantedTerminal => "wanted-terminal",
+        Failure::NotStarted(_) => "not-started",
+        Failure::Refused(_) => "refused",
+        Failure::Lost(_) => "lost",
+    }
+}

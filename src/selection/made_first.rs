@@ -1,0 +1,79 @@
+//! How far `create_before_destroy` reaches: what is made before it is destroyed needs what it runs after to be made
+//! first as well. Else each of the two would have to go before the other.
+//!
+//! This module does not know what is on record; whoever does says so.
+
+use std::collections::VecDeque;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::project::stack::StackIndex;
+use crate::project::{MadeFirst, Project};
+use crate::selection::graph::{Graph, Precedence};
+
+/// Extends the rule to all that stacks run after which have it, and reports each stack whose own block says the
+/// opposite.
+pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnostic>) {
+    if !project.states_create_before_destroy() {
+        return;
+    }
+    let sources: Vec<usize> = project
+        .stacks
+        .iter()
+        .filter(|(stack, _)| says_so(project, *stack))
+        .map(|(stack, _)| stack.get())
+        .collect();
+    let back = Precedence::new(graph).reversed();
+    for (node, source) in reached(&back, &sources) {
+        if node >= project.stacks.len() {
+            continue;
+        }
+        let (stack, source) = (StackIndex::new(node), StackIndex::new(source));
+        let span = project.rules_of(source).create_before_destroy;
+        let span = span.and_then(|rule| rule.span);
+        let from = project.stacks[source].path.clone();
+        let own = project.stacks[stack].lifecycle.as_deref();
+        let own = own.and_then(|own| own.create_before_destroy.as_ref());
+        if let (Some(own), Some(span)) = (own.filter(|own| !own.value), span) {
+            let path = &project.stacks[stack].path;
+            let message = format!(
+                "`{path}` has to be made before it is destroyed, since `{from}` runs after it"
+            );
+            problems.push(
+                Diagnostic::error(Code::Conflict, message)
+                    .label(own.span, "this says the opposite")
+                    .label(span, format!("`{from}` is made before it is destroyed"))
+                    .help("take one of the two out"),
+            );
+        }
+        project.made_first.insert(stack, MadeFirst { from, span });
+    }
+}
+
+/// Returns whether a stack has the rule by itself.
+fn says_so(project: &Project, stack: StackIndex) -> bool {
+    let rule = project.rules_of(stack).create_before_destroy;
+    rule.is_some_and(|rule| rule.value && rule.from.is_none())
+}
+
+/// Returns the nodes that can be reached from some and are none of these, each with the one that is nearest; of
+/// several, the first.
+pub fn reached(way: &Precedence, from: &[usize]) -> Vec<(usize, usize)> {
+    let mut nearest: Vec<Option<usize>> = vec![None; way.n_nodes()];
+    let mut open: VecDeque<usize> = from.iter().copied().collect();
+    for &node in from {
+        nearest[node] = Some(node);
+    }
+    let mut found = Vec::new();
+    while let Some(node) = open.pop_front() {
+        let source = nearest[node].expect("what is open was reached");
+        for next in way.successors(node) {
+            let next = next.node as usize;
+            if nearest[next].is_none() {
+                nearest[next] = Some(source);
+                found.push((next, source));
+                open.push_back(next);
+            }
+        }
+    }
+    found
+}
