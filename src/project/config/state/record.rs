@@ -173,8 +173,19 @@ fn words(
             1
         };
         arguments.extend(further(&arguments, n_words, environment));
+        arguments.retain(|argument| !is_switched_off(argument));
     }
     Some((program, arguments))
+}
+
+/// Returns whether an argument only says that an option of Terraform is not meant: `-destroy=false`. If the option
+/// is there as well, it counts.
+fn is_switched_off(argument: &str) -> bool {
+    let Some((name, value)) = bare(argument).split_once('=') else {
+        return false;
+    };
+    let is_false = ["0", "f", "F", "false", "FALSE", "False"].contains(&value);
+    is_false && ["destroy", "refresh-only"].contains(&name)
 }
 
 /// Returns the options that variables add to a command line of Terraform.
@@ -314,6 +325,10 @@ mod tests {
             ("terragrunt --non-interactive apply", Some(Recorded::Apply)),
             ("terraform destroy", Some(Recorded::Destroy)),
             ("terraform apply -destroy", Some(Recorded::Destroy)),
+            ("terraform apply -destroy=true", Some(Recorded::Destroy)),
+            ("terraform apply -destroy=false", Some(Recorded::Apply)),
+            ("tofu apply --destroy=0 -destroy", Some(Recorded::Destroy)),
+            ("terraform apply -refresh-only=false", Some(Recorded::Apply)),
             (
                 "tofu apply --destroy -auto-approve",
                 Some(Recorded::Destroy),
