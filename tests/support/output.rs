@@ -24,8 +24,10 @@ impl Output {
     }
 
     /// The exit status.
+    #[track_caller]
     pub(crate) fn code(&self) -> i32 {
-        self.status.code().expect("orch ends by itself")
+        let code = self.status.code();
+        code.unwrap_or_else(|| panic!("orch does not end by itself: {} {self}", self.status))
     }
 
     /// Stdout as data, of an `orch` that had nothing to complain about.

@@ -30,8 +30,8 @@ pub(super) use self::pipes::Pipes;
 use super::{Message, PATIENCE, Signal};
 use crate::run::event::Failure;
 
-/// How many inboxes there are that receive signals.
-static N_RECEIVING: AtomicU32 = AtomicU32::new(0);
+/// How many times this process has begun to receive signals.
+static N_RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// Knows of signals before they come through the channel.
 #[derive(Debug)]
@@ -52,10 +52,10 @@ impl Signals {
     }
 }
 
-impl Drop for Signals {
-    fn drop(&mut self) {
-        N_RECEIVING.fetch_sub(1, Ordering::SeqCst);
-    }
+/// Returns whether another run has begun since this one. Whether that is over does not matter: who
+/// asks may be slow, and the signal may have ended it.
+fn is_followed(run: u32) -> bool {
+    N_RUNS.load(Ordering::SeqCst) > run
 }
 
 pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
@@ -75,6 +75,7 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
         signal_hook::flag::register(number, has_arrived.clone())?;
     }
     let mut signals = SignalsInfo::<WithOrigin>::new(numbers)?;
+    let run = N_RUNS.fetch_add(1, Ordering::SeqCst) + 1;
     let n_untaken = Arc::new(AtomicU32::new(0));
     let n_sent = n_untaken.clone();
     thread::Builder::new().spawn(move || {
@@ -87,8 +88,8 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
             };
             n_sent.fetch_add(1, Ordering::SeqCst);
             let is_over = sender.send(Message::Signal(signal)).is_err();
-            if is_over && N_RECEIVING.load(Ordering::SeqCst) > 0 {
-                continue; // the process has gone on to another run, which receives it as well
+            if is_over && is_followed(run) {
+                continue; // the process has gone on to another run, which has received it as well
             }
             // If it cannot be sent, the run is over and nothing is worth waiting for. The same holds if
             // the loop takes no signals any more.
@@ -97,7 +98,6 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
             }
         }
     })?;
-    N_RECEIVING.fetch_add(1, Ordering::SeqCst);
     Ok(Signals {
         has_arrived,
         n_untaken,

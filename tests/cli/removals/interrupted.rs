@@ -127,9 +127,9 @@ fn an_interrupt_leaves_no_checkout() {
                 "{:?}",
                 checkouts(&repository)
             );
-            // As a terminal does it.
-            _ = signal::kill(tool, signal);
+            // As a terminal does it; whoever ends after its last tool hears no signal any more.
             orch.signal(signal);
+            _ = signal::kill(tool, signal);
             let output = orch.end();
             assert_eq!(
                 output.code(),
