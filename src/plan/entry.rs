@@ -158,6 +158,8 @@ pub struct Known<'a> {
     pub is_replaced: bool,
     /// Whether it is made anew before the old one is destroyed, if it is replaced.
     pub is_made_first: bool,
+    /// Whether it is on record, was to be replaced, and nothing of it exists.
+    pub is_gone: bool,
     /// Why `replace_triggered_by` replaces it, if it does.
     pub trigger: Option<&'a Reason>,
     /// Whether it is not on record, and known to be another stack on record that was moved.
@@ -264,7 +266,10 @@ impl Known<'_> {
             _ => Asked::Update,
         };
         if let Some(reason) = self.replaces() {
-            let is_there = asked != Asked::Create;
+            if self.is_gone && asks(PlanKind::Normal) {
+                return Need::Ask(PlanKind::Normal, Asked::Create);
+            }
+            let is_there = asked != Asked::Create && !self.is_gone;
             if is_there && self.driver.is_none() && !self.is_replaced {
                 // No tool has made anything, so nothing is destroyed: the stack is put on record again.
                 return Need::Settled(Action::NoOp, reason);
@@ -277,6 +282,9 @@ impl Known<'_> {
             }
             if is_there {
                 return Need::Settled(Action::Replace, reason);
+            }
+            if self.is_gone {
+                return Need::Settled(Action::Create, reason);
             }
         }
         if self.is_as_applied() && (!options.is_full || self.is_never_updated()) {
@@ -373,7 +381,8 @@ impl Known<'_> {
     /// If the driver answers what it may not.
     pub fn decide(&self, asked: Asked, answer: &Answer) -> Result<(Action, Reason), NotAllowed> {
         allowed(&self.driver, asked, answer)?;
-        let because = self.because();
+        let because = self.replaces().filter(|_| self.is_gone);
+        let because = because.unwrap_or_else(|| self.because());
         let says = |text: &str| {
             let own = answer.reason.clone();
             Reason::new(ReasonSource::Driver, own.unwrap_or_else(|| text.to_owned()))

@@ -21,6 +21,7 @@ fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> Known<'
         mode: StackMode::Manage,
         is_replaced: false,
         is_made_first: false,
+        is_gone: false,
         trigger: None,
         is_moved: false,
         outputs_differ: differ,

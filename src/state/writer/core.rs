@@ -8,6 +8,7 @@ use tracing::debug;
 
 use super::request::{Answer, Answered, Asked, Request};
 use super::{Change, Ended, LocalCopy, Loss, Report};
+use crate::path::Generation;
 use crate::state::backend::Swap;
 use crate::state::clock::Clock;
 use crate::state::document::{Document, Entry, Lock, Write};
@@ -63,6 +64,8 @@ pub struct Core {
     record_version: Version,
     /// What the next record holds.
     wanted: BTreeMap<String, Option<Entry>>,
+    /// The generations of stacks that the run has destroyed, which were not current.
+    destroyed: BTreeMap<String, Vec<Generation>>,
     /// What the stacks that the run has touched were before it.
     before: BTreeMap<String, Option<Entry>>,
     /// What they have become since, where something has ended: what a later intent falls back to.
@@ -121,6 +124,7 @@ impl Core {
             record: locked.record,
             record_version: locked.record_version,
             wanted: BTreeMap::new(),
+            destroyed: BTreeMap::new(),
             before: BTreeMap::new(),
             settled: BTreeMap::new(),
             pending: Vec::new(),
@@ -147,7 +151,13 @@ impl Core {
         let before = self.before.entry(stack.clone());
         let before = before.or_insert_with(|| document.stacks.get(&stack).cloned());
         let entry = match change {
-            Change::Put(entry) => Some(*entry),
+            Change::Put(mut entry) => {
+                // Whoever has made it may not know what has been destroyed since.
+                for generation in self.destroyed.get(&stack).into_iter().flatten() {
+                    entry.forget_generation(*generation);
+                }
+                Some(*entry)
+            }
             // What else has been made of it is still there.
             Change::Destroyed => {
                 let current = self.wanted.get(&stack).unwrap_or(before).as_ref();
@@ -157,7 +167,12 @@ impl Core {
             Change::Destroying => self.wanted.get(&stack).unwrap_or(before).clone(),
             Change::DestroyedGeneration(generation) => {
                 let current = self.wanted.get(&stack).unwrap_or(before).as_ref();
-                current.and_then(|entry| entry.without_generation(generation))
+                let entry = current.and_then(|entry| entry.without_generation(generation));
+                self.destroyed
+                    .entry(stack.clone())
+                    .or_default()
+                    .push(generation);
+                entry
             }
             Change::Withdrawn => self.settled.get(&stack).unwrap_or(before).clone(),
         };

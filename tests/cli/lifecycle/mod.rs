@@ -3,6 +3,7 @@
 mod blocks; // what `moved` and `removed` blocks may say
 mod conditions; // what must hold before something is done
 mod declared; // what `lifecycle` blocks may say, and where
+mod generation_walks; // random histories of that
 mod generations; // what is made anew before the old one is destroyed
 mod ignored; // inputs whose changes bring about nothing, and what is no input
 mod moved; // what is on record follows its stacks

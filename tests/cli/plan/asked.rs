@@ -119,7 +119,8 @@ fn a_driver_knows_what_it_is_asked_for() {
     assert_eq!(asked("plan"), "update");
     assert_eq!(asked("plan --destroy"), "delete");
     assert_eq!(asked("plan -- one two"), "update one two");
-    assert_eq!(asked("plan --replace a"), "delete");
+    // Nothing is there to be replaced.
+    assert_eq!(asked("plan --replace a"), "create");
     let conflict = sandbox.orch("plan --replace nowhere");
     assert_eq!(conflict.code(), 64);
     assert!(conflict.stderr.contains("names no stack"), "{conflict:?}");

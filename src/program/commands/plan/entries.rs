@@ -71,6 +71,7 @@ fn known<'a>(
         mode: loaded.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,
         is_made_first: subject.next.is_some(),
+        is_gone: subject.is_gone,
         trigger: subject.trigger.as_ref(),
         is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
@@ -165,14 +166,7 @@ pub(super) fn settle(
                     .map(|(action, reason)| Decided {
                         action,
                         reason: placed(loaded, needed.subject, action, reason),
-                        // Of a plan to destroy, nothing is left where nothing exists.
-                        answer: match (asked, action) {
-                            (Asked::Replace, Action::Create) => Answer {
-                                is_complete: true,
-                                ..Answer::default()
-                            },
-                            _ => answer.clone(),
-                        },
+                        answer: answer.clone(),
                     })
                     .map_err(|problem| problem.to_string()),
                 Some(Err(why)) => Err(why.clone()),

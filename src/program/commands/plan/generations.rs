@@ -2,7 +2,7 @@
 //! generation that is not current is destroyed with the code of its own commit.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orch::diagnostic::{Code, Diagnostic};
 use orch::git::CommitId;
@@ -107,6 +107,18 @@ impl Removals<'_> {
 }
 
 impl Subjects<'_> {
+    /// Notes the stacks of which nothing exists; returns those of which that was not known.
+    pub(super) fn find_gone(&mut self, gone: &BTreeSet<StackIndex>) -> Vec<StackIndex> {
+        let all = self.all.iter_mut();
+        let found = all.filter(|it| gone.contains(&it.stack) && !it.is_gone);
+        found
+            .map(|subject| {
+                subject.is_gone = true;
+                subject.stack
+            })
+            .collect()
+    }
+
     /// Finds the stacks that their drivers want to replace, and that are made anew before the old ones are
     /// destroyed: their tools are asked about the new ones. Returns these.
     pub(super) fn find_made_by_driver(&mut self, settled: &Settled) -> Vec<StackIndex> {

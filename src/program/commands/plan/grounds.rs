@@ -68,10 +68,7 @@ impl Loaded {
             if !is_carried_out(entry, is_pending) {
                 continue;
             }
-            // What was asked about is what is to be destroyed, and nothing of it exists: what is to be made
-            // is planned when it is made.
-            let is_unknown = entry.action == Action::Create && entry.counts.is_none();
-            let plan = asked.plan_of(&entry.stack).filter(|_| !is_unknown);
+            let plan = asked.plan_of(&entry.stack);
             let plan = plan.map(|plan| {
                 plans.push(plan);
                 plans.len() - 1

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use orch::plan::backends::Place;
 use orch::plan::code::RemovedCode;
-use orch::plan::entry::PlanMode;
+use orch::plan::entry::{Action, Asked, Need, PlanMode};
 use orch::plan::protection::Destroyer;
 use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
 use orch::project::stack::StackIndex;
@@ -308,7 +308,7 @@ impl Loaded {
             // What is on record may keep a stack already: then its tool is not asked.
             self.block_by_backends(removals, &places, document, standings);
         }
-        let asked = match self.ask_triggered(request, query, subjects, recorded, &places, asked)? {
+        let asked = match self.ask_again(request, query, subjects, recorded, &places, asked)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
@@ -333,9 +333,9 @@ impl Loaded {
         }))
     }
 
-    /// Asks the tools of stacks that others replace, and of those that their drivers replace in another order than
-    /// they were asked for; the exit status if that was not possible.
-    fn ask_triggered(
+    /// Asks the tools again whose answers have shown that the question was another one: others replace the stack, its
+    /// driver does, or nothing is left of what was to be replaced. The exit status if that was not possible.
+    fn ask_again(
         &self,
         request: &PlanRequest<'_>,
         query: &Query,
@@ -344,30 +344,41 @@ impl Loaded {
         places: &BTreeMap<StackIndex, Place>,
         mut asked: AskedTools,
     ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
-        let is_trigger = |it: &Reference| it.kind == ReferenceKind::ReplaceTriggeredBy;
-        if !self.references.list.iter().any(is_trigger)
-            && subjects.all.iter().all(|subject| subject.next.is_none())
-        {
-            return Ok(Ok(asked));
-        }
-        let needs = entries::needs(self, subjects, recorded, request.options);
-        let blocked = self.find_blocked(subjects, places).stacks;
-        let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
-        drop(needs);
         let document = recorded.map(|recorded| &recorded.document);
-        let by_driver = subjects.find_made_by_driver(&settled);
-        let mut replaced = self.find_triggered(subjects, &settled, document, request.options.mode);
-        replaced.extend(by_driver);
-        for &stack in &replaced {
-            asked.forget(&self.project.stacks[stack].path);
+        loop {
+            let needs = entries::needs(self, subjects, recorded, request.options);
+            let may_change = needs.iter().any(|it| {
+                it.subject.next.is_some() || matches!(it.need, Need::Ask(_, Asked::Replace))
+            });
+            let is_trigger = |it: &Reference| it.kind == ReferenceKind::ReplaceTriggeredBy;
+            if !may_change && !self.references.list.iter().any(is_trigger) {
+                return Ok(Ok(asked));
+            }
+            let blocked = self.find_blocked(subjects, places).stacks;
+            let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+            let replaced = needs.iter().filter(|needed| {
+                let is_asked = matches!(needed.need, Need::Ask(_, Asked::Replace));
+                is_asked && settled.action(needed.subject.stack) == Some(Action::Create)
+            });
+            let gone: BTreeSet<StackIndex> = replaced.map(|it| it.subject.stack).collect();
+            drop(needs);
+            let mut others = subjects.find_made_by_driver(&settled);
+            others.extend(subjects.find_gone(&gone));
+            others.extend(self.find_triggered(subjects, &settled, document, request.options.mode));
+            if others.is_empty() {
+                return Ok(Ok(asked));
+            }
+            for &stack in &others {
+                asked.forget(&self.project.stacks[stack].path);
+            }
+            find_made_first(self, subjects, recorded, request.options);
+            let needs = entries::needs(self, subjects, recorded, request.options);
+            let nothing = RemovedQuestions::default();
+            asked = match ask::ask(self, request.planning, query, &needs, nothing, asked)? {
+                Ok(asked) => asked,
+                Err(status) => return Ok(Err(status)),
+            };
         }
-        if replaced.is_empty() {
-            return Ok(Ok(asked));
-        }
-        find_made_first(self, subjects, recorded, request.options);
-        let needs = entries::needs(self, subjects, recorded, request.options);
-        let nothing = RemovedQuestions::default();
-        ask::ask(self, request.planning, query, &needs, nothing, asked)
     }
 
     /// Returns the document in which the entries of stacks have followed them that were found elsewhere: from the

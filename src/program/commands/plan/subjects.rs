@@ -30,6 +30,8 @@ pub(super) struct Subject<'p> {
     pub(super) stack: StackIndex,
     pub(super) driver: Driver<'p>,
     pub(super) is_replaced: bool,
+    /// Whether it is on record, was to be replaced, and nothing of it exists.
+    pub(super) is_gone: bool,
     /// Why it is replaced by `replace_triggered_by`, if it is.
     pub(super) trigger: Option<Reason>,
     /// What replaces it if it changes, which is known during the apply.
@@ -245,6 +247,7 @@ impl Loaded {
                     stack,
                     driver,
                     is_replaced: replaced.contains(&stack),
+                    is_gone: false,
                     trigger: None,
                     open_triggers: Vec::new(),
                     blocked: match self.project.stacks[stack].mode {

@@ -109,8 +109,8 @@ impl Loaded {
             }
             if let Some(trigger) = found.fired.get(&subject.stack) {
                 let is_replaced = found.fired.contains_key(&trigger.stack);
-                subject.trigger = Some(self.trigger_reason(trigger, is_replaced, &actions));
-                if !subject.is_replaced {
+                let reason = self.trigger_reason(trigger, is_replaced, &actions);
+                if subject.trigger.replace(reason).is_none() && !subject.is_replaced {
                     replaced.push(subject.stack);
                 }
             } else if let Some(open) = found.open.get(&subject.stack) {
