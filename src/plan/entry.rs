@@ -147,6 +147,7 @@ impl PlanEntry {
 
 /// What is known of a stack before its tool is asked.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Known<'a> {
     /// How it stands according to the document; none if there is no document.
     pub standing: Option<&'a Standing>,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Map;
 use tracing::debug;
 
+use super::change::Known;
 use super::request::{Answer, Answered, Asked, Request};
 use super::{Change, Ended, LocalCopy, Loss, Report};
 use crate::path::Generation;
@@ -150,32 +151,17 @@ impl Core {
         let document = &self.document;
         let before = self.before.entry(stack.clone());
         let before = before.or_insert_with(|| document.stacks.get(&stack).cloned());
-        let entry = match change {
-            Change::Put(mut entry) => {
-                // Whoever has made it may not know what has been destroyed since.
-                for generation in self.destroyed.get(&stack).into_iter().flatten() {
-                    entry.forget_generation(*generation);
-                }
-                Some(*entry)
-            }
-            // What else has been made of it is still there.
-            Change::Destroyed => {
-                let current = self.wanted.get(&stack).unwrap_or(before).as_ref();
-                let at = self.clock.now();
-                current.and_then(|entry| entry.without_current(&self.lock.run, at))
-            }
-            Change::Destroying => self.wanted.get(&stack).unwrap_or(before).clone(),
-            Change::DestroyedGeneration(generation) => {
-                let current = self.wanted.get(&stack).unwrap_or(before).as_ref();
-                let entry = current.and_then(|entry| entry.without_generation(generation));
-                self.destroyed
-                    .entry(stack.clone())
-                    .or_default()
-                    .push(generation);
-                entry
-            }
-            Change::Withdrawn => self.settled.get(&stack).unwrap_or(before).clone(),
-        };
+        let destroyed = self.destroyed.entry(stack.clone()).or_default();
+        if let Change::DestroyedGeneration(generation) = change {
+            destroyed.push(generation);
+        }
+        let entry = change.entry(&Known {
+            current: self.wanted.get(&stack).unwrap_or(before).as_ref(),
+            settled: self.settled.get(&stack).unwrap_or(before).as_ref(),
+            destroyed,
+            run: &self.lock.run,
+            at: self.clock.now(),
+        });
         if entry.as_ref().is_none_or(|entry| entry.intent.is_none()) {
             self.settled.insert(stack.clone(), entry.clone());
         }

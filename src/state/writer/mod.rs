@@ -8,6 +8,7 @@
 //! backend is gone or the lock was taken away. The file is written at once, however long the backend
 //! takes to answer.
 
+mod change;
 mod core;
 mod request;
 
@@ -17,30 +18,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub use self::change::Change;
 pub use self::core::{Core, Pauses};
 pub use self::request::{Answer, Request};
 use super::backend::Backend;
 use super::clock::Clock;
-use super::document::Entry;
 use super::lock::Locked;
 use crate::folder::{GuardedFolder, Unusable};
-use crate::path::Generation;
-
-/// What a run does with a stack on record.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Change {
-    /// The whole entry: with an intent before the first attempt, with a result after the last one. What
-    /// has happened in this run has the serial [`super::document::UNMERGED`].
-    Put(Box<Entry>),
-    /// The stack has been destroyed, and its entry goes.
-    Destroyed,
-    /// Nothing yet: a generation of the stack that is not the current one is about to be destroyed.
-    Destroying,
-    /// A generation of the stack has been destroyed that is not the current one.
-    DestroyedGeneration(Generation),
-    /// The intent was given up before anything started: the entry becomes what it was before the intent.
-    Withdrawn,
-}
 
 /// What the writer tells the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
