@@ -16,7 +16,7 @@ use self::before::ChangedBefore;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
 use crate::change::{InputDigests, MissingStack, Pairs};
-use crate::path::StackPath;
+use crate::path::{Generation, StackPath};
 use crate::plan::entry::Action;
 use crate::printable::printable;
 use crate::project::Project;
@@ -376,6 +376,15 @@ impl<'a> Grounds<'a> {
         writes.any(|write| write.serial > serial(saved) && write.at == taint.at)
     }
 
+    /// Returns whether a plan may make a generation of a stack: no other one has its number.
+    fn may_make(&self, made: Generation, stack: StackIndex, plan: &str) -> bool {
+        self.entry(stack).is_some_and(|entry| {
+            let mut deposed = entry.deposed.iter();
+            let is_begun = deposed.any(|deposed| deposed.generation == made);
+            made > entry.generation && (!is_begun || is_of_plan(entry, plan))
+        })
+    }
+
     fn check_stack(
         &mut self,
         saved: &SavedPlan,
@@ -406,6 +415,11 @@ impl<'a> Grounds<'a> {
             return Some(Stale::Order(path));
         }
         let plan = saved.plan.id.as_str();
+        if let Some(made) = saved.plan.entry(&path).and_then(|entry| entry.generation)
+            && !self.may_make(made, stack, plan)
+        {
+            return Some(Stale::Record(path));
+        }
         let record = self.record(stack);
         let destroyed = (path.clone(), OperationKey::Destroy);
         let is_ours = match self.entry(stack) {

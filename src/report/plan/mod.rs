@@ -42,7 +42,11 @@ fn sign(entry: &PlanEntry) -> &'static str {
 
 /// Returns the path of an entry's stack, with the one that it has on record if that is another one.
 fn moved(entry: &PlanEntry) -> String {
-    let path = entry.stack.current();
+    // What is done tells of the generation, if anything is done.
+    let path = match &entry.blocked {
+        Some(_) => entry.stack.clone(),
+        None => entry.stack.current(),
+    };
     let path = printable(path.as_str());
     match &entry.previous_path {
         Some(previous) => format!("{path} (was {})", printable(previous)),

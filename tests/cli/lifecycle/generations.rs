@@ -4,10 +4,10 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::removals::{
-    APPROVED, acts, applied, change_entry, checkouts, done, entry, fails, forget_log, hook,
-    operations, planned, prepared, remove, unhook, want, world,
+    APPROVED, acts, applied, applied_of, change_entry, checkouts, done, entry, fails, forget_log,
+    hook, operations, planned, prepared, remove, unhook, want, world,
 };
-use crate::support::Repository;
+use crate::support::{Repository, forge_plan};
 
 const FIRST: &str = "driver = \"many\"\n  lifecycle {\n    create_before_destroy = true\n  }";
 
@@ -67,7 +67,7 @@ fn the_new_one_is_made_before_the_old_one_is_destroyed() {
     assert_eq!(acts(&repository), ["apply /app@2", "destroy /app"]);
     assert_eq!(world(&repository), ["app@2", "net", "web"]);
     assert_eq!(generations(&repository, "/app"), (2, vec![]));
-    assert_eq!(entry(&repository, "/app")["backend"], "place /app 2");
+    assert_eq!(entry(&repository, "/app")["backend"], "place app 2");
     assert_eq!(planned(&repository, ""), [""; 0]);
     // The next ones count on.
     approved(&repository, "--replace /app");
@@ -241,7 +241,7 @@ fn each_generation_has_a_state_of_its_own() {
     hook(&repository, "plan", "three", exists);
     assert_snapshot!(fails(&repository, "plan --replace /three", 4, "generation"), @"
     [stderr]
-    error: generation 2 of `/three` exists already: place /three 2
+    error: generation 2 of `/three` exists already: place three 2
      --> three/stack.orch.hcl:4:5
       |
     4 |     create_before_destroy = true
@@ -490,6 +490,134 @@ fn a_plan_in_a_file_is_carried_out_as_it_was_shown() {
     forget_log(&repository);
     fails(&repository, "apply plan", 4, "does not hold any more");
     assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn a_file_makes_and_destroys_only_what_it_may() {
+    let repository = chain();
+    repository.write("/.gitignore", "/saved\n/bad\n.orch\n");
+    repository.commit();
+    // There are two generations already.
+    hook(&repository, "destroy", "app", "exit 1\n");
+    fails(
+        &repository,
+        &format!("apply {APPROVED} --replace /app"),
+        1,
+        "/app",
+    );
+    unhook(&repository, "destroy", "app");
+    done(
+        &repository,
+        "plan --replace /app -o saved --allow-destroy 9",
+    );
+    forget_log(&repository);
+    let saved = std::fs::read(repository.path("/saved")).unwrap();
+    let cases: [(&str, fn(&mut Value)); 5] = [
+        ("what is on record of it has changed", |saved| {
+            saved["plan"]["entries"][0]["generation"] = 2.into();
+        }),
+        ("what is on record of it has changed", |saved| {
+            saved["plan"]["entries"][0]["generation"] = 1.into();
+        }),
+        ("of another generation", |saved| {
+            saved["plan"]["entries"][1]["removed"] = json!({"commit": "0".repeat(40)});
+        }),
+        ("of another generation", |saved| {
+            saved["plan"]["entries"][3]["removed"] = json!({"replaced": {"by": 2}});
+        }),
+        ("operations", |saved| {
+            saved["plan"]["entries"][0]["generation"] = Value::Null;
+        }),
+    ];
+    for (said, change) in cases {
+        repository.write("/bad", forge_plan(&saved, |plan, _| change(plan)));
+        let output = repository.orch("apply bad --auto-approve");
+        assert!(output.stderr.contains(said), "{said}: {output}");
+        assert_ne!(output.code(), 0, "{output}");
+        assert_eq!(acts(&repository), [""; 0]);
+    }
+    // Without the replacement, what it would have destroyed is current.
+    let alone = forge_plan(&saved, |plan, _| {
+        let is_app = |path: &Value| path == "/app";
+        let entries = plan["plan"]["entries"].as_array_mut().unwrap();
+        entries.retain(|entry| !is_app(&entry["stack"]));
+        let operations = plan["plan"]["operations"].as_array_mut().unwrap();
+        operations.retain(|it| !is_app(&it["stack"]));
+        let stacks = plan["stacks"].as_array_mut().unwrap();
+        stacks.retain(|it| !is_app(&it["stack"]));
+    });
+    repository.write("/bad", alone);
+    fails(
+        &repository,
+        "apply bad --auto-approve",
+        4,
+        "/app[generation 2]: it is in the tree again",
+    );
+    done(&repository, "apply saved");
+    assert_eq!(generations(&repository, "/app"), (3, vec![]));
+}
+
+#[test]
+fn a_stack_that_has_moved_is_destroyed_where_it_was() {
+    let named = format!("name = \"net\"\n  {FIRST}");
+    let files = prepared(&[("/net", &named), ("/other", "")]);
+    files.write("/net/object", "net");
+    let repository = applied_of(files);
+    repository.git("mv net platform");
+    let moved = "moved {\n  from = \"/net\"\n  to   = \"/platform\"\n}\n";
+    repository.write("/moved.orch.hcl", moved);
+    repository.commit();
+    assert_eq!(
+        planned(&repository, "--replace /platform"),
+        [
+            "/platform = /net create delete",
+            "/platform[generation 1] delete"
+        ]
+    );
+    forget_log(&repository);
+    approved(&repository, "--replace /platform");
+    assert_eq!(acts(&repository), ["apply /platform@2", "destroy /net"]);
+    assert_eq!(world(&repository), ["net@2", "other"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn what_was_never_finished_is_held_by_nobody() {
+    let repository = chain();
+    hook(
+        &repository,
+        "apply",
+        "app",
+        "echo half > \"$thing\"\nexit 1\n",
+    );
+    fails(
+        &repository,
+        &format!("apply {APPROVED} --replace /app"),
+        1,
+        "/app",
+    );
+    unhook(&repository, "apply", "app");
+    assert_eq!(
+        planned(&repository, "--match app"),
+        ["/app[generation 2] delete"]
+    );
+    approved(&repository, "--match app");
+    assert_eq!(world(&repository), ["app", "net", "web"]);
+    // A forgotten stack leaves what it has made.
+    hook(&repository, "destroy", "app", "exit 1\n");
+    fails(
+        &repository,
+        &format!("apply {APPROVED} --replace /app"),
+        1,
+        "/app",
+    );
+    let said = done(&repository, "state forget /app");
+    assert!(
+        said.contains(
+            "generation 1 of `/app` is not destroyed either, whose state is in `place app 1`"
+        ),
+        "{said}"
+    );
 }
 
 #[test]

@@ -90,7 +90,7 @@ driver "many" {
   apply   = ["sh", "${terramate.root.path.fs.absolute}/tool", "apply"]
   destroy = ["sh", "${terramate.root.path.fs.absolute}/tool", "destroy"]
   outputs = ["sh", "${terramate.root.path.fs.absolute}/tool", "outputs"]
-  backend = "place ${terramate.stack.path.absolute} ${terramate.stack.generation}"
+  backend = "place ${terramate.stack.name} ${terramate.stack.generation}"
 
   may_replace = true
 }

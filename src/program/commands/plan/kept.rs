@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use orch::change::{Standing, Standings};
 use orch::driver::{Driver, Tool};
 use orch::plan::backends::Place;
-use orch::plan::entry::Action;
+use orch::plan::entry::{Action, Removed};
 use orch::plan::order::Record;
 use orch::plan::removal::{Part, held, is_only_forgotten};
 use orch::printable::command_line;
@@ -182,7 +182,9 @@ impl Loaded {
             } else {
                 PLAN_IT.to_owned()
             };
-            if let Some(removal) = removals.of_key(key) {
+            // Nothing has ever run after what was never finished.
+            let removal = removals.of_key(key);
+            if let Some(removal) = removal.filter(|it| it.removed != Removed::Unfinished) {
                 removal.block(format!("{name} runs after it, and stays as it is"), way_out);
             }
         }

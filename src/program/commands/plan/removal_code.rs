@@ -105,7 +105,7 @@ impl Removals<'_> {
             let found = || -> std::result::Result<RemovalCode<'e, 'p>, String> {
                 let code = commits.code(&seen)?;
                 let words = |no: orch::plan::commit_code::NoCode| no.to_string();
-                let path = removal.path.current();
+                let path = path_in(loaded, &code.project, removal);
                 let stack = code.stack(&path, &removal.entry).map_err(words)?;
                 let recorded = removal.entry.driver.as_deref();
                 let driver = code.driver(stack, recorded, on_path).map_err(words)?;
@@ -222,6 +222,19 @@ impl Removals<'_> {
             }
         }
     }
+}
+
+/// Returns the path that a stack has in the project of its commit: a generation may have been made before a `moved`
+/// block moved the stack.
+fn path_in(loaded: &Loaded, there: &Project, removal: &Removal<'_>) -> StackPath {
+    let path = removal.path.current();
+    if removal.path.generation().is_none() || there.stacks.find(&path).is_some() {
+        return path;
+    }
+    let paths = there.stacks.iter().map(|(_, stack)| &stack.path);
+    let mut moved = loaded.project.moves.destinations(paths).into_iter();
+    let from = moved.find_map(|(from, to)| (to == path).then(|| from.clone()));
+    from.unwrap_or(path)
 }
 
 impl<'p> RemovalCode<'_, 'p> {

@@ -265,7 +265,13 @@ impl<'d> Removals<'d> {
         let all = stacks.filter_map(|path| {
             if path.generation().is_some() {
                 let entry = document.stacks.get(path.current().as_str())?;
-                return Removal::of_generation(path, entry, entry.next_generation());
+                let is_current = path.generation() == Some(entry.generation);
+                let by = if is_current {
+                    entry.next_generation()
+                } else {
+                    entry.generation
+                };
+                return Removal::of_generation(path, entry, by);
             }
             let key = path.as_str();
             let (entry, missing) = (document.stacks.get(key)?, missing.get(key)?);
