@@ -13,6 +13,9 @@ const FIRST: &str = "driver = \"many\"\n  lifecycle {\n    create_before_destroy
 
 const MANY: &str = "driver = \"many\"";
 
+/// A change of a plan in a file.
+type Change = fn(&mut Value);
+
 /// A stack, one that is made first and runs after it, and one that runs after both.
 fn chain() -> Repository {
     applied(&[
@@ -512,7 +515,7 @@ fn a_file_makes_and_destroys_only_what_it_may() {
     );
     forget_log(&repository);
     let saved = std::fs::read(repository.path("/saved")).unwrap();
-    let cases: [(&str, fn(&mut Value)); 5] = [
+    let cases: [(&str, Change); 5] = [
         ("what is on record of it has changed", |saved| {
             saved["plan"]["entries"][0]["generation"] = 2.into();
         }),
